@@ -1,0 +1,1 @@
+"""Rule-based rewriting of neural networks."""

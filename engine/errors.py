@@ -1,0 +1,124 @@
+"""Every error a user can meet, and the one way each is worded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A place in a rule file: one-based lines and columns, the end column exclusive."""
+
+    file: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A remark with a place of its own that belongs to a diagnostic."""
+
+    message: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One mistake in a rule file: where, what, and how to mend it."""
+
+    span: Span
+    message: str
+    notes: tuple[Note, ...] = ()
+    help: str | None = None
+    severity: str = "error"
+
+    def render(self, sources: dict[str, str]) -> str:
+        """Word the diagnostic as `file:line:col: error: message` with the source line and a caret."""
+        lines = [f"{self.span}: {self.severity}: {self.message}", *excerpt(self.span, sources)]
+        for note in self.notes:
+            lines += [f"{note.span}: note: {note.message}", *excerpt(note.span, sources)]
+        if self.help:
+            lines.append(f"help: {self.help}")
+        return "\n".join(lines)
+
+
+def excerpt(span: Span, sources: dict[str, str]) -> list[str]:
+    """Quote the source line of a span with a caret under it; nothing where the text is not at hand."""
+    text = sources.get(span.file, "").splitlines()
+    if not 1 <= span.line <= len(text):
+        return []
+    line = text[span.line - 1]
+    end = span.end_column if span.end_line == span.line else len(line) + 1
+    return [f"  {line}", "  " + " " * (span.column - 1) + "^" * max(1, end - span.column)]
+
+
+class RewriteError(Exception):
+    """The root of all errors that are told to the user without a traceback."""
+
+
+class ModelError(RewriteError):
+    """A model file that cannot be read: names the file and what is wrong with it."""
+
+
+class VerificationError(RewriteError):
+    """A verification that could not be carried out: a missing package, or a runtime that refused the model."""
+
+
+class RuleError(RewriteError):
+    """Rule files with mistakes: all of them, each with its place."""
+
+    def __init__(self, diagnostics: Sequence[Diagnostic], sources: dict[str, str]) -> None:
+        self.diagnostics = tuple(diagnostics)
+        self.sources = sources
+        super().__init__("\n".join(d.render(sources) for d in self.diagnostics))
+
+
+class RewriteFailure(RewriteError):
+    """A rule that fired and produced something ill-formed: a mistake in the rule, named with its place."""
+
+    def __init__(self, span: Span, rule: str, node: str, message: str) -> None:
+        self.span, self.rule, self.node = span, rule, node
+        super().__init__(f"{span}: error: rule {rule} on {node}: {message}")
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why one candidate rule did not take a node."""
+
+    rule: str
+    span: Span
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """One source node that no rule took."""
+
+    operator: str
+    node: str
+    reasons: tuple[Reason, ...] = field(default=())
+
+
+class UnsupportedError(RewriteError):
+    """All nodes of a model that could not be converted, grouped by operator and reason."""
+
+    def __init__(self, refusals: Sequence[Refusal]) -> None:
+        self.refusals = tuple(refusals)
+        groups: dict[tuple[str, tuple[Reason, ...]], list[str]] = {}
+        for refusal in self.refusals:
+            groups.setdefault((refusal.operator, refusal.reasons), []).append(refusal.node)
+        operators = len({refusal.operator for refusal in self.refusals})
+        lines = [f"{operators} operator{'s' * (operators != 1)} cannot be converted ({len(self.refusals)} nodes):"]
+        for (operator, reasons), nodes in groups.items():
+            shown = ", ".join(nodes[:4]) + (f" and {len(nodes) - 4} more" if len(nodes) > 4 else "")
+            lines.append(f"  {operator} x {len(nodes)}: {shown}")
+            lines += [f"    {reason.span}: rule {reason.rule}: {reason.message}" for reason in reasons]
+            if not reasons:
+                lines.append(f"    no rule is about {operator}")
+        super().__init__("\n".join(lines))

@@ -1,0 +1,322 @@
+"""ops.yaml as data: what every operator of every dialect takes, yields, and is called."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import onnx
+import onnx.defs
+import onnx.helper
+import onnx_ir as ir
+import yaml
+
+from .errors import RewriteError
+
+OPS = Path(__file__).parent.parent / "ops.yaml"
+
+_ZERO = {"bool": False, "float": 0.0, "string": "", "bytes": b""}
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """One operand or result of an operator: its name and how often it may stand."""
+
+    name: str
+    optional: bool = False
+    variadic: bool = False
+    mutable: bool = False
+
+    @classmethod
+    def parse(cls, text: str) -> Operand:
+        """Read `name`, `name?` (optional), `name...` (variadic) or `name!` (written to by the operator)."""
+        name = text.rstrip("?.!")
+        mark = text[len(name) :]
+        return cls(name, "?" in mark, "..." in mark, "!" in mark)
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option (attribute) of an operator: type, default, and the table slot it is stored in, if any.
+
+    `type` is `bool`, `float`, `string`, `bytes`, `subgraph`, an integer type such as `int32`, the name of an
+    enumeration of the dialect, or one of these in brackets for a list. `default` is None where there is none.
+    """
+
+    name: str
+    type: str
+    default: Any
+    slot: int | None = None
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorSpec:
+    """All that passes may know of an operator; they ask for a trait or a role, never for its name."""
+
+    dialect: str
+    domain: str
+    name: str
+    operands: tuple[Operand, ...]
+    results: tuple[Operand, ...]
+    options: Mapping[str, Option]
+    code: int | None = None
+    table: str | None = None
+    traits: frozenset[str] = frozenset()
+    role: str | None = None
+    infix: str | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def arity(self) -> tuple[int, int | None]:
+        """How many operands it takes: least and most, None for no limit."""
+        least = sum(not (o.optional or o.variadic) for o in self.operands)
+        return least, None if any(o.variadic for o in self.operands) else len(self.operands)
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """A set of operators with one file format: its types, enumerations, tables and operators.
+
+    `facts` holds the remaining keys of the dialect in ops.yaml, for the frontend and backend of the format.
+    """
+
+    name: str
+    domain: str
+    types: Mapping[str, Any]
+    enums: Mapping[str, Mapping[str, int]]
+    operators: Mapping[str, OperatorSpec]
+    facts: Mapping[str, Any]
+    #: named by onnx.defs, so that operators without an entry in ops.yaml exist too
+    schemas: bool = False
+
+    def operator(self, name: str, opset: int | None = None) -> OperatorSpec | None:
+        """Find an operator by name; with `opset`, as its schema stood there. None where there is no such operator."""
+        known = self.operators.get(name)
+        if not self.schemas or (known is not None and known.domain != self.domain):
+            return known
+        return _from_schema(self, name, opset or onnx.defs.onnx_opset_version())
+
+    def by_code(self, code: int) -> OperatorSpec | None:
+        """Find an operator by the number its file format gives it."""
+        return _codes(self).get(code)
+
+    def role(self, role: str) -> OperatorSpec:
+        """The operator that plays a role (such as `permute`) in this dialect.
+
+        Raises RewriteError when ops.yaml gives the role to no operator.
+        """
+        spec = _roles(self).get(role)
+        if spec is None:
+            raise RewriteError(f"ops.yaml: no operator of dialect {self.name} has the role {role}")
+        return spec
+
+    def infix(self, symbol: str) -> str | None:
+        """The operator that an infix symbol of the rule language stands for."""
+        return _infixes(self).get(symbol)
+
+    def __hash__(self) -> int:
+        return id(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """The dialects of ops.yaml, and of the packs laid over it."""
+
+    dialects: Mapping[str, Dialect]
+
+    def dialect(self, name: str) -> Dialect:
+        """Find a dialect; raises RewriteError when ops.yaml has none of that name."""
+        if name not in self.dialects:
+            raise RewriteError(f"ops.yaml: there is no dialect {name}; there are {', '.join(self.dialects)}")
+        return self.dialects[name]
+
+    def spec(self, node: ir.Node, opset: int | None = None) -> OperatorSpec | None:
+        """The spec of a node of the graph, found by its domain and operator type."""
+        for dialect in self.dialects.values():
+            if dialect.domain == node.domain:
+                return dialect.operator(node.op_type, opset)
+        for dialect in self.dialects.values():
+            spec = dialect.operators.get(node.op_type)
+            if spec is not None and spec.domain == node.domain:
+                return spec
+        return None
+
+
+@functools.cache
+def _codes(dialect: Dialect) -> dict[int, OperatorSpec]:
+    return {spec.code: spec for spec in dialect.operators.values() if spec.code is not None}
+
+
+@functools.cache
+def _roles(dialect: Dialect) -> dict[str, OperatorSpec]:
+    return {spec.role: spec for spec in dialect.operators.values() if spec.role is not None}
+
+
+@functools.cache
+def _infixes(dialect: Dialect) -> dict[str, str]:
+    return {spec.infix: spec.name for spec in dialect.operators.values() if spec.infix is not None}
+
+
+@functools.cache
+def schema(name: str, opset: int, domain: str = "") -> onnx.defs.OpSchema | None:
+    """The ONNX schema of an operator at an opset, None where it does not exist there."""
+    try:
+        found = onnx.defs.get_schema(name, opset, domain)
+    except onnx.defs.SchemaError:
+        return None
+    return None if found.deprecated else found
+
+
+@functools.cache
+def _from_schema(dialect: Dialect, name: str, opset: int) -> OperatorSpec | None:
+    found = schema(name, opset, dialect.domain)
+    if found is None:
+        return None
+    known = dialect.operators.get(name)
+    kinds = onnx.defs.OpSchema.FormalParameterOption
+
+    def operands(parameters: Sequence[onnx.defs.OpSchema.FormalParameter]) -> tuple[Operand, ...]:
+        return tuple(Operand(p.name, p.option == kinds.Optional, p.option == kinds.Variadic) for p in parameters)
+
+    options = {a.name: _attribute(a) for a in found.attributes.values()}
+    return OperatorSpec(
+        dialect.name,
+        dialect.domain,
+        name,
+        operands(found.inputs),
+        operands(found.outputs),
+        options,
+        traits=known.traits if known else frozenset(),
+        role=known.role if known else None,
+        infix=known.infix if known else None,
+        facts=known.facts if known else {},
+    )
+
+
+def _attribute(attribute: onnx.defs.OpSchema.Attribute) -> Option:
+    types = onnx.defs.OpSchema.AttrType
+    names = {
+        types.INT: "int64",
+        types.FLOAT: "float",
+        types.STRING: "string",
+        types.GRAPH: "subgraph",
+        types.INTS: "[int64]",
+        types.FLOATS: "[float]",
+        types.STRINGS: "[string]",
+        types.GRAPHS: "[subgraph]",
+    }
+    default = attribute.default_value
+    value = onnx.helper.get_attribute_value(default) if default.type else None
+    return Option(
+        attribute.name,
+        names.get(attribute.type, "tensor"),
+        value.decode() if isinstance(value, bytes) else value,
+        required=attribute.required,
+    )
+
+
+def option_value(node: ir.Node, option: Option) -> Any:
+    """The value of an option on a node, its default where the node does not say.
+
+    Enumerants are strings, lists are Python lists, truth values are bool.
+    """
+    attribute = node.attributes.get(option.name)
+    if attribute is None:
+        return option.default
+    value = attribute.value
+    if option.type == "bool":
+        return bool(value)
+    return list(value) if option.type.startswith("[") else value
+
+
+def load(paths: Iterable[Path] = ()) -> Catalogue:
+    """Read ops.yaml and, over it, the same file of each pack; raises RewriteError on a malformed entry."""
+    documents = [_yaml(OPS), *(_yaml(path) for path in paths)]
+    merged: dict[str, dict[str, Any]] = {}
+    for document in documents:
+        for name, entry in document.items():
+            known = merged.setdefault(name, {})
+            for key, value in entry.items():
+                known[key] = {**known.get(key, {}), **value} if isinstance(value, dict) else value
+    return Catalogue({name: _dialect(name, entry) for name, entry in merged.items()})
+
+
+def _yaml(path: Path) -> dict[str, dict[str, Any]]:
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        document = yaml.load(path.read_text(encoding="utf-8"), loader)
+    except (OSError, yaml.YAMLError) as error:
+        raise RewriteError(f"{path}: {error}") from error
+    if not isinstance(document, dict) or not all(isinstance(entry, dict) for entry in document.values()):
+        raise RewriteError(f"{path}: expected dialects, each a mapping")
+    return document
+
+
+def _dialect(name: str, entry: Mapping[str, Any]) -> Dialect:
+    enums = {
+        enum: dict(values) if isinstance(values, dict) else {value: code for code, value in enumerate(values)}
+        for enum, values in entry.get("enums", {}).items()
+    }
+    tables = entry.get("tables", {})
+    domain = entry.get("domain", name)
+    operators = {
+        operator: _operator(name, domain, operator, fields or {}, tables, enums)
+        for operator, fields in entry.get("operators", {}).items()
+    }
+    known = {"domain", "types", "enums", "operators", "schemas"}
+    return Dialect(
+        name,
+        domain,
+        entry.get("types", {}),
+        enums,
+        operators,
+        {key: value for key, value in entry.items() if key not in known},
+        bool(entry.get("schemas")),
+    )
+
+
+_KEYS = {"code", "operands", "results", "options", "traits", "role", "infix", "domain"}
+
+
+def _operator(
+    dialect: str,
+    domain: str,
+    name: str,
+    fields: Mapping[str, Any],
+    tables: Mapping[str, Any],
+    enums: Mapping[str, Mapping[str, int]],
+) -> OperatorSpec:
+    options = fields.get("options", {})
+    table = options if isinstance(options, str) else None
+    rows = tables.get(table, {}) if table else options
+    return OperatorSpec(
+        dialect,
+        fields.get("domain", domain),
+        name,
+        tuple(Operand.parse(o) for o in fields.get("operands", ())),
+        tuple(Operand.parse(o) for o in fields.get("results", ())),
+        {key: _option(key, row, enums, slotted=table is not None) for key, row in rows.items()},
+        fields.get("code"),
+        table,
+        frozenset(fields.get("traits", ())),
+        fields.get("role"),
+        fields.get("infix"),
+        {key: value for key, value in fields.items() if key not in _KEYS},
+    )
+
+
+def _option(name: str, row: Sequence[Any], enums: Mapping[str, Mapping[str, int]], slotted: bool) -> Option:
+    """Read `[slot, type, default]` of a table or `[type, default]` of a custom operator."""
+    slot, (kind, *default) = (row[0], row[1:]) if slotted else (None, row)
+    if default:
+        value = default[0]
+    elif kind.startswith("["):
+        value = []
+    elif kind in enums:
+        value = next((key for key, code in enums[kind].items() if code == 0), None)
+    else:
+        value = _ZERO.get(kind, 0)
+    return Option(name, kind, value, slot)
