@@ -1,0 +1,181 @@
+"""Comparison of one output on both sides: how far apart, and whether that is a difference."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .frames import Array
+from .interpreter import Kernels, Tensor
+
+RELATIVE_TOLERANCE = 1e-4
+"""Of the largest magnitude in a float output: what other orders of summation cost, several times over."""
+HALF_TOLERANCE = 2e-3
+"""The same for float16, whose unit roundoff is 4.9e-4."""
+ABSOLUTE_TOLERANCE = 1e-5
+"""Least tolerance of a float output, so that one which is all rounding error of zero is not held to it."""
+TOP = 10
+
+
+class Verdict(StrEnum):
+    """What a comparison comes to, best first."""
+
+    EQUAL = "equal"
+    CLOSE = "close"
+    SPREAD = "within the interpreter's own spread"
+    DIFFERENT = "different"
+
+    @property
+    def passed(self) -> bool:
+        return self is not Verdict.DIFFERENT
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One output, compared with what one set of the interpreter's kernels computes, worst of all samples.
+
+    `absolute` is the largest difference (in steps where `quantized`), `relative` the same over the largest magnitude
+    of the output and `mean_relative` the mean difference over it; all are None where values cannot be subtracted.
+    `low` and `high` span the finite values expected. `top` is the share of the ten highest scores that both sides
+    have in common, None where the output does not look like scores. `reason` words a difference.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    kernels: Kernels
+    verdict: Verdict
+    tolerance: float = 0.0
+    absolute: float | None = None
+    relative: float | None = None
+    mean_relative: float | None = None
+    low: float | None = None
+    high: float | None = None
+    top: float | None = None
+    quantized: bool = False
+    reason: str = ""
+
+
+def compare(tensor: Tensor, want: Array, got: Array, kernels: Kernels, spread: float = 0.0) -> Comparison:
+    """Compare an output of the interpreter, described by `tensor`, with that of the rewritten model.
+
+    Floats may differ by 1e-4 of the output's largest magnitude (2e-3 for float16), quantized values by one step,
+    anything else not at all; NaN and infinities must stand in the same places. Where that fails, `spread` (the
+    difference between the interpreter's own kernels, in the output's units) allows twice itself.
+    """
+    quantized = bool(tensor.scales) and want.dtype.kind in "iu"
+    blank = Comparison(tensor.name, want.dtype.name, want.shape, kernels, Verdict.DIFFERENT, quantized=quantized)
+    if want.shape != got.shape and not want.size == got.size == 1:
+        return _different(blank, f"shape {_shape(want.shape)} became {_shape(got.shape)}")
+    got = got.reshape(want.shape)
+    if want.dtype == object or got.dtype == object:
+        return _verdict(blank) if _texts(want) == _texts(got) else _different(blank, "other strings")
+    if want.dtype != got.dtype:
+        return _different(blank, f"type {want.dtype} became {got.dtype}")
+    if not want.size:
+        return _verdict(blank)
+    expected, actual = _widened(want), _widened(got)
+    finite = np.isfinite(expected)
+    if not np.array_equal(finite, np.isfinite(actual)) or not np.array_equal(
+        expected[~finite], actual[~finite], equal_nan=True
+    ):
+        return _different(blank, "NaN or infinity in other places")
+    if not finite.any():
+        return _verdict(blank)
+    error = np.abs(expected[finite] - actual[finite])
+    magnitude = float(np.abs(expected[finite]).max())
+    absolute, scale = float(error.max()), magnitude or 1.0
+    real = expected[finite].real
+    measured = Comparison(
+        tensor.name,
+        want.dtype.name,
+        want.shape,
+        kernels,
+        Verdict.DIFFERENT,
+        _tolerance(want, quantized, magnitude),
+        absolute,
+        absolute / scale,
+        float(error.mean()) / scale,
+        float(real.min()),
+        float(real.max()),
+        _top(expected, actual),
+        quantized,
+    )
+    return _verdict(measured, 2 * spread)
+
+
+def largest_difference(first: Array, second: Array) -> float:
+    """Measure the largest finite difference of two arrays, 0 where they cannot be subtracted."""
+    if first.shape != second.shape or not first.size or object in (first.dtype, second.dtype):
+        return 0.0
+    difference = np.abs(_widened(first) - _widened(second))
+    difference = difference[np.isfinite(difference)]
+    return float(difference.max()) if difference.size else 0.0
+
+
+def worst(comparisons: list[Comparison]) -> Comparison:
+    """Take the comparison of one output that stands for those of all samples: the worst verdict, then error."""
+    order = list(Verdict)
+    return max(comparisons, key=lambda one: (order.index(one.verdict), one.absolute or 0.0))
+
+
+def _tolerance(want: Array, quantized: bool, magnitude: float) -> float:
+    if quantized:
+        return 1.0
+    if want.dtype.kind in "iub":
+        return 0.0
+    share = HALF_TOLERANCE if want.dtype.itemsize == 2 else RELATIVE_TOLERANCE
+    return max(ABSOLUTE_TOLERANCE, share * magnitude)
+
+
+def _verdict(measured: Comparison, slack: float = 0.0) -> Comparison:
+    error = measured.absolute or 0.0
+    if error == 0:
+        return _with(measured, Verdict.EQUAL)
+    if error <= measured.tolerance:
+        return _with(measured, Verdict.CLOSE)
+    if error <= slack:
+        return _with(measured, Verdict.SPREAD)
+    unit = " steps" if measured.quantized else ""
+    return _different(measured, f"off by {error:.3g}{unit}, tolerance {measured.tolerance:.3g}{unit}")
+
+
+def _with(measured: Comparison, verdict: Verdict, reason: str = "") -> Comparison:
+    return replace(measured, verdict=verdict, reason=reason)
+
+
+def _different(measured: Comparison, reason: str) -> Comparison:
+    return _with(measured, Verdict.DIFFERENT, reason)
+
+
+def _widened(array: Array) -> NDArray[Any]:
+    """Convert to a type in which differences are exact enough: float64, complex128, or int64 for integers."""
+    if array.dtype.kind in "iub" and array.dtype != np.uint64:
+        return array.astype(np.int64)
+    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
+
+
+def _top(want: NDArray[Any], got: NDArray[Any]) -> float | None:
+    """Measure Top-10 agreement where an output looks like scores: one vector of at least ten for each batch.
+
+    A place that the other side counts among its ten agrees where the value expected there is not below the tenth
+    highest, so that ties at the border are not held against anybody.
+    """
+    if want.ndim == 0 or want.dtype.kind == "c" or want.shape[-1] < TOP or any(size != 1 for size in want.shape[1:-1]):
+        return None
+    rows, others = (values.reshape(-1, want.shape[-1]) for values in (want, got))
+    chosen = np.argpartition(-others, TOP - 1, axis=1)[:, :TOP]
+    border = -np.partition(-rows, TOP - 1, axis=1)[:, TOP - 1 : TOP]
+    return float((np.take_along_axis(rows, chosen, 1) >= border).mean())
+
+
+def _texts(array: Array) -> list[str]:
+    return [item.decode(errors="replace") if isinstance(item, bytes) else str(item) for item in array.ravel()]
+
+
+def _shape(shape: tuple[int, ...]) -> str:
+    return "[" + ", ".join(str(size) for size in shape) + "]"

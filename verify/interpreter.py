@@ -1,0 +1,187 @@
+"""The client of the TFLite interpreter's worker: starts it, restarts it after a crash, holds it to a time limit."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from ..engine.errors import VerificationError
+from .frames import Array, receive, send
+
+Source = str | os.PathLike[str] | bytes
+"""A model: the path of its file, or its bytes."""
+
+
+class Kernels(StrEnum):
+    """The interpreter's sets of kernels: with its default delegate, optimized without it, reference."""
+
+    DEFAULT = "default"
+    OPTIMIZED = "optimized"
+    REFERENCE = "reference"
+
+
+class InterpreterError(VerificationError):
+    """The interpreter raised, crashed or took too long on one model; the next request finds it ready again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """An input or output of a model; `signature` has -1 for a dimension that is not static, `shape` what stands in."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    signature: tuple[int, ...]
+    scales: tuple[float, ...] = ()
+    zero_points: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """The inputs and outputs of a model, in its own order."""
+
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+
+
+def require(*packages: str) -> None:
+    """Check that packages of the `verify` extra are installed; raises VerificationError naming those that are not."""
+    missing = [name for name in packages if importlib.util.find_spec(name) is None]
+    if missing:
+        names = " and ".join(name.replace("_", "-") for name in missing)
+        raise VerificationError(f"verification needs {names}: pip install nnrewrite[verify]")
+
+
+class Interpreter:
+    """The TFLite interpreter in a worker process that serves any number of models, one request at a time.
+
+    `timeout` is in seconds and holds for each request. Use it as a context manager, or call `close`.
+    """
+
+    def __init__(self, timeout: float = 120.0) -> None:
+        require("ai_edge_litert")
+        self.timeout = timeout
+        self.restarts = -1
+        self._process: subprocess.Popen[bytes] | None = None
+        self._complaints = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the client
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def describe(self, model: Source) -> Signature:
+        """Read the inputs and outputs of a model; raises InterpreterError where the interpreter refuses it."""
+        header, _ = self._ask({"action": "describe", "kernels": Kernels.OPTIMIZED}, model, [])
+        return Signature(_tensors(header["inputs"]), _tensors(header["outputs"]))
+
+    def run(
+        self, model: Source, samples: Sequence[Sequence[Array]], kernels: Kernels = Kernels.DEFAULT
+    ) -> list[list[Array]]:
+        """Run a model on samples (the inputs of each, in the model's order) and return the outputs of each.
+
+        Inputs whose shape is not the model's are resized; state starts afresh with each sample.
+        Raises InterpreterError where the interpreter raises, crashes or exceeds the time limit.
+        """
+        request = {"action": "run", "kernels": kernels, "samples": len(samples)}
+        _, arrays = self._ask(request, model, [array for sample in samples for array in sample])
+        count = len(arrays) // len(samples) if samples else 0
+        return [arrays[at * count : (at + 1) * count] for at in range(len(samples))]
+
+    def close(self) -> None:
+        """End the worker."""
+        self._end()
+        self._complaints.close()
+
+    def _ask(
+        self, request: Mapping[str, Any], model: Source, arrays: Sequence[Array]
+    ) -> tuple[dict[str, Any], list[Array]]:
+        process = self._started()
+        assert process.stdin is not None and process.stdout is not None
+        if isinstance(model, bytes):
+            arrays = [np.frombuffer(model, np.uint8), *arrays]
+        else:
+            request = {**request, "path": os.fspath(model)}
+        # The worker shares this file's position, so what it says about this request starts at the front again.
+        self._complaints.seek(0)
+        self._complaints.truncate()
+        late = threading.Event()
+        timer = threading.Timer(self.timeout, lambda: (late.set(), process.kill()))
+        timer.start()
+        try:
+            send(process.stdin, request, arrays)
+            header, results = receive(process.stdout)  # type: ignore[arg-type]
+        except (EOFError, BrokenPipeError):
+            code = process.wait()
+            self._end()
+            if late.is_set():
+                raise InterpreterError(f"the TFLite interpreter took more than {self.timeout:g} s") from None
+            raise InterpreterError(f"the TFLite interpreter crashed ({self._last_words(code)})") from None
+        except BaseException:
+            # An answer that was not read would be taken for that of the next request.
+            self._end()
+            raise
+        finally:
+            timer.cancel()
+        if "error" in header:
+            raise InterpreterError(f"the TFLite interpreter says: {' '.join(header['error'].split())}")
+        return header, results
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        if self._process is None or self._process.poll() is not None:
+            self._end()
+            command = [sys.executable, "-m", f"{__package__}.worker"]
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._complaints
+            )
+            self.restarts += 1
+        return self._process
+
+    def _end(self) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.kill()
+        process.wait()
+        for stream in (process.stdin, process.stdout):
+            if stream is not None:
+                try:
+                    stream.close()
+                except BrokenPipeError:  # what was still in the buffer has nowhere to go
+                    continue
+
+    def _last_words(self, code: int) -> str:
+        how = signal.Signals(-code).name if code < 0 else f"exit status {code}"
+        self._complaints.seek(0)
+        said = [line.strip() for line in self._complaints.read().decode(errors="replace").splitlines()]
+        told = [line for line in said if line and not line.startswith(("INFO:", "WARNING:"))]
+        return f"{how}: {told[-1]}" if told else how
+
+
+def _tensors(entries: Sequence[Mapping[str, Any]]) -> tuple[Tensor, ...]:
+    return tuple(
+        Tensor(
+            entry["name"],
+            entry["dtype"],
+            tuple(entry["shape"]),
+            tuple(entry["signature"]),
+            tuple(entry["scales"]),
+            tuple(entry["zero_points"]),
+        )
+        for entry in entries
+    )

@@ -1,0 +1,54 @@
+"""ONNX Runtime: runs the rewritten model in this process."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..engine.errors import VerificationError
+from .frames import Array
+from .interpreter import Source, require
+
+
+class Runtime:
+    """A model loaded into ONNX Runtime's CPU provider.
+
+    Raises VerificationError where the runtime refuses the model, or later fails to run it.
+    """
+
+    def __init__(self, model: Source) -> None:
+        require("onnxruntime")
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 4
+        source = model if isinstance(model, bytes) else os.fspath(model)
+        try:
+            self._session: Any = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+        except Exception as error:  # the runtime's exceptions have no common root but this
+            raise VerificationError(f"ONNX Runtime refuses the model: {_line(error)}") from error
+        self.inputs: tuple[str, ...] = tuple(item.name for item in self._session.get_inputs())
+        self.outputs: tuple[str, ...] = tuple(item.name for item in self._session.get_outputs())
+
+    def run(self, inputs: Sequence[Array]) -> list[Array]:
+        """Run the model on one sample, inputs and outputs in the model's order."""
+        feeds = {name: _fed(array) for name, array in zip(self.inputs, inputs, strict=True)}
+        try:
+            results: list[Any] = self._session.run(None, feeds)
+        except Exception as error:
+            raise VerificationError(f"ONNX Runtime fails to run the model: {_line(error)}") from error
+        return [np.asarray(result) for result in results]
+
+
+def _fed(array: Array) -> Array:
+    """Strings are bytes on one side and text on the other."""
+    if array.dtype != object:
+        return array
+    return np.array([item.decode() for item in array.ravel()], dtype=object).reshape(array.shape)
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())

@@ -1,0 +1,174 @@
+"""Verification: a source model and its rewritten form on the same seeded inputs, output by output."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..engine.errors import VerificationError
+from .comparison import Comparison, compare, largest_difference, worst
+from .frames import Array
+from .inputs import draw
+from .interpreter import Interpreter, InterpreterError, Kernels, Signature, Source
+from .runtime import Runtime
+
+# A whole model's output is known no better than the interpreter's own kernels agree on it. The reference kernels are
+# asked last and only when the others disagree: they are slow, lack operators, and some are wrong (SUM of integers).
+ORDER = (Kernels.DEFAULT, Kernels.OPTIMIZED, Kernels.REFERENCE)
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What came of running both models: one comparison for each output, and what else is not as it was.
+
+    `problems` are differences that concern no single output (a number or order of inputs); `remarks` say which
+    kernels of the interpreter could not be asked. Seconds are those of one sample, loading included.
+    """
+
+    comparisons: tuple[Comparison, ...]
+    problems: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+    seed: int = 0
+    samples: int = 1
+    source_seconds: float = 0.0
+    target_seconds: float = 0.0
+
+    @property
+    def passed(self) -> bool:
+        """Whether no output differs and the interface is the same."""
+        return not self.problems and all(one.verdict.passed for one in self.comparisons)
+
+    @property
+    def differences(self) -> tuple[str, ...]:
+        """One line for each difference found."""
+        return (*self.problems, *(f"{one.name}: {one.reason}" for one in self.comparisons if not one.verdict.passed))
+
+
+def compare_models(
+    source: Source,
+    target: Source,
+    seed: int = 0,
+    samples: int = 1,
+    inputs: Sequence[Sequence[Array]] | None = None,
+    interpreter: Interpreter | None = None,
+    timeout: float = 120.0,
+) -> Verification:
+    """Run a TFLite model and the ONNX model made of it on the same inputs and compare every output.
+
+    Both are paths or bytes. Inputs are seeded ones, or `inputs`: for each sample the arrays in the model's order.
+    An output passes when it agrees with one of the interpreter's sets of kernels, or is off by no more than twice
+    what the first two differ by. `interpreter` is a worker to use and leave running; `timeout` is in seconds for each
+    run of a worker of our own. Raises VerificationError where one side does not run: that is no verdict.
+    """
+    with contextlib.ExitStack() as stack:
+        worker = interpreter or stack.enter_context(Interpreter(timeout))
+        signature = worker.describe(source)
+        runtime = Runtime(target)
+        if problems := _interface(signature, runtime):
+            return Verification((), problems, seed=seed)
+        started = time.perf_counter()
+        feeds, expected, remarks = _first(worker, source, signature, seed, samples, inputs)
+        source_seconds = (time.perf_counter() - started) / len(feeds)
+        started = time.perf_counter()
+        actual = [runtime.run(feed) for feed in feeds]
+        target_seconds = (time.perf_counter() - started) / len(feeds)
+        comparisons = _judged(worker, source, signature, feeds, expected, actual, remarks)
+        return Verification(
+            comparisons, (), tuple(remarks), seed, len(feeds), round(source_seconds, 4), round(target_seconds, 4)
+        )
+
+
+def _interface(signature: Signature, runtime: Runtime) -> tuple[str, ...]:
+    """Inputs and outputs correspond by place; a permutation of the same names is a difference."""
+    problems: list[str] = []
+    for what, tensors, names in (
+        ("inputs", signature.inputs, runtime.inputs),
+        ("outputs", signature.outputs, runtime.outputs),
+    ):
+        wanted = tuple(tensor.name for tensor in tensors)
+        if len(wanted) != len(names):
+            problems.append(f"{len(wanted)} {what} became {len(names)}")
+        elif wanted != names and sorted(wanted) == sorted(names):
+            problems.append(f"{what} in another order: {', '.join(wanted)} became {', '.join(names)}")
+    return tuple(problems)
+
+
+Runs = dict[Kernels, list[list[Array]]]
+
+
+def _first(
+    worker: Interpreter,
+    source: Source,
+    signature: Signature,
+    seed: int,
+    samples: int,
+    inputs: Sequence[Sequence[Array]] | None,
+) -> tuple[list[list[Array]], Runs, list[str]]:
+    """Find inputs that the interpreter takes and a set of kernels that runs the model on them."""
+    draws = iter([[list(sample) for sample in inputs]]) if inputs is not None else draw(signature.inputs, seed, samples)
+    failure: InterpreterError | None = None
+    for feeds in draws:
+        remarks: list[str] = []
+        for kernels in ORDER:
+            try:
+                return feeds, {kernels: worker.run(source, feeds, kernels)}, remarks
+            except InterpreterError as error:
+                remarks.append(f"{kernels} kernels: {error}")
+                failure = failure or error
+    raise failure or VerificationError("there are no inputs to run the models on")
+
+
+def _judged(
+    worker: Interpreter,
+    source: Source,
+    signature: Signature,
+    feeds: list[list[Array]],
+    runs: Runs,
+    actual: list[list[Array]],
+    remarks: list[str],
+) -> tuple[Comparison, ...]:
+    """Ask one set of kernels after the other until each output agrees with one of them."""
+    (first,) = runs
+    best = _compared(signature, runs[first], actual, first)
+    for kernels in ORDER[ORDER.index(first) + 1 :]:
+        if all(one.verdict.passed for one in best):
+            return best
+        try:
+            runs[kernels] = worker.run(source, feeds, kernels)
+        except InterpreterError as error:
+            remarks.append(f"{kernels} kernels: {error}")
+            continue
+        others = _compared(signature, runs[kernels], actual, kernels)
+        best = tuple(b if b.verdict.passed else o if o.verdict.passed else b for b, o in zip(best, others, strict=True))
+    if Kernels.DEFAULT not in runs or Kernels.OPTIMIZED not in runs:
+        return best
+    spreads = [
+        max(largest_difference(one[place], other[place]) for one, other in zip(*_pair(runs), strict=True))
+        for place in range(len(signature.outputs))
+    ]
+    allowed = _compared(signature, runs[Kernels.DEFAULT], actual, Kernels.DEFAULT, spreads)
+    return tuple(b if b.verdict.passed else a for b, a in zip(best, allowed, strict=True))
+
+
+def _pair(runs: Runs) -> tuple[list[list[Array]], list[list[Array]]]:
+    return runs[Kernels.DEFAULT], runs[Kernels.OPTIMIZED]
+
+
+def _compared(
+    signature: Signature,
+    expected: list[list[Array]],
+    actual: list[list[Array]],
+    kernels: Kernels,
+    spreads: list[float] | None = None,
+) -> tuple[Comparison, ...]:
+    return tuple(
+        worst(
+            [
+                compare(tensor, want[place], got[place], kernels, spreads[place] if spreads else 0.0)
+                for want, got in zip(expected, actual, strict=True)
+            ]
+        )
+        for place, tensor in enumerate(signature.outputs)
+    )

@@ -1,0 +1,104 @@
+"""The worker: a process of its own that runs the TFLite interpreter, which aborts on some ill-formed models.
+
+`python -m nnrewrite.verify.worker` answers frames on standard input with frames on standard output until its input
+ends. A request that raises is answered with `error`; a crash ends the process, and the client sees the stream end.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any, BinaryIO
+
+from .frames import Array, receive, send
+
+# The interpreter's three sets of kernels: with its default delegate (XNNPACK), optimized without it, reference.
+RESOLVERS = {"default": "AUTO", "optimized": "BUILTIN_WITHOUT_DEFAULT_DELEGATES", "reference": "BUILTIN_REF"}
+
+
+def serve(requests: BinaryIO, answers: BinaryIO) -> None:
+    """Answer requests until the stream ends."""
+    while True:
+        try:
+            request, arrays = receive(requests)
+        except EOFError:
+            return
+        try:
+            header, results = answer(request, arrays)
+        except Exception as error:  # the client turns whatever the interpreter raised into one line
+            header, results = {"error": f"{error}" or type(error).__name__}, []
+        send(answers, header, results)
+
+
+def answer(request: dict[str, Any], arrays: list[Array]) -> tuple[dict[str, Any], list[Array]]:
+    """Answer one request: `describe` a model's inputs and outputs, or `run` it on the samples given.
+
+    The model is the file at `path`, or the bytes in the first array. The other arrays are the inputs of the first
+    sample, then those of the second, and so on; the results are ordered likewise.
+    """
+    if "path" in request:
+        interpreter = _interpreter(request["kernels"], model_path=request["path"])
+    else:
+        interpreter = _interpreter(request["kernels"], model_content=arrays.pop(0).tobytes())
+    if request["action"] == "describe":
+        tensors = {
+            "inputs": [_described(detail) for detail in interpreter.get_input_details()],
+            "outputs": [_described(detail) for detail in interpreter.get_output_details()],
+        }
+        return tensors, []
+    return {}, _run(interpreter, arrays, request["samples"])
+
+
+def _interpreter(kernels: str, **model: Any) -> Any:
+    from ai_edge_litert.interpreter import Interpreter, OpResolverType
+
+    return Interpreter(experimental_op_resolver_type=getattr(OpResolverType, RESOLVERS[kernels]), **model)
+
+
+def _described(detail: dict[str, Any]) -> dict[str, Any]:
+    quantization = detail["quantization_parameters"]
+    dtype = detail["dtype"]
+    return {
+        "name": detail["name"],
+        "dtype": "object" if dtype in (bytes, str, object) or dtype.__name__ in ("bytes_", "str_") else dtype.__name__,
+        "shape": [int(size) for size in detail["shape"]],
+        "signature": [int(size) for size in detail["shape_signature"]],
+        "scales": [float(scale) for scale in quantization["scales"]],
+        "zero_points": [int(zero) for zero in quantization["zero_points"]],
+    }
+
+
+def _run(interpreter: Any, arrays: list[Array], samples: int) -> list[Array]:
+    inputs = interpreter.get_input_details()
+    for detail, array in zip(inputs, arrays, strict=False):
+        if tuple(detail["shape"]) != array.shape:
+            interpreter.resize_tensor_input(detail["index"], list(array.shape))
+    interpreter.allocate_tensors()
+    results: list[Array] = []
+    for sample in range(samples):
+        interpreter.reset_all_variables()
+        for detail, array in zip(inputs, arrays[sample * len(inputs) :], strict=False):
+            interpreter.set_tensor(detail["index"], array)
+        interpreter.invoke()
+        results += [_fetched(interpreter, detail["index"]) for detail in interpreter.get_output_details()]
+    return results
+
+
+def _fetched(interpreter: Any, index: int) -> Array:
+    import numpy as np
+
+    array = np.asarray(interpreter.get_tensor(index))
+    return array.astype(object) if array.dtype.kind in "SU" else array
+
+
+def main() -> None:
+    """Serve standard input and output, out of the reach of what native code prints."""
+    requests = os.fdopen(os.dup(0), "rb")
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    sys.stdout = sys.stderr
+    serve(requests, answers)
+
+
+if __name__ == "__main__":
+    main()
