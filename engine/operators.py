@@ -256,10 +256,7 @@ def _yaml(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def _dialect(name: str, entry: Mapping[str, Any]) -> Dialect:
-    enums = {
-        enum: dict(values) if isinstance(values, dict) else {value: code for code, value in enumerate(values)}
-        for enum, values in entry.get("enums", {}).items()
-    }
+    enums = {enum: _enumeration(values, entry) for enum, values in entry.get("enums", {}).items()}
     tables = entry.get("tables", {})
     domain = entry.get("domain", name)
     operators = {
@@ -276,6 +273,13 @@ def _dialect(name: str, entry: Mapping[str, Any]) -> Dialect:
         {key: value for key, value in entry.items() if key not in known},
         bool(entry.get("schemas")),
     )
+
+
+def _enumeration(values: Any, entry: Mapping[str, Any]) -> dict[str, int]:
+    """Read a mapping, a list numbered from 0, or the name of a section of the dialect whose entries have a `code`."""
+    if isinstance(values, str):
+        return {name: fields["code"] for name, fields in entry[values].items()}
+    return dict(values) if isinstance(values, dict) else {value: code for code, value in enumerate(values)}
 
 
 _KEYS = {"code", "operands", "results", "options", "traits", "role", "infix", "domain"}
