@@ -22,11 +22,11 @@ TOP = 10
 
 
 class Verdict(StrEnum):
-    """What a comparison comes to, best first."""
+    """What a comparison comes to, best first; SPREAD is off by no more than the interpreter's own kernels allow."""
 
     EQUAL = "equal"
     CLOSE = "close"
-    SPREAD = "within the interpreter's own spread"
+    SPREAD = "spread"
     DIFFERENT = "different"
 
     @property

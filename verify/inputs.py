@@ -19,8 +19,8 @@ def draw(tensors: Sequence[Tensor], seed: int = 0, samples: int = 1) -> Iterator
     """Draw samples of inputs, each time anew from a narrower domain until the model takes them.
 
     Floats are uniform in [-1, 1); quantized integers and 8-bit ones use all their codes; other integers lie in
-    [0, 10), then {0, 1}, then are 0, then in [1, 10); strings are digits. A dimension that is not static is what the file says in its
-    place, else 1. The same seed gives the same inputs. Where no input's domain narrows there is one draw.
+    [0, 10), then {0, 1}, then are 0, then in [1, 10); strings are digits. A dimension that is not static is what the
+    file says in its place, else 1. The same seed gives the same inputs. Where no domain narrows there is one draw.
     """
     narrows = any(_is_index(tensor) for tensor in tensors)
     for limits in RANGES if narrows else RANGES[:1]:

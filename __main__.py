@@ -1,0 +1,7 @@
+"""`python -m nnrewrite` is the command `rewrite`."""
+
+from __future__ import annotations
+
+from .cli import main
+
+main()

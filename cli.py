@@ -1,0 +1,83 @@
+"""The command `rewrite`: which subcommand is meant, and what its errors look like and exit with."""
+
+from __future__ import annotations
+
+import importlib
+import signal
+import sys
+from types import FrameType
+from typing import Any, NoReturn
+
+import click
+
+DEFAULT = "nnrewrite.conversion"
+"""The module of the command that needs no name: `rewrite --rules tflite2onnx MODEL...`."""
+
+COMMANDS: dict[str, tuple[str, str]] = {}
+"""Every other subcommand: name -> (its module, one line of help). A module's `command` is a click command."""
+
+
+class Commands(click.Group):
+    """A group whose default command needs no name and whose modules are imported only when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        return _command(COMMANDS[cmd_name][0]) if cmd_name in COMMANDS else None
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """Hand everything that does not start with a subcommand's name to the default command."""
+        if args and args[0] in COMMANDS:
+            return super().make_context(info_name, args, parent, **extra)
+        return _command(DEFAULT).make_context(info_name, args, parent, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command meant; an error for the user is printed and ends it with status 1, or 2 for a rule's."""
+        from .engine.errors import RewriteError, RuleError
+
+        try:
+            return super().invoke(ctx) if ctx.command is self else ctx.command.invoke(ctx)
+        except RuleError as error:
+            click.echo(f"{error}", err=True)
+            ctx.exit(2)
+        except RewriteError as error:
+            complain(f"{error}")
+            ctx.exit(1)
+        except KeyboardInterrupt:
+            complain("interrupted")
+            ctx.exit(130)
+
+
+def complain(message: str) -> None:
+    """Print one error the way all of them are printed."""
+    click.echo(click.style("rewrite: error: ", fg="red", bold=True) + message, err=True)
+
+
+def commands_help() -> str:
+    """List the subcommands for the default command's help, empty while there are none."""
+    if not COMMANDS:
+        return ""
+    width = max(len(name) for name in COMMANDS)
+    lines = [f"  {name:<{width}}  {line}" for name, (_, line) in sorted(COMMANDS.items())]
+    return "\b\nCommands (rewrite COMMAND --help says more):\n" + "\n".join(lines)
+
+
+def _command(module: str) -> click.Command:
+    command: click.Command = importlib.import_module(module).command
+    return command
+
+
+app = Commands("rewrite")
+
+
+def main() -> None:
+    """Run the command line; what is terminated cleans up as what is interrupted does."""
+    signal.signal(signal.SIGTERM, _terminated)
+    app(prog_name="rewrite")
+
+
+def _terminated(number: int, frame: FrameType | None) -> NoReturn:
+    sys.exit(128 + number)

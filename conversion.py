@@ -1,0 +1,214 @@
+"""The default command: `rewrite --rules tflite2onnx MODEL...` converts models, one process for all of them."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from .cli import commands_help, complain
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+    from .console import Console
+    from .jobs import Job
+    from .pipeline import Report
+    from .verify import Verification
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a call asks of every model."""
+
+    rules: tuple[str, ...]
+    opset: int | None
+    verify: bool
+    keep_going: bool
+    quiet: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One model converted: sizes in bytes, time in seconds without that of verification.
+
+    `unverified` says why a verification that was asked for could not be carried out.
+    """
+
+    job: Job
+    report: Report
+    bytes_in: int
+    bytes_out: int
+    seconds: float
+    verification: Verification | None = None
+    unverified: str = ""
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing that was asked for came out badly."""
+        return not self.unverified and (self.verification is None or self.verification.passed)
+
+
+def _version(ctx: click.Context, option: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        click.echo(f"rewrite {version('nnrewrite')}")
+        ctx.exit()
+
+
+@click.command(
+    "rewrite",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=commands_help(),
+)
+@click.argument("models", metavar="MODEL...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "--rules",
+    multiple=True,
+    default=("tflite2onnx",),
+    metavar="PACK",
+    help="Rules to apply: a pack that comes with the program, or a folder. May be repeated. [default: tflite2onnx]",
+)
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="The file to write, for one model."
+)
+@click.option(
+    "-d",
+    "--directory",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="The folder to write to, made where it is missing. [default: the current one]",
+)
+@click.option("--opset", type=click.IntRange(min=1), metavar="N", help="The ONNX opset to write.")
+@click.option("--member", metavar="NAME", help="Of a .task bundle, convert this model alone.")
+@click.option("--keep-going", is_flag=True, help="Go on with the other models when one cannot be converted.")
+@click.option("--verify", is_flag=True, help="Run both models on the same inputs and compare their outputs.")
+@click.option("--quiet", is_flag=True, help="Print errors only.")
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    models: tuple[Path, ...],
+    rules: tuple[str, ...],
+    output: Path | None,
+    folder: Path | None,
+    opset: int | None,
+    member: str | None,
+    keep_going: bool,
+    verify: bool,
+    quiet: bool,
+) -> None:
+    """Rewrite neural networks by rules: convert each MODEL and write it as ONNX.
+
+    MODEL is a .tflite file, a .task bundle (each model inside is converted) or a folder (every model below it). The
+    output is named like the model, with the ending .onnx.
+
+    Exit status: 0 all done; 1 a model was not converted, or --verify found a difference; 2 the call or a rule file is
+    wrong.
+    """
+    from .jobs import CallError, plan
+    from .pipeline import members
+
+    try:
+        jobs = plan(models, output, folder, member, members)
+    except CallError as error:
+        complain(f"{error}")
+        ctx.exit(2)
+    if verify:
+        from .verify.interpreter import require
+
+        require("ai_edge_litert", "onnxruntime")
+    ctx.exit(0 if run(jobs, Options(rules, opset, verify, keep_going, quiet)) else 1)
+
+
+def serialized(model: ModelProto, target: Path) -> bytes:
+    """Serialize a model; raises DestinationError where it exceeds what a protobuf message can hold."""
+    from .destination import DestinationError
+
+    if model.ByteSize() >= 2**31:
+        raise DestinationError(f"{target}: the model exceeds the 2 GB that one ONNX file can hold")
+    return model.SerializeToString()
+
+
+def original(job: Job) -> Path | bytes:
+    """Find what was converted, for the interpreter to run: the file, or a member's bytes."""
+    if job.member is None:
+        return job.source
+    from .frontends.bundle import read
+
+    return bytes(read(job.source, job.member))
+
+
+def run(jobs: list[Job], options: Options) -> bool:
+    """Convert all models, print what came of each, and tell whether all went well."""
+    from .console import Console
+
+    console = Console(len(jobs), options.quiet)
+    started = time.perf_counter()
+    results: list[Result] = []
+    failures = 0
+    with console:
+        for job in jobs:
+            console.begin(job)
+            result = _attempt(job, options, console)
+            if result is None:
+                failures += 1
+                if not options.keep_going:
+                    break
+            else:
+                results.append(result)
+                console.show(result)
+            console.advance()
+    if len(jobs) > 1:
+        console.summarize(results, failures, len(jobs), time.perf_counter() - started)
+    return not failures and all(one.passed for one in results)
+
+
+def convert(job: Job, options: Options) -> Result:
+    """Convert one model, write it, and verify it where that is asked."""
+    from .destination import replacing
+    from .pipeline import rewrite
+
+    started = time.perf_counter()
+    conversion = rewrite(job.source, options.rules, options.opset, job.member)
+    data = serialized(conversion.model, job.target)
+    with replacing(job.target) as file:
+        file.write(data)
+    seconds = time.perf_counter() - started
+    source = original(job)
+    size = len(source) if isinstance(source, bytes) else source.stat().st_size
+    result = Result(job, conversion.report, size, len(data), seconds)
+    return _verified(result, source, data) if options.verify else result
+
+
+def _verified(result: Result, source: Path | bytes, target: bytes) -> Result:
+    from .engine.errors import VerificationError
+    from .verify import compare_models
+
+    try:
+        return replace(result, verification=compare_models(source, target))
+    except VerificationError as error:
+        return replace(result, unverified=f"{error}")
+
+
+def _attempt(job: Job, options: Options, console: Console) -> Result | None:
+    """Convert one model; None where that failed, which has then been told. A mistake in a rule concerns all models."""
+    from .engine.errors import RewriteError, RuleError
+
+    try:
+        return convert(job, options)
+    except RuleError:
+        raise
+    except RewriteError as error:
+        console.complain(job, f"{error}")
+    except Exception as error:
+        # A mistake of ours: on its own it is shown whole, among many models it must not cost the others.
+        if not options.keep_going:
+            raise
+        console.complain(job, f"internal error: {type(error).__name__}: {error}")
+    return None

@@ -1,0 +1,79 @@
+"""Reports on a verification: a table on a terminal, aligned columns in a pipe."""
+
+from __future__ import annotations
+
+from .comparison import Comparison, Verdict
+from .interpreter import Kernels
+from .verification import Verification
+
+COLUMNS = ("output", "shape", "range", "max abs", "max rel", "top-10", "verdict")
+FIGURES = ("max abs", "max rel", "top-10")
+COLOURS = {Verdict.EQUAL: "green", Verdict.CLOSE: "green", Verdict.SPREAD: "yellow", Verdict.DIFFERENT: "red"}
+
+
+def table(verification: Verification, pretty: bool = False) -> list[str]:
+    """Word a verification line by line: a row for each output, then what is to be said about it, then what was run.
+
+    Errors are the largest absolute one (in steps of the quantized output where marked `st`) and that relative to the
+    output's largest magnitude. `pretty` draws the table with colours, in the terminal's width.
+    """
+    rows = [_row(one) for one in verification.comparisons]
+    lines = (_drawn(verification, rows) if pretty else _aligned(rows)) if rows else []
+    lines += [f"different: {difference}" for difference in verification.differences]
+    lines += [f"note: {one.name}: {note}" for one in verification.comparisons if (note := _note(one))]
+    lines += [f"note: {remark}" for remark in verification.remarks]
+    if rows:
+        lines.append(
+            f"seed {verification.seed}, {verification.samples} sample{'s' * (verification.samples > 1)}: "
+            f"interpreter {verification.source_seconds:.3f} s, ONNX Runtime {verification.target_seconds:.3f} s"
+        )
+    return lines
+
+
+def _note(one: Comparison) -> str:
+    if one.verdict is Verdict.SPREAD:
+        unit = " steps" if one.quantized else ""
+        return f"off by {one.absolute:.3g}{unit}, no more than twice what the interpreter's own kernels differ by"
+    if one.verdict.passed and one.kernels is not Kernels.DEFAULT:
+        return f"agrees with the interpreter's {one.kernels} kernels, not with its default ones"
+    return ""
+
+
+def _row(one: Comparison) -> tuple[str, ...]:
+    shape = "x".join(str(size) for size in one.shape) or "scalar"
+    unit = " st" if one.quantized else ""
+    return (
+        one.name,
+        shape if one.dtype == "float32" else f"{one.dtype} {shape}",
+        "" if one.low is None or one.high is None else f"{one.low:.3g} .. {one.high:.3g}",
+        "" if one.absolute is None else f"{one.absolute:.2g}{unit}",
+        "" if one.relative is None else f"{one.relative:.1g}",
+        "" if one.top is None else f"{one.top:.0%}",
+        one.verdict.value,
+    )
+
+
+def _aligned(rows: list[tuple[str, ...]]) -> list[str]:
+    cells = [COLUMNS, *rows]
+    widths = [max(len(row[place]) for row in cells) for place in range(len(COLUMNS))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
+
+
+def _drawn(verification: Verification, rows: list[tuple[str, ...]]) -> list[str]:
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    drawing = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for name in COLUMNS:
+        # A name may fold; a figure is never cut.
+        drawing.add_column(
+            name, overflow="fold", no_wrap=name != "output", justify="right" if name in FIGURES else "left"
+        )
+    for one, row in zip(verification.comparisons, rows, strict=True):
+        drawing.add_row(*(Text(cell) for cell in row[:-1]), Text(row[-1], COLOURS[one.verdict]))
+    console = Console(force_terminal=True)
+    with console.capture() as capture:
+        console.print(drawing)
+    return [text.rstrip() for text in capture.get().strip("\n").split("\n")]
