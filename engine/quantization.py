@@ -1,0 +1,44 @@
+"""What the integers of a quantized value stand for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Quantization:
+    """How a value's integers map to real numbers: `real = (integer - zero_point) * scale`.
+
+    `scale` and `zero_point` have the same shape: `[1]` for one pair for the whole value, `[n]` for one pair for each of
+    the n indices along `axis`. For blockwise quantization they have the value's rank and `block_size` is the number of
+    neighbouring elements that share a pair, 0 otherwise; `axes` lists the axes that are not divided into blocks where
+    the file says so. Two are equal when they mean the same mapping, whatever the arrays' types.
+    """
+
+    scale: npt.NDArray[np.floating]
+    zero_point: npt.NDArray[np.integer]
+    axis: int = 0
+    block_size: int = 0
+    axes: tuple[int, ...] = ()
+
+    @property
+    def per_axis(self) -> bool:
+        """Whether there is one pair for each index along `axis` and not one for the whole value."""
+        return self.scale.ndim == 1 and self.scale.size > 1
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Quantization):
+            return NotImplemented
+        return (
+            np.array_equal(self.scale, other.scale)
+            and np.array_equal(self.zero_point, other.zero_point)
+            and (self.scale.size == 1 or self.axis == other.axis)
+            and self.block_size == other.block_size
+            and self.axes == other.axes
+        )
+
+    def __hash__(self) -> int:
+        return hash((tuple(self.scale.ravel().tolist()), self.block_size))
