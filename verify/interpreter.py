@@ -67,12 +67,14 @@ def require(*packages: str) -> None:
 class Interpreter:
     """The TFLite interpreter in a worker process that serves any number of models, one request at a time.
 
-    `timeout` is in seconds and holds for each request. Use it as a context manager, or call `close`.
+    `timeout` is in seconds and holds for each request; `command` starts another worker than ours. Use it as a context
+    manager, or call `close`.
     """
 
-    def __init__(self, timeout: float = 120.0) -> None:
+    def __init__(self, timeout: float = 120.0, command: Sequence[str] | None = None) -> None:
         require("ai_edge_litert")
         self.timeout = timeout
+        self._command = list(command or [sys.executable, "-m", f"{__package__}.worker"])
         self.restarts = -1
         self._process: subprocess.Popen[bytes] | None = None
         self._complaints = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the client
@@ -145,9 +147,8 @@ class Interpreter:
     def _started(self) -> subprocess.Popen[bytes]:
         if self._process is None or self._process.poll() is not None:
             self._end()
-            command = [sys.executable, "-m", f"{__package__}.worker"]
             self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._complaints
+                self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._complaints
             )
             self.restarts += 1
         return self._process
