@@ -72,11 +72,15 @@ class Reference(NamedTuple):
 
 
 class _Plan(NamedTuple):
-    """How to read all tables that share one vtable: one unpacking, then the offsets."""
+    """How to read all tables that share one vtable: one unpacking, then the offsets.
+
+    A reference is the name of a field, where its offset is, the width and struct code of the elements it leads to
+    (width 0 for what is no vector of scalars), and the field.
+    """
 
     unpacker: struct.Struct
     names: tuple[str, ...]
-    references: tuple[tuple[Field, int], ...]
+    references: tuple[tuple[str, int, int, str, Field], ...]
     absent: Record
 
 
@@ -98,6 +102,15 @@ def schema(dialect: Dialect) -> Schema:
 @functools.cache
 def _members(known: Schema) -> dict[str, tuple[str, int]]:
     return {table: (union, number) for union, tables in known.unions.items() for number, table in tables.items()}
+
+
+def _elements(field: Field) -> tuple[int, str]:
+    """Width and struct code of the elements of a vector of scalars, no code for plain bytes; width 0 for all else."""
+    if field.type == "bytes" and not field.vector:
+        return 1, ""
+    if field.code is None:
+        return 0, ""
+    return struct.calcsize(f"<{field.code}"), field.code
 
 
 def _field(name: str, row: list[Any], dialect: Dialect, storage: Mapping[str, str]) -> Field:
@@ -183,9 +196,25 @@ class FlatBuffer:
 
     def _fields(self, table: str, at: int, plan: _Plan) -> Record:
         record: Record = dict(zip(plan.names, plan.unpacker.unpack_from(self.data, at), strict=True))
-        for field, offset in plan.references:
-            record[field.name] = self._follow(table, field, record, at + offset)
+        for name, offset, width, code, field in plan.references:
+            target = at + offset + record[name]
+            if not width:
+                record[name] = self._follow(table, field, record, target)
+                continue
+            start = target + 4
+            end = start + width * self._count(table, field, target)
+            if end > self.size:
+                self.span(f"{table}.{name}", start, end - start)
+            content = self.data[start:end]
+            record[name] = content.cast(code) if code else content
         return record
+
+    def _count(self, table: str, field: Field, at: int) -> int:
+        """The number of elements of the vector at byte `at`."""
+        if at > self.size - 4:
+            raise self.error(f"truncated: {table}.{field.name} should be at byte {at}, the file has {self.size}")
+        count: int = _U32.unpack_from(self.data, at)[0]
+        return count
 
     def _plan(self, table: str, vtable: int) -> _Plan:
         """Turn a vtable into one struct over the inline part of its tables."""
@@ -214,39 +243,31 @@ class FlatBuffer:
             end = offset + struct.calcsize(f"<{code}")
         if end > extent:
             raise self.error(f"malformed: the fields of {table} take {end} bytes, its vtable says {extent}")
-        references = tuple((field, offset) for offset, _, _, field in present if field is not None)
+        references = tuple(
+            (field.name, offset, *_elements(field), field) for offset, _, _, field in present if field is not None
+        )
         return _Plan(struct.Struct("".join(layout)), tuple(name for _, _, name, _ in present), references, absent)
 
-    def _follow(self, table: str, field: Field, record: Record, at: int) -> Any:
-        """Read what the offset at byte `at` leads to."""
-        target: int = at + record[field.name]
-        if field.type in self.schema.unions and not field.vector:
+    def _follow(self, table: str, field: Field, record: Record, target: int) -> Any:
+        """Read what is at byte `target`: a table, a union, a string, or a vector of tables or strings."""
+        if field.type in self.schema.unions:
             member = self.schema.unions[field.type].get(record.get(f"{field.name}_type", 0))
             return None if member is None else Reference(member, target)
         if not field.vector and field.type in self.schema.tables:
             return self.table(field.type, target)
-        if target > self.size - 4:
-            raise self.error(f"truncated: {table}.{field.name} should be at byte {target}, the file has {self.size}")
-        count: int = _U32.unpack_from(self.data, target)[0]
-        start = target + 4
-        if field.code is not None:
-            width = struct.calcsize(f"<{field.code}")
-            return self.span(f"{table}.{field.name}", start, count, width).cast(field.code)
+        what = f"{table}.{field.name}"
         if not field.vector:
-            content = self.span(f"{table}.{field.name}", start, count)
-            return content if field.type == "bytes" else self._text(content)
-        offsets = self.span(f"{table}.{field.name}", start, count, 4).cast("I")
-        self.charge(count)
+            return self._string(what, target)
+        start = target + 4
+        offsets = self.span(what, start, self._count(table, field, target), 4).cast("I")
+        self.charge(len(offsets))
         places = [start + 4 * i + offset for i, offset in enumerate(offsets)]
         if field.type == "string":
-            return [self._string(f"{table}.{field.name}", place) for place in places]
+            return [self._string(what, place) for place in places]
         return [self.table(field.type, place) for place in places]
 
     def _string(self, what: str, at: int) -> str:
-        (length,) = _U32.unpack(self.span(what, at, 4))
-        return self._text(self.span(what, at + 4, length))
-
-    def _text(self, content: memoryview) -> str:
-        self.charge(len(content) // 4)
+        length: int = _U32.unpack(self.span(what, at, 4))[0]
+        self.charge(length // 4)
         # Names in the wild are not always UTF-8; every byte has to survive in some readable form.
-        return bytes(content).decode("utf-8", "backslashreplace")
+        return str(self.span(what, at + 4, length), "utf-8", "backslashreplace")

@@ -1,0 +1,241 @@
+"""Tensors of a TensorFlow Lite file as values of the graph."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx_ir as ir
+
+from ..engine.errors import ModelError
+from ..engine.operators import Dialect
+from ..engine.quantization import Quantization
+from . import constant
+from .flatbuffer import FlatBuffer, Record
+
+#: number of the buffer that stands for no data
+_NO_BUFFER = 0
+
+
+def quoted(name: str) -> str:
+    """A name out of a file, fit to stand in one line of a message."""
+    return json.dumps(name if len(name) <= 80 else f"{name[:77]}...")
+
+
+def unique(tensors: list[Record], first: list[int]) -> list[str]:
+    """Names for tensors, none empty and none twice; those of the tensors in `first` keep theirs before others."""
+    names = [""] * len(tensors)
+    taken: set[str] = set()
+    for i in dict.fromkeys((*first, *range(len(tensors)))):
+        wanted = name = tensors[i]["name"] or f"tensor_{i}"
+        while name in taken:
+            name = f"{name}_{i}" if name == wanted else f"{name}_"
+        names[i] = name
+        taken.add(name)
+    return names
+
+
+@dataclass(slots=True)
+class Subgraph:
+    """A subgraph being read: its tensors, and the value that each stands for so far."""
+
+    index: int
+    record: Record
+    tensors: list[Record]
+    names: list[str]
+    inputs: frozenset[int]
+    #: what some operator yields
+    produced: frozenset[int]
+    values: dict[int, ir.Value] = field(default_factory=dict)
+    constants: list[ir.Value] = field(default_factory=list)
+    taken: set[str] = field(default_factory=set)
+
+    def rename(self, i: int, suffix: str) -> str:
+        """Give a tensor another name that no tensor has, and tell it."""
+        if not self.taken:
+            self.taken.update(self.names)
+        name = self.names[i] + suffix
+        while name in self.taken:
+            name += "_"
+        self.taken.add(name)
+        self.names[i] = name
+        return name
+
+    def label(self, i: int) -> str:
+        """How errors call a tensor."""
+        return f"tensor {i} ({quoted(self.names[i])})"
+
+
+class TensorReader:
+    """Makes values of the tensors of one file; every method raises ModelError on a malformed one."""
+
+    def __init__(self, file: FlatBuffer, dialect: Dialect, buffers: list[Record]) -> None:
+        self.file = file
+        self.dialect = dialect
+        self.buffers = buffers
+        self.types: dict[int, tuple[str, ir.DataType | None]] = {
+            entry["code"]: (name, None if entry["dtype"] is None else ir.DataType[entry["dtype"]])
+            for name, entry in dialect.types.items()
+        }
+
+    def content(self, number: int, what: str) -> memoryview | None:
+        """The bytes of a buffer, which may lie outside the tables of the file; None where it has none."""
+        if number == _NO_BUFFER:
+            return None
+        if number >= len(self.buffers):
+            raise self.file.error(f"malformed: {what} has buffer {number}, the file has {len(self.buffers)}")
+        record = self.buffers[number]
+        if record["data"] is None and record["offset"] > 1:
+            return self.file.span(what, record["offset"], record["size"])
+        data: memoryview | None = record["data"]
+        return data
+
+    def value(self, subgraph: Subgraph, i: int) -> ir.Value:
+        """The value that a tensor stands for, made on first use."""
+        value = subgraph.values.get(i)
+        if value is None:
+            value = subgraph.values[i] = self._make(subgraph, i)
+        return value
+
+    def _make(self, subgraph: Subgraph, i: int) -> ir.Value:
+        record = subgraph.tensors[i]
+        if record["type"] not in self.types:
+            raise self._error(subgraph, i, f"has the unknown element type {record['type']}")
+        type_name, dtype = self.types[record["type"]]
+        static = self._static(subgraph, i)
+        if record["external_buffer"]:
+            raise self._error(subgraph, i, "keeps its elements in another file, which is not supported")
+        value = ir.Value(name=subgraph.names[i], type=None if dtype is None else ir.TensorType(dtype))
+        if dtype is None:
+            value.meta["type"] = type_name
+        data = self.content(record["buffer"], f"tensor {i}") if record["buffer"] else None
+        if record["is_variable"]:
+            value.meta["variable"] = True
+        elif (data or 0 in static) and dtype and i not in subgraph.inputs and i not in subgraph.produced:
+            value.const_value = self._constant(subgraph, i, data or memoryview(b""), dtype, static, value)
+            subgraph.constants.append(value)
+        value.shape = self._shape(subgraph, i, static, value)
+        if record["quantization"] is not None:
+            quantization = self._quantization(record["quantization"], static, subgraph, i)
+            if quantization is not None:
+                value.meta["quantization"] = quantization
+        return value
+
+    def _error(self, subgraph: Subgraph, i: int, message: str) -> ModelError:
+        return self.file.error(f"{subgraph.label(i)} {message}")
+
+    def _static(self, subgraph: Subgraph, i: int) -> tuple[int, ...]:
+        shape = subgraph.tensors[i]["shape"]
+        if not shape:
+            return ()
+        self.file.charge(len(shape))
+        static = tuple(shape)
+        if min(static) < 0:
+            raise self._error(subgraph, i, f"has the shape {list(static)[:16]}")
+        return static
+
+    def _shape(self, subgraph: Subgraph, i: int, static: tuple[int, ...], value: ir.Value) -> ir.Shape | None:
+        record = subgraph.tensors[i]
+        if value.const_value is not None:
+            return ir.Shape(static)
+        if not static and not record["has_rank"] and i not in subgraph.inputs:
+            # Also how files from before the field say scalar; an operator's result can be inferred, an input cannot.
+            return None
+        signature = record["shape_signature"]
+        if signature is None or len(signature) != len(static) or -1 not in signature.tolist():
+            return ir.Shape(static)
+        value.meta["static_shape"] = static
+        symbol = value.name if i in subgraph.inputs else None
+        return ir.Shape([n if n >= 0 else symbol and f"{symbol}_d{axis}" for axis, n in enumerate(signature)])
+
+    def _constant(
+        self,
+        subgraph: Subgraph,
+        i: int,
+        data: memoryview,
+        dtype: ir.DataType,
+        shape: tuple[int, ...],
+        value: ir.Value,
+    ) -> ir.TensorProtocol:
+        record = subgraph.tensors[i]
+        try:
+            if record["sparsity"] is None:
+                if dtype == ir.DataType.STRING:
+                    self.file.charge(len(data) // 4)
+                return constant.tensor(data, dtype, shape, subgraph.names[i])
+            sparsity = self._sparsity(record["sparsity"], data, dtype)
+            self.file.charge(len(data))
+            value.meta["sparsity"] = sparsity
+            return ir.Tensor(constant.densify(sparsity, shape, self.file.size), dtype, name=subgraph.names[i])
+        except constant.ConstantError as error:
+            raise self.file.error(f"{subgraph.label(i)}: {error}") from error
+
+    def _sparsity(self, record: Record, data: memoryview, dtype: ir.DataType) -> constant.Sparsity:
+        if dtype == ir.DataType.STRING or dtype.bitwidth < 8 or len(data) * 8 % dtype.bitwidth:
+            raise constant.ConstantError(f"{len(data)} bytes of sparse {dtype.name}")
+        levels = []
+        for level in record["dim_metadata"] or []:
+            if level["format"] == self.dialect.enums["DimensionType"]["DENSE"]:
+                levels.append(constant.Level(level["dense_size"]))
+                continue
+            segments, indices = (
+                None if level[part] is None else self.file.table(*level[part])["values"]
+                for part in ("array_segments", "array_indices")
+            )
+            if segments is None or indices is None:
+                raise constant.ConstantError("a sparse dimension has no segments or no indices")
+            levels.append(constant.Level(0, np.asarray(segments), np.asarray(indices)))
+        order, blocks = record["traversal_order"], record["block_map"]
+        return constant.Sparsity(
+            tuple(order or ()), tuple(blocks or ()), tuple(levels), np.frombuffer(data, dtype.numpy())
+        )
+
+    def _quantization(self, record: Record, shape: tuple[int, ...], subgraph: Subgraph, i: int) -> Quantization | None:
+        axis = record["quantized_dimension"]
+        if record["details"] is not None:
+            details = self.file.table(*record["details"])
+            if "scales" in details:
+                return self._blockwise(details, axis, subgraph, i)
+        scales, zeros = record["scale"], record["zero_point"]
+        if not scales:
+            return None
+        scale = np.asarray(scales)
+        zero = np.asarray(zeros) if zeros else np.zeros(1, np.int64)
+        if len(scale) > 1:
+            if len(shape) == 1:
+                axis = 0  # some writers give a bias the axis of its filter
+            if shape and (not 0 <= axis < len(shape) or shape[axis] != len(scale)):
+                message = f"of shape {list(shape)} has {len(scale)} scales along axis {axis}"
+                raise self._error(subgraph, i, message)
+            if len(zero) == 1:
+                zero = np.broadcast_to(zero, scale.shape)
+        if len(zero) != len(scale):
+            raise self._error(subgraph, i, f"has {len(scale)} scales and {len(zero)} zero points")
+        return Quantization(scale, zero, axis)
+
+    def _blockwise(self, details: Record, axis: int, subgraph: Subgraph, i: int) -> Quantization:
+        """Scales and zero points that are tensors of their own; no zero points (tensor 0 or less) are zeros."""
+        scale = self._numbers(details["scales"], subgraph, i)
+        number = details["zero_points"]
+        zero = self._numbers(number, subgraph, i) if number > 0 else np.zeros(scale.shape, np.int64)
+        if scale.shape != zero.shape:
+            raise self._error(subgraph, i, f"has scales of shape {scale.shape}, zero points of {zero.shape}")
+        axes = tuple(details.get("quantized_dimensions") or ())
+        return Quantization(scale, zero, axis, details["block_size"], axes)
+
+    def _numbers(self, number: int, subgraph: Subgraph, i: int) -> npt.NDArray[Any]:
+        if not 0 <= number < len(subgraph.tensors):
+            message = f"has its scales in tensor {number} of {len(subgraph.tensors)}"
+            raise self._error(subgraph, i, message)
+        record = subgraph.tensors[number]
+        dtype = self.types.get(record["type"], ("", None))[1]
+        data = self.content(record["buffer"], subgraph.label(number))
+        if dtype is None or dtype == ir.DataType.STRING or data is None:
+            raise self._error(subgraph, i, f"has its scales in tensor {number}, which holds no numbers")
+        try:
+            return constant.tensor(data, dtype, self._static(subgraph, number), "").numpy()
+        except constant.ConstantError as error:
+            raise self.file.error(f"{subgraph.label(number)}: {error}") from error
