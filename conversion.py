@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from .console import Console
     from .jobs import Job
     from .pipeline import Report
-    from .verify import Verification
+    from .verify import Interpreter, Verification
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,10 +153,10 @@ def run(jobs: list[Job], options: Options) -> bool:
     started = time.perf_counter()
     results: list[Result] = []
     failures = 0
-    with console:
+    with console, _interpreter(options) as interpreter:
         for job in jobs:
             console.begin(job)
-            result = _attempt(job, options, console)
+            result = _attempt(job, options, console, interpreter)
             if result is None:
                 failures += 1
                 if not options.keep_going:
@@ -169,8 +170,8 @@ def run(jobs: list[Job], options: Options) -> bool:
     return not failures and all(one.passed for one in results)
 
 
-def convert(job: Job, options: Options) -> Result:
-    """Convert one model, write it, and verify it where that is asked."""
+def convert(job: Job, options: Options, interpreter: Interpreter | None = None) -> Result:
+    """Convert one model, write it, and verify it where there is an interpreter to do so with."""
     from .destination import replacing
     from .pipeline import rewrite
 
@@ -183,25 +184,34 @@ def convert(job: Job, options: Options) -> Result:
     source = original(job)
     size = len(source) if isinstance(source, bytes) else source.stat().st_size
     result = Result(job, conversion.report, size, len(data), seconds)
-    return _verified(result, source, data) if options.verify else result
+    return _verified(result, source, interpreter) if interpreter is not None else result
 
 
-def _verified(result: Result, source: Path | bytes, target: bytes) -> Result:
+def _interpreter(options: Options) -> contextlib.AbstractContextManager[Interpreter | None]:
+    """One worker verifies all models of a call."""
+    if not options.verify:
+        return contextlib.nullcontext()
+    from .verify import Interpreter
+
+    return Interpreter()
+
+
+def _verified(result: Result, source: Path | bytes, interpreter: Interpreter) -> Result:
     from .engine.errors import VerificationError
     from .verify import compare_models
 
     try:
-        return replace(result, verification=compare_models(source, target))
+        return replace(result, verification=compare_models(source, result.job.target, interpreter=interpreter))
     except VerificationError as error:
         return replace(result, unverified=f"{error}")
 
 
-def _attempt(job: Job, options: Options, console: Console) -> Result | None:
+def _attempt(job: Job, options: Options, console: Console, interpreter: Interpreter | None) -> Result | None:
     """Convert one model; None where that failed, which has then been told. A mistake in a rule concerns all models."""
     from .engine.errors import RewriteError, RuleError
 
     try:
-        return convert(job, options)
+        return convert(job, options, interpreter)
     except RuleError:
         raise
     except RewriteError as error:

@@ -1,0 +1,239 @@
+"""Verification finds what differs, passes what does not, and survives an interpreter that does not."""
+
+from __future__ import annotations
+
+import io
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from nnrewrite.engine.errors import VerificationError
+from nnrewrite.verify import Interpreter, InterpreterError, Kernels, Tensor, Verdict, compare
+from nnrewrite.verify.comparison import largest_difference, worst
+from nnrewrite.verify.frames import Array, receive, send
+from nnrewrite.verify.inputs import draw
+
+
+def floats(*shape: int) -> Tensor:
+    return Tensor("y", "float32", shape, shape)
+
+
+def codes(*shape: int) -> Tensor:
+    return Tensor("y", "int8", shape, shape, (0.5,), (3,))
+
+
+def against(tensor: Tensor, want: Any, got: Any, spread: float = 0.0) -> Any:
+    dtype = np.dtype(tensor.dtype)
+    return compare(tensor, np.asarray(want, dtype), np.asarray(got, dtype), Kernels.DEFAULT, spread)
+
+
+# ---- one output ------------------------------------------------------------------------------------------------------
+
+
+def test_equal_outputs_are_equal() -> None:
+    one = against(floats(3), [1, -4, 2], [1, -4, 2])
+    assert (one.verdict, one.absolute, one.low, one.high) == (Verdict.EQUAL, 0, -4, 2)
+
+
+def test_a_float_may_be_off_by_a_share_of_the_largest_magnitude() -> None:
+    assert against(floats(2), [100, 0], [100, 0.009]).verdict is Verdict.CLOSE
+    one = against(floats(2), [100, 0], [100, 0.011])
+    assert one.verdict is Verdict.DIFFERENT
+    assert one.relative == pytest.approx(1.1e-4, rel=1e-3)
+    assert "off by 0.011, tolerance 0.01" in one.reason
+
+
+def test_a_quantized_value_may_be_off_by_one_step() -> None:
+    assert against(codes(2), [5, -128], [6, -128]).verdict is Verdict.CLOSE
+    one = against(codes(2), [127, 0], [-128, 0])
+    assert one.verdict is Verdict.DIFFERENT
+    assert "off by 255 steps" in one.reason
+
+
+def test_an_integer_may_not_be_off_at_all() -> None:
+    tensor = Tensor("y", "int64", (1,), (1,))
+    big = 2**62
+    assert against(tensor, [big], [big]).verdict is Verdict.EQUAL
+    assert against(tensor, [big], [big + 1]).verdict is Verdict.DIFFERENT
+
+
+def test_the_interpreters_own_spread_is_allowed_for() -> None:
+    assert against(floats(1), [1], [1.5], spread=0.25).verdict is Verdict.SPREAD
+    assert against(floats(1), [1], [1.6], spread=0.25).verdict is Verdict.DIFFERENT
+
+
+@pytest.mark.parametrize(
+    ("want", "got"),
+    [([np.nan, 1], [0, 1]), ([0, 1], [np.nan, 1]), ([np.inf, 1], [-np.inf, 1]), ([np.nan, 1], [np.inf, 1])],
+)
+def test_nan_and_infinity_must_stand_in_the_same_places(want: list[float], got: list[float]) -> None:
+    one = against(floats(2), want, got, spread=1e9)
+    assert one.verdict is Verdict.DIFFERENT
+    assert "NaN or infinity" in one.reason
+
+
+def test_values_beside_nan_and_infinity_are_still_compared() -> None:
+    want = [np.nan, np.inf, -np.inf, 1]
+    assert against(floats(4), want, want).verdict is Verdict.EQUAL
+    assert against(floats(4), want, [*want[:3], 2]).verdict is Verdict.DIFFERENT
+
+
+def test_shape_and_type_are_part_of_an_output() -> None:
+    assert "shape [2] became [1, 2]" in against(floats(2), [1, 2], [[1, 2]]).reason
+    assert against(floats(1), [1], 1).verdict is Verdict.EQUAL  # a scalar and a vector of one
+    one = compare(floats(1), np.ones(1, np.float32), np.ones(1, np.float64), Kernels.DEFAULT)
+    assert "type float32 became float64" in one.reason
+
+
+def test_strings_are_compared_as_text() -> None:
+    tensor = Tensor("y", "object", (1,), (1,))
+    want = np.array([b"one"], dtype=object)
+    assert compare(tensor, want, np.array(["one"], dtype=object), Kernels.DEFAULT).verdict is Verdict.EQUAL
+    assert compare(tensor, want, np.array(["two"], dtype=object), Kernels.DEFAULT).verdict is Verdict.DIFFERENT
+
+
+def test_empty_outputs_agree() -> None:
+    assert against(floats(0, 4), np.zeros((0, 4)), np.zeros((0, 4))).verdict is Verdict.EQUAL
+
+
+def test_the_ten_highest_scores_are_compared_where_there_are_scores() -> None:
+    scores = np.linspace(0, 1, 20)
+    assert against(floats(1, 20), [scores], [scores]).top == 1
+    assert against(floats(1, 20), [scores], [scores[::-1]]).top == 0
+    assert against(floats(1, 1, 1, 20), [[[scores]]], [[[scores]]]).top == 1
+    assert against(floats(4, 20), [scores] * 4, [scores] * 4).top == 1
+    assert against(floats(1, 9), [scores[:9]], [scores[:9]]).top is None
+    assert against(floats(1, 8, 20), np.zeros((1, 8, 20)), np.zeros((1, 8, 20))).top is None
+
+
+def test_ties_among_scores_are_not_held_against_anybody() -> None:
+    want = np.array([[1.0] * 5 + [0.0] * 15])
+    assert against(floats(1, 20), want, np.roll(want, 0) + np.linspace(0, 1e-6, 20)).top == 1
+
+
+def test_the_worst_sample_stands_for_all() -> None:
+    near, far = against(floats(1), [1], [1.00001]), against(floats(1), [1], [3])
+    assert worst([near, far]) is far
+    assert worst([far, near]) is far
+
+
+def test_the_largest_difference_ignores_what_is_not_finite() -> None:
+    assert largest_difference(np.array([1.0, np.nan, 3.0]), np.array([1.5, 2.0, np.inf])) == 0.5
+    assert largest_difference(np.zeros(2), np.zeros(3)) == 0
+
+
+# ---- inputs ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_same_seed_gives_the_same_inputs() -> None:
+    tensors = [floats(2, 3), codes(4), Tensor("s", "object", (2,), (2,)), Tensor("b", "bool", (8,), (8,))]
+    (first,), (second,), (other,) = (next(draw(tensors, seed)) for seed in (1, 1, 2))
+    assert all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
+    assert not np.array_equal(first[0], other[0])
+    assert [array.dtype.name for array in first] == ["float32", "int8", "object", "bool"]
+
+
+def test_samples_differ_from_one_another() -> None:
+    (first,), (second,) = next(draw([floats(8)], samples=2))
+    assert not np.array_equal(first, second)
+
+
+def test_unknown_dimensions_are_one_where_the_file_says_nothing() -> None:
+    ((array,),) = next(draw([Tensor("x", "float32", (1, 0, 3), (-1, -1, 3))]))
+    assert array.shape == (1, 1, 3)
+
+
+def test_integers_that_may_be_positions_are_drawn_from_ever_narrower_ranges() -> None:
+    ranges = [(array.min(), array.max()) for ((array,),) in draw([Tensor("i", "int32", (99,), (99,))])]
+    assert ranges == [(0, 9), (0, 1), (0, 0), (1, 9)]
+    assert len(list(draw([floats(1), codes(1)]))) == 1
+
+
+# ---- the worker ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.arange(6, dtype=np.int16).reshape(2, 3).T,
+        np.float32(1.5).reshape(()),
+        np.zeros((0, 3), np.complex64),
+        np.array([[b"", b"a\0b"], [b"c", b"\xff"]], dtype=object),
+    ],
+)
+def test_arrays_come_through_a_frame_as_they_were(array: Array) -> None:
+    stream = io.BytesIO()
+    send(stream, {"action": "run"}, [array, array])
+    stream.seek(0)
+    header, arrays = receive(stream)
+    assert header == {"action": "run"}
+    for received in arrays:
+        assert (received.dtype, received.shape) == (array.dtype, array.shape)
+        assert np.array_equal(received, array)
+
+
+def test_a_frame_that_is_cut_off_is_noticed() -> None:
+    stream = io.BytesIO()
+    send(stream, {}, [np.zeros(9)])
+    with pytest.raises(EOFError):
+        receive(io.BytesIO(stream.getvalue()[:-1]))
+
+
+@pytest.fixture
+def moody(tmp_path: Path) -> list[str]:
+    """A worker that treats a model by its name: `abort` ends the process, `sleep` keeps it from answering."""
+    script = tmp_path / "moody.py"
+    script.write_text(
+        "import os, sys, time\n"
+        "from nnrewrite.verify import worker\n"
+        "def answer(request, arrays):\n"
+        "    if request['path'] == 'abort':\n"
+        "        print('it was the fault of node 7', file=sys.stderr, flush=True)\n"
+        "        os.abort()\n"
+        "    if request['path'] == 'sleep':\n"
+        "        time.sleep(60)\n"
+        "    print('native code prints here')\n"
+        "    return {'inputs': [], 'outputs': []}, []\n"
+        "worker.answer = answer\n"
+        "worker.main()\n"
+    )
+    return [sys.executable, str(script)]
+
+
+def test_a_crash_is_told_in_one_line_and_survived(moody: list[str]) -> None:
+    with Interpreter(command=moody) as interpreter:
+        interpreter.describe("well")
+        for _ in range(2):
+            with pytest.raises(InterpreterError, match=r"crashed \(SIGABRT: it was the fault of node 7\)$"):
+                interpreter.describe("abort")
+        interpreter.describe("well")
+        assert interpreter.restarts == 2
+
+
+def test_a_time_limit_is_kept_and_the_worker_replaced(moody: list[str]) -> None:
+    with Interpreter(timeout=0.5, command=moody) as interpreter:
+        started = time.perf_counter()
+        with pytest.raises(InterpreterError, match=r"more than 0\.5 s"):
+            interpreter.describe("sleep")
+        assert time.perf_counter() - started < 10
+        interpreter.timeout = 30
+        interpreter.describe("well")
+
+
+def test_an_error_that_the_interpreter_raises_does_not_cost_the_worker() -> None:
+    with Interpreter() as interpreter:
+        with pytest.raises(InterpreterError, match="says: "):
+            interpreter.describe(b"this is no model")
+        with pytest.raises(InterpreterError, match="says: "):
+            interpreter.describe("no/such/file.tflite")
+        assert interpreter.restarts == 0
+
+
+def test_a_missing_package_is_told_with_what_installs_it() -> None:
+    from nnrewrite.verify.interpreter import require
+
+    with pytest.raises(VerificationError, match=r"needs no-such-runtime: pip install nnrewrite\[verify\]"):
+        require("numpy", "no_such_runtime")
