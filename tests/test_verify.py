@@ -53,6 +53,12 @@ def test_a_quantized_value_may_be_off_by_one_step() -> None:
     assert "off by 255 steps" in one.reason
 
 
+def test_a_float_view_of_a_quantized_value_may_be_off_by_one_step() -> None:
+    tensor = Tensor("y", "float32", (2,), (2,), step=0.1)
+    assert against(tensor, [1.0, 0.3], [1.1, 0.3]).verdict is Verdict.CLOSE
+    assert against(tensor, [1.0, 0.3], [1.2, 0.3]).verdict is Verdict.DIFFERENT
+
+
 def test_an_integer_may_not_be_off_at_all() -> None:
     tensor = Tensor("y", "int64", (1,), (1,))
     big = 2**62

@@ -63,9 +63,10 @@ class Comparison:
 def compare(tensor: Tensor, want: Array, got: Array, kernels: Kernels, spread: float = 0.0) -> Comparison:
     """Compare an output of the interpreter, described by `tensor`, with that of the rewritten model.
 
-    Floats may differ by 1e-4 of the output's largest magnitude (2e-3 for float16), quantized values by one step,
-    anything else not at all; NaN and infinities must stand in the same places. Where that fails, `spread` (the
-    difference between the interpreter's own kernels, in the output's units) allows twice itself.
+    Floats may differ by 1e-4 of the output's largest magnitude (2e-3 for float16), quantized values and floats that
+    are a view of them by one step, anything else not at all; NaN and infinities must stand in the same places. Where
+    that fails, `spread` (the difference between the interpreter's own kernels, in the output's units) allows twice
+    itself.
     """
     quantized = bool(tensor.scales) and want.dtype.kind in "iu"
     blank = Comparison(tensor.name, want.dtype.name, want.shape, kernels, Verdict.DIFFERENT, quantized=quantized)
@@ -96,7 +97,7 @@ def compare(tensor: Tensor, want: Array, got: Array, kernels: Kernels, spread: f
         want.shape,
         kernels,
         Verdict.DIFFERENT,
-        _tolerance(want, quantized, magnitude),
+        _tolerance(tensor, want, quantized, magnitude),
         absolute,
         absolute / scale,
         float(error.mean()) / scale,
@@ -123,13 +124,14 @@ def worst(comparisons: list[Comparison]) -> Comparison:
     return max(comparisons, key=lambda one: (order.index(one.verdict), one.absolute or 0.0))
 
 
-def _tolerance(want: Array, quantized: bool, magnitude: float) -> float:
+def _tolerance(tensor: Tensor, want: Array, quantized: bool, magnitude: float) -> float:
     if quantized:
         return 1.0
     if want.dtype.kind in "iub":
         return 0.0
     share = HALF_TOLERANCE if want.dtype.itemsize == 2 else RELATIVE_TOLERANCE
-    return max(ABSOLUTE_TOLERANCE, share * magnitude)
+    # A step's own rounding in float32 comes on top of it.
+    return max(ABSOLUTE_TOLERANCE, share * magnitude, 1.01 * tensor.step)
 
 
 def _verdict(measured: Comparison, slack: float = 0.0) -> Comparison:

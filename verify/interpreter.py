@@ -38,7 +38,11 @@ class InterpreterError(VerificationError):
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """An input or output of a model; `signature` has -1 for a dimension that is not static, `shape` what stands in."""
+    """An input or output of a model.
+
+    `signature` has -1 for a dimension that is not static, `shape` what stands in. `step` is the scale of the one
+    quantized value that an output is computed from, 0 where there is none: a float output may be a view of codes.
+    """
 
     name: str
     dtype: str
@@ -46,6 +50,7 @@ class Tensor:
     signature: tuple[int, ...]
     scales: tuple[float, ...] = ()
     zero_points: tuple[int, ...] = ()
+    step: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +188,7 @@ def _tensors(entries: Sequence[Mapping[str, Any]]) -> tuple[Tensor, ...]:
             tuple(entry["signature"]),
             tuple(entry["scales"]),
             tuple(entry["zero_points"]),
+            entry.get("step", 0.0),
         )
         for entry in entries
     )

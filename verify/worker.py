@@ -43,7 +43,10 @@ def answer(request: dict[str, Any], arrays: list[Array]) -> tuple[dict[str, Any]
     if request["action"] == "describe":
         tensors = {
             "inputs": [_described(detail) for detail in interpreter.get_input_details()],
-            "outputs": [_described(detail) for detail in interpreter.get_output_details()],
+            "outputs": [
+                {**_described(detail), "step": _step(interpreter, detail["index"])}
+                for detail in interpreter.get_output_details()
+            ],
         }
         return tensors, []
     return {}, _run(interpreter, arrays, request["samples"])
@@ -66,6 +69,19 @@ def _described(detail: dict[str, Any]) -> dict[str, Any]:
         "scales": [float(scale) for scale in quantization["scales"]],
         "zero_points": [int(zero) for zero in quantization["zero_points"]],
     }
+
+
+def _step(interpreter: Any, index: int) -> float:
+    """Find the scale of the one quantized value that an output is a float view of, 0 where it is none."""
+    # No public function lists the operators; without this one an output is merely held to the float tolerance.
+    operators = getattr(interpreter, "_get_ops_details", list)()
+    for operator in operators:
+        if index in operator["outputs"] and len(operator["inputs"]) == 1:
+            (source,) = operator["inputs"]
+            details = [detail for detail in interpreter.get_tensor_details() if detail["index"] == source]
+            scales = [float(scale) for detail in details for scale in detail["quantization_parameters"]["scales"]]
+            return scales[0] if len(scales) == 1 else 0.0
+    return 0.0
 
 
 def _run(interpreter: Any, arrays: list[Array], samples: int) -> list[Array]:
