@@ -1,0 +1,141 @@
+"""Bundles of models: zip archives, such as MediaPipe's `.task` files, that hold TensorFlow Lite files."""
+
+from __future__ import annotations
+
+import io
+import lzma
+import os
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+from ..engine.errors import ModelError
+from .tflite import load
+
+#: what tells a TensorFlow Lite file, at bytes 4 to 8
+_IDENTIFIER = b"TFL3"
+#: what tells the header of a member, and the end of a directory
+_HEADER, _END = b"PK\x03\x04", b"PK\x05\x06"
+#: the end of a directory is 22 bytes and a comment of at most 65535
+_TAIL = 22 + 65535
+#: bundles in bundles are followed so deep
+_DEPTH = 4
+#: a compressed member may be so many times larger than it is in the archive, beyond some megabytes
+_RATIO, _ALLOWANCE = 256, 1 << 26
+#: all that the standard library raises on bytes that are no archive
+_MALFORMED = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    struct.error,
+    OSError,
+    EOFError,
+    ValueError,
+    NotImplementedError,
+)
+
+
+def is_bundle(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is an archive of models and not a model; raises ModelError when it cannot be read.
+
+    A model with an archive appended, as models carry their labels, is a model.
+    """
+    return _is_archive(load(path))
+
+
+def members(path: str | os.PathLike[str]) -> list[str]:
+    """Names of the models in a bundle, those of a bundle inside it as `inner.task/name`; none for a plain file.
+
+    Raises ModelError when the file cannot be read or its archive is malformed.
+    """
+    data = load(path)
+    return [name for name, _ in _models(data, os.fspath(path), "")] if _is_archive(data) else []
+
+
+def open_member(path: str | os.PathLike[str], member: str) -> memoryview:
+    """The bytes of a model in a bundle: a view of the mapped file where the archive stores it uncompressed.
+
+    Raises ModelError when the file cannot be read, is no bundle, or has no such model.
+    """
+    data, name = load(path), os.fspath(path)
+    if not _is_archive(data):
+        raise ModelError(f"{name}: this is no bundle of models")
+    known = []
+    for found, content in _models(data, name, ""):
+        if found == member:
+            return content
+        known.append(found)
+    raise ModelError(f"{name}: there is no model {member} in this bundle, only {', '.join(known) or 'none at all'}")
+
+
+read = open_member
+
+
+class _View(io.RawIOBase):
+    """Bytes as a file, without a copy of them."""
+
+    def __init__(self, data: memoryview) -> None:
+        super().__init__()
+        self._data = data
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: len(self._data)}[whence]
+        if at < 0:
+            raise ValueError(f"there is no byte {at}")
+        self._at = at
+        return at
+
+    def readinto(self, buffer: Any) -> int:
+        content = self._data[self._at : self._at + len(buffer)]
+        buffer[: len(content)] = content
+        self._at += len(content)
+        return len(content)
+
+
+def _is_archive(data: memoryview) -> bool:
+    if bytes(data[4:8]) == _IDENTIFIER:
+        return False
+    return bytes(data[:4]) == _HEADER or _END in bytes(data[-_TAIL:])
+
+
+def _models(data: memoryview, name: str, prefix: str, depth: int = 1) -> Iterator[tuple[str, memoryview]]:
+    """All models of an archive, with those of archives inside it."""
+    try:
+        with zipfile.ZipFile(io.BufferedReader(_View(data))) as archive:
+            for entry in archive.infolist():
+                if entry.is_dir():
+                    continue
+                content = _content(archive, entry, data, name)
+                path = f"{prefix}{entry.filename}"
+                if bytes(content[4:8]) == _IDENTIFIER or entry.filename.endswith(".tflite"):
+                    yield path, content
+                elif entry.filename.endswith(".task") and depth < _DEPTH and _is_archive(content):
+                    yield from _models(content, name, f"{path}/", depth + 1)
+    except _MALFORMED as error:
+        raise ModelError(f"{name}: malformed archive: {error}") from error
+
+
+def _content(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, data: memoryview, name: str) -> memoryview:
+    if entry.flag_bits & 1:
+        raise ModelError(f"{name}: {entry.filename} is encrypted")
+    if entry.compress_type != zipfile.ZIP_STORED:
+        if entry.file_size > _RATIO * entry.compress_size + _ALLOWANCE:
+            raise ModelError(f"{name}: {entry.filename} would unpack to {entry.file_size} bytes")
+        return memoryview(archive.read(entry))
+    start = entry.header_offset
+    header = bytes(data[start : start + 30]) if start >= 0 else b""
+    if len(header) < 30 or header[:4] != _HEADER:
+        raise ModelError(f"{name}: malformed archive: {entry.filename} is not where the directory says")
+    start += 30 + sum(struct.unpack_from("<HH", header, 26))
+    if start + entry.file_size > len(data):
+        raise ModelError(f"{name}: truncated: {entry.filename} ends at byte {start + entry.file_size} of {len(data)}")
+    return data[start : start + entry.file_size]
