@@ -9,12 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
+from nnrewrite.backends.probe import single
 from nnrewrite.engine.errors import VerificationError
-from nnrewrite.verify import Interpreter, InterpreterError, Kernels, Tensor, Verdict, compare
+from nnrewrite.engine.operators import load
+from nnrewrite.engine.quantization import Quantization
+from nnrewrite.verify import Interpreter, InterpreterError, Kernels, Tensor, Verdict, compare, compare_models
 from nnrewrite.verify.comparison import largest_difference, worst
 from nnrewrite.verify.frames import Array, receive, send
 from nnrewrite.verify.inputs import draw
+from nnrewrite.verify.report import table
 
 
 def floats(*shape: int) -> Tensor:
@@ -243,3 +248,133 @@ def test_a_missing_package_is_told_with_what_installs_it() -> None:
 
     with pytest.raises(VerificationError, match=r"needs no-such-runtime: pip install nnrewrite\[verify\]"):
         require("numpy", "no_such_runtime")
+
+
+# ---- whole models ----------------------------------------------------------------------------------------------------
+
+SHAPE = [1, 16]
+
+
+def tflite(operator: str, inputs: int = 1, dtype: str = "FLOAT32", shape: list[int | None] | None = None) -> bytes:
+    """A TensorFlow Lite model of one operator without options."""
+    kind = (dtype, shape or SHAPE)
+    return single(load(), operator, {f"x{i}": kind for i in range(inputs)}, [kind])
+
+
+def ported(
+    nodes: str, inputs: str = "float[1,16] x0", output: str = "float[1,16] output_0", constants: str = ""
+) -> bytes:
+    """An ONNX model in the textual syntax of the onnx package."""
+    text = f'<ir_version: 10, opset_import: ["": 21]> main ({inputs}) => ({output}) <{constants}> {{ {nodes} }}'
+    return onnx.parser.parse_model(text).SerializeToString()
+
+
+def test_a_faithful_model_passes() -> None:
+    result = compare_models(tflite("RELU"), ported("output_0 = Relu(x0)"), samples=3)
+    assert result.passed
+    (one,) = result.comparisons
+    assert (one.name, one.verdict, one.shape, one.top) == ("output_0", Verdict.EQUAL, (1, 16), 1.0)
+    assert result.samples == 3
+
+
+def test_models_may_be_files(tmp_path: Path) -> None:
+    (tmp_path / "a.tflite").write_bytes(tflite("RELU"))
+    (tmp_path / "a.onnx").write_bytes(ported("output_0 = Relu(x0)"))
+    assert compare_models(tmp_path / "a.tflite", str(tmp_path / "a.onnx")).passed
+
+
+@pytest.mark.parametrize(
+    ("operator", "nodes"),
+    [
+        ("RELU", "output_0 = LeakyRelu <alpha = 0.001> (x0)"),
+        ("LOGISTIC", "output_0 = HardSigmoid(x0)"),
+        ("LOG", "n = Abs(x0) output_0 = Log(n)"),  # NaN where the original has it is no matter of tolerance
+        ("RSQRT", "n = Abs(x0) m = Sqrt(n) output_0 = Reciprocal(m)"),
+    ],
+)
+def test_a_wrong_model_is_found(operator: str, nodes: str) -> None:
+    result = compare_models(tflite(operator), ported(nodes))
+    assert not result.passed
+    assert len(result.differences) == 1
+    assert result.differences[0].startswith("output_0: ")
+
+
+def test_nan_in_the_same_places_passes() -> None:
+    assert compare_models(tflite("LOG"), ported("output_0 = Log(x0)")).passed
+
+
+def test_swapped_operands_are_found() -> None:
+    inputs = "float[1,16] x0, float[1,16] x1"
+    assert compare_models(tflite("SUB", 2), ported("output_0 = Sub(x0, x1)", inputs)).passed
+    assert not compare_models(tflite("SUB", 2), ported("output_0 = Sub(x1, x0)", inputs)).passed
+
+
+def test_inputs_in_another_order_are_a_difference() -> None:
+    result = compare_models(tflite("SUB", 2), ported("output_0 = Sub(x0, x1)", "float[1,16] x1, float[1,16] x0"))
+    assert result.differences == ("inputs in another order: x0, x1 became x1, x0",)
+
+
+def test_inputs_under_other_names_correspond_by_place() -> None:
+    assert compare_models(tflite("SUB", 2), ported("output_0 = Sub(a, b)", "float[1,16] a, float[1,16] b")).passed
+
+
+def test_a_missing_input_is_a_difference() -> None:
+    result = compare_models(tflite("SUB", 2), ported("output_0 = Relu(x0)"))
+    assert result.differences == ("2 inputs became 1",)
+
+
+def test_quantized_outputs_are_held_to_a_step() -> None:
+    scale = Quantization(np.array([0.05], np.float32), np.array([3], np.int64), 0)
+    kind = ("INT8", SHAPE, scale)
+    model = single(load(), "RELU", {"x0": kind}, [kind])
+
+    def twin(low: int) -> bytes:
+        constants = f"int8 low = {{{low}}}"
+        return ported("output_0 = Max(x0, low)", "int8[1,16] x0", "int8[1,16] output_0", constants)
+
+    assert compare_models(model, twin(3)).passed
+    assert compare_models(model, twin(4)).comparisons[0].verdict is Verdict.CLOSE
+    assert not compare_models(model, twin(5)).passed
+
+
+def test_dynamic_dimensions_are_fed_as_the_file_says() -> None:
+    model = tflite("RELU", shape=[None, 16])
+    result = compare_models(model, ported("output_0 = Relu(x0)", "float[n,16] x0", "float[n,16] output_0"))
+    assert result.passed
+    assert result.comparisons[0].shape == (1, 16)
+    feed = [[np.ones((5, 16), np.float32)]]
+    result = compare_models(model, ported("output_0 = Relu(x0)", "float[n,16] x0", "float[n,16] output_0"), inputs=feed)
+    assert result.comparisons[0].shape == (5, 16)
+
+
+def test_positions_are_narrowed_until_the_model_takes_them() -> None:
+    data = np.arange(4, dtype=np.float32).reshape(2, 2)
+    model = single(load(), "GATHER", {"x": data, "i": ("INT32", [64])}, [("FLOAT32", [64, 2])])
+    constants = "float[2,2] x = {0, 1, 2, 3}"
+    twin = ported("output_0 = Gather(x, i)", "int32[64] i", "float[64,2] output_0", constants)
+    assert compare_models(model, twin).passed
+
+
+def test_a_model_that_a_runtime_refuses_is_no_verdict() -> None:
+    with pytest.raises(VerificationError, match="the TFLite interpreter says"):
+        compare_models(b"no model", ported("output_0 = Relu(x0)"))
+    with pytest.raises(VerificationError, match="ONNX Runtime refuses the model"):
+        compare_models(tflite("RELU"), b"no model")
+    with pytest.raises(VerificationError, match=r"the TFLite interpreter says.*NoSuchOperator"):
+        compare_models(tflite("NoSuchOperator"), ported("output_0 = Relu(x0)"))
+
+
+def test_a_worker_serves_many_models() -> None:
+    with Interpreter() as interpreter:
+        for operator, twin in (("RELU", "Relu"), ("ABS", "Abs"), ("NEG", "Neg")):
+            assert compare_models(tflite(operator), ported(f"output_0 = {twin}(x0)"), interpreter=interpreter).passed
+        assert interpreter.restarts == 0
+
+
+def test_a_report_has_a_row_for_each_output_and_says_what_differs() -> None:
+    result = compare_models(tflite("RELU"), ported("output_0 = Abs(x0)"))
+    for pretty in (False, True):
+        text = "\n".join(table(result, pretty))
+        assert "max abs" in text
+        assert "different: output_0: off by" in text
+        assert "seed 0, 1 sample" in text
