@@ -18,6 +18,7 @@ from ..engine.quantization import Quantization
 from ..frontends import flexbuffer, option
 from ..frontends.constant import Sparsity
 from ..frontends.flatbuffer import schema
+from ..frontends.tflite import uncollected
 from . import flatbuffer
 from .flatbuffer import Outside, Record, Union
 
@@ -36,8 +37,9 @@ def write(model: ir.Model, catalogue: Catalogue, inline: int = _INLINE) -> bytes
     format cannot say.
     """
     dialect = catalogue.dialect("tflite")
-    record = _Writer(dialect, inline).model(model)
-    return flatbuffer.encode(schema(dialect), "Model", record, dialect.facts["identifier"])
+    with uncollected():
+        record = _Writer(dialect, inline).model(model)
+        return flatbuffer.encode(schema(dialect), "Model", record, dialect.facts["identifier"])
 
 
 def number(enumeration: Mapping[str, int], enumerant: str) -> int:

@@ -13,6 +13,8 @@ import onnx_ir as ir
 
 #: a sparse constant may be this many times larger than the whole file before it is taken for a malformed one
 _EXPANSION = 256
+#: what numpy can hold
+_RANK, _ELEMENTS = 64, 1 << 58
 
 
 class ConstantError(ValueError):
@@ -48,6 +50,7 @@ def tensor(data: memoryview, dtype: ir.DataType, shape: tuple[int, ...], name: s
 
     Raises ConstantError when the number of bytes is not what type and shape ask for.
     """
+    _check(shape)
     if dtype == ir.DataType.STRING:
         return ir.StringTensor(strings(data, math.prod(shape)), shape=ir.Shape(shape), name=name)
     wanted = -(-math.prod(shape) * dtype.bitwidth // 8)
@@ -78,6 +81,7 @@ def densify(sparsity: Sparsity, shape: tuple[int, ...], limit: int) -> npt.NDArr
     `limit` is the size of the file in bytes, which bounds what its levels may ask for. Raises ConstantError when
     levels, shape and stored elements disagree.
     """
+    _check(shape)
     rank, order = len(shape), sparsity.order
     if not rank or sorted(order) != list(range(len(sparsity.levels))) or len(order) != rank + len(sparsity.blocks):
         raise ConstantError(f"its sparsity traverses {list(order)} in shape {list(shape)}")
@@ -102,6 +106,12 @@ def densify(sparsity: Sparsity, shape: tuple[int, ...], limit: int) -> npt.NDArr
     dense = np.zeros(shape, sparsity.stored.dtype)
     dense[tuple(index)] = sparsity.stored
     return dense
+
+
+def _check(shape: tuple[int, ...]) -> None:
+    """Refuse a shape that no array can have, which an array without elements could pretend to."""
+    if len(shape) > _RANK or math.prod(max(n, 1) for n in shape) >= _ELEMENTS:
+        raise ConstantError(f"shape {list(shape)[:_RANK]} is absurd")
 
 
 def _children(level: Level, parents: int, limit: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

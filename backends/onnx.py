@@ -1,0 +1,77 @@
+"""Graphs of the ONNX dialect as ONNX models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx
+import onnx.checker
+import onnx_ir as ir
+
+from ..engine.errors import RewriteError
+from ..engine.operators import Dialect
+
+#: the ONNX intermediate representation that first carried an opset; runtimes refuse models that claim a newer one
+_IR_VERSIONS = {13: 7, 15: 8, 19: 9, 21: 10, 23: 11, 24: 12, 25: 13}
+
+
+def write(graph: ir.Graph, names: Sequence[str], dialect: Dialect, opset: int) -> onnx.ModelProto:
+    """Serialize a graph whose outputs are to have `names`, and check the model.
+
+    Raises RewriteError when onnx.checker with full shape inference does not accept it.
+    """
+    name_outputs(graph, names, dialect)
+    graph.opset_imports.clear()
+    graph.opset_imports[dialect.domain] = opset
+    version = max(v for first, v in _IR_VERSIONS.items() if first <= opset)
+    model = ir.to_proto(ir.Model(graph, ir_version=version, producer_name="nnrewrite"))
+    check(model)
+    return model
+
+
+def name_outputs(graph: ir.Graph, names: Sequence[str], dialect: Dialect) -> None:
+    """Give the outputs their names; one that is an input, a constant or a repeat gets a node of its own."""
+    wanted = dict(zip(range(len(names)), names, strict=True))
+    seen: set[ir.Value] = set()
+    taken = {value.name: value for value in _values(graph)}
+    for position, name in wanted.items():
+        value = graph.outputs[position]
+        if value.name != name or value in seen or value.producer() is None:
+            other = taken.get(name)
+            if value.producer() is not None and value not in seen and other is None:
+                value.name = name
+            else:
+                value = _copy(graph, value, dialect)
+                graph.outputs[position] = value
+                if other is not None and other is not value and other.name == name:
+                    other.name = _unused(f"{name}_inner", taken)
+                    taken[other.name] = other
+                value.name = name
+            taken[name] = value
+        seen.add(value)
+
+
+def _copy(graph: ir.Graph, value: ir.Value, dialect: Dialect) -> ir.Value:
+    node = ir.Node(dialect.domain, dialect.role("copy").name, [value], num_outputs=1)
+    graph.append(node)
+    node.outputs[0].type, node.outputs[0].shape = value.type, value.shape
+    return node.outputs[0]
+
+
+def _values(graph: ir.Graph) -> list[ir.Value]:
+    return [*graph.inputs, *graph.initializers.values(), *(output for node in graph for output in node.outputs)]
+
+
+def _unused(base: str, taken: dict[str | None, ir.Value]) -> str:
+    count = 1
+    while f"{base}_{count}" in taken:
+        count += 1
+    return f"{base}_{count}"
+
+
+def check(model: onnx.ModelProto) -> None:
+    """Run onnx.checker with full shape inference; raises RewriteError with its words."""
+    try:
+        onnx.checker.check_model(model, full_check=True)
+    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
+        raise RewriteError(f"the model built is not valid ONNX: {' '.join(str(error).split())}") from error
