@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -39,21 +40,16 @@ def write(model: ir.Model, catalogue: Catalogue, inline: int = _INLINE) -> bytes
     dialect = catalogue.dialect("tflite")
     with uncollected():
         record = _Writer(dialect, inline).model(model)
-        return flatbuffer.encode(schema(dialect), "Model", record, dialect.facts["identifier"])
+        try:
+            return flatbuffer.encode(schema(dialect), "Model", record, dialect.facts["identifier"])
+        except (struct.error, UnicodeEncodeError) as error:
+            raise ModelError(f"a number or a name in the graph does not fit the format: {error}") from error
 
 
-def number(enumeration: Mapping[str, int], enumerant: str) -> int:
-    """The number of an enumerant; of an unknown one the number in its parentheses.
-
-    Raises ModelError where the enumeration has no such name.
-    """
-    found = enumeration.get(enumerant)
-    if found is None:
-        match = re.fullmatch(r"\w+\((-?\d+)\)", enumerant)
-        if match is None:
-            raise ModelError(f"there is no {enumerant} among {', '.join(enumeration)}")
-        found = int(match[1])
-    return found
+def number(enumeration: Mapping[str, int], enumerant: str) -> int | None:
+    """The number of an enumerant; of an unknown one the number in its parentheses; None where there is none."""
+    unknown = re.fullmatch(r"\w+\((-?\d+)\)", enumerant)
+    return int(unknown[1]) if unknown else enumeration.get(enumerant)
 
 
 def pack_strings(items: Sequence[bytes]) -> bytes:
@@ -234,18 +230,20 @@ class _Writer:
         options = {}
         for name, known in spec.options.items():
             if name in node.attributes:
-                options[name] = self._option(known, node.attributes[name].value)
+                options[name] = self._option(known, node.attributes[name].value, node)
             elif name in node.meta:
                 options[name] = node.meta[name]
         return {place: Union(spec.table, options)}
 
-    def _option(self, known: Option, value: Any) -> Any:
+    def _option(self, known: Option, value: Any, node: ir.Node) -> Any:
         enumeration = self.dialect.enums.get(known.type.strip("[]"))
         if enumeration is None:
             return value
-        if known.type.startswith("["):
-            return [number(enumeration, enumerant) for enumerant in value]
-        return number(enumeration, value)
+        vector = known.type.startswith("[")
+        numbers = [number(enumeration, enumerant) for enumerant in (value if vector else [value])]
+        if None in numbers:
+            raise ModelError(f"{node.name}: {known.name} cannot be {value}, only {', '.join(enumeration)}")
+        return numbers if vector else numbers[0]
 
     def _signature(self, signature: Any, subgraphs: list[_Subgraph]) -> Record:
         numbers = {value.name: i for value, i in subgraphs[signature.subgraph].numbers.items()}
