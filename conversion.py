@@ -112,12 +112,17 @@ def command(
     Exit status: 0 all done; 1 a model was not converted, or --verify found a difference; 2 the call or a rule file is
     wrong.
     """
-    from .jobs import CallError, plan
-    from .pipeline import members
+    from .engine.errors import RewriteError, RuleError
+    from .jobs import plan
+    from .pipeline import _rules, members
 
     try:
         jobs = plan(models, output, folder, member, members)
-    except CallError as error:
+        # Rules that cannot be had concern no single model: they are told before the first is read, and once.
+        _rules(rules, opset)
+    except RuleError:
+        raise
+    except RewriteError as error:
         complain(f"{error}")
         ctx.exit(2)
     if verify:
@@ -140,9 +145,9 @@ def original(job: Job) -> Path | bytes:
     """Find what was converted, for the interpreter to run: the file, or a member's bytes."""
     if job.member is None:
         return job.source
-    from .frontends.bundle import read
+    from .frontends.bundle import open_member
 
-    return bytes(read(job.source, job.member))
+    return bytes(open_member(job.source, job.member))
 
 
 def run(jobs: list[Job], options: Options) -> bool:

@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import onnx
 import pytest
 from click.testing import CliRunner, Result
-from nnrewrite import cli
+from nnrewrite import cli, pipeline
+from nnrewrite.backends.probe import single
 from nnrewrite.destination import DestinationError, replacing
 from nnrewrite.engine.errors import ModelError
+from nnrewrite.engine.operators import load
 from nnrewrite.jobs import CallError, Job, plan
+
+
+@pytest.fixture(scope="module")
+def relu() -> bytes:
+    """A TensorFlow Lite model of one operator."""
+    return single(load(), "RELU", {"x": (np.float32, [1, 16])}, [(np.float32, [1, 16])])
 
 
 def none_inside(path: Path) -> Sequence[str]:
@@ -130,3 +144,274 @@ def test_a_link_is_followed(tmp_path: Path) -> None:
         file.write(b"after")
     assert (tmp_path / "link.onnx").is_symlink()
     assert (tmp_path / "real.onnx").read_bytes() == b"after"
+
+
+# ---- whole calls -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty current folder."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def files(folder: Path) -> list[str]:
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+
+
+def test_a_conversion_writes_the_model_and_tells_what_it_did(folder: Path, relu: bytes) -> None:
+    Path("net.tflite").write_bytes(relu)
+    result = call("--rules", "tflite2onnx", "net.tflite")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert files(folder) == ["net.onnx", "net.tflite"]
+    onnx.checker.check_model(onnx.load("net.onnx"), full_check=True)
+    size = Path("net.onnx").stat().st_size
+    for fact in ("net.tflite -> net.onnx", "RELU 1", "Relu 1", "Transposes left 0", f"{len(relu):,} in, {size:,} out"):
+        assert fact in result.stdout
+    assert "\x1b" not in result.stdout
+
+
+def test_quiet_prints_nothing(folder: Path, relu: bytes) -> None:
+    Path("net.tflite").write_bytes(relu)
+    result = call("net.tflite", "--quiet", "--verify", "-o", "deep/out.onnx")
+    assert (result.exit_code, result.output) == (0, "")
+    assert files(folder) == ["deep/out.onnx", "net.tflite"]
+
+
+def test_the_opset_is_the_one_asked_for(folder: Path, relu: bytes) -> None:
+    Path("net.tflite").write_bytes(relu)
+    assert call("net.tflite", "--opset", "15").exit_code == 0
+    assert [entry.version for entry in onnx.load("net.onnx").opset_import if entry.domain == ""] == [15]
+
+
+@pytest.mark.parametrize("content", [None, b"", b"this is no model"])
+def test_bad_input_is_one_line_that_names_the_file(folder: Path, content: bytes | None) -> None:
+    if content is not None:
+        Path("bad.tflite").write_bytes(content)
+    result = call("bad.tflite", "--quiet")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("rewrite: error: bad.tflite")
+    assert result.stderr.count("\n") == 1
+    assert files(folder) == (["bad.tflite"] if content is not None else [])
+
+
+def test_without_keep_going_the_first_failure_is_the_last_model(folder: Path, relu: bytes) -> None:
+    for name in ("a", "c"):
+        Path(f"{name}.tflite").write_bytes(relu)
+    result = call("a.tflite", "b.tflite", "c.tflite", "-d", "out")
+    assert result.exit_code == 1
+    assert files(folder / "out") == ["a.onnx"]
+    assert "1 of 3 models converted" in result.stdout
+    assert "1 not tried" in result.stdout
+
+
+def test_with_keep_going_the_other_models_are_converted(folder: Path, relu: bytes) -> None:
+    for name in ("a", "c"):
+        Path(f"{name}.tflite").write_bytes(relu)
+    result = call("a.tflite", "b.tflite", "c.tflite", "-d", "out", "--keep-going")
+    assert result.exit_code == 1
+    assert files(folder / "out") == ["a.onnx", "c.onnx"]
+    assert [text for text in result.stdout.splitlines() if text.startswith("out/")][1].startswith("out/c.onnx: 1 -> 1")
+    assert "2 of 3 models converted" in result.stdout
+    assert "1 failed" in result.stdout
+
+
+def test_with_keep_going_a_mistake_of_ours_costs_one_model(
+    folder: Path, relu: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = pipeline.rewrite
+
+    def failing(source: Path, *rest: Any) -> Any:
+        return real(source, *rest) if source.name != "a.tflite" else {}["operator"]
+
+    monkeypatch.setattr(pipeline, "rewrite", failing)
+    for name in ("a", "b"):
+        Path(f"{name}.tflite").write_bytes(relu)
+    result = call("a.tflite", "b.tflite", "--keep-going", "-d", "out")
+    assert result.exit_code == 1
+    assert "a.tflite: internal error: KeyError: 'operator'" in result.stderr
+    assert files(folder / "out") == ["b.onnx"]
+
+
+def test_outputs_that_clash_are_refused_before_anything_is_written(folder: Path, relu: bytes) -> None:
+    for name in ("a", "b"):
+        Path(name).mkdir()
+        Path(f"{name}/net.tflite").write_bytes(relu)
+    result = call("a/net.tflite", "b/net.tflite", "-d", "out")
+    assert result.exit_code == 2
+    assert "same file" in result.stderr
+    assert files(folder) == ["a/net.tflite", "b/net.tflite"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [(), ("--no-such-option",), ("net.tflite", "--opset", "many"), ("net.tflite", "--rules", "no_such_rules")],
+)
+def test_a_wrong_call_exits_with_two(folder: Path, relu: bytes, arguments: tuple[str, ...]) -> None:
+    Path("net.tflite").write_bytes(relu)
+    result = call(*arguments)
+    assert result.exit_code == 2
+    assert result.stderr
+    assert files(folder) == ["net.tflite"]
+
+
+def test_an_opset_that_no_rule_is_for_exits_with_two(folder: Path, relu: bytes) -> None:
+    Path("net.tflite").write_bytes(relu)
+    result = call("net.tflite", "--opset", "3")
+    assert result.exit_code == 2
+    assert "opset" in result.stderr
+    assert files(folder) == ["net.tflite"]
+
+
+def test_mistakes_in_rules_are_printed_with_their_places(folder: Path, relu: bytes) -> None:
+    Path("net.tflite").write_bytes(relu)
+    Path("pack").mkdir()
+    Path("pack/own.rules").write_text("ruleset own : tflite -> onnx opset 13..25\nrule half { y = RELU(x\n}\n")
+    result = call("net.tflite", "--rules", "pack", "--keep-going")
+    assert result.exit_code == 2
+    assert "own.rules:3:1: error: " in result.stderr.splitlines()[0]
+    assert files(folder) == ["net.tflite", "pack/own.rules"]
+
+
+def test_the_models_of_a_bundle_are_converted(folder: Path, relu: bytes) -> None:
+    with zipfile.ZipFile("net.task", "w") as bundle:
+        bundle.writestr("first.tflite", relu)
+        bundle.writestr("second.tflite", relu)
+        bundle.writestr("metadata.txt", b"nothing")
+    result = call("net.task", "-d", "all", "--verify")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert call("net.task", "-d", "one", "--member", "second.tflite").exit_code == 0
+    assert files(folder) == ["all/net.first.onnx", "all/net.second.onnx", "net.task", "one/net.second.onnx"]
+
+
+def test_a_member_that_is_not_there_is_told(folder: Path, relu: bytes) -> None:
+    with zipfile.ZipFile("net.task", "w") as bundle:
+        bundle.writestr("first.tflite", relu)
+    result = call("net.task", "--member", "third.tflite")
+    assert result.exit_code == 1
+    assert "third.tflite" in result.stderr
+    assert files(folder) == ["net.task"]
+
+
+def test_verification_shows_what_it_found(folder: Path, relu: bytes) -> None:
+    Path("net.tflite").write_bytes(relu)
+    result = call("net.tflite", "--verify")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "outputs are equal" in result.stdout
+    assert "seed 0, 1 sample" in result.stdout
+
+
+def test_a_difference_is_an_error_and_the_file_stays(
+    folder: Path, relu: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = pipeline.rewrite
+
+    def wrong(*arguments: Any) -> Any:
+        conversion = real(*arguments)
+        conversion.model.graph.node[0].op_type = "Neg"
+        return conversion
+
+    monkeypatch.setattr(pipeline, "rewrite", wrong)
+    Path("net.tflite").write_bytes(relu)
+    result = call("net.tflite", "--verify")
+    assert result.exit_code == 1
+    assert "DIFFERENT" in result.stdout
+    assert result.stderr.startswith("rewrite: error: net.tflite: differs from the original: ")
+    assert result.stderr.count("\n") == 1
+    assert Path("net.onnx").exists()
+    assert call("net.tflite", "--verify", "--quiet", "-o", "quiet.onnx").output == result.stderr
+
+
+def test_what_cannot_be_verified_is_not_called_converted_in_vain(
+    folder: Path, relu: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = pipeline.rewrite
+
+    def refused(*arguments: Any) -> Any:
+        conversion = real(*arguments)
+        conversion.model.graph.node[0].op_type = "NoSuchOperator"
+        return conversion
+
+    monkeypatch.setattr(pipeline, "rewrite", refused)
+    Path("net.tflite").write_bytes(relu)
+    result = call("net.tflite", "--verify")
+    assert result.exit_code == 1
+    assert "net.tflite: converted, but not verified: ONNX Runtime refuses the model" in result.stderr
+
+
+def test_an_interruption_leaves_nothing(folder: Path, relu: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*arguments: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "replace", interrupted)
+    Path("net.tflite").write_bytes(relu)
+    result = call("net.tflite")
+    assert result.exit_code == 130
+    assert result.stderr == "rewrite: error: interrupted\n"
+    assert files(folder) == ["net.tflite"]
+
+
+# ---- the program -----------------------------------------------------------------------------------------------------
+
+
+def program(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command as a program of its own."""
+    return subprocess.run([sys.executable, "-m", "nnrewrite", *arguments], capture_output=True, text=True, timeout=120)
+
+
+def test_the_program_exits_with_the_status(folder: Path, relu: bytes) -> None:
+    Path("net.tflite").write_bytes(relu)
+    assert program("net.tflite").returncode == 0
+    missing = program("gone.tflite")
+    assert missing.returncode == 1
+    assert missing.stderr.startswith("rewrite: error: gone.tflite")
+    assert program().returncode == 2
+
+
+def test_help_names_the_options_and_imports_nothing_heavy() -> None:
+    done = program("--help")
+    assert done.stdout.startswith("Usage: rewrite [OPTIONS] MODEL...")
+    assert "--keep-going" in done.stdout
+    script = (
+        "import sys; from nnrewrite.cli import app\n"
+        "app(['--help'], standalone_mode=False)\n"
+        "heavy = {'numpy', 'onnx', 'onnx_ir', 'lark', 'rich', 'yaml', 'onnxruntime'} & set(sys.modules)\n"
+        "sys.exit(f'{heavy} imported' if heavy else 0)"
+    )
+    imported = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert (imported.returncode, imported.stderr) == (0, "")
+
+
+def test_a_conversion_does_not_import_what_only_verification_needs(folder: Path, relu: bytes) -> None:
+    Path("net.tflite").write_bytes(relu)
+    script = (
+        "import sys; from nnrewrite.cli import app\n"
+        "app(['net.tflite', '--quiet'], standalone_mode=False)\n"
+        "sys.exit('imported' if {'onnxruntime', 'ai_edge_litert', 'rich'} & set(sys.modules) else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals on Windows")
+def test_several_models_have_a_progress_bar_on_a_terminal(folder: Path, relu: bytes) -> None:
+    import pty
+
+    for name in ("a", "b"):
+        Path(f"{name}.tflite").write_bytes(relu)
+    main, terminal = pty.openpty()
+    done = subprocess.run(
+        [sys.executable, "-m", "nnrewrite", "a.tflite", "b.tflite"],
+        stdout=subprocess.PIPE,
+        stderr=terminal,
+        env={**os.environ, "TERM": "xterm"},
+        timeout=120,
+    )
+    os.close(terminal)
+    drawn = os.read(main, 1 << 16).decode()
+    os.close(main)
+    assert done.returncode == 0
+    assert "100%" in drawn
+    assert done.stdout.decode().splitlines()[0].startswith("a.onnx: 1 -> 1 operators")
+    assert b"\x1b" not in done.stdout
