@@ -1,1 +1,31 @@
-"""Rule-based rewriting of neural networks."""
+"""Rule-based rewriting of neural networks: declarative rules turn a model of one dialect into another's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .engine.errors import ModelError, RewriteError, RuleError, UnsupportedError
+    from .pipeline import Conversion, Report, convert, members, rewrite
+
+__all__ = [
+    "Conversion",
+    "ModelError",
+    "Report",
+    "RewriteError",
+    "RuleError",
+    "UnsupportedError",
+    "convert",
+    "members",
+    "rewrite",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what is asked for and no more, so that `rewrite --help` does not wait for onnx."""
+    import importlib
+
+    if name in __all__:
+        module = ".engine.errors" if name.endswith("Error") else ".pipeline"
+        return getattr(importlib.import_module(module, __name__), name)
+    raise AttributeError(f"module {__name__} has no attribute {name}")

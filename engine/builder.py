@@ -1,0 +1,318 @@
+"""Templates into nodes: the right side of a rule, built beside the graph and put into it when it is whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import onnx.defs
+import onnx_ir as ir
+
+from .errors import Span
+from .expressions import Frame, evaluate
+from .folding import fold
+from .functions import EvaluationError, plain
+from .inference import InferenceError, extents, infer, merge
+from .language import tree
+from .operators import Dialect, OperatorSpec, Option, schema
+
+#: small constants of equal type, shape and bytes are shared
+_SHARED = 256
+
+_PARAMETER = onnx.defs.OpSchema.FormalParameterOption
+
+
+class Ill(Exception):
+    """A template that built something its operator, or the value it replaces, does not admit."""
+
+    def __init__(self, span: Span, message: str) -> None:
+        self.span = span
+        super().__init__(message)
+
+
+class Scope:
+    """The names and shared constants of one graph under construction."""
+
+    __slots__ = ("_arranged", "_shared", "_taken", "graph")
+
+    def __init__(self, graph: ir.Graph) -> None:
+        self.graph = graph
+        self._taken = {value.name for value in (*graph.inputs, *graph.initializers.values())}
+        self._taken.update(output.name for node in graph for output in node.outputs)
+        self._shared: dict[tuple[str, tuple[int, ...], bytes], ir.Value] = {}
+        self._arranged: dict[tuple[ir.Value, tuple[int, ...]], ir.Value] = {}
+
+    def fresh(self, base: str) -> str:
+        """A name that no value of the graph has yet."""
+        name, count = base, 1
+        while name in self._taken:
+            name, count = f"{base}_{count}", count + 1
+        self._taken.add(name)
+        return name
+
+    def constant(self, array: np.ndarray[Any, Any], base: str) -> ir.Value:
+        """A constant value, shared with an equal one where it is small."""
+        small = array.size <= _SHARED and array.dtype != np.object_
+        key = (array.dtype.str + str(array.dtype), array.shape, array.tobytes() if small else b"")
+        if small and key in self._shared:
+            return self._shared[key]
+        tensor = ir.StringTensor(array) if array.dtype == np.object_ else ir.Tensor(array)
+        name = self.fresh(base)
+        value = ir.Value(name=name, shape=ir.Shape(array.shape), type=ir.TensorType(tensor.dtype), const_value=tensor)
+        tensor.name = name
+        if small:
+            self._shared[key] = value
+        return value
+
+
+class Builder:
+    """Makes the nodes of one template; `take` hands them over, `discard` undoes them."""
+
+    __slots__ = ("_counts", "_dialects", "_opset", "_permuted", "_root", "_scope", "nodes")
+
+    def __init__(self, scope: Scope, root: ir.Node, dialects: Sequence[Dialect], opset: int) -> None:
+        self._scope = scope
+        self._root = root
+        self._dialects = dialects
+        self._opset = opset
+        self._counts: dict[int, int] = {}
+        self._permuted: dict[tuple[ir.Value, tuple[int, ...]], ir.Value] = {}
+        self.nodes: list[ir.Node] = []
+
+    def discard(self) -> None:
+        """Undo what was built, so that no value of the graph has a use outside it."""
+        for node in reversed(self.nodes):
+            node.resize_inputs(0)
+        self.nodes.clear()
+
+    # ---- equations
+
+    def equation(self, equation: tree.Equation, frame: Frame) -> None:
+        """Evaluate one equation of a template and bind its targets."""
+        targets = equation.targets
+        spread = next((i for i, target in enumerate(targets) if target.spread), None)
+        count = len(targets)
+        if spread is not None:
+            known = frame.values.get(targets[spread].name)
+            count += (len(known) if isinstance(known, list) else 0) - 1
+        for call in _tails(equation.value):
+            self._counts[id(call)] = count
+        result = evaluate(equation.value, frame)
+        results = result if isinstance(result, list) else [result]
+        if spread is None and len(results) < len(targets):
+            raise Ill(equation.span, f"{len(targets)} results are named, {len(results)} are there")
+        for position, target in enumerate(targets):
+            if target.spread:
+                rest = len(targets) - position - 1
+                value: Any = results[position : len(results) - rest]
+            else:
+                value = (
+                    results[position - len(targets)] if spread is not None and position > spread else results[position]
+                )
+            frame.values[target.name] = value
+            if target.layout:
+                frame.layouts = {**frame.layouts, target.name: target.layout}
+            else:
+                frame.layouts = {key: layout for key, layout in frame.layouts.items() if key != target.name}
+
+    # ---- what expressions ask for
+
+    def node(self, frame: Frame, call: tree.Call, operator: str, operands: list[Any], options: dict[str, Any]) -> Any:
+        """Make a node of the operator that a call names; its result, or a list where several are asked for."""
+        spec = self._spec(operator)
+        if call.rest:
+            options = {**dict(self._root.attributes.items()), **options}
+        attributes = [self._attribute(call.span, spec, name, value) for name, value in options.items()]
+        count = self._counts.get(id(call), 1)
+        results = self._make(call.span, spec, operands, [a for a in attributes if a is not None], count)
+        return results if count != 1 else results[0]
+
+    def infix(self, frame: Frame, symbol: str, left: Any, right: Any) -> Any:
+        """Make the node that an infix operator on run-time values stands for."""
+        target = self._dialects[-1]
+        operator = target.infix(symbol)
+        if operator is None:
+            raise EvaluationError(f"{symbol} on run-time values has no operator in dialect {target.name}")
+        return self._make(None, self._spec(operator), [left, right], [], 1)[0]
+
+    def arranged(self, frame: Frame, name: str, layout: str) -> Any:
+        """The value of a variable in a layout, through a permutation where it has another."""
+        value, has = frame.values[name], frame.layouts.get(name)
+        if value is None or has is None or has == layout:
+            return value
+        perm = [has.index(axis) for axis in layout]
+        if not isinstance(value, ir.Value):
+            return np.transpose(value, perm)
+        return self.permute(value, perm)
+
+    def permute(self, value: ir.Value, perm: Sequence[int]) -> ir.Value:
+        """A value with its axes in another order."""
+        if list(perm) == sorted(perm):
+            return value
+        key = value, tuple(perm)
+        if key not in self._permuted:
+            spec = self._dialects[-1].role("permute")
+            self._permuted[key] = self._make(None, spec, [value], [ir.AttrInt64s("perm", perm)], 1)[0]
+        return self._permuted[key]
+
+    # ---- nodes
+
+    def _spec(self, operator: str) -> OperatorSpec:
+        for dialect in self._dialects:
+            spec = dialect.operator(operator, self._opset)
+            if spec is not None:
+                return spec
+        raise EvaluationError(f"operator {operator} does not exist at opset {self._opset}")
+
+    def _make(
+        self, span: Span | None, spec: OperatorSpec, operands: list[Any], attributes: Iterable[ir.Attr], count: int
+    ) -> list[ir.Value]:
+        inputs = self._inputs(spec, operands)
+        node = ir.Node(spec.domain, spec.name, inputs, attributes, num_outputs=count)
+        self.nodes.append(node)
+        if schema(spec.name, self._opset, spec.domain) is None:
+            self._inherit(node)
+            return list(node.outputs)
+        try:
+            inferred = infer(node, self._opset)
+        except InferenceError as error:
+            raise Ill(span or Span("", 0, 0, 0, 0), f"{spec.name}: {error}") from error
+        folded = fold(node, spec, self._opset)
+        if folded is not None:
+            self.nodes.pop()
+            node.resize_inputs(0)
+            base = next((v.name for v in inputs if v is not None and v.name), spec.name)
+            return [self._scope.constant(array, base) for array in folded]
+        for output, one in zip(node.outputs, inferred, strict=True):
+            if one.dtype is not None:
+                output.type = ir.TensorType(one.dtype)
+            if one.shape is not None:
+                output.shape = ir.Shape(one.shape)
+        return list(node.outputs)
+
+    def _inherit(self, node: ir.Node) -> None:
+        """A node rebuilt in the source dialect yields what the node it replaces yielded."""
+        if node.op_type == self._root.op_type:
+            for output, old in zip(node.outputs, self._root.outputs, strict=False):
+                output.type, output.shape = old.type, old.shape
+                output.meta.update(old.meta)
+
+    def _inputs(self, spec: OperatorSpec, operands: list[Any]) -> list[ir.Value | None]:
+        while operands and operands[-1] is None:
+            operands = operands[:-1]
+        found = schema(spec.name, self._opset, spec.domain)
+        parameters = list(found.inputs) if found else []
+        kinds = {c.type_param_str: list(c.allowed_type_strs) for c in found.type_constraints} if found else {}
+        formal = [_formal(parameters, position) for position in range(len(operands))]
+        bound: dict[str, ir.DataType] = {}
+        for exact in (True, False):  # run-time values say what a type variable is before arrays do
+            for parameter, operand in zip(formal, operands, strict=True):
+                if parameter is None or isinstance(operand, ir.Value) != exact or operand is None:
+                    continue
+                if isinstance(operand, ir.Value) and operand.dtype is not None:
+                    bound.setdefault(parameter.type_str, operand.dtype)
+                elif isinstance(operand, np.ndarray):
+                    bound.setdefault(parameter.type_str, ir.DataType.from_numpy(operand.dtype))
+        inputs: list[ir.Value | None] = []
+        for position, (parameter, operand) in enumerate(zip(formal, operands, strict=True)):
+            if operand is None or isinstance(operand, ir.Value):
+                inputs.append(operand)
+                continue
+            name = parameter.name if parameter else f"operand{position}"
+            allowed = kinds.get(parameter.type_str, [parameter.type_str]) if parameter else []
+            array = _array(operand, bound.get(parameter.type_str) if parameter else None, allowed, name)
+            inputs.append(self._scope.constant(array, name))
+        return inputs
+
+    def _attribute(self, span: Span, spec: OperatorSpec, name: str, value: Any) -> ir.Attr | None:
+        if value is None or isinstance(value, ir.Attr):
+            return value
+        option = spec.options.get(name)
+        if option is None:
+            raise Ill(span, f"{spec.name} has no attribute {name} at opset {self._opset}")
+        return attribute(option, value)
+
+
+def attribute(option: Option, value: Any) -> ir.Attr:
+    """An attribute of the type that the operator's option has; raises EvaluationError for a value of another kind."""
+    name, kind = option.name, option.type
+    value = value if kind == "tensor" else plain(value)
+    if kind == "tensor":
+        return ir.AttrTensor(name, ir.Tensor(np.asarray(value)))
+    if kind.startswith("["):
+        items = value if isinstance(value, list) else [value]
+        if None in items:
+            raise EvaluationError(f"attribute {name}: an extent is not known before run time")
+        if kind == "[float]":
+            return ir.AttrFloat32s(name, [float(item) for item in items])
+        return ir.AttrStrings(name, items) if kind == "[string]" else ir.AttrInt64s(name, [int(item) for item in items])
+    while isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    if isinstance(value, list):
+        raise EvaluationError(f"attribute {name} takes one {kind}, not a list")
+    if kind == "float":
+        return ir.AttrFloat32(name, float(value))
+    if isinstance(value, str):
+        return ir.AttrString(name, value)
+    return ir.AttrInt64(name, int(value))
+
+
+def _formal(
+    parameters: Sequence[onnx.defs.OpSchema.FormalParameter], position: int
+) -> onnx.defs.OpSchema.FormalParameter | None:
+    if position < len(parameters):
+        return parameters[position]
+    if parameters and parameters[-1].option == _PARAMETER.Variadic:
+        return parameters[-1]
+    return None
+
+
+def _array(operand: Any, bound: ir.DataType | None, allowed: list[str], name: str) -> np.ndarray[Any, Any]:
+    """A compile-time value as an array of the element type that the operand takes."""
+    if isinstance(operand, list) and any(isinstance(plain(item), list | type(None)) for item in operand):
+        if None in operand:
+            raise EvaluationError(f"operand {name}: an extent is not known before run time")
+        operand = plain(operand)
+    kinds = {_onnx_type(text): text for text in allowed}
+    if isinstance(operand, np.ndarray):
+        own = ir.DataType.from_numpy(operand.dtype) if operand.dtype != np.object_ else ir.DataType.STRING
+        wanted = bound if bound in kinds else own
+        if kinds and wanted not in kinds:
+            wanted = next(iter(kinds))
+        return operand if wanted == own else operand.astype(wanted.numpy())
+    array = np.asarray(operand)
+    natural = {"b": ir.DataType.BOOL, "f": ir.DataType.FLOAT}.get(array.dtype.kind, ir.DataType.INT64)
+    wanted = bound or (natural if natural in kinds or not kinds else next(iter(kinds)))
+    if array.dtype.kind in "OUS" and array.size:
+        raise EvaluationError(f"operand {name}: {plain(operand)} is not numeric")
+    return array.astype(wanted.numpy())
+
+
+def _onnx_type(text: str) -> ir.DataType | None:
+    inner = text.removeprefix("tensor(").removesuffix(")").upper()
+    return ir.DataType.__members__.get(inner)
+
+
+def _tails(expression: tree.Expression) -> Iterable[tree.Call]:
+    if isinstance(expression, tree.Call):
+        yield expression
+    elif isinstance(expression, tree.Conditional):
+        yield from _tails(expression.then)
+        yield from _tails(expression.other)
+
+
+def check(span: Span, old: ir.Value, new: ir.Value) -> None:
+    """Compare what a rule yields with what it replaces and keep what both say; raises Ill where they differ."""
+    if old.dtype is not None and new.dtype is not None and old.dtype != new.dtype:
+        raise Ill(span, f"yields {new.dtype.name} where {old.name} is {old.dtype.name}")
+    try:
+        shape = merge(extents(old), extents(new))
+    except InferenceError as error:
+        raise Ill(span, f"yields {error} for {old.name}") from error
+    if new.is_graph_input() or new.const_value is not None:
+        return
+    if new.type is None:
+        new.type = old.type
+    if shape is not None:
+        new.shape = ir.Shape(shape)

@@ -1,0 +1,314 @@
+"""The compile-time language: expressions compiled to closures over a frame of variables."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import onnx_ir as ir
+
+from .errors import Span
+from .functions import CONSTANTS, FUNCTIONS, EvaluationError, Stuck, Unsupported, plain
+from .language import tree
+
+
+class Emitter(Protocol):
+    """What makes nodes when a template is evaluated; patterns and guards have none."""
+
+    def node(self, frame: Frame, call: tree.Call, operator: str, operands: list[Any], options: dict[str, Any]) -> Any:
+        """Make a node; return its result, or the list of its results where several were asked for."""
+
+    def infix(self, frame: Frame, symbol: str, left: Any, right: Any) -> Any:
+        """Make the node that an infix operator on run-time values stands for."""
+
+    def arranged(self, frame: Frame, name: str, layout: str) -> Any:
+        """The value of a variable, permuted to a layout."""
+
+
+@dataclass(slots=True)
+class Frame:
+    """The variables of one match: values, and the layouts they were bound in."""
+
+    values: dict[str, Any]
+    layouts: dict[str, str] = field(default_factory=dict)
+    definitions: Mapping[str, tree.Definition] = field(default_factory=dict)
+    traits: Callable[[str], frozenset[str]] = lambda operator: frozenset()
+    emitter: Emitter | None = None
+
+    def inner(self, values: dict[str, Any]) -> Frame:
+        """A frame for the body of a definition or comprehension."""
+        return Frame(values, self.layouts, self.definitions, self.traits, self.emitter)
+
+
+class Located(Exception):
+    """An evaluation that failed, with the place of the expression at fault."""
+
+    def __init__(self, span: Span, cause: EvaluationError | Unsupported) -> None:
+        self.span, self.cause = span, cause
+        super().__init__(str(cause))
+
+
+Code = Callable[[Frame], Any]
+
+#: the variable that holds the opset aimed at, bound in every rule
+OPSET = "opset"
+#: `trait(op, name)`, whose second argument is a word and not a variable
+TRAIT = "trait"
+
+_compiled: dict[int, tuple[tree.Expression, Code]] = {}
+
+
+def evaluate(expression: tree.Expression, frame: Frame) -> Any:
+    """The value of an expression; raises Located when it has none."""
+    found = _compiled.get(id(expression))
+    if found is None:
+        # The expression is kept beside its code, so that its id stays its own.
+        found = _compiled[id(expression)] = (expression, _compile(expression))
+    return found[1](frame)
+
+
+def interpolate(message: str, frame: Frame) -> str:
+    """Put the values of variables where a message has `{name}`."""
+
+    def value(found: re.Match[str]) -> str:
+        name = found.group(1)
+        if name not in frame.values:
+            return found.group(0)
+        bound = frame.values[name]
+        return bound.name or name if isinstance(bound, ir.Value) else str(plain(bound))
+
+    return re.sub(r"\{(\w+)\}", value, message)
+
+
+def same(left: Any, right: Any) -> bool:
+    """Equality of the language: identity for run-time values, elements for lists and arrays."""
+    if isinstance(left, ir.Value) or isinstance(right, ir.Value):
+        return left is right
+    return bool(plain(left) == plain(right))
+
+
+def truth(value: Any) -> bool:
+    """The truth of a condition; raises EvaluationError for what is neither a truth value nor a number."""
+    value = plain(value)
+    if not isinstance(value, (bool, int, float)):
+        raise EvaluationError(f"{value} is neither true nor false")
+    return bool(value)
+
+
+def _compile(expression: tree.Expression) -> Code:
+    code = _code(expression)
+    span = expression.span
+
+    def located(frame: Frame) -> Any:
+        try:
+            return code(frame)
+        except (EvaluationError, Unsupported) as error:
+            raise Located(span, error) from error
+        except (TypeError, ValueError, IndexError, OverflowError, ZeroDivisionError) as error:
+            raise Located(span, EvaluationError(str(error))) from error
+
+    return located
+
+
+def _code(expression: tree.Expression) -> Code:
+    match expression:
+        case tree.Literal(value):
+            return lambda frame: value
+        case tree.Name(name):
+            return lambda frame: frame.values[name]
+        case tree.Symbol(name):
+            return lambda frame: frame.values.get(name, CONSTANTS.get(name, name))
+        case tree.Unary(symbol, operand):
+            return _unary(symbol, _compile(operand))
+        case tree.Binary(symbol, left, right):
+            return _binary(symbol, _compile(left), _compile(right))
+        case tree.Conditional(then, condition, other):
+            yes, test, no = _compile(then), _compile(condition), _compile(other)
+            return lambda frame: yes(frame) if truth(test(frame)) else no(frame)
+        case tree.Member(tree.Name(name), axis):
+            return lambda frame: _extent(frame, name, axis)
+        case tree.Index(value, index):
+            of, at = _compile(value), _compile(index)
+            return lambda frame: _item(of(frame), at(frame))
+        case tree.ListOf(items):
+            codes = [_compile(item) for item in items]
+            return lambda frame: [code(frame) for code in codes]
+        case tree.Comprehension():
+            return _comprehension(expression)
+        case tree.Call():
+            return _call(expression)
+    raise AssertionError(
+        f"{expression.span}: {type(expression).__name__} is no expression"
+    )  # the checker says so before
+
+
+def _extent(frame: Frame, name: str, axis: str) -> int | None:
+    value, layout = frame.values[name], frame.layouts[name]
+    if not isinstance(value, ir.Value):
+        return int(np.shape(value)[layout.index(axis)])
+    if value.shape is None:
+        raise Stuck(f"the rank of {name}")
+    extent = value.shape[layout.index(axis)]
+    return extent if isinstance(extent, int) else None
+
+
+def _item(value: Any, index: Any) -> Any:
+    if isinstance(value, (list, np.ndarray)) and isinstance(index, (int, np.integer)):
+        return value[index]
+    raise EvaluationError(f"{plain(value)} cannot be indexed with {plain(index)}")
+
+
+def _unary(symbol: str, operand: Code) -> Code:
+    if symbol == "not":
+        return lambda frame: not truth(operand(frame))
+
+    def negated(frame: Frame) -> Any:
+        value = operand(frame)
+        return _emitter(frame).infix(frame, "-", 0, value) if isinstance(value, ir.Value) else -_number(value)
+
+    return negated
+
+
+_ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "//": operator.floordiv,
+    "%": operator.mod,
+    "<<": lambda a, b: a << min(b, 63),
+    ">>": operator.rshift,
+    "&": operator.and_,
+}
+_ORDER: dict[str, Callable[[Any, Any], Any]] = {
+    "<": operator.lt,
+    ">": operator.gt,
+    "<=": operator.le,
+    ">=": operator.ge,
+}
+
+
+def _binary(symbol: str, left: Code, right: Code) -> Code:
+    match symbol:
+        case "and":
+            return lambda frame: truth(left(frame)) and truth(right(frame))
+        case "or":
+            return lambda frame: truth(left(frame)) or truth(right(frame))
+        case "==":
+            return lambda frame: same(left(frame), right(frame))
+        case "!=":
+            return lambda frame: not same(left(frame), right(frame))
+        case "in" | "not in":
+            wanted = symbol == "in"
+            return lambda frame: _contains(right(frame), left(frame)) == wanted
+        case "++":
+            return lambda frame: [*_list(left(frame)), *_list(right(frame))]
+    if symbol in _ORDER:
+        compare = _ORDER[symbol]
+        return lambda frame: compare(_number(left(frame)), _number(right(frame)))
+    compute = _ARITHMETIC[symbol]
+
+    def arithmetic(frame: Frame) -> Any:
+        a, b = left(frame), right(frame)
+        if isinstance(a, ir.Value) or isinstance(b, ir.Value):
+            return _emitter(frame).infix(frame, symbol, a, b)
+        return compute(_number(a), _number(b))
+
+    return arithmetic
+
+
+def _emitter(frame: Frame) -> Emitter:
+    if frame.emitter is None:
+        raise EvaluationError("run-time values are computed in templates only")
+    return frame.emitter
+
+
+def _number(value: Any) -> Any:
+    if value is None:
+        raise Stuck("an extent or constant is not known before run time")
+    if isinstance(value, (bool, int, float, np.ndarray, np.generic)):
+        return value
+    raise EvaluationError(f"{plain(value)} is not a number")
+
+
+def _list(value: Any) -> list[Any]:
+    if isinstance(value, np.ndarray) and value.ndim:
+        return list(plain(value))
+    if not isinstance(value, list):
+        raise EvaluationError(f"{plain(value)} is not a list")
+    return value
+
+
+def _contains(items: Any, item: Any) -> bool:
+    return any(same(item, other) for other in _list(items))
+
+
+def _comprehension(expression: tree.Comprehension) -> Code:
+    item, source = _compile(expression.item), _compile(expression.source)
+    condition = None if expression.condition is None else _compile(expression.condition)
+    names = expression.names
+
+    def run(frame: Frame) -> list[Any]:
+        found = []
+        for drawn in _list(source(frame)):
+            parts = [drawn] if len(names) == 1 else _list(drawn)
+            if len(parts) != len(names):
+                raise EvaluationError(f"{len(names)} names for items of length {len(parts)}")
+            inner = frame.inner({**frame.values, **dict(zip(names, parts, strict=True))})
+            if condition is None or truth(condition(inner)):
+                found.append(item(inner))
+        return found
+
+    return run
+
+
+def _call(call: tree.Call) -> Code:
+    arguments = [_argument(argument) for argument in call.arguments]
+    spreads = [argument.spread for argument in call.arguments]
+    attributes = [(attribute.name, _compile(attribute.value)) for attribute in call.attributes]
+    name = call.callee
+
+    def values(frame: Frame) -> list[Any]:
+        found: list[Any] = []
+        for code, spread in zip(arguments, spreads, strict=True):
+            value = code(frame)
+            found.extend(_list(value)) if spread else found.append(value)
+        return found
+
+    if name == "fail":
+        return lambda frame: FUNCTIONS[name].call(*(interpolate(str(v), frame) for v in values(frame)))
+    if name == TRAIT:
+        operator, trait = arguments[0], call.arguments[1].value
+        assert isinstance(trait, tree.Name)
+        return lambda frame: trait.name in frame.traits(operator(frame))
+    if name in FUNCTIONS:
+        return lambda frame: FUNCTIONS[name].call(*values(frame))
+
+    def run(frame: Frame) -> Any:
+        definition = frame.definitions.get(name)
+        if definition is not None:
+            given = dict(zip(definition.parameters, values(frame), strict=True))
+            inner = frame.inner({OPSET: frame.values[OPSET], **given})
+            inner.layouts = {}
+            return evaluate(definition.body, inner)
+        operator = frame.values.get(name, name)
+        options = {key: code(frame) for key, code in attributes}
+        operands = values(frame)
+        return _emitter(frame).node(frame, call, operator, operands, options)
+
+    return run
+
+
+def _argument(argument: tree.Argument) -> Code:
+    if argument.layout is None:
+        return _compile(argument.value)
+    assert isinstance(argument.value, tree.Name)
+    name, layout = argument.value.name, argument.layout
+    return lambda frame: _emitter(frame).arranged(frame, name, layout)
+
+
+__all__ = ["OPSET", "TRAIT", "Emitter", "Frame", "Located", "evaluate", "interpolate", "same", "truth"]

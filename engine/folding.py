@@ -1,0 +1,63 @@
+"""Nodes over constants, computed at conversion time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+from onnx_ir import serde
+
+from .matcher import constant
+from .operators import OperatorSpec
+
+#: results larger than this are kept only where the operands are about as large
+_GROWTH = 1 << 16
+
+
+def fold(node: ir.Node, spec: OperatorSpec, opset: int) -> list[np.ndarray[Any, Any]] | None:
+    """Compute the results of a node whose operands are all constant; None where it has to stay a node.
+
+    Operators that only rearrange their operand yield views. All others are computed by onnx.reference.
+    """
+    if spec.facts.get("pure") is False or not node.inputs:
+        return None
+    operands = [None if value is None else constant(value) for value in node.inputs]
+    if any(value is not None and operand is None for value, operand in zip(node.inputs, operands, strict=True)):
+        return None
+    first = operands[0]
+    if spec.role == "permute" and first is not None:
+        perm = node.attributes.get("perm")
+        return [np.transpose(first, None if perm is None else perm.as_ints())]
+    results = _evaluate(node, operands, opset)
+    if results is None:
+        return None
+    given = sum(operand.nbytes for operand in operands if operand is not None)
+    if sum(result.nbytes for result in results) > max(_GROWTH, 2 * given):
+        return None
+    return results
+
+
+def _evaluate(
+    node: ir.Node, operands: list[np.ndarray[Any, Any] | None], opset: int
+) -> list[np.ndarray[Any, Any]] | None:
+    import onnx.reference  # only few conversions fold anything but a Transpose
+
+    proto = onnx.NodeProto(op_type=node.op_type, domain=node.domain)
+    for attribute in node.attributes.values():
+        serde.serialize_attribute_into(proto.attribute.add(), attribute)
+    proto.input.extend("" if operand is None else f"i{i}" for i, operand in enumerate(operands))
+    proto.output.extend(f"o{i}" for i in range(len(node.outputs)))
+    graph = onnx.GraphProto(name="constant", node=[proto])
+    graph.input.extend(onnx.ValueInfoProto(name=name) for name in proto.input if name)
+    graph.output.extend(onnx.ValueInfoProto(name=name) for name in proto.output)
+    imports = [onnx.OperatorSetIdProto(domain=node.domain, version=opset)]
+    model = onnx.ModelProto(ir_version=10, graph=graph, opset_import=imports)
+    feeds = {f"i{i}": operand for i, operand in enumerate(operands) if operand is not None}
+    try:
+        with np.errstate(all="ignore"):
+            results = onnx.reference.ReferenceEvaluator(model).run(None, feeds)
+    except (NotImplementedError, RuntimeError, TypeError, ValueError):
+        # The reference evaluator lacks some operators and types; the runtime then computes the node.
+        return None
+    return [np.asarray(result) for result in results]

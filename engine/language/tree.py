@@ -1,0 +1,310 @@
+"""The syntax tree of rule files: frozen nodes, each with the span it was read from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import Any
+
+from ..errors import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A number, string, `true`, `false` or `none`."""
+
+    value: int | float | str | bool | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A variable: lower case."""
+
+    name: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """An enumerant or a constant: upper case and not called."""
+
+    name: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Unary:
+    """`not x` or `-x`."""
+
+    operator: str
+    operand: Expression
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """An infix operator between two expressions."""
+
+    operator: str
+    left: Expression
+    right: Expression
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Conditional:
+    """`then if condition else other`."""
+
+    then: Expression
+    condition: Expression
+    other: Expression
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """`left | right` in a pattern: either may stand there."""
+
+    left: Expression
+    right: Expression
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """`x.C`: a dimension of a value whose layout was named."""
+
+    value: Expression
+    name: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """`xs[i]`."""
+
+    value: Expression
+    index: Expression
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class ListOf:
+    """`[a, b, c]`."""
+
+    items: tuple[Expression, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Comprehension:
+    """`[item for names in source if condition]`."""
+
+    item: Expression
+    names: tuple[str, ...]
+    source: Expression
+    condition: Expression | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One argument of a call, with its marks: `const x`, `x?`, `xs...`, `x @ NHWC`."""
+
+    value: Expression
+    const: bool
+    optional: bool
+    spread: bool
+    layout: str | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """`name: value` in braces; `value` is the name itself where only the name was written."""
+
+    name: str
+    value: Expression
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """An operator or function applied to arguments; `wildcard` is the variable of `any op(...)`."""
+
+    callee: str
+    wildcard: bool
+    arguments: tuple[Argument, ...]
+    attributes: tuple[Attribute, ...]
+    rest: bool
+    span: Span
+    callee_span: Span
+
+
+Expression = (
+    Literal | Name | Symbol | Unary | Binary | Conditional | Choice | Member | Index | ListOf | Comprehension | Call
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A name on the left of an equation."""
+
+    name: str
+    spread: bool
+    layout: str | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Equation:
+    """`targets = value`."""
+
+    targets: tuple[Target, ...]
+    value: Expression
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """A guard: false means that the rule does not apply."""
+
+    condition: Expression
+    message: str | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Require:
+    """A demand: false means that the rule applies but the case is unsupported."""
+
+    condition: Expression
+    message: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Let:
+    """A compile-time value given a name."""
+
+    name: str
+    value: Expression
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """One right-hand side, used where its condition holds."""
+
+    condition: Expression | None
+    equations: tuple[Equation, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """An extent, a range of extents, or a name for one that is drawn."""
+
+    low: int | None
+    high: int | None
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """`x: f32[1, 5..8]` in a test clause."""
+
+    name: str
+    type: str
+    shape: tuple[Dimension, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Generator:
+    """`option in [values]` in a test clause."""
+
+    name: str
+    domain: Expression
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """What is needed to try a rule: operand types, and the domains of options and constants."""
+
+    __test__ = False  # not for pytest to collect
+
+    declarations: tuple[Declaration, ...]
+    generators: tuple[Generator, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """`SOURCE => Target` in a table or an `over` family; `reversible` for `<=>`."""
+
+    source: str
+    target: str
+    reversible: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rewriting rule as written."""
+
+    name: str
+    stage: str
+    priority: int
+    over: tuple[Entry, ...]
+    equations: tuple[Equation, ...]
+    clauses: tuple[Where | Require | Let, ...]
+    templates: tuple[Template, ...]
+    tests: tuple[Test, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Operators that correspond one to one."""
+
+    name: str
+    entries: tuple[Entry, ...]
+    tests: tuple[Test, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A named compile-time expression with parameters."""
+
+    name: str
+    parameters: tuple[str, ...]
+    body: Expression
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class RuleFile:
+    """One file: from which dialect to which, for which opsets, and its items."""
+
+    name: str
+    source: str
+    target: str
+    opsets: tuple[int, int]
+    default_opset: int | None
+    items: tuple[Rule | Table | Definition, ...]
+    span: Span
+
+
+def walk(node: object) -> Iterator[Any]:
+    """Yield a node and all nodes below it, parents first."""
+    if isinstance(node, tuple):
+        for item in node:
+            yield from walk(item)
+    elif hasattr(node, "__dataclass_fields__") and not isinstance(node, Span):
+        yield node
+        for entry in fields(node):  # type: ignore[arg-type]
+            yield from walk(getattr(node, entry.name))

@@ -1,0 +1,257 @@
+"""Patterns against the graph: every way in which a rule's left side fits at a node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from .errors import Span
+from .expressions import Frame, evaluate, same
+from .functions import plain
+from .operators import OperatorSpec, Option, option_value
+from .pattern import Absent, AnyOf, Defined, NodePattern, Number, Operand, OptionPattern, Variable
+
+Bindings = Mapping[str, Any]
+#: told where a pattern stopped and why; kept only when somebody asks
+Note = Callable[[Span, str], None]
+
+
+class Matcher:
+    """The equations of one left side, matched from the last one, its root."""
+
+    __slots__ = ("_definers", "_equations", "_note", "_opset")
+
+    def __init__(self, equations: Sequence[Defined], opset: int, note: Note | None = None) -> None:
+        self._equations = equations
+        self._definers = {target.name: equation for equation in equations for target in equation.targets}
+        self._opset = opset
+        self._note = note
+
+    def matches(self, node: ir.Node) -> Iterator[Bindings]:
+        """Yield the bindings of each way in which the equations fit, the root at `node`."""
+        start: Bindings = {"opset": self._opset}
+        for found in self._equation(self._equations[-1], node, start):
+            yield from self._others(found)
+
+    def _others(self, found: Bindings) -> Iterator[Bindings]:
+        """Match the equations that the root does not lead to, through the users of a value they share."""
+        for equation in self._equations:
+            if equation.targets[0].name in found:
+                continue
+            for user in self._users(equation.value, found):
+                for more in self._equation(equation, user, found):
+                    yield from self._others(more)
+            return
+        yield found
+
+    def _users(self, pattern: Operand, found: Bindings) -> list[ir.Node]:
+        for value in _bound(pattern, found):
+            return list(dict.fromkeys(usage.node for usage in value.uses()))
+        return []
+
+    def _equation(self, equation: Defined, node: ir.Node, found: Bindings) -> Iterator[Bindings]:
+        results = self._results(equation, node, found)
+        if results is not None:
+            yield from self._node(equation.value, node, results)
+
+    def _results(self, equation: Defined, node: ir.Node, found: Bindings) -> Bindings | None:
+        bound = dict(found)
+        outputs: list[ir.Value] = list(node.outputs)
+        for position, target in enumerate(equation.targets):
+            value: Any = outputs[position:] if target.spread else outputs[position] if position < len(outputs) else None
+            known = bound.get(target.name)
+            if known is not None and known is not value:
+                return self._miss(target.span, f"{target.name} is not this result of the node")
+            if target.layout and not self._fits(value, target.layout):
+                return self._miss(
+                    target.span, f"{target.name} has {_rank(value)}, {target.layout} asks for {len(target.layout)}"
+                )
+            bound[target.name] = value
+        return bound
+
+    def _node(self, pattern: Operand, node: ir.Node, found: Bindings) -> Iterator[Bindings]:
+        if isinstance(pattern, AnyOf):
+            for alternative in pattern.alternatives:
+                yield from self._node(alternative, node, found)
+            return
+        assert isinstance(pattern, NodePattern)
+        spec = pattern.specs.get(node.op_type)
+        if spec is None or spec.domain != node.domain:
+            wanted = "an operator with these options" if pattern.wildcard else next(iter(pattern.specs), "nothing")
+            self._miss(pattern.span, f"wants {wanted}, finds {node.op_type}")
+            return
+        if pattern.wildcard:
+            found = {**found, pattern.wildcard: node.op_type}
+        bound = self._options(pattern, spec, node, found)
+        if bound is None:
+            return
+        inputs = list(node.inputs)
+        yield from self._operands(pattern, inputs, bound)
+        if "commutative" in spec.traits and len(inputs) == len(pattern.operands) == 2 and inputs[0] is not inputs[1]:
+            yield from self._operands(pattern, inputs[::-1], bound)
+
+    def _options(self, pattern: NodePattern, spec: OperatorSpec, node: ir.Node, found: Bindings) -> Bindings | None:
+        bound = dict(found)
+        named = set()
+        for wanted in pattern.options:
+            named.add(wanted.name)
+            if not self._option(wanted, option_value(node, spec.options[wanted.name]), bound):
+                return None
+        if not pattern.rest:
+            for name in node.attributes:
+                option = spec.options.get(name)
+                if name in named or (option is not None and _is_default(node, option)):
+                    continue
+                value = node.attributes[name].value if option is None else option_value(node, option)
+                return self._miss(pattern.span, f"option {name} is {_words(value)}, and the rule does not mention it")
+        return bound
+
+    def _option(self, wanted: OptionPattern, value: Any, bound: dict[str, Any]) -> bool:
+        if wanted.variable == "_":
+            return True
+        if wanted.variable is not None and wanted.variable not in bound:
+            bound[wanted.variable] = value
+            return True
+        expected = evaluate(wanted.value, Frame(bound))
+        if same(value, expected):
+            return True
+        self._miss(wanted.span, f"option {wanted.name} is {_words(value)}, the rule asks for {_words(expected)}")
+        return False
+
+    def _operands(self, pattern: NodePattern, inputs: Sequence[ir.Value | None], found: Bindings) -> Iterator[Bindings]:
+        patterns = pattern.operands
+        spread = next((i for i, operand in enumerate(patterns) if operand.spread), None)
+        if spread is None:
+            if any(value is not None for value in inputs[len(patterns) :]):
+                self._miss(pattern.span, f"the node has {len(inputs)} operands, the rule names {len(patterns)}")
+                return
+            yield from self._each(list(zip(patterns, [*inputs, *[None] * len(patterns)], strict=False)), found)
+            return
+        after = len(patterns) - spread - 1
+        if len(inputs) < spread + after:
+            self._miss(pattern.span, f"the node has {len(inputs)} operands, the rule names at least {spread + after}")
+            return
+        variadic = patterns[spread]
+        assert isinstance(variadic, Variable)
+        middle = list(inputs[spread : len(inputs) - after])
+        if variadic.name in found and found[variadic.name] != middle:
+            self._miss(variadic.span, f"{variadic.name} stands for other values before")
+            return
+        fixed = [
+            *zip(patterns[:spread], inputs[:spread], strict=True),
+            *zip(patterns[spread + 1 :], inputs[len(inputs) - after :], strict=True),
+        ]
+        yield from self._each(fixed, {**found, variadic.name: middle})
+
+    def _each(self, pairs: Sequence[tuple[Operand, ir.Value | None]], found: Bindings) -> Iterator[Bindings]:
+        if not pairs:
+            yield found
+            return
+        (pattern, value), *rest = pairs
+        for more in self._value(pattern, value, found):
+            yield from self._each(rest, more)
+
+    def _value(self, pattern: Operand, value: ir.Value | None, found: Bindings) -> Iterator[Bindings]:
+        if isinstance(pattern, Variable):
+            yield from self._variable(pattern, value, found)
+        elif isinstance(pattern, Absent):
+            if value is None:
+                yield found
+            else:
+                self._miss(pattern.span, f"operand {value.name} is there, the rule asks for none")
+        elif value is None:
+            self._miss(pattern.span, "the operand is left out")
+        elif isinstance(pattern, Number):
+            if _equals(constant(value), pattern.value):
+                yield found
+            else:
+                self._miss(pattern.span, f"{value.name} is not the constant {pattern.value}")
+        else:
+            producer = value.producer()
+            if producer is None:
+                self._miss(pattern.span, f"{value.name} is not computed by a node")
+            elif producer.outputs[0] is value:
+                yield from self._node(pattern, producer, found)
+
+    def _variable(self, pattern: Variable, value: ir.Value | None, found: Bindings) -> Iterator[Bindings]:
+        name = pattern.name
+        if value is None:
+            if pattern.optional and found.get(name) is None:
+                yield {**found, name: None}
+            else:
+                self._miss(pattern.span, f"operand {name} is left out")
+            return
+        if pattern.layout and not self._fits(value, pattern.layout):
+            self._miss(pattern.span, f"{name} has {_rank(value)}, {pattern.layout} asks for {len(pattern.layout)}")
+            return
+        bound: Any = value
+        if pattern.const:
+            bound = constant(value)
+            if bound is None:
+                self._miss(pattern.span, f"{name} ({value.name}) is not constant")
+                return
+        if name in found:
+            if same(found[name], bound):
+                yield found
+            else:
+                self._miss(pattern.span, f"{name} stands for another value before")
+            return
+        definer = self._definers.get(name)
+        if definer is None:
+            yield {**found, name: bound}
+            return
+        producer = value.producer()
+        if producer is None:
+            self._miss(pattern.span, f"{name} ({value.name}) is not computed by a node")
+            return
+        for more in self._equation(definer, producer, found):
+            if more[name] is value:
+                yield more
+
+    def _fits(self, value: ir.Value | None, layout: str) -> bool:
+        return value is None or (value.shape is not None and len(value.shape) == len(layout))
+
+    def _miss(self, span: Span, message: str) -> None:
+        if self._note is not None:
+            self._note(span, message)
+
+
+def constant(value: ir.Value) -> np.ndarray[Any, Any] | None:
+    """The elements of a value that is known at conversion time; a graph input with an initial value is not."""
+    if value.const_value is None or value.is_graph_input():
+        return None
+    return value.const_value.numpy()
+
+
+def _bound(pattern: Operand, found: Bindings) -> Iterator[ir.Value]:
+    if isinstance(pattern, Variable) and isinstance(found.get(pattern.name), ir.Value):
+        yield found[pattern.name]
+    elif isinstance(pattern, NodePattern):
+        for operand in pattern.operands:
+            yield from _bound(operand, found)
+    elif isinstance(pattern, AnyOf):
+        for alternative in pattern.alternatives:
+            yield from _bound(alternative, found)
+
+
+def _is_default(node: ir.Node, option: Option) -> bool:
+    return same(option_value(node, option), option.default)
+
+
+def _equals(array: np.ndarray[Any, Any] | None, number: float) -> bool:
+    if array is None or array.size != 1 or array.dtype.kind not in "biuf":
+        return False
+    # A rule writes 0.1 and means the nearest number of the constant's type.
+    return bool(array.reshape(()) == np.asarray(number).astype(array.dtype))
+
+
+def _rank(value: ir.Value | None) -> str:
+    return "an unknown rank" if value is None or value.shape is None else f"rank {len(value.shape)}"
+
+
+def _words(value: Any) -> str:
+    value = plain(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)

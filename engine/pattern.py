@@ -1,0 +1,157 @@
+"""What a rule's left side asks of a graph: patterns compiled from the syntax tree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from .errors import Span
+from .language import tree
+from .operators import Dialect, OperatorSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """Binds the value that stands in its place; a repeat must be the same value."""
+
+    name: str
+    const: bool
+    optional: bool
+    spread: bool
+    layout: str | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A constant of one element that equals a number."""
+
+    value: int | float | bool
+    span: Span
+    spread: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """An operand that is left out, written `none`."""
+
+    span: Span
+    spread: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OptionPattern:
+    """An option that is bound to a variable, ignored, or compared with an expression."""
+
+    name: str
+    value: tree.Expression
+    span: Span
+
+    @property
+    def variable(self) -> str | None:
+        """The variable it binds, None where it is compared."""
+        return self.value.name if isinstance(self.value, tree.Name) else None
+
+
+@dataclass(frozen=True, slots=True)
+class NodePattern:
+    """A node of one of some operators, with patterns for its operands and options."""
+
+    specs: Mapping[str, OperatorSpec]
+    wildcard: str | None
+    operands: tuple[Operand, ...]
+    options: tuple[OptionPattern, ...]
+    rest: bool
+    span: Span
+    spread: bool = False
+
+    def weight(self) -> int:
+        """How much it asks for; of two rules that both match, the one that asks for more goes first."""
+        own = 4 * (self.wildcard is None) + sum(not option.variable for option in self.options)
+        return own + sum(weight(operand) for operand in self.operands)
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """Alternatives, tried in the order they are written."""
+
+    alternatives: tuple[NodePattern | AnyOf, ...]
+    span: Span
+    spread: bool = False
+
+
+Operand = Variable | Number | Absent | NodePattern | AnyOf
+
+
+def weight(pattern: Operand) -> int:
+    """How much a pattern asks for."""
+    match pattern:
+        case Variable():
+            return int(pattern.const)
+        case NodePattern():
+            return pattern.weight()
+        case AnyOf():
+            return min(weight(alternative) for alternative in pattern.alternatives)
+    return 1
+
+
+@dataclass(frozen=True, slots=True)
+class Defined:
+    """An equation of a left side: the names of a node's results."""
+
+    targets: tuple[tree.Target, ...]
+    value: NodePattern | AnyOf
+
+
+def nodes(pattern: Operand) -> Iterator[NodePattern]:
+    """The node patterns that may match at the root of a pattern."""
+    if isinstance(pattern, NodePattern):
+        yield pattern
+    elif isinstance(pattern, AnyOf):
+        for alternative in pattern.alternatives:
+            yield from nodes(alternative)
+
+
+def compile_equation(equation: tree.Equation, dialect: Dialect, opset: int) -> Defined:
+    """Compile one equation of a left side; the operators are those of `dialect` at `opset`."""
+    value = _operand(equation.value, dialect, opset)
+    assert isinstance(value, NodePattern | AnyOf)
+    return Defined(equation.targets, value)
+
+
+def _operand(expression: tree.Expression, dialect: Dialect, opset: int) -> Operand:
+    match expression:
+        case tree.Call():
+            return _node(expression, dialect, opset)
+        case tree.Choice(left, right, span):
+            sides = (_operand(left, dialect, opset), _operand(right, dialect, opset))
+            return AnyOf(tuple(side for side in sides if isinstance(side, NodePattern | AnyOf)), span)
+        case tree.Name(name, span):
+            return Variable(name, False, False, False, None, span)
+        case tree.Literal(None, span):
+            return Absent(span)
+        case tree.Literal(value, span) if not isinstance(value, str) and value is not None:
+            return Number(value, span)
+    raise AssertionError(f"{expression.span}: no pattern")  # the checker says so before
+
+
+def _node(call: tree.Call, dialect: Dialect, opset: int) -> NodePattern:
+    options = tuple(OptionPattern(a.name, a.value, a.span) for a in call.attributes)
+    if call.wildcard:
+        specs = {
+            spec.name: spec
+            for spec in dialect.operators.values()
+            if all(option.name in spec.options for option in options)
+        }
+    else:
+        spec = dialect.operator(call.callee, opset)
+        specs = {} if spec is None else {spec.name: spec}
+    operands = []
+    for argument in call.arguments:
+        pattern = _operand(argument.value, dialect, opset)
+        if isinstance(pattern, Variable):
+            marks = argument.const, argument.optional, argument.spread, argument.layout
+            pattern = Variable(pattern.name, *marks, pattern.span)
+        operands.append(pattern)
+    wildcard = call.callee if call.wildcard else None
+    return NodePattern(specs, wildcard, tuple(operands), options, call.rest, call.span)

@@ -1,0 +1,290 @@
+"""Rules run over a graph, stage by stage, until no source operator is left and nothing more applies."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import onnx_ir as ir
+
+from .builder import Builder, Ill, Scope, check
+from .errors import Reason, Refusal, RewriteError, RewriteFailure, Span, UnsupportedError
+from .expressions import Frame, Located, evaluate, interpolate, truth
+from .functions import EvaluationError, Unsupported
+from .language import tree
+from .matcher import Matcher
+from .operators import Catalogue
+from .rules import STAGES, Rule, RuleSet
+
+#: keys of `metadata_props` that say where a node comes from
+RULE, SOURCE = "nnrewrite.rule", "nnrewrite.source"
+
+#: firings a node, beyond which a stage is taken to run in circles
+_PATIENCE = 64
+
+
+class Rewriter:
+    """One graph on its way from the source dialect to the target's."""
+
+    def __init__(self, graph: ir.Graph, rules: RuleSet, catalogue: Catalogue, opset: int) -> None:
+        self.graph = graph
+        self.fired: Counter[str] = Counter()
+        self._rules = rules
+        self._catalogue = catalogue
+        self._opset = opset
+        self._scope = Scope(graph)
+        self._refused: dict[ir.Node, Reason] = {}
+
+    def run(self) -> None:
+        """Run all stages; raises UnsupportedError with every source node that no rule took."""
+        normalize, lower, *rest = STAGES
+        self._fixpoint(normalize)
+        self._lower(lower)
+        self._refuse(lower)
+        for stage in rest:
+            self._fixpoint(stage)
+        self.graph.sort()
+
+    # ---- the shapes that stages have
+
+    def _lower(self, stage: str) -> None:
+        """Patterns of several nodes go first, from the outputs on; then each node, operands before users."""
+        for node in list(reversed(self.graph)):
+            if node.graph is not None:
+                self._first(node, [rule for rule in self._candidates(stage, node) if rule.deep])
+        for node in list(self.graph):
+            if node.graph is not None:
+                self._first(node, [rule for rule in self._candidates(stage, node) if not rule.deep])
+        self._sweep()
+
+    def _fixpoint(self, stage: str) -> None:
+        """Rewrite until no rule of the stage applies; raises RewriteError where the rules run in circles."""
+        work = deque(self.graph)
+        waiting = set(work)
+        left = _PATIENCE * (len(work) + 16)
+        recent: deque[Rule] = deque(maxlen=16)
+        while work:
+            node = work.popleft()
+            waiting.discard(node)
+            if node.graph is None:
+                continue
+            for rule in self._candidates(stage, node):
+                made = self._apply(rule, node)
+                if made is None:
+                    continue
+                recent.append(rule)
+                left -= 1
+                if left < 0:
+                    cycle = " -> ".join(dict.fromkeys(r.place for r in recent))
+                    raise RewriteError(f"stage {stage} does not end: {cycle}")
+                for neighbour in (*made, *_around(made)):
+                    if neighbour not in waiting and neighbour.graph is not None:
+                        waiting.add(neighbour)
+                        work.append(neighbour)
+                break
+        self._sweep()
+
+    def _candidates(self, stage: str, node: ir.Node) -> tuple[Rule, ...]:
+        return self._rules.candidates(stage, node.domain, node.op_type)
+
+    def _first(self, node: ir.Node, rules: Iterable[Rule]) -> None:
+        for rule in rules:
+            if node in self._refused or self._apply(rule, node) is not None:
+                return
+
+    # ---- one rule at one node
+
+    def _apply(self, rule: Rule, node: ir.Node) -> list[ir.Node] | None:
+        """Rewrite at a node; the nodes made, None where the rule does not apply."""
+        for bindings in Matcher(rule.equations, self._opset).matches(node):
+            frame = self._frame(rule, dict(bindings))
+            try:
+                if not self._admits(rule, frame, None):
+                    continue
+                template = self._template(rule, frame)
+                if template is not None:
+                    return self._rewrite(rule, node, template, frame)
+            except Refused as refusal:
+                self._refused[node] = Reason(rule.name, refusal.span, str(refusal))
+                return None
+        return None
+
+    def _frame(self, rule: Rule, bindings: dict[str, Any]) -> Frame:
+        return Frame(bindings, dict(rule.layouts), self._rules.definitions, self._traits)
+
+    def _traits(self, operator: str) -> frozenset[str]:
+        for dialect in (self._rules.source, self._rules.target):
+            spec = dialect.operator(operator)
+            if spec is not None:
+                return spec.traits
+        return frozenset()
+
+    def _admits(self, rule: Rule, frame: Frame, reasons: list[Reason] | None) -> bool:
+        """Whether the clauses hold; raises Refused where a `require` does not."""
+        for clause in rule.clauses:
+            try:
+                if isinstance(clause, tree.Let):
+                    frame.values[clause.name] = evaluate(clause.value, frame)
+                    continue
+                holds = truth(evaluate(clause.condition, frame))
+            except Located as error:
+                if isinstance(error.cause, Unsupported):
+                    raise Refused(error.span, str(error)) from error
+                if reasons is not None:
+                    reasons.append(Reason(rule.name, error.span, str(error)))
+                return False
+            if holds:
+                continue
+            if isinstance(clause, tree.Require):
+                raise Refused(clause.span, interpolate(clause.message, frame))
+            if reasons is not None:
+                message = interpolate(clause.message, frame) if clause.message else "the guard does not hold"
+                reasons.append(Reason(rule.name, clause.span, message))
+            return False
+        return True
+
+    def _template(self, rule: Rule, frame: Frame) -> tree.Template | None:
+        for template in rule.templates:
+            if template.condition is None or truth(evaluate(template.condition, frame)):
+                return template
+        return None
+
+    def _rewrite(self, rule: Rule, root: ir.Node, template: tree.Template, frame: Frame) -> list[ir.Node]:
+        old = {name: frame.values[name] for e in template.equations for name in _names(e) if name in rule.results}
+        builder = Builder(self._scope, root, rule.builds, self._opset)
+        frame.emitter = builder
+        pairs: list[tuple[ir.Value, ir.Value]] = []
+        try:
+            for equation in template.equations:
+                builder.equation(equation, frame)
+            for name, values in old.items():
+                new = frame.values[name]
+                wanted, has = rule.layouts.get(name), frame.layouts.get(name)
+                if wanted and has and wanted != has:
+                    new = builder.permute(new, [has.index(axis) for axis in wanted])
+                pairs += self._pairs(template.span, values, new)
+            for before, after in pairs:
+                check(template.span, before, after)
+        except Located as error:
+            builder.discard()
+            if isinstance(error.cause, EvaluationError | Unsupported):
+                raise Refused(error.span, str(error)) from error
+            raise
+        except Ill as error:
+            builder.discard()
+            span = error.span if error.span.file else template.span
+            raise RewriteFailure(span, rule.name, root.name or root.op_type, str(error)) from error
+        return self._commit(rule, root, builder.nodes, pairs)
+
+    def _pairs(self, span: Span, old: Any, new: Any) -> Iterator[tuple[ir.Value, ir.Value]]:
+        olds, news = (v if isinstance(v, list) else [v] for v in (old, new))
+        if len(olds) != len(news):
+            raise Ill(span, f"yields {len(news)} values where there were {len(olds)}")
+        for before, after in zip(olds, news, strict=True):
+            if before is None:
+                continue
+            if not isinstance(after, ir.Value):
+                after = self._computed(before, after)
+            yield before, after
+
+    def _computed(self, old: ir.Value, value: Any) -> ir.Value:
+        """A result that is known at conversion time, as a constant of the type it has in the source."""
+        import numpy as np
+
+        if value is None or (isinstance(value, list) and None in value):
+            raise Ill(Span("", 0, 0, 0, 0), f"yields nothing for {old.name}")
+        array = np.asarray(value)
+        if old.dtype is not None and old.dtype != ir.DataType.STRING:
+            array = array.astype(old.dtype.numpy())
+        return self._scope.constant(array, old.name or "constant")
+
+    def _commit(
+        self, rule: Rule, root: ir.Node, made: list[ir.Node], pairs: list[tuple[ir.Value, ir.Value]]
+    ) -> list[ir.Node]:
+        fresh = {output for node in made for output in node.outputs}
+        for before, after in pairs:
+            if after in fresh and after.name is None:
+                before.name, after.name = None, before.name
+        source = root.metadata_props.get(SOURCE, root.name or root.op_type)
+        stem = next((output.name for output in root.outputs if output.name), None) or next(
+            (after.name for _, after in pairs if after.name), root.op_type
+        )
+        for node in made:
+            for output in node.outputs:
+                if output.name is None:
+                    output.name = self._scope.fresh(f"{stem}/{node.op_type}")
+            for value in node.inputs:
+                self._register(value)
+            node.name = node.outputs[0].name
+            node.metadata_props[RULE] = rule.place
+            node.metadata_props[SOURCE] = source
+        for _, after in pairs:
+            self._register(after)
+        self.graph.insert_before(root, made)
+        for before, after in pairs:
+            ir.convenience.replace_all_uses_with(before, after, replace_graph_outputs=True)
+        if not any(output.uses() or output.is_graph_output() for output in root.outputs):
+            self.graph.remove(root, safe=True)
+        self.fired[rule.name] += 1
+        return made
+
+    def _register(self, value: ir.Value | None) -> None:
+        if value is not None and value.const_value is not None and value.graph is None:
+            self.graph.register_initializer(value)
+
+    # ---- what is left over
+
+    def _sweep(self) -> None:
+        """Remove nodes that nobody uses."""
+        for node in list(reversed(self.graph)):
+            if not any(output.uses() or output.is_graph_output() for output in node.outputs):
+                self.graph.remove(node, safe=True)
+
+    def _refuse(self, stage: str) -> None:
+        foreign = [node for node in self.graph if node.domain != self._rules.target.domain]
+        if foreign:
+            raise UnsupportedError(
+                [Refusal(node.op_type, node.name or "", self._reasons(stage, node)) for node in foreign]
+            )
+
+    def _reasons(self, stage: str, node: ir.Node) -> tuple[Reason, ...]:
+        """Why each candidate rule said no, from the place where it got furthest."""
+        if node in self._refused:
+            return (self._refused[node],)
+        misses = [self._miss(rule, node) for rule in self._candidates(stage, node)]
+        return tuple(miss for miss in misses if miss is not None)
+
+    def _miss(self, rule: Rule, node: ir.Node) -> Reason | None:
+        misses: list[Reason] = []
+        matcher = Matcher(rule.equations, self._opset, lambda span, text: misses.append(Reason(rule.name, span, text)))
+        for bindings in matcher.matches(node):
+            if self._admits(rule, self._frame(rule, dict(bindings)), misses):
+                misses.append(Reason(rule.name, rule.span, "no template is for this opset"))
+        return misses[-1] if misses else None
+
+
+class Refused(Exception):
+    """A rule that applies to a case it has no form for."""
+
+    def __init__(self, span: Span, message: str) -> None:
+        self.span = span
+        super().__init__(message)
+
+
+def _names(equation: tree.Equation) -> Iterator[str]:
+    return (target.name for target in equation.targets)
+
+
+def _around(made: list[ir.Node]) -> Iterator[ir.Node]:
+    """The nodes that may match anew beside freshly made ones: users of their results, producers of their operands."""
+    for node in made:
+        yield from itertools.chain.from_iterable((usage.node for usage in output.uses()) for output in node.outputs)
+        for value in node.inputs:
+            producer = value.producer() if value is not None else None
+            if producer is not None:
+                yield producer
+
+
+__all__ = ["RULE", "SOURCE", "Rewriter"]

@@ -1,0 +1,124 @@
+"""A conversion from end to end: read, rewrite, write, and say what was done."""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import onnx
+import onnx_ir as ir
+
+from .backends import onnx as onnx_backend
+from .engine import packs
+from .engine.errors import RewriteError
+from .engine.operators import Dialect
+from .engine.rules import RuleSet, compile_rules
+from .engine.stages import Rewriter
+from .frontends import bundle, tflite
+
+
+class OpsetError(RewriteError):
+    """An opset that the rules are not written for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a conversion did: operators in and out, permutations left and the elements they move, rules fired."""
+
+    source_operators: Mapping[str, int]
+    target_operators: Mapping[str, int]
+    permutations: int
+    moved: int | None
+    opset: int
+    rules: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """A converted model and the report about it."""
+
+    model: onnx.ModelProto
+    report: Report
+
+
+def members(path: str | os.PathLike[str]) -> list[str]:
+    """The models inside a bundle; none for a plain model file. Raises ModelError when it cannot be read."""
+    return bundle.members(path) if bundle.is_bundle(path) else []
+
+
+def convert(
+    source: str | os.PathLike[str] | bytes,
+    rules: str | Sequence[str] = "tflite2onnx",
+    opset: int | None = None,
+    member: str | None = None,
+) -> onnx.ModelProto:
+    """Convert a model, from a path or from bytes, by a rule set or by several that are laid over each other.
+
+    Raises what `rewrite` raises.
+    """
+    return rewrite(source, rules, opset, member).model
+
+
+def rewrite(
+    source: str | os.PathLike[str] | bytes,
+    rules: str | Sequence[str] = "tflite2onnx",
+    opset: int | None = None,
+    member: str | None = None,
+) -> Conversion:
+    """Convert a model and report what was done; `member` names one model of a bundle.
+
+    Raises ModelError for a file that is no model, UnsupportedError for operators without a rule, RuleError for
+    mistakes in rule files, OpsetError for an opset outside the range the rules declare.
+    """
+    pack, ruleset, version = _rules((rules,) if isinstance(rules, str) else tuple(rules), opset)
+    data = bundle.open_member(source, member) if member is not None and not isinstance(source, bytes) else source
+    model = tflite.read(data, pack.catalogue, _called(source, member))
+    graph = model.graph
+    before = Counter(node.op_type for node in graph)
+    names = [value.name or "" for value in graph.outputs]
+    rewriter = Rewriter(graph, ruleset, pack.catalogue, version)
+    rewriter.run()
+    proto = onnx_backend.write(graph, names, ruleset.target, version)
+    return Conversion(proto, _report(graph, ruleset.target, before, version, rewriter.fired))
+
+
+def _called(source: str | os.PathLike[str] | bytes, member: str | None) -> str | None:
+    if isinstance(source, bytes):
+        return None
+    return os.fspath(source) if member is None else f"{os.fspath(source)}:{member}"
+
+
+@functools.lru_cache(maxsize=8)
+def _pack(rules: tuple[str, ...]) -> packs.Pack:
+    return packs.load(rules)
+
+
+@functools.lru_cache(maxsize=8)
+def _rules(rules: tuple[str, ...], opset: int | None) -> tuple[packs.Pack, RuleSet, int]:
+    pack = _pack(rules)
+    low, high = pack.opsets
+    version = pack.default_opset if opset is None else opset
+    if not low <= version <= high:
+        raise OpsetError(f"opset {version} is not one of {low} to {high}, for which {', '.join(rules)} is written")
+    return pack, compile_rules(pack.files, pack.catalogue, version), version
+
+
+def _report(
+    graph: ir.Graph, dialect: Dialect, before: Mapping[str, int], opset: int, fired: Mapping[str, int]
+) -> Report:
+    permute = dialect.role("permute").name
+    moves = [node.outputs[0] for node in graph if node.op_type == permute and node.domain == dialect.domain]
+    sizes = [_elements(value) for value in moves]
+    moved = None if None in sizes else sum(size for size in sizes if size is not None)
+    after = Counter(node.op_type for node in graph)
+    return Report(before, after, len(moves), moved, opset, dict(fired))
+
+
+def _elements(value: ir.Value) -> int | None:
+    if value.shape is None or not all(isinstance(extent, int) for extent in value.shape):
+        return None
+    return math.prod(extent for extent in value.shape if isinstance(extent, int))
