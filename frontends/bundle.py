@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..engine.errors import ModelError
+from .tensor import quoted
 from .tflite import load
 
 #: what tells a TensorFlow Lite file, at bytes 4 to 8
@@ -66,8 +67,10 @@ def open_member(path: str | os.PathLike[str], member: str) -> memoryview:
     for found, content in _models(data, name, ""):
         if found == member:
             return content
-        known.append(found)
-    raise ModelError(f"{name}: there is no model {member} in this bundle, only {', '.join(known) or 'none at all'}")
+        known.append(quoted(found))
+    raise ModelError(
+        f"{name}: there is no model {quoted(member)} in this bundle, only {', '.join(known) or 'none at all'}"
+    )
 
 
 read = open_member
@@ -112,7 +115,7 @@ def _models(data: memoryview, name: str, prefix: str, depth: int = 1) -> Iterato
     try:
         with zipfile.ZipFile(io.BufferedReader(_View(data))) as archive:
             for entry in archive.infolist():
-                if entry.is_dir():
+                if not entry.filename or entry.filename.endswith("/"):
                     continue
                 content = _content(archive, entry, data, name)
                 path = f"{prefix}{entry.filename}"
@@ -121,21 +124,22 @@ def _models(data: memoryview, name: str, prefix: str, depth: int = 1) -> Iterato
                 elif entry.filename.endswith(".task") and depth < _DEPTH and _is_archive(content):
                     yield from _models(content, name, f"{path}/", depth + 1)
     except _MALFORMED as error:
-        raise ModelError(f"{name}: malformed archive: {error}") from error
+        raise ModelError(f"{name}: malformed archive: {' '.join(str(error).split())}") from error
 
 
 def _content(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, data: memoryview, name: str) -> memoryview:
     if entry.flag_bits & 1:
-        raise ModelError(f"{name}: {entry.filename} is encrypted")
+        raise ModelError(f"{name}: {quoted(entry.filename)} is encrypted")
     if entry.compress_type != zipfile.ZIP_STORED:
         if entry.file_size > _RATIO * entry.compress_size + _ALLOWANCE:
-            raise ModelError(f"{name}: {entry.filename} would unpack to {entry.file_size} bytes")
+            raise ModelError(f"{name}: {quoted(entry.filename)} would unpack to {entry.file_size} bytes")
         return memoryview(archive.read(entry))
     start = entry.header_offset
     header = bytes(data[start : start + 30]) if start >= 0 else b""
     if len(header) < 30 or header[:4] != _HEADER:
-        raise ModelError(f"{name}: malformed archive: {entry.filename} is not where the directory says")
+        raise ModelError(f"{name}: malformed archive: {quoted(entry.filename)} is not where the directory says")
     start += 30 + sum(struct.unpack_from("<HH", header, 26))
     if start + entry.file_size > len(data):
-        raise ModelError(f"{name}: truncated: {entry.filename} ends at byte {start + entry.file_size} of {len(data)}")
+        end = start + entry.file_size
+        raise ModelError(f"{name}: truncated: {quoted(entry.filename)} ends at byte {end} of {len(data)}")
     return data[start : start + entry.file_size]

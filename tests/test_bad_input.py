@@ -1,0 +1,281 @@
+"""Whatever the bytes, reading ends soon: with a model that is well-formed, or with one line that says what is wrong."""
+
+from __future__ import annotations
+
+import os
+import random
+import struct
+import tracemalloc
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+from nnrewrite.backends import probe
+from nnrewrite.backends.tflite import write
+from nnrewrite.engine.errors import ModelError
+from nnrewrite.engine.operators import OPS, Catalogue
+from nnrewrite.engine.quantization import Quantization
+from nnrewrite.frontends import bundle
+from nnrewrite.frontends.tflite import read
+
+SEED = 20240607
+ROUNDS = 20_000
+#: numbers that hurt where an offset, a count or an index is meant
+NASTY = (0, 1, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0xFFFFFFFE, 0x10000, 0x40000000)
+
+Make = Callable[..., bytes]
+
+
+# ---- what is well-formed ---------------------------------------------------------------------------------------------
+
+
+def check(model: ir.Model) -> None:
+    """Check that every value read has a source, and that constants hold what their shape says."""
+    for graph in model.meta["subgraphs"]:
+        known = {*graph.inputs, *graph.initializers.values()}
+        for node in graph:
+            for value in node.inputs:
+                assert value is None or value in known or value.meta.get("variable"), node
+            assert not known.intersection(node.outputs)
+            known.update(node.outputs)
+        assert all(value in known or value.meta.get("variable") for value in graph.outputs)
+        names = [value.name for value in known]
+        assert all(names) and len(set(names)) == len(names)
+        for value in graph.initializers.values():
+            assert value.const_value is not None and value.shape == value.const_value.shape
+            if not isinstance(value.const_value, ir.PackedTensor):
+                assert value.const_value.numpy().shape == tuple(value.shape)
+
+
+def survives(data: bytes, catalogue: Catalogue) -> bool:
+    """Whether the bytes are a model; fails the test when reading ends in any other way than it may."""
+    try:
+        model = read(data, catalogue, "broken.tflite")
+    except ModelError as error:
+        assert str(error).startswith("broken.tflite: ") and len(str(error).splitlines()) == 1
+        return False
+    check(model)
+    return True
+
+
+# ---- damaged models --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def victims(catalogue: Catalogue, single: Make) -> list[bytes]:
+    """Models to damage: some of every kind made here, and small real ones where there are any."""
+    per_axis = Quantization(np.array([0.5, 0.25], np.float32), np.zeros(2, np.int64), 0)
+    blocks = Quantization(np.ones((2, 2), np.float16), np.zeros((2, 2), np.int8), 0, 2)
+    filters, weights = np.ones((2, 1, 1, 3), np.float32), np.ones((2, 4), np.int8)
+    words = ir.StringTensor([b"a", b"bc"], shape=ir.Shape([2]))
+    image, result = ("FLOAT32", [1, None, None, 3]), ("FLOAT32", [1, None, None, 2])
+    made = [
+        single("CONV_2D", {"x": image, "w": filters, "b": None}, [result], padding="SAME", stride_w=1, stride_h=2),
+        single("FULLY_CONNECTED", {"x": ("INT8", [1, 4]), "w": (weights, per_axis)}, [("INT8", [1, 2])]),
+        single("FULLY_CONNECTED", {"x": ("FLOAT32", [1, 4]), "w": (weights, blocks)}, [("FLOAT32", [1, 2])]),
+        single("GATHER", {"params": words, "indices": ("INT32", [1])}, [("STRING", [1])]),
+        single("Mine", {"x": ("FLOAT32", [1])}, [("FLOAT32", [1])], size=[1, 2], mode="fast", rate=0.5),
+    ]
+    made.append(write(read(made[0], catalogue), catalogue, inline=0))
+    folder = Path(os.environ.get("NNREWRITE_MODELS") or OPS.parent.parent / "shared" / "models")
+    real = [path.read_bytes() for path in sorted(folder.rglob("*.tflite")) if path.stat().st_size < 100_000]
+    return made + real[:: max(1, len(real) // 24)]
+
+
+def damaged(data: bytes, chance: random.Random) -> bytes:
+    """Flip bits and replace numbers at a few places, mostly where the tables are; now and then cut the tail."""
+    result = bytearray(data)
+    for _ in range(chance.choice((1, 1, 2, 4, 16))):
+        place = chance.randrange(len(result) - 4)
+        if chance.random() < 0.5:
+            near = chance.randrange(min(len(result) - 4, 4000))
+            place = chance.choice((near, len(result) - 4 - near))
+        kind = chance.randrange(3)
+        if kind == 0:
+            result[place] ^= 1 << chance.randrange(8)
+        elif kind == 1:
+            result[place] = chance.choice((0, 1, 127, 128, 255))
+        else:
+            struct.pack_into("<I", result, place, chance.choice((*NASTY, len(result), chance.randrange(len(result)))))
+    return bytes(result[: chance.randrange(len(result))] if chance.random() < 0.15 else result)
+
+
+def test_damaged_models_are_read_or_refused_in_one_line(victims: list[bytes], catalogue: Catalogue) -> None:
+    chance = random.Random(SEED)
+    read_after_all = sum(survives(damaged(chance.choice(victims), chance), catalogue) for _ in range(ROUNDS))
+    assert 0 < read_after_all < ROUNDS
+
+
+def test_every_cut_tail_is_refused_or_read(single: Make, catalogue: Catalogue) -> None:
+    data = single("ADD", {"x": ("FLOAT32", [2]), "y": np.ones(2, np.float32)}, [("FLOAT32", [2])])
+    assert survives(data, catalogue)
+    assert not any(survives(data[:length], catalogue) for length in range(len(data) - 8))
+
+
+def test_damaged_bundles_are_read_or_refused_in_one_line(
+    victims: list[bytes], catalogue: Catalogue, tmp_path: Path, task: bytes
+) -> None:
+    chance = random.Random(SEED)
+    path = tmp_path / "broken.task"
+    for _ in range(300):
+        path.write_bytes(damaged(task, chance))
+        try:
+            for member in bundle.members(path):
+                read(bundle.open_member(path, member), catalogue, str(path))
+        except ModelError as error:
+            assert str(error).startswith(str(path)) and len(str(error).splitlines()) == 1
+
+
+@pytest.fixture
+def task(single: Make, tmp_path: Path) -> bytes:
+    model = single("ABS", {"x": ("FLOAT32", [2])}, [("FLOAT32", [2])])
+    path = tmp_path / "whole.task"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("stored.tflite", model)
+        archive.writestr("deflated.tflite", model, zipfile.ZIP_DEFLATED)
+    return path.read_bytes()
+
+
+# ---- files that are no models ----------------------------------------------------------------------------------------
+
+
+NO_MODELS = {
+    "empty.tflite": (b"", "the file is empty"),
+    "short.tflite": (b"TFL3", "too short for a model: 4 bytes"),
+    "text.tflite": (b"hello, world", "not a TFL3 file: bytes 4..8 are b'o, w'"),
+    "zip.tflite": (b"PK\3\4abcd", "not a TFL3 file: bytes 4..8 are b'abcd', this is a zip archive"),
+    "root.tflite": (b"\xff\xff\0\0TFL3", "truncated: Model should be at byte 65535, the file has 8"),
+}
+
+
+def files(folder: Path) -> Iterator[tuple[Path, str]]:
+    yield folder / "missing.tflite", "No such file or directory"
+    yield folder, "Is a directory"
+    for name, (content, message) in NO_MODELS.items():
+        (folder / name).write_bytes(content)
+        yield folder / name, message
+
+
+def test_a_file_that_is_no_model_is_named_with_the_reason(catalogue: Catalogue, tmp_path: Path) -> None:
+    for path, message in files(tmp_path):
+        with pytest.raises(ModelError) as caught:
+            read(path, catalogue)
+        assert str(caught.value) == f"{path}: {message}"
+
+
+# ---- models that say what cannot be ----------------------------------------------------------------------------------
+
+
+def refused(model: ir.Model | bytes, catalogue: Catalogue) -> str:
+    data = model if isinstance(model, bytes) else write(model, catalogue)
+    with pytest.raises(ModelError) as caught:
+        read(data, catalogue, "m.tflite")
+    return str(caught.value)
+
+
+def values(*names: str) -> list[ir.Value]:
+    return [ir.Value(name=name, type=ir.TensorType(ir.DataType.FLOAT), shape=ir.Shape([2])) for name in names]
+
+
+def model_of(inputs: list[ir.Value], outputs: list[ir.Value], *nodes: ir.Node) -> ir.Model:
+    return ir.Model(ir.Graph(inputs, outputs, nodes=nodes, name="main"), ir_version=10)
+
+
+def test_reading_what_nothing_produces_is_refused(catalogue: Catalogue) -> None:
+    x, y = values("x", "y")
+    model = model_of([], [y], ir.Node("tflite", "ABS", [x], outputs=[y]))
+    assert refused(model, catalogue) == 'm.tflite: operator 0 reads tensor 0 ("x"), which nothing produces'
+
+
+def test_a_cycle_is_refused(catalogue: Catalogue) -> None:
+    x, y = values("x", "y")
+    model = model_of([], [y], ir.Node("tflite", "ABS", [x], outputs=[y]), ir.Node("tflite", "NEG", [y], outputs=[x]))
+    assert refused(model, catalogue) == 'm.tflite: operator 0 reads tensor 0 ("x"), which a later operator produces'
+
+
+def test_an_unproduced_output_is_refused(catalogue: Catalogue) -> None:
+    (x,) = values("x")
+    message = 'm.tflite: an output of subgraph 0 reads tensor 0 ("x"), which nothing produces'
+    assert refused(model_of([], [x]), catalogue) == message
+
+
+def test_a_constant_of_the_wrong_size_is_refused(catalogue: Catalogue, single: Make) -> None:
+    data = single("ADD", {"x": ("FLOAT32", [2]), "y": np.ones(3, np.float32)}, [("FLOAT32", [2])])
+    data = data.replace(struct.pack("<II", 1, 3), struct.pack("<II", 1, 1 << 30), 1)
+    message = 'm.tflite: tensor 1 ("y"): shape [1073741824] of FLOAT takes 4294967296 bytes, its buffer has 12'
+    assert refused(data, catalogue) == message
+
+
+def test_data_behind_the_tables_that_is_cut_off_is_refused(catalogue: Catalogue, single: Make) -> None:
+    inline = single("ADD", {"x": ("FLOAT32", [2]), "y": np.ones(2, np.float32)}, [("FLOAT32", [2])])
+    data = write(read(inline, catalogue), catalogue, inline=0)
+    size = len(data)
+    message = f"m.tflite: truncated: tensor 1 wants bytes {size - 8}..{size}, the file has {size - 4}"
+    assert refused(data[:-4], catalogue) == message
+
+
+def test_scales_that_do_not_fit_the_shape_are_refused(catalogue: Catalogue, single: Make) -> None:
+    wrong = Quantization(np.ones(3, np.float32), np.zeros(3, np.int64), 1)
+    data = single("ABS", {"x": ("INT8", [2, 2], wrong)}, [("INT8", [2, 2])])
+    message = 'm.tflite: tensor 0 ("x") of shape [2, 2] has 3 scales along axis 1'
+    assert refused(data, catalogue) == message
+
+
+def test_another_version_of_the_format_is_refused(catalogue: Catalogue, single: Make) -> None:
+    data = bytearray(single("ABS", {"x": ("FLOAT32", [2])}, [("FLOAT32", [2])]))
+    root = struct.unpack_from("<I", data)[0]
+    place = root + struct.unpack_from("<H", data, root - struct.unpack_from("<i", data, root)[0] + 4)[0]
+    assert struct.unpack_from("<I", data, place)[0] == 3
+    struct.pack_into("<I", data, place, 2)
+    assert refused(bytes(data), catalogue) == "m.tflite: schema version 2 is not 3, the only supported one"
+
+
+def test_line_breaks_in_names_do_not_break_the_line(catalogue: Catalogue) -> None:
+    x, y = values("x\n\x1b[31m\u2028", "y")
+    message = refused(model_of([], [y], ir.Node("tflite", "ABS", [x], outputs=[y])), catalogue)
+    assert message == 'm.tflite: operator 0 reads tensor 0 ("x\\n\\u001b[31m\\u2028"), which nothing produces'
+
+
+def vector_of_one(target: int, start: int, many: int) -> bytes:
+    """A vector at byte `start`, all of whose offsets lead to the same table."""
+    return struct.pack(f"<{many + 1}I", many, *(target - (start + 4 + 4 * i) for i in range(many)))
+
+
+def test_a_small_file_cannot_ask_for_much_memory(catalogue: Catalogue) -> None:
+    """Ten thousand subgraphs that are all the same one, which has ten thousand operators that are all the same."""
+    many = 10_000
+    subgraph = 36 + 4 * many + 12
+    operator = subgraph + 8 + 4 + 4 * many + 4
+    data = b"".join((
+        struct.pack("<I4s", 20, b"TFL3"),
+        struct.pack("<5H2x", 10, 12, 4, 0, 8) + struct.pack("<iII", 12, 3, 4),
+        vector_of_one(subgraph, 32, many),
+        struct.pack("<6H", 12, 8, 0, 0, 0, 4) + struct.pack("<iI", 12, 4),
+        vector_of_one(operator, subgraph + 8, many),
+        struct.pack("<HHi", 4, 4, 4),
+    ))  # fmt: skip
+    tracemalloc.start()
+    message = refused(data, catalogue)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert message == f"m.tflite: malformed: the file of {len(data)} bytes refers to the same data again and again"
+    assert peak < 300 * len(data)
+
+
+def test_a_deep_model_is_read_without_recursion(catalogue: Catalogue) -> None:
+    (x,) = values("x")
+    nodes, last = [], x
+    for number in range(20_000):
+        (result,) = values(f"y_{number}")
+        nodes.append(ir.Node("tflite", "ABS", [last], outputs=[result]))
+        last = result
+    model = read(write(model_of([x], [last], *nodes), catalogue), catalogue)
+    assert len(model.graph) == 20_000
+
+
+def test_probes_say_which_options_there_are(catalogue: Catalogue) -> None:
+    with pytest.raises(ModelError, match="GATHER has no option axes, only axis, batch_dims"):
+        probe.single(catalogue, "GATHER", {}, [], axes=1)
