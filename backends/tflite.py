@@ -63,13 +63,24 @@ def pack_options(attributes: Mapping[str, ir.Attr]) -> bytes:
     builder = flexbuffers.Builder()
     with builder.Map():
         for name, attribute in attributes.items():
-            value = attribute.value
             builder.Key(name)
-            if attribute.type == ir.AttributeType.INTS:
-                builder.TypedVectorFromElements(list(value), flexbuffers.Type.INT) if value else builder.Add([])
-            else:
-                builder.Add(list(value) if isinstance(value, tuple) else value)
+            if not isinstance(attribute.value, tuple):
+                _add(builder, attribute.value)
+                continue
+            with builder.Vector():
+                for item in attribute.value:
+                    _add(builder, item)
     return bytes(builder.Finish())
+
+
+def _add(builder: flexbuffers.Builder, value: str | float | int) -> None:
+    if isinstance(value, str):
+        builder.String(value)
+    elif isinstance(value, int):
+        builder.Int(value)
+    else:
+        # All eight bytes: the package fails on its own to find a width for what exceeds a float of four.
+        builder.Float(value, 8)
 
 
 @dataclass(slots=True)

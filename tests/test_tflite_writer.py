@@ -16,6 +16,8 @@ from nnrewrite.backends.tflite import pack_options, write
 from nnrewrite.engine.errors import ModelError, VerificationError
 from nnrewrite.engine.operators import Catalogue, Dialect, Option, load
 from nnrewrite.engine.quantization import Quantization
+from nnrewrite.frontends import flexbuffer
+from nnrewrite.frontends.option import attribute as attribute_of
 from nnrewrite.frontends.tflite import Signature, read
 from nnrewrite.verify import Interpreter
 from nnrewrite.verify.inputs import draw
@@ -166,6 +168,17 @@ def test_any_graph_is_read_back_as_it_was(described: Callable[[ir.Model], Any], 
                 node.meta["custom_options"] = pack_options(node.attributes)
     again = read(write(model, CATALOGUE, inline), CATALOGUE)
     assert described(again) == described(model)
+
+
+numbers = st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False) | st.text(max_size=9)
+lists = st.lists(st.integers(-9, 1 << 40), max_size=4) | st.lists(st.text(max_size=3), min_size=1, max_size=4)
+floats = st.lists(st.floats(allow_nan=False), min_size=1, max_size=4)
+
+
+@given(st.dictionaries(st.text("abc_", min_size=1, max_size=5), numbers | lists | floats, max_size=5))
+def test_any_options_of_a_custom_operator_are_read_back(options: dict[str, Any]) -> None:
+    attributes = {name: flat for name, value in options.items() if (flat := attribute_of(name, value)) is not None}
+    assert flexbuffer.options(memoryview(pack_options(attributes))) == options
 
 
 # ---- what the interpreter makes of it --------------------------------------------------------------------------------
