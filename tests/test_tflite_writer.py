@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from nnrewrite.backends.tflite import pack_options, write
 from nnrewrite.engine.errors import ModelError, VerificationError
@@ -160,7 +160,7 @@ def whole_models(draw: st.DrawFn) -> ir.Model:
 
 
 @given(whole_models(), st.sampled_from([0, 1 << 30]))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 def test_any_graph_is_read_back_as_it_was(described: Callable[[ir.Model], Any], model: ir.Model, inline: int) -> None:
     for graph in model.meta["subgraphs"]:
         for node in graph:
