@@ -264,6 +264,13 @@ def sample(models: list[Path]) -> list[Path]:
     return small if os.environ.get("NNREWRITE_ALL") else small[:: max(1, len(small) // 12)]
 
 
+def equal(some: list[Any], others: list[Any]) -> bool:
+    return len(some) == len(others) and all(
+        one.dtype == other.dtype and np.array_equal(one, other, equal_nan=one.dtype.kind in "fc")
+        for one, other in zip(some, others, strict=True)
+    )
+
+
 def test_rewritten_real_models_compute_the_same(
     interpreter: Interpreter, catalogue: Catalogue, models: list[Path]
 ) -> None:
@@ -271,13 +278,13 @@ def test_rewritten_real_models_compute_the_same(
     for path in sample(models):
         try:
             inputs = next(draw(interpreter.describe(path).inputs))
-            want = interpreter.run(path, inputs)
+            want, again = interpreter.run(path, inputs), interpreter.run(path, inputs)
             model = read(path, catalogue)
         except (VerificationError, ModelError):
             continue  # the original does not run on such inputs, or is refused
-        got = interpreter.run(write(model, catalogue), inputs)
-        for one, other in zip(want[0], got[0], strict=True):
-            np.testing.assert_array_equal(one, other, err_msg=path.name)
+        if not equal(want[0], again[0]):
+            continue  # the original draws random numbers, or reads memory that nothing has written
+        assert equal(interpreter.run(write(model, catalogue), inputs)[0], want[0]), path.name
         compared += 1
     assert compared > 4
 
