@@ -112,17 +112,15 @@ def command(
     Exit status: 0 all done; 1 a model was not converted, or --verify found a difference; 2 the call or a rule file is
     wrong.
     """
-    from .engine.errors import RewriteError, RuleError
+    from .engine.errors import CallError
     from .jobs import plan
-    from .pipeline import _rules, members
+    from .pipeline import members, prepare
 
     try:
         jobs = plan(models, output, folder, member, members)
         # Rules that cannot be had concern no single model: they are told before the first is read, and once.
-        _rules(rules, opset)
-    except RuleError:
-        raise
-    except RewriteError as error:
+        prepare(rules, opset)
+    except CallError as error:
         complain(f"{error}")
         ctx.exit(2)
     if verify:

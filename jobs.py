@@ -7,14 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from .engine.errors import RewriteError
+from .engine.errors import CallError, RewriteError
 
 MODELS = (".tflite", ".lite", ".task")
 """The endings by which models are found in a folder; a model that is named may end as it likes."""
-
-
-class CallError(RewriteError):
-    """A call that cannot be carried out as it was made: nothing has been written."""
 
 
 @dataclass(frozen=True, slots=True)

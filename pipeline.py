@@ -14,15 +14,11 @@ import onnx_ir as ir
 
 from .backends import onnx as onnx_backend
 from .engine import packs
-from .engine.errors import RewriteError
+from .engine.errors import CallError
 from .engine.operators import Dialect
 from .engine.rules import RuleSet, compile_rules
 from .engine.stages import Rewriter
 from .frontends import bundle, tflite
-
-
-class OpsetError(RewriteError):
-    """An opset that the rules are not written for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +39,15 @@ class Conversion:
 
     model: onnx.ModelProto
     report: Report
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Rule packs, compiled for one opset."""
+
+    pack: packs.Pack
+    rules: RuleSet
+    opset: int
 
 
 def members(path: str | os.PathLike[str]) -> list[str]:
@@ -72,15 +77,16 @@ def rewrite(
     """Convert a model and report what was done; `member` names one model of a bundle.
 
     Raises ModelError for a file that is no model, UnsupportedError for operators without a rule, RuleError for
-    mistakes in rule files, OpsetError for an opset outside the range the rules declare.
+    mistakes in rule files, CallError for an unknown rule set or an opset outside the range the rules declare.
     """
-    pack, ruleset, version = _rules((rules,) if isinstance(rules, str) else tuple(rules), opset)
+    prepared = prepare((rules,) if isinstance(rules, str) else tuple(rules), opset)
+    catalogue, ruleset, version = prepared.pack.catalogue, prepared.rules, prepared.opset
     data = bundle.open_member(source, member) if member is not None and not isinstance(source, bytes) else source
-    model = tflite.read(data, pack.catalogue, _called(source, member))
+    model = tflite.read(data, catalogue, _called(source, member))
     graph = model.graph
     before = Counter(node.op_type for node in graph)
     names = [value.name or "" for value in graph.outputs]
-    rewriter = Rewriter(graph, ruleset, pack.catalogue, version)
+    rewriter = Rewriter(graph, ruleset, catalogue, version)
     rewriter.run()
     proto = onnx_backend.write(graph, names, ruleset.target, version)
     return Conversion(proto, _report(graph, ruleset.target, before, version, rewriter.fired))
@@ -98,13 +104,17 @@ def _pack(rules: tuple[str, ...]) -> packs.Pack:
 
 
 @functools.lru_cache(maxsize=8)
-def _rules(rules: tuple[str, ...], opset: int | None) -> tuple[packs.Pack, RuleSet, int]:
+def prepare(rules: tuple[str, ...], opset: int | None) -> Prepared:
+    """Load rule sets and compile them for an opset, by default the one that they name.
+
+    Raises RuleError for mistakes in rule files, CallError for an unknown rule set or an opset out of range.
+    """
     pack = _pack(rules)
     low, high = pack.opsets
     version = pack.default_opset if opset is None else opset
     if not low <= version <= high:
-        raise OpsetError(f"opset {version} is not one of {low} to {high}, for which {', '.join(rules)} is written")
-    return pack, compile_rules(pack.files, pack.catalogue, version), version
+        raise CallError(f"opset {version} is not one of {low} to {high}, for which {', '.join(rules)} is written")
+    return Prepared(pack, compile_rules(pack.files, pack.catalogue, version), version)
 
 
 def _report(

@@ -62,6 +62,10 @@ class RewriteError(Exception):
     """The root of all errors that are told to the user without a traceback."""
 
 
+class CallError(RewriteError):
+    """A call that cannot be carried out as it stands: an unknown rule set, an opset out of range, clashing outputs."""
+
+
 class ModelError(RewriteError):
     """A model file that cannot be read: names the file and what is wrong with it."""
 
@@ -114,7 +118,8 @@ class UnsupportedError(RewriteError):
         for refusal in self.refusals:
             groups.setdefault((refusal.operator, refusal.reasons), []).append(refusal.node)
         operators = len({refusal.operator for refusal in self.refusals})
-        lines = [f"{operators} operator{'s' * (operators != 1)} cannot be converted ({len(self.refusals)} nodes):"]
+        counts = f"{operators} operator{'s' * (operators != 1)}", f"{len(refusals)} node{'s' * (len(refusals) != 1)}"
+        lines = [f"{counts[0]} cannot be converted ({counts[1]}):"]
         for (operator, reasons), nodes in groups.items():
             shown = ", ".join(nodes[:4]) + (f" and {len(nodes) - 4} more" if len(nodes) > 4 else "")
             lines.append(f"  {operator} x {len(nodes)}: {shown}")

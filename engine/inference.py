@@ -7,7 +7,7 @@ import itertools
 from dataclasses import dataclass
 
 import onnx
-import onnx.defs
+import onnx.checker
 import onnx.numpy_helper
 import onnx.shape_inference
 import onnx_ir as ir
@@ -64,7 +64,7 @@ def _infer(node: bytes, opset: int, types: tuple[bytes, ...], data: tuple[bytes,
     imports = [onnx.OperatorSetIdProto(domain=proto.domain, version=opset)]
     try:
         outputs = onnx.shape_inference.infer_node_outputs(found, proto, known_types, known_data, opset_imports=imports)
-    except (onnx.shape_inference.InferenceError, RuntimeError, ValueError) as error:
+    except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError, RuntimeError, ValueError) as error:
         raise InferenceError(" ".join(str(error).split())) from error
     return [_inferred(outputs.get(name)) for name in proto.output]
 

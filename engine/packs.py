@@ -8,13 +8,13 @@ import pickle
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import metadata
+from importlib import metadata, util
 from pathlib import Path
 
 import onnx
 
 from . import operators
-from .errors import Diagnostic, RewriteError, RuleError
+from .errors import CallError, Diagnostic, RuleError
 from .language import tree
 from .operators import Catalogue
 
@@ -44,7 +44,7 @@ class Pack:
 
 
 def folders(names: Sequence[str]) -> list[Path]:
-    """The folders of packs given by built-in name, path or entry point; raises RewriteError for an unknown one."""
+    """The folders of packs given by built-in name, path or entry point; raises CallError for an unknown one."""
     return [_folder(name) for name in names]
 
 
@@ -55,22 +55,22 @@ def _folder(name: str) -> Path:
         return Path(name)
     for point in metadata.entry_points(group=ENTRY_POINTS, name=name):
         module, _, folder = point.value.partition(":")
-        spec = __import__("importlib.util").util.find_spec(module)
+        spec = util.find_spec(module)
         if spec is not None and spec.origin is not None:
             return Path(spec.origin).parent / folder
     known = ", ".join(sorted(path.name for path in BUILT_IN.iterdir() if path.is_dir()))
-    raise RewriteError(f"there is no rule set {name}: it is neither a folder nor one of {known}")
+    raise CallError(f"there is no rule set {name}: it is neither a folder nor one of {known}")
 
 
 def load(names: Sequence[str]) -> Pack:
     """Load rule packs, and after them the rules of the dialect they aim at.
 
-    Raises RuleError with all mistakes of all files, RewriteError for an unknown pack or one without rules.
+    Raises RuleError with all mistakes of all files, CallError for an unknown pack or one without rules.
     """
     paths = folders(names)
     texts = _texts(paths)
     if not texts:
-        raise RewriteError(f"there are no *.rules files in {', '.join(map(str, paths))}")
+        raise CallError(f"there are no *.rules files in {', '.join(map(str, paths))}")
     digest = _digest(paths, texts)
     found = _cached(digest)
     if found is None:

@@ -17,9 +17,9 @@ from click.testing import CliRunner, Result
 from nnrewrite import cli, pipeline
 from nnrewrite.backends.probe import single
 from nnrewrite.destination import DestinationError, replacing
-from nnrewrite.engine.errors import ModelError
+from nnrewrite.engine.errors import CallError, ModelError
 from nnrewrite.engine.operators import load
-from nnrewrite.jobs import CallError, Job, plan
+from nnrewrite.jobs import Job, plan
 
 
 @pytest.fixture(scope="module")
