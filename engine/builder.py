@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,9 @@ import onnx_ir as ir
 from .errors import Span
 from .expressions import Frame, evaluate
 from .folding import fold
-from .functions import EvaluationError, plain
+from .functions import DTYPES, EvaluationError, plain
 from .inference import InferenceError, extents, infer, merge
+from .kernels import typed, widenings
 from .language import tree
 from .operators import Dialect, OperatorSpec, Option, schema
 
@@ -169,6 +170,10 @@ class Builder:
         self, span: Span | None, spec: OperatorSpec, operands: list[Any], attributes: Iterable[ir.Attr], count: int
     ) -> list[ir.Value]:
         inputs = self._inputs(spec, operands)
+        target = self._dialects[-1]
+        wider = widenings(target, spec.name, self._opset, inputs) if spec.dialect == target.name else {}
+        if wider:
+            return self._widened(span, spec, inputs, list(attributes), count, wider)
         node = ir.Node(spec.domain, spec.name, inputs, attributes, num_outputs=count)
         self.nodes.append(node)
         if schema(spec.name, self._opset, spec.domain) is None:
@@ -190,6 +195,33 @@ class Builder:
             if one.shape is not None:
                 output.shape = ir.Shape(one.shape)
         return list(node.outputs)
+
+    def _widened(
+        self,
+        span: Span | None,
+        spec: OperatorSpec,
+        inputs: list[ir.Value | None],
+        attributes: list[ir.Attr],
+        count: int,
+        wider: Mapping[str, str],
+    ) -> list[ir.Value]:
+        """A node whose own types have no kernel: computed in wider ones, between two conversions."""
+        found = schema(spec.name, self._opset, spec.domain)
+        assert found is not None
+        own = {variable: value.dtype for value, variable in typed(inputs, found.inputs) if value is not None}
+        operands = [
+            self._converted(value, DTYPES[wider[variable]]) if value is not None and variable in wider else value
+            for value, variable in typed(inputs, found.inputs)
+        ]
+        results = self._make(span, spec, operands, attributes, count)
+        return [
+            self._converted(value, own[variable]) if value is not None and variable in wider else value
+            for value, variable in typed(results, found.outputs)
+        ]
+
+    def _converted(self, value: ir.Value, dtype: ir.DataType | None) -> ir.Value:
+        spec = self._dialects[-1].role("convert")
+        return self._make(None, spec, [value], [ir.AttrInt64("to", int(dtype or 0))], 1)[0]
 
     def _inherit(self, node: ir.Node) -> None:
         """A node rebuilt in the source dialect yields what the node it replaces yielded."""
