@@ -66,7 +66,7 @@ class _Encoder:
         for place, outside in self.outside:
             self.align(_DATA_ALIGNMENT)
             struct.pack_into("<Q", self.out, place, len(self.out))
-            self.out += memoryview(outside.data)
+            self.out += outside.data.data
         return bytes(self.out)
 
     def align(self, to: int, header: int = 0) -> None:

@@ -96,7 +96,7 @@ def _value(name: str, what: Described | Constant, dialect: Dialect) -> ir.Value:
     content = ir.tensor(what[0] if isinstance(what, tuple) else what, name=name)
     value.const_value = content
     value.type = ir.TensorType(content.dtype)
-    value.shape = ir.Shape(content.shape)
+    value.shape = ir.Shape(content.shape.numpy())
     return value
 
 

@@ -215,7 +215,7 @@ class _Writer:
         spec = self.dialect.operators.get(node.op_type)
         if node.domain == f"{self.dialect.domain}.custom":
             record["custom_options"] = _custom_options(node)
-            code = (int(self.dialect.role("custom").code or 0), node.op_type, version)
+            code: tuple[int, str | None, int] = (int(self.dialect.role("custom").code or 0), node.op_type, version)
         elif node.domain != self.dialect.domain or not (spec or unknown):
             raise ModelError(f"{node.name}: TensorFlow Lite has no operator {node.domain}::{node.op_type}")
         elif spec is None or spec.code is None:

@@ -73,9 +73,6 @@ def open_member(path: str | os.PathLike[str], member: str) -> memoryview:
     )
 
 
-read = open_member
-
-
 class _View(io.RawIOBase):
     """Bytes as a file, without a copy of them."""
 

@@ -80,7 +80,7 @@ class _Plan(NamedTuple):
 
     unpacker: struct.Struct
     names: tuple[str, ...]
-    references: tuple[tuple[str, int, int, str, Field], ...]
+    references: tuple[tuple[str, int, int, Any, Field], ...]
     absent: Record
 
 
@@ -117,6 +117,7 @@ def _field(name: str, row: list[Any], dialect: Dialect, storage: Mapping[str, st
     slot, kind, *default = row
     vector = kind.startswith("[")
     base = kind.strip("[]")
+    code: str | None
     value: Any
     if base in dialect.enums:
         code = SCALARS[storage.get(base, "int8")]

@@ -6,6 +6,7 @@ a map of scalars, strings, and flat vectors of them.
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 
 _NULL, _INT, _UINT, _FLOAT, _KEY, _STRING = range(6)
@@ -96,7 +97,7 @@ class _Reader:
         code = _SCALARS[kind][width.bit_length() - 1]
         if not code:
             raise FlexBufferError("a float of one byte")
-        value = self.span(at, width).cast(code)[0]
+        value = struct.unpack(f"<{code}", self.span(at, width))[0]
         return bool(value) if kind == _BOOL else value
 
     def value(self, at: int, parent: int, packed: int) -> Any:

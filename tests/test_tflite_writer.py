@@ -92,7 +92,7 @@ def quantize(value: ir.Value, draw_from: st.DataObject) -> None:
         return
     axes = [i for i, n in enumerate(value.shape) if isinstance(n, int) and n > 1]
     axis = draw_from.draw(st.sampled_from([None, *axes]))
-    count = 1 if axis is None else int(value.shape[axis])
+    count = 1 if axis is None else int(str(value.shape[axis]))
     scales = draw_from.draw(st.lists(st.floats(0.5, 2, width=32), min_size=count, max_size=count))
     zeros = draw_from.draw(st.lists(st.integers(-128, 127), min_size=count, max_size=count))
     value.meta["quantization"] = Quantization(np.array(scales, np.float32), np.array(zeros, np.int64), axis or 0)
@@ -154,7 +154,7 @@ def whole_models(draw: st.DrawFn) -> ir.Model:
     model.meta["subgraphs"] = subgraphs
     model.meta["description"] = draw(st.text(max_size=5))
     model.meta["metadata"] = draw(st.dictionaries(st.text(max_size=3), st.binary(min_size=1, max_size=9), max_size=2))
-    names = {value.name: value.name for value in subgraphs[0].inputs}
+    names = {name: name for value in subgraphs[0].inputs if (name := value.name)}
     model.meta["signatures"] = (Signature("serve", 0, names, {}),) if draw(st.booleans()) else ()
     return model
 
