@@ -14,10 +14,11 @@ import onnx_ir as ir
 
 from .backends import onnx as onnx_backend
 from .engine import packs
-from .engine.errors import CallError
+from .engine.errors import CallError, RewriteError
 from .engine.operators import Dialect
 from .engine.rules import RuleSet, compile_rules
 from .engine.stages import Rewriter
+from .engine.view import least_opset
 from .frontends import bundle, tflite
 
 
@@ -79,16 +80,23 @@ def rewrite(
     Raises ModelError for a file that is no model, UnsupportedError for operators without a rule, RuleError for
     mistakes in rule files, CallError for an unknown rule set or an opset outside the range the rules declare.
     """
-    prepared = prepare((rules,) if isinstance(rules, str) else tuple(rules), opset)
-    catalogue, ruleset, version = prepared.pack.catalogue, prepared.rules, prepared.opset
+    names = (rules,) if isinstance(rules, str) else tuple(rules)
+    prepared = prepare(names, opset)
+    catalogue = prepared.pack.catalogue
     data = bundle.open_member(source, member) if member is not None and not isinstance(source, bytes) else source
     model = tflite.read(data, catalogue, _called(source, member))
     graph = model.graph
+    least = least_opset(graph, prepared.rules.target)
+    if least > prepared.opset:
+        if opset is not None:
+            raise RewriteError(f"opset {opset} cannot hold the quantized types of the model, opset {least} can")
+        prepared = prepare(names, least)
+    ruleset, version = prepared.rules, prepared.opset
     before = Counter(node.op_type for node in graph)
-    names = [value.name or "" for value in graph.outputs]
+    outputs = [value.name or "" for value in graph.outputs]
     rewriter = Rewriter(graph, ruleset, catalogue, version)
     rewriter.run()
-    proto = onnx_backend.write(graph, names, ruleset.target, version)
+    proto = onnx_backend.write(graph, outputs, ruleset.target, version)
     return Conversion(proto, _report(graph, ruleset.target, before, version, rewriter.fired))
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import onnx.defs
 import onnx_ir as ir
 
+from .constants import REAL, stored
 from .errors import Span
 from .expressions import Frame, evaluate
 from .folding import fold
@@ -152,10 +153,29 @@ class Builder:
         if list(perm) == sorted(perm):
             return value
         key = value, tuple(perm)
+        if key not in self._permuted and REAL in value.meta:
+            self._permuted[key] = self._permuted_codes(value, perm)
         if key not in self._permuted:
             spec = self._dialects[-1].role("permute")
             self._permuted[key] = self._make(None, spec, [value], [ir.AttrInt64s("perm", perm)], 1)[0]
         return self._permuted[key]
+
+    def _permuted_codes(self, value: ir.Value, perm: Sequence[int]) -> ir.Value:
+        """A dequantized constant with its axes in another order: the integers move, and the axis of the scales."""
+        producer = value.producer()
+        assert producer is not None and producer.inputs[0] is not None
+        codes = stored(producer.inputs[0])
+        assert codes is not None
+        moved = self._scope.constant(np.transpose(codes, perm), f"{producer.inputs[0].name}")
+        made = ir.Node(producer.domain, producer.op_type, [moved, *producer.inputs[1:]], num_outputs=1)
+        for name, attribute in producer.attributes.items():
+            axis = name == "axis"
+            made.attributes.add(ir.AttrInt64(name, list(perm).index(attribute.as_int())) if axis else attribute)
+        self.nodes.append(made)
+        result, real = made.outputs[0], value.meta[REAL]
+        result.type, result.shape = value.type, ir.Shape(codes.transpose(perm).shape)
+        result.meta[REAL] = lambda: np.transpose(real(), perm)
+        return result
 
     # ---- nodes
 

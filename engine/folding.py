@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 from onnx_ir import serde
 
-from .matcher import constant
+from .constants import stored
 from .operators import OperatorSpec
 
 #: results larger than this are kept only where the operands are about as large
@@ -20,9 +20,9 @@ def fold(node: ir.Node, spec: OperatorSpec, opset: int) -> list[np.ndarray[Any, 
 
     Operators that only rearrange their operand yield views. All others are computed by onnx.reference.
     """
-    if spec.facts.get("pure") is False or not node.inputs:
+    if spec.facts.get("pure") is False or spec.facts.get("fold") is False or not node.inputs:
         return None
-    operands = [None if value is None else constant(value) for value in node.inputs]
+    operands = [None if value is None else stored(value) for value in node.inputs]
     if any(value is not None and operand is None for value, operand in zip(node.inputs, operands, strict=True)):
         return None
     first = operands[0]

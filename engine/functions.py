@@ -12,6 +12,8 @@ import ml_dtypes
 import numpy as np
 import onnx_ir as ir
 
+from .constants import constant
+
 #: short names of element types, as `dtype` yields them and as test clauses write them
 DTYPES: dict[str, ir.DataType] = {
     "f32": ir.DataType.FLOAT,
@@ -193,7 +195,7 @@ def value(x: Any) -> Any:
     """The elements of a value that is constant; `none` for any other."""
     if not isinstance(x, ir.Value):
         return x
-    return None if x.const_value is None else x.const_value.numpy()
+    return constant(x)
 
 
 # ---- numbers

@@ -13,7 +13,7 @@ import onnx.shape_inference
 import onnx_ir as ir
 from onnx_ir import serde
 
-from .matcher import constant
+from .constants import stored
 from .operators import schema
 
 #: constants longer than this are weights and say nothing about shapes
@@ -100,7 +100,7 @@ def _data(value: ir.Value) -> bytes:
     tensor = value.const_value
     if tensor is None or tensor.size > _SHAPE_DATA or tensor.dtype == ir.DataType.STRING:
         return b""
-    array = constant(value)
+    array = stored(value)
     return b"" if array is None else bytes(onnx.numpy_helper.from_array(array).SerializeToString())
 
 

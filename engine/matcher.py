@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
+from .constants import constant
 from .errors import Span
 from .expressions import Frame, evaluate, same
 from .functions import plain
@@ -217,13 +218,6 @@ class Matcher:
     def _miss(self, span: Span, message: str) -> None:
         if self._note is not None:
             self._note(span, message)
-
-
-def constant(value: ir.Value) -> np.ndarray[Any, Any] | None:
-    """The elements of a value that is known at conversion time; a graph input with an initial value is not."""
-    if value.const_value is None or value.is_graph_input():
-        return None
-    return value.const_value.numpy()
 
 
 def _bound(pattern: Operand, found: Bindings) -> Iterator[ir.Value]:

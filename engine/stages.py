@@ -17,6 +17,7 @@ from .language import tree
 from .matcher import Matcher
 from .operators import Catalogue
 from .rules import STAGES, Rule, RuleSet
+from .view import expose
 
 #: keys of `metadata_props` that say where a node comes from
 RULE, SOURCE = "nnrewrite.rule", "nnrewrite.source"
@@ -40,6 +41,7 @@ class Rewriter:
     def run(self) -> None:
         """Run all stages; raises UnsupportedError with every source node that no rule took."""
         normalize, lower, *rest = STAGES
+        expose(self.graph, self._rules.source, self._rules.target, self._opset, self._scope)
         self._fixpoint(normalize)
         self._lower(lower)
         self._refuse(lower)

@@ -1,0 +1,200 @@
+"""The float view: quantized values between a quantize and a dequantize node, so that rules see real numbers."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx.defs
+import onnx_ir as ir
+
+from .builder import Scope
+from .constants import REAL, stored
+from .operators import Dialect, OperatorSpec, schema
+from .quantization import Quantization
+
+#: classes of operators in ops.yaml; operators without one compute with real numbers
+CODES, RAW = "codes", "raw"
+#: the key under which a value holds its Quantization
+_KEY = "quantization"
+
+
+def least_opset(graph: ir.Graph, target: Dialect) -> int:
+    """The first opset whose quantize and dequantize operators take all integer types that the graph quantizes to."""
+    wanted = {value.dtype for value in _values(graph) if value.dtype is not None and quantization(value) is not None}
+    found = 1
+    for role, dtype in itertools.product(("quantize", "dequantize"), wanted):
+        found = max(found, _first(target.role(role), dtype) or 1)
+    return found
+
+
+def quantization(value: ir.Value | None) -> Quantization | None:
+    """How the integers of a value map to real numbers; None for values that are not quantized."""
+    if value is None or value.dtype is None or value.dtype.is_floating_point():
+        return None
+    found = value.meta.get(_KEY)
+    return found if isinstance(found, Quantization) else None
+
+
+def expose(graph: ir.Graph, source: Dialect, target: Dialect, opset: int, scope: Scope) -> None:
+    """Let every operator that computes with real numbers take and yield them.
+
+    A quantized operand is read through the target's dequantize operator, a quantized result written through its
+    quantize operator. Operators of the class `codes` move integers, and are left alone where all their quantized
+    values map to real numbers alike; operators of the class `raw` mean the integers themselves.
+    """
+    view = _View(graph, target, opset, scope)
+    for node in list(graph):
+        spec = source.operators.get(node.op_type)
+        facts: Mapping[str, Any] = {} if spec is None else spec.facts
+        kind = facts.get(_KEY)
+        maps = [m for m in map(quantization, (*node.inputs, *node.outputs)) if m is not None]
+        if not maps or kind == RAW or (kind == CODES and all(m == maps[0] for m in maps)):
+            continue
+        view.operands(node, spec)
+        view.results(node)
+
+
+class _View:
+    """The conversions put into one graph; each value is dequantized once."""
+
+    def __init__(self, graph: ir.Graph, target: Dialect, opset: int, scope: Scope) -> None:
+        self._graph = graph
+        self._quantize = target.role("quantize")
+        self._dequantize = target.role("dequantize")
+        self._opset = opset
+        self._scope = scope
+        self._real: dict[tuple[ir.Value, bytes], ir.Value] = {}
+
+    def operands(self, node: ir.Node, spec: OperatorSpec | None) -> None:
+        """Let a node read its quantized operands as real numbers."""
+        products = dict(_products(node, spec))
+        for position, value in enumerate(node.inputs):
+            known = quantization(value)
+            if value is None or known is None:
+                continue
+            node.replace_input_with(position, self._read(node, value, products.get(position, known)))
+
+    def results(self, node: ir.Node) -> None:
+        """Let a node yield real numbers where its results are quantized."""
+        for result in node.outputs:
+            known = quantization(result)
+            if known is None:
+                continue
+            assert result.dtype is not None
+            name, uses = result.name, list(result.uses())
+            parameters = self._parameters(known, result.dtype)
+            written = self._node(self._quantize, [result, *parameters], _axis(known), node)
+            codes = written.outputs[0]
+            codes.type, codes.shape, codes.name = result.type, result.shape, name
+            codes.meta.update(result.meta)
+            result.meta.pop(_KEY)
+            result.name = self._scope.fresh(f"{name}/real")
+            result.type = ir.TensorType(ir.DataType.FLOAT)
+            self._graph.insert_after(node, written)
+            for user, position in uses:
+                user.replace_input_with(position, codes)
+            for position, output in enumerate(self._graph.outputs):
+                if output is result:
+                    self._graph.outputs[position] = codes
+
+    def _read(self, node: ir.Node, value: ir.Value, known: Quantization) -> ir.Value:
+        key = value, known.scale.tobytes()
+        if key not in self._real:
+            self._real[key] = self._dequantized(node, value, known)
+        return self._real[key]
+
+    def _dequantized(self, node: ir.Node, value: ir.Value, known: Quantization) -> ir.Value:
+        assert value.dtype is not None
+        codes = stored(value)
+        real = None if codes is None else functools.partial(real_numbers, codes, known)
+        if not _takes(self._dequantize, value.dtype, self._opset) and real is not None:
+            return self._scope.constant(real(), f"{value.name}/real")
+        parameters = self._parameters(known, value.dtype)
+        made = self._node(self._dequantize, [value, *parameters], _axis(known), node)
+        result = made.outputs[0]
+        result.type, result.shape = ir.TensorType(ir.DataType.FLOAT), value.shape
+        result.name = self._scope.fresh(f"{value.name}/real")
+        if real is not None:
+            result.meta[REAL] = real
+        producer = value.producer()
+        if producer is not None:
+            self._graph.insert_after(producer, made)
+        else:
+            self._graph.insert_before(self._graph[0], made)
+        return result
+
+    def _parameters(self, known: Quantization, dtype: ir.DataType) -> list[ir.Value]:
+        shape = known.scale.shape if known.per_axis or known.block_size else ()
+        scale = known.scale.astype(np.float32).reshape(shape)
+        values = [self._scope.constant(scale, "scale")]
+        if dtype != ir.DataType.INT32:  # whose zero point is always 0, and is not written down
+            values.append(self._scope.constant(known.zero_point.astype(dtype.numpy()).reshape(shape), "zero_point"))
+        for value in values:
+            if value.graph is None:
+                self._graph.register_initializer(value)
+        return values
+
+    def _node(
+        self, spec: OperatorSpec, inputs: Sequence[ir.Value], attributes: Sequence[ir.Attr], source: ir.Node
+    ) -> ir.Node:
+        made = ir.Node(spec.domain, spec.name, inputs, attributes, num_outputs=1)
+        made.metadata_props.update(source.metadata_props)
+        made.name = self._scope.fresh(f"{source.name}/{spec.name}")
+        return made
+
+
+def real_numbers(codes: np.ndarray[Any, Any], known: Quantization) -> np.ndarray[Any, Any]:
+    """The real numbers that integers stand for: `(code - zero_point) * scale`, in float32 as the kernels compute it."""
+    scale, zero = known.scale.astype(np.float32), known.zero_point.astype(np.int64)
+    if known.block_size:
+        scale, zero = (np.repeat(part, known.block_size, known.axis) for part in (scale, zero))
+    elif known.per_axis:
+        extents = [-1 if axis == known.axis else 1 for axis in range(codes.ndim)]
+        scale, zero = scale.reshape(extents), zero.reshape(extents)
+    else:
+        scale, zero = scale.reshape(()), zero.reshape(())
+    return ((codes.astype(np.int64) - zero).astype(np.float32) * scale).astype(np.float32)
+
+
+def _products(node: ir.Node, spec: OperatorSpec | None) -> Iterator[tuple[int, Quantization]]:
+    """Operands whose scale is the product of others', as kernels that add a bias to an integer sum take it."""
+    if spec is None:
+        return
+    places = {operand.name: position for position, operand in enumerate(spec.operands)}
+    for name, factors in spec.facts.get("products", {}).items():
+        positions = [places[factor] for factor in factors]
+        if places[name] >= len(node.inputs):
+            continue
+        maps = [quantization(node.inputs[position]) for position in positions]
+        own = quantization(node.inputs[places[name]])
+        if own is None or any(m is None for m in maps):
+            continue
+        scale = functools.reduce(np.multiply, [m.scale.astype(np.float32) for m in maps if m is not None])
+        yield places[name], Quantization(scale, np.zeros(scale.shape, np.int64), 0)
+
+
+def _axis(known: Quantization) -> list[ir.Attr]:
+    if known.block_size:
+        return [ir.AttrInt64("axis", known.axis), ir.AttrInt64("block_size", known.block_size)]
+    return [ir.AttrInt64("axis", known.axis)] if known.per_axis else []
+
+
+def _takes(spec: OperatorSpec, dtype: ir.DataType, opset: int) -> bool:
+    found = schema(spec.name, opset, spec.domain)
+    text = f"tensor({dtype.name.lower()})"
+    return found is not None and any(text in constraint.allowed_type_strs for constraint in found.type_constraints)
+
+
+def _first(spec: OperatorSpec, dtype: ir.DataType) -> int | None:
+    return next((n for n in range(1, onnx.defs.onnx_opset_version() + 1) if _takes(spec, dtype, n)), None)
+
+
+def _values(graph: ir.Graph) -> Iterator[ir.Value]:
+    yield from graph.inputs
+    yield from graph.initializers.values()
+    for node in graph:
+        yield from node.outputs
