@@ -6,7 +6,7 @@ import inspect
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import ml_dtypes
 import numpy as np
@@ -40,6 +40,15 @@ _SHORT = {dtype: name for name, dtype in DTYPES.items()}
 CONSTANTS: dict[str, int | float] = {"INT_MAX": 2**63 - 1, "INT_MIN": -(2**63), "INFINITY": math.inf, "PI": math.pi}
 #: the most elements a function may make, so that no rule file can exhaust the memory
 LIMIT = 1 << 24
+
+
+# What parameters take, said to the checker: an element type by its short name, a number, numbers in any form
+# (one, a list, an array), a list of anything (or one item), and a list that has a length.
+ElementType = Annotated[str, "element type"]
+Number = Annotated[Any, "number"]
+Numbers = Annotated[Any, "numbers"]
+Items = Annotated[Any, "items"]
+Sequences = Annotated[Any, "sequences"]
 
 
 class EvaluationError(Exception):
@@ -136,7 +145,7 @@ def size(x: Any) -> int | None:
 
 
 @function
-def dtype(x: Any) -> str:
+def dtype(x: Any) -> ElementType:
     """The short name (f32, i64, ...) of the element type of a value, or of a type enumerant of the source."""
     if isinstance(x, str):
         name = {"FLOAT32": "FLOAT", "FLOAT64": "DOUBLE"}.get(x, x)
@@ -149,43 +158,43 @@ def dtype(x: Any) -> str:
 
 
 @function
-def element_type(name: str) -> int:
+def element_type(name: ElementType) -> int:
     """The number that ONNX gives an element type named in short."""
     return int(_data_type(name))
 
 
 @function
-def is_float(name: str) -> bool:
+def is_float(name: ElementType) -> bool:
     """Whether an element type is a floating-point type."""
     return name in ("f16", "bf16", "f32", "f64")
 
 
 @function
-def is_integer(name: str) -> bool:
+def is_integer(name: ElementType) -> bool:
     """Whether an element type is an integer type."""
     return name[0] in "iu"
 
 
 @function
-def is_signed(name: str) -> bool:
+def is_signed(name: ElementType) -> bool:
     """Whether an element type is a signed integer or a floating-point type."""
     return name[0] in "if" or name == "bf16"
 
 
 @function
-def bits(name: str) -> int:
+def bits(name: ElementType) -> int:
     """How many bits an element of a type takes."""
     return int(_data_type(name).bitwidth)
 
 
 @function
-def lowest(name: str) -> int | float:
+def lowest(name: ElementType) -> int | float:
     """The lowest finite value of a numeric element type."""
     return _limits(name)[0]
 
 
 @function
-def highest(name: str) -> int | float:
+def highest(name: ElementType) -> int | float:
     """The highest finite value of a numeric element type."""
     return _limits(name)[1]
 
@@ -202,31 +211,31 @@ def value(x: Any) -> Any:
 
 
 @function
-def abs_(x: Any) -> Any:
+def abs_(x: Number) -> Any:
     """The absolute value."""
     return np.abs(x) if isinstance(x, np.ndarray) else abs(x)
 
 
 @function
-def min_(*xs: Any) -> Any:
+def min_(*xs: Numbers) -> Any:
     """The least of several numbers, or of one list."""
     return min(_operands(xs, "min"))
 
 
 @function
-def max_(*xs: Any) -> Any:
+def max_(*xs: Numbers) -> Any:
     """The greatest of several numbers, or of one list."""
     return max(_operands(xs, "max"))
 
 
 @function
-def sum_(xs: Any) -> Any:
+def sum_(xs: Numbers) -> Any:
     """The sum of a list of numbers."""
     return sum(known(listed(xs), "an extent"))
 
 
 @function
-def prod(xs: Any) -> Any:
+def prod(xs: Numbers) -> Any:
     """The product of a list of numbers."""
     return math.prod(known(listed(xs), "an extent"))
 
@@ -260,13 +269,13 @@ def sqrt(x: float) -> float:
 
 
 @function
-def int_(x: Any) -> int:
+def int_(x: Numbers) -> int:
     """A number, a truth value or an array of one element as an integer."""
     return int(_single(x))
 
 
 @function
-def float_(x: Any) -> float:
+def float_(x: Numbers) -> float:
     """A number, a truth value or an array of one element as a floating-point number."""
     return float(_single(x))
 
@@ -281,7 +290,7 @@ def bit(mask: int, index: int) -> bool:
 
 
 @function
-def len_(xs: Any) -> int:
+def len_(xs: Sequences) -> int:
     """The number of items of a list, or of rows of an array."""
     if np.ndim(xs) == 0 and not isinstance(xs, (list, tuple, str)):
         raise EvaluationError("a single number has no length")
@@ -298,7 +307,7 @@ def range_(start: int, stop: int | None = None, step: int = 1) -> list[int]:
 
 
 @function
-def zip_(*lists: Any) -> list[list[Any]]:
+def zip_(*lists: Items) -> list[list[Any]]:
     """Lists of the first items, the second items, and so on, of lists of equal length."""
     items = [listed(xs) for xs in lists]
     if len({len(xs) for xs in items}) > 1:
@@ -307,31 +316,31 @@ def zip_(*lists: Any) -> list[list[Any]]:
 
 
 @function
-def enumerate_(xs: Any) -> list[list[Any]]:
+def enumerate_(xs: Items) -> list[list[Any]]:
     """Pairs of index and item."""
     return [[i, x] for i, x in enumerate(_items(xs))]
 
 
 @function
-def sorted_(xs: Any) -> list[Any]:
+def sorted_(xs: Items) -> list[Any]:
     """The items in ascending order."""
     return sorted(listed(xs))
 
 
 @function
-def reversed_(xs: Any) -> list[Any]:
+def reversed_(xs: Items) -> list[Any]:
     """The items in the opposite order."""
     return list(reversed(_items(xs)))
 
 
 @function
-def unique(xs: Any) -> list[Any]:
+def unique(xs: Items) -> list[Any]:
     """The items without repeats, in the order of their first occurrence."""
     return list(dict.fromkeys(listed(xs)))
 
 
 @function
-def index_of(xs: Any, x: Any) -> int:
+def index_of(xs: Items, x: Any) -> int:
     """The position of an item in a list."""
     items = listed(xs)
     if plain(x) not in items:
@@ -340,7 +349,7 @@ def index_of(xs: Any, x: Any) -> int:
 
 
 @function
-def norm(axes: Any, rank: int) -> list[int]:
+def norm(axes: Numbers, rank: int) -> list[int]:
     """Axes counted from the front: negative ones have the rank added."""
     counted = [axis + rank if axis < 0 else axis for axis in listed(axes)]
     if any(not 0 <= axis < rank for axis in counted):
@@ -349,7 +358,7 @@ def norm(axes: Any, rank: int) -> list[int]:
 
 
 @function
-def inverse(perm: Any) -> list[int]:
+def inverse(perm: Numbers) -> list[int]:
     """The permutation that undoes a permutation."""
     items = listed(perm)
     return [items.index(i) for i in range(len(items))]
@@ -359,13 +368,13 @@ def inverse(perm: Any) -> list[int]:
 
 
 @function
-def array(values: Any, name: str) -> np.ndarray[Any, Any]:
+def array(values: Numbers, name: ElementType) -> np.ndarray[Any, Any]:
     """A list of numbers as an array of an element type named in short."""
     return np.asarray(plain(values)).astype(_data_type(name).numpy())
 
 
 @function
-def full(extents: Any, number: Any, name: str) -> np.ndarray[Any, Any]:
+def full(extents: Numbers, number: Number, name: ElementType) -> np.ndarray[Any, Any]:
     """An array of a shape filled with one number."""
     extents = known(listed(extents), "an extent")
     if math.prod(extents) > LIMIT:
@@ -374,7 +383,7 @@ def full(extents: Any, number: Any, name: str) -> np.ndarray[Any, Any]:
 
 
 @function
-def reshape(x: Any, extents: Any) -> np.ndarray[Any, Any]:
+def reshape(x: Numbers, extents: Numbers) -> np.ndarray[Any, Any]:
     """An array with the same elements in another shape."""
     try:
         return np.reshape(x, listed(extents))
@@ -383,7 +392,7 @@ def reshape(x: Any, extents: Any) -> np.ndarray[Any, Any]:
 
 
 @function
-def transpose(x: Any, perm: Any) -> np.ndarray[Any, Any]:
+def transpose(x: Numbers, perm: Numbers) -> np.ndarray[Any, Any]:
     """An array with its axes permuted."""
     try:
         return np.transpose(x, listed(perm))
@@ -392,7 +401,7 @@ def transpose(x: Any, perm: Any) -> np.ndarray[Any, Any]:
 
 
 @function
-def flatten(x: Any) -> list[Any]:
+def flatten(x: Numbers) -> list[Any]:
     """The elements of an array, last axis fastest, as a list."""
     return listed(np.ravel(x))
 
