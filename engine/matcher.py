@@ -215,9 +215,11 @@ class Matcher:
     def _fits(self, value: ir.Value | None, layout: str) -> bool:
         return value is None or (value.shape is not None and len(value.shape) == len(layout))
 
-    def _miss(self, span: Span, message: str) -> None:
+    def _miss(self, span: Span, message: str) -> Bindings | None:
+        """Tell why nothing fits; always None, for a caller to return."""
         if self._note is not None:
             self._note(span, message)
+        return None
 
 
 def _bound(pattern: Operand, found: Bindings) -> Iterator[ir.Value]:

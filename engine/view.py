@@ -18,6 +18,8 @@ from .quantization import Quantization
 
 #: classes of operators in ops.yaml; operators without one compute with real numbers
 CODES, RAW = "codes", "raw"
+#: the trait of operators whose kernels take real activations with integer weights
+HYBRID = "hybrid"
 #: the key under which a value holds its Quantization
 _KEY = "quantization"
 
@@ -67,15 +69,19 @@ class _View:
         self._dequantize = target.role("dequantize")
         self._opset = opset
         self._scope = scope
+        self._reread: dict[ir.Value, ir.Value] = {}
         self._real: dict[tuple[ir.Value, bytes], ir.Value] = {}
 
     def operands(self, node: ir.Node, spec: OperatorSpec | None) -> None:
         """Let a node read its quantized operands as real numbers."""
         products = dict(_products(node, spec))
+        hybrid = spec is not None and HYBRID in spec.traits and not any(map(quantization, node.outputs))
         for position, value in enumerate(node.inputs):
             known = quantization(value)
             if value is None or known is None:
                 continue
+            if hybrid and value.dtype == ir.DataType.UINT8 and not known.zero_point.any():
+                value = self._signed(value)
             node.replace_input_with(position, self._read(node, value, products.get(position, known)))
 
     def results(self, node: ir.Node) -> None:
@@ -100,6 +106,16 @@ class _View:
             for position, output in enumerate(self._graph.outputs):
                 if output is result:
                     self._graph.outputs[position] = codes
+
+    def _signed(self, value: ir.Value) -> ir.Value:
+        """Weights that say uint8 and hold int8: hybrid kernels of old files read the bytes so."""
+        codes = stored(value)
+        if codes is None:
+            return value
+        if value not in self._reread:
+            self._reread[value] = self._scope.constant(codes.view(np.int8), f"{value.name}")
+            self._graph.register_initializer(self._reread[value])
+        return self._reread[value]
 
     def _read(self, node: ir.Node, value: ir.Value, known: Quantization) -> ir.Value:
         key = value, known.scale.tobytes()
@@ -149,14 +165,13 @@ class _View:
 
 def real_numbers(codes: np.ndarray[Any, Any], known: Quantization) -> np.ndarray[Any, Any]:
     """The real numbers that integers stand for: `(code - zero_point) * scale`, in float32 as the kernels compute it."""
-    scale, zero = known.scale.astype(np.float32), known.zero_point.astype(np.int64)
+    scale: np.ndarray[Any, Any] = known.scale.astype(np.float32)
+    zero: np.ndarray[Any, Any] = known.zero_point.astype(np.int64)
     if known.block_size:
         scale, zero = (np.repeat(part, known.block_size, known.axis) for part in (scale, zero))
-    elif known.per_axis:
-        extents = [-1 if axis == known.axis else 1 for axis in range(codes.ndim)]
-        scale, zero = scale.reshape(extents), zero.reshape(extents)
     else:
-        scale, zero = scale.reshape(()), zero.reshape(())
+        extents = [-1 if known.per_axis and axis == known.axis else 1 for axis in range(codes.ndim)]
+        scale, zero = scale.reshape(extents), zero.reshape(extents)
     return ((codes.astype(np.int64) - zero).astype(np.float32) * scale).astype(np.float32)
 
 
