@@ -24,7 +24,10 @@ from .frontends import bundle, tflite
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a conversion did: operators in and out, permutations left and the elements they move, rules fired."""
+    """What a conversion did: operators in and out, permutations left and the elements they move, rules fired.
+
+    `remarks` tells what is odd about the source, in sentences.
+    """
 
     source_operators: Mapping[str, int]
     target_operators: Mapping[str, int]
@@ -32,6 +35,7 @@ class Report:
     moved: int | None
     opset: int
     rules: Mapping[str, int]
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +101,7 @@ def rewrite(
     rewriter = Rewriter(graph, ruleset, catalogue, version)
     rewriter.run()
     proto = onnx_backend.write(graph, outputs, ruleset.target, version)
-    return Conversion(proto, _report(graph, ruleset.target, before, version, rewriter.fired))
+    return Conversion(proto, _report(graph, ruleset.target, before, version, rewriter))
 
 
 def _called(source: str | os.PathLike[str] | bytes, member: str | None) -> str | None:
@@ -125,15 +129,20 @@ def prepare(rules: tuple[str, ...], opset: int | None) -> Prepared:
     return Prepared(pack, compile_rules(pack.files, pack.catalogue, version), version)
 
 
-def _report(
-    graph: ir.Graph, dialect: Dialect, before: Mapping[str, int], opset: int, fired: Mapping[str, int]
-) -> Report:
+def _report(graph: ir.Graph, dialect: Dialect, before: Mapping[str, int], opset: int, rewriter: Rewriter) -> Report:
     permute = dialect.role("permute").name
     moves = [node.outputs[0] for node in graph if node.op_type == permute and node.domain == dialect.domain]
     sizes = [_elements(value) for value in moves]
     moved = None if None in sizes else sum(size for size in sizes if size is not None)
     after = Counter(node.op_type for node in graph)
-    return Report(before, after, len(moves), moved, opset, dict(fired))
+    return Report(before, after, len(moves), moved, opset, dict(rewriter.fired), _remarks(rewriter.remarks))
+
+
+def _remarks(contradictions: Sequence[str]) -> tuple[str, ...]:
+    if not contradictions:
+        return ()
+    more = f", and {len(contradictions) - 1} more" if len(contradictions) > 1 else ""
+    return (f"shapes in the file are stale and were computed anew: {contradictions[0]}{more}",)
 
 
 def _elements(value: ir.Value) -> int | None:

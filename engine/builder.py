@@ -354,17 +354,26 @@ def _tails(expression: tree.Expression) -> Iterable[tree.Call]:
         yield from _tails(expression.other)
 
 
-def check(span: Span, old: ir.Value, new: ir.Value) -> None:
-    """Compare what a rule yields with what it replaces and keep what both say; raises Ill where they differ."""
+def check(span: Span, old: ir.Value, new: ir.Value) -> str | None:
+    """Compare what a rule yields with what it replaces, and keep what both say of the shape.
+
+    Raises Ill where element types or ranks differ. Extents that differ are told in words and those of the new value
+    kept: some files hold stale extents, which the interpreter computes anew as well.
+    """
     if old.dtype is not None and new.dtype is not None and old.dtype != new.dtype:
         raise Ill(span, f"yields {new.dtype.name} where {old.name} is {old.dtype.name}")
+    was, now = extents(old), extents(new)
+    if was is not None and now is not None and len(was) != len(now):
+        raise Ill(span, f"yields rank {len(now)} where {old.name} has rank {len(was)}")
+    remark = None
     try:
-        shape = merge(extents(old), extents(new))
+        shape = merge(was, now)
     except InferenceError as error:
-        raise Ill(span, f"yields {error} for {old.name}") from error
+        shape, remark = now, f"{old.name}: {error}"
     if new.is_graph_input() or new.const_value is not None:
-        return
+        return remark
     if new.type is None:
         new.type = old.type
     if shape is not None:
         new.shape = ir.Shape(shape)
+    return remark

@@ -32,6 +32,8 @@ class Rewriter:
     def __init__(self, graph: ir.Graph, rules: RuleSet, catalogue: Catalogue, opset: int) -> None:
         self.graph = graph
         self.fired: Counter[str] = Counter()
+        #: extents of the source that its own operators contradict
+        self.remarks: list[str] = []
         self._rules = rules
         self._catalogue = catalogue
         self._opset = opset
@@ -168,7 +170,9 @@ class Rewriter:
                     new = builder.permute(new, [has.index(axis) for axis in wanted])
                 pairs += self._pairs(template.span, values, new)
             for before, after in pairs:
-                check(template.span, before, after)
+                remark = check(template.span, before, after)
+                if remark is not None:
+                    self.remarks.append(remark)
         except Located as error:
             builder.discard()
             if isinstance(error.cause, EvaluationError | Unsupported):
