@@ -42,9 +42,10 @@ CONSTANTS: dict[str, int | float] = {"INT_MAX": 2**63 - 1, "INT_MIN": -(2**63), 
 LIMIT = 1 << 24
 
 
-# What parameters take, said to the checker: an element type by its short name, a number, numbers in any form
-# (one, a list, an array), a list of anything (or one item), and a list that has a length.
+# What parameters take, said to the checker: an element type by its short name, a value of the graph or a constant,
+# a number, numbers in any form (one, a list, an array), a list of anything (or one item), and a list that has a length.
 ElementType = Annotated[str, "element type"]
+Tensor = Annotated[Any, "tensor"]
 Number = Annotated[Any, "number"]
 Numbers = Annotated[Any, "numbers"]
 Items = Annotated[Any, "items"]
@@ -119,7 +120,7 @@ def known(value: Any, what: str) -> Any:
 
 
 @function
-def shape(x: Any) -> list[int | None] | None:
+def shape(x: Tensor) -> list[int | None] | None:
     """The extents of a value, `none` for each that is unknown; `none` where even the rank is unknown."""
     if isinstance(x, ir.Value):
         if x.shape is None:
@@ -129,7 +130,7 @@ def shape(x: Any) -> list[int | None] | None:
 
 
 @function
-def rank(x: Any) -> int:
+def rank(x: Tensor) -> int:
     """The number of dimensions of a value."""
     extents = shape(x)
     if extents is None:
@@ -138,7 +139,7 @@ def rank(x: Any) -> int:
 
 
 @function
-def size(x: Any) -> int | None:
+def size(x: Tensor) -> int | None:
     """The number of elements of a value; `none` where an extent is unknown."""
     extents = shape(x)
     return None if extents is None or None in extents else math.prod(e for e in extents if e is not None)
@@ -200,7 +201,7 @@ def highest(name: ElementType) -> int | float:
 
 
 @function
-def value(x: Any) -> Any:
+def value(x: Tensor) -> Any:
     """The elements of a value that is constant; `none` for any other."""
     if not isinstance(x, ir.Value):
         return x

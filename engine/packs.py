@@ -109,7 +109,7 @@ def _read(paths: Sequence[Path], texts: dict[str, str]) -> Pack:
     follow = [BUILT_IN / target for target in sorted(targets) if (BUILT_IN / target).is_dir()]
     if follow and not diagnostics:
         return _read([*paths, *follow], texts | _texts(follow))
-    diagnostics += check(files, catalogue)
+    diagnostics += check(files, catalogue, complete=not diagnostics)
     if diagnostics:
         raise RuleError(diagnostics, texts)
     return Pack(tuple(files), catalogue)

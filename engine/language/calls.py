@@ -1,0 +1,404 @@
+"""Calls in templates and compile-time expressions: of functions, of definitions, and of operators."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from ..errors import Span
+from ..expressions import TRAIT
+from ..functions import DTYPES, FUNCTIONS
+from ..operators import OperatorSpec
+from . import tree
+from .diagnosis import suggest, times
+from .kinds import (
+    ANY,
+    ELEMENT,
+    ENUM,
+    NONE,
+    OPERATOR,
+    RUNTIME,
+    STRING,
+    TEXT,
+    VALUE,
+    VALUES,
+    Kinds,
+    may,
+    of_attribute,
+    one,
+    signature,
+    words,
+)
+from .meaning import equality, infer, replaced
+from .messages import placeholders
+from .names import operators, traits
+from .scope import WILDCARD, Context, parameter
+from .versions import omitted, spoken
+
+
+class Given(NamedTuple):
+    """An argument with the kinds of its value."""
+
+    argument: tree.Argument
+    kinds: Kinds
+
+
+def call(expression: tree.Call, context: Context) -> Kinds:
+    """Check a call; the kinds of what it yields."""
+    name = expression.callee
+    if expression.wildcard:
+        context.error(expression.span, "`any` stands in patterns only", f"call the variable: `{name}(...)`")
+        return ANY
+    variable = context.scope.get(name)
+    if variable is not None and variable.bound_as == WILDCARD:
+        variable.used = True
+        return _rebuilt(expression, context)
+    if name[0].isupper():
+        return _operator(expression, context)
+    _no_options(expression, context)
+    if name == TRAIT:
+        return _trait(expression, context)
+    if name in FUNCTIONS:
+        return _function(expression, context)
+    definition = context.world.definitions.get(name)
+    if definition is not None:
+        return _definition(definition, expression, context)
+    for argument in expression.arguments:
+        infer(argument.value, context)
+    if variable is not None:
+        context.error(expression.callee_span, f"`{name}` is a variable, not a function")
+    elif context.world.complete:
+        known = {*FUNCTIONS, *context.world.definitions, TRAIT}
+        context.error(expression.callee_span, f"there is no function `{name}`", suggest(name, known))
+    return ANY
+
+
+# ---- functions and definitions
+
+
+def _no_options(expression: tree.Call, context: Context) -> None:
+    if expression.attributes or expression.rest:
+        context.error(expression.span, f"`{expression.callee}` is a function and takes no options in braces")
+    for argument in expression.arguments:
+        mark = "const" if argument.const else "?" if argument.optional else "@" if argument.layout else None
+        if mark:
+            context.error(argument.span, f"`{mark}` does not belong into the call of a function")
+
+
+def _given(expression: tree.Call, context: Context) -> list[Given]:
+    found = []
+    for argument in expression.arguments:
+        kinds = infer(argument.value, context)
+        if argument.spread and not may(kinds, frozenset({"list", "array", VALUES})):
+            context.error(argument.span, f"`...` spreads a list, and this is {words(kinds)}")
+        found.append(Given(argument, ANY if argument.spread else kinds))
+    return found
+
+
+def _arity(expression: tree.Call, least: int, most: int | None, shown: str, context: Context) -> bool:
+    fixed = sum(not argument.spread for argument in expression.arguments)
+    spread = any(argument.spread for argument in expression.arguments)
+    if (spread or fixed >= least) and (most is None or fixed <= most):
+        return True
+    wanted = f"{least}" if least == most else f"at least {least}" if most is None else f"{least} to {most}"
+    plural = "argument" if wanted == "1" else "arguments"
+    given = f"{times(fixed, 'argument')} {'is' if fixed == 1 else 'are'} given"
+    context.error(
+        expression.span, f"`{expression.callee}` takes {wanted} {plural}, {given}", f"it is written `{shown}`"
+    )
+    return False
+
+
+def _trait(expression: tree.Call, context: Context) -> Kinds:
+    if not _arity(expression, 2, 2, f"{TRAIT}(op, word)", context):
+        return one("bool")
+    operator, word = (argument.value for argument in expression.arguments)
+    kinds = infer(operator, context)
+    if not may(kinds, one(OPERATOR)):
+        context.error(operator.span, f"`{TRAIT}` asks about an operator, and this is {words(kinds)}")
+    known = traits(context.source) | traits(context.target)
+    if not isinstance(word, tree.Name):
+        context.error(word.span, "a trait is a word, written without quotes")
+    elif word.name not in known:
+        context.error(
+            word.span, f"no operator has the trait `{word.name}`", suggest(word.name, known, "the traits in use")
+        )
+    return one("bool")
+
+
+def _function(expression: tree.Call, context: Context) -> Kinds:
+    function = FUNCTIONS[expression.callee]
+    taken = signature(function.name)
+    variadic = function.most is None
+    shown = ", ".join([*taken.names[:-1], f"{taken.names[-1]}..."]) if variadic else ", ".join(taken.names)
+    given = _given(expression, context)
+    if not _arity(expression, function.least, function.most, f"{function.name}({shown})", context):
+        return taken.result
+    for position, (argument, kinds) in enumerate(given):
+        last = min(position, len(taken.parameters) - 1)
+        if not may(kinds, taken.parameters[last]):
+            context.error(
+                argument.span, f"`{taken.names[last]}` of `{function.name}` cannot be {words(kinds)}", function.doc
+            )
+        elif position in taken.elements:
+            _element(argument, context)
+    if function.name == "fail" and expression.arguments:
+        message = expression.arguments[0].value
+        if isinstance(message, tree.Literal) and isinstance(message.value, str):
+            placeholders(message.value, message.span, context)
+    return taken.result
+
+
+def _element(argument: tree.Argument, context: Context) -> None:
+    word = argument.value
+    if isinstance(word, tree.Literal) and isinstance(word.value, str):
+        equality(word, one(STRING), word, one(ELEMENT), word, context)
+    elif isinstance(word, tree.Symbol):
+        context.error(
+            word.span,
+            f"`{word.name}` is an enumerant, not the short name of an element type",
+            f"`dtype({word.name})` is its short name; the short names are {', '.join(DTYPES)}",
+        )
+
+
+def _definition(definition: tree.Definition, expression: tree.Call, context: Context) -> Kinds:
+    given = _given(expression, context)
+    count = len(definition.parameters)
+    shown = f"{definition.name}({', '.join(definition.parameters)})"
+    if not _arity(expression, count, count, shown, context):
+        return ANY
+    if definition.name in context.world.builders and not context.emits:
+        context.error(expression.span, f"`{definition.name}` makes nodes, so it is called in templates only")
+        return ANY
+    kinds = [found.kinds for found in given] if len(given) == count else [ANY] * count
+    if any(argument.spread for argument, _ in given):
+        kinds = [ANY] * count
+    return body(definition, kinds, replace(context, general=False), expression.span)
+
+
+def body(definition: tree.Definition, kinds: list[Kinds], context: Context, caller: Span | None = None) -> Kinds:
+    """Check the body of a definition for arguments of some kinds; what it yields."""
+    dialects = tuple(dialect.name for dialect in context.builds)
+    key = (definition.name, tuple(kinds), context.opsets, dialects, context.emits, context.general)
+    bodies = context.world.bodies
+    if key not in bodies:
+        bodies[key] = ANY  # what calls itself has been told and yields anything
+        span = definition.span
+        parameters = [parameter(name, span, kind) for name, kind in zip(definition.parameters, kinds, strict=True)]
+        opset = context.scope["opset"]
+        inner = replace(context, scope={variable.name: variable for variable in (opset, *parameters)})
+        if caller is None:
+            bodies[key] = infer(definition.body, inner)
+            _unused(definition, inner)
+        else:
+            with context.world.diagnosis.noting(f"`{definition.name}` is called here", caller):
+                bodies[key] = infer(definition.body, inner)
+    return bodies[key]
+
+
+def _unused(definition: tree.Definition, inner: Context) -> None:
+    for name in definition.parameters:
+        if not inner.scope[name].used and not name.startswith("_"):
+            inner.error(definition.span, f"parameter `{name}` of `{definition.name}` is never used")
+
+
+# ---- operators
+
+
+def _rebuilt(expression: tree.Call, context: Context) -> Kinds:
+    """`op(...)`: the operator that `any op` found."""
+    if not context.emits:
+        context.error(expression.span, "operators make nodes and stand in templates only")
+    for argument in expression.arguments:
+        _operand(argument, context)
+    names = {name for spec in context.source.operators.values() for name in spec.options}
+    for attribute in expression.attributes:
+        infer(attribute.value, context)
+        if attribute.name not in names:
+            context.error(
+                attribute.span, f"no operator has an option `{attribute.name}`", suggest(attribute.name, names)
+            )
+    return frozenset({VALUE, VALUES})
+
+
+def _operator(expression: tree.Call, context: Context) -> Kinds:
+    name = expression.callee
+    if not context.emits:
+        context.error(expression.span, f"operators make nodes and stand in templates only: `{name}`")
+    given = [Given(argument, _operand(argument, context)) for argument in expression.arguments]
+    values = [(attribute, infer(attribute.value, context)) for attribute in expression.attributes]
+    written = [attribute.name for attribute in expression.attributes]
+    for attribute in expression.attributes:
+        if written.count(attribute.name) > 1:
+            context.error(attribute.span, f"`{attribute.name}` is given twice")
+    if expression.rest and name != context.root:
+        context.error(expression.span, "`..` keeps the options of the operator replaced, and this is another one")
+    specs = find(name, expression.callee_span, context)
+    for spec, opsets in _grouped(specs):
+        at = "" if spec.dialect != context.target.name or opsets == context.opsets else f" at {spoken(opsets)}"
+        _shape(expression, given, spec, at, context)
+        for attribute, kinds in values:
+            _attribute(attribute, kinds, spec, specs, context)
+        missing = [o.name for o in spec.options.values() if o.required and o.name not in written]
+        if missing and not expression.rest:
+            context.error(expression.span, f"`{name}` needs the attribute `{missing[0]}`{at}")
+    return frozenset({VALUE, VALUES})
+
+
+def find(name: str, span: Span, context: Context) -> dict[int, OperatorSpec]:
+    """The spec of an operator at each opset in reach; where it does not exist at all of them, that is told."""
+    for dialect in context.builds:
+        specs = {opset: spec for opset in context.opsets if (spec := dialect.operator(name, opset)) is not None}
+        if specs:
+            break
+    if len(specs) == len(context.opsets) or (specs and context.general):
+        return specs
+    target = context.builds[-1]
+    newest = target.operator(name)
+    if name in ("SRC", "DST"):
+        context.error(span, f"`{name}` stands in `over` families only")
+    elif not specs and newest is None and context.source.operator(name) is not None:
+        context.error(
+            span,
+            f"`{name}` is an operator of {context.source.name}; stage {context.stage or 'lower'} writes {target.name}",
+            "only stage normalize writes operators of the source",
+        )
+    elif not specs and newest is None:
+        context.error(
+            span, f"dialect {target.name} has no operator `{name}`", suggest(name, operators(target, context.opsets))
+        )
+    else:
+        there = frozenset(range(1, max(context.opsets) + 1))
+        first = next((opset for opset in sorted(there) if target.operator(name, opset) is not None), None)
+        lacking = frozenset(context.opsets) - frozenset(specs)
+        since = first is not None and all(opset < first for opset in lacking)
+        context.error(
+            span,
+            f"operator `{name}` does not exist at {spoken(lacking)}",
+            f"it exists from opset {first} on: write `when opset >= {first}:` and a template for older opsets"
+            if since
+            else None,
+        )
+    return specs
+
+
+def _grouped(specs: dict[int, OperatorSpec]) -> list[tuple[OperatorSpec, frozenset[int]]]:
+    """Specs that are alike with the opsets they hold at, so that each mistake is told once."""
+    groups: list[tuple[OperatorSpec, set[int]]] = []
+    for opset, spec in specs.items():
+        for known, opsets in groups:
+            if (known.operands, known.results, known.options) == (spec.operands, spec.results, spec.options):
+                opsets.add(opset)
+                break
+        else:
+            groups.append((spec, {opset}))
+    return [(spec, frozenset(opsets)) for spec, opsets in groups]
+
+
+def _operand(argument: tree.Argument, context: Context) -> Kinds:
+    value = argument.value
+    if argument.const:
+        context.error(argument.span, "`const` stands in patterns only")
+    kinds = infer(value, context)
+    replaced(value, kinds, context)
+    if argument.layout:
+        _arranged(argument, context)
+    if argument.spread:
+        if not may(kinds, frozenset({VALUES, "list", "array"})):
+            context.error(argument.span, f"`...` spreads a list, and this is {words(kinds)}")
+        return ANY
+    if kinds == one(VALUES):
+        context.error(argument.span, "several values stand where one belongs", "spread them: `xs...`")
+    elif not may(kinds, ANY - TEXT - frozenset({"subgraph"})):
+        context.error(argument.span, f"an operand is a value or a number, and this is {words(kinds)}")
+    if argument.optional and (kinds and NONE not in kinds and kinds != ANY):
+        context.error(argument.span, "`?` marks an operand that may be left out, and this one never is")
+    return kinds
+
+
+def _arranged(argument: tree.Argument, context: Context) -> None:
+    layout = argument.layout
+    assert layout is not None
+    if not isinstance(argument.value, tree.Name):
+        context.error(argument.span, "`@` stands after a name", "name the value in an equation of its own")
+        return
+    variable = context.scope.get(argument.value.name)
+    if variable is None:
+        return
+    if variable.layout is None:
+        context.error(
+            argument.span,
+            f"`{variable.name}` has no layout to be turned into {layout}",
+            f"name its dimensions where it is bound, such as `{variable.name} @ NHWC`",
+        )
+    elif sorted(variable.layout) != sorted(layout):
+        context.error(
+            argument.span, f"`{variable.name}` is {variable.layout}, which has other dimensions than {layout}"
+        )
+
+
+def _shape(expression: tree.Call, given: list[Given], spec: OperatorSpec, at: str, context: Context) -> None:
+    """Compare operands with those that an operator has."""
+    least, most = spec.arity()
+    spread = any(argument.spread for argument, _ in given)
+    fixed = sum(not argument.spread for argument, _ in given)
+    if (fixed < least and not spread) or (most is not None and fixed > most):
+        wanted = f"{least}" if least == most else f"at least {least}" if most is None else f"{least} to {most}"
+        context.error(
+            expression.span,
+            f"`{spec.name}` takes {wanted} operand{'s' * (wanted != '1')}{at}, "
+            f"{fixed} {'is' if fixed == 1 else 'are'} given",
+            f"its operands are {', '.join(_operand_words(spec))}" if spec.operands else None,
+        )
+        return
+    if spread:
+        return
+    for (argument, kinds), formal in zip(given, spec.operands, strict=False):
+        if formal.optional or formal.variadic:
+            continue
+        if kinds == one(NONE):
+            context.error(argument.span, f"operand `{formal.name}` of `{spec.name}` cannot be left out{at}")
+        elif argument.optional:
+            context.error(argument.span, f"operand `{formal.name}` of `{spec.name}` is not optional{at}")
+
+
+def _operand_words(spec: OperatorSpec) -> list[str]:
+    return [f"{o.name}{'?' * o.optional}{'...' * o.variadic}" for o in spec.operands]
+
+
+def _attribute(
+    attribute: tree.Attribute, kinds: Kinds, spec: OperatorSpec, specs: dict[int, OperatorSpec], context: Context
+) -> None:
+    name, value = attribute.name, attribute.value
+    option = spec.options.get(name)
+    if option is None:
+        lacking = frozenset(
+            opset for opset, other in specs.items() if name not in other.options and not omitted(value, opset)
+        )
+        if len(lacking) == len(specs):
+            help = suggest(name, spec.options, "its attributes")
+            context.error(attribute.span, f"`{spec.name}` has no attribute `{name}`", help)
+        elif lacking and not context.general:
+            there = frozenset(opset for opset, other in specs.items() if name in other.options)
+            context.error(
+                attribute.span,
+                f"`{spec.name}` has no attribute `{name}` at {spoken(lacking)}",
+                f"it has one at {spoken(there)}: write a template for each, told apart by `when opset >= ...:`",
+            )
+        return
+    if option.type in context.enums:
+        known = context.enums[option.type]
+        if isinstance(value, tree.Symbol) and value.name not in known:
+            context.error(value.span, f"`{value.name}` is no {option.type}", suggest(value.name, known, "there"))
+        elif not may(kinds, frozenset({ENUM, NONE})):
+            context.error(value.span, f"`{name}` is an enumerant of {option.type}, and this is {words(kinds)}")
+    elif kinds and kinds <= RUNTIME | one(VALUES):
+        context.error(
+            value.span,
+            f"attribute `{name}` is a compile-time value, and this is {words(kinds)}",
+            "write `const x` in the pattern for an operand whose value the rule needs",
+        )
+    elif not may(kinds, of_attribute(option)):
+        context.error(value.span, f"attribute `{name}` of `{spec.name}` is {option.type}, and this is {words(kinds)}")
+    elif option.required and kinds == one(NONE):
+        context.error(value.span, f"attribute `{name}` of `{spec.name}` cannot be left out")

@@ -1,0 +1,362 @@
+"""Left sides of rules: patterns, and the variables that they bind."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+from ..errors import Span
+from ..operators import Dialect, OperatorSpec
+from . import tree
+from .calls import find
+from .diagnosis import suggest, times
+from .kinds import ANY, ARRAY, NONE, VALUE, VALUES, Kinds, comparable, of_option, one, words
+from .meaning import equality, infer
+from .scope import OPERAND, OPTION, RESULT, WILDCARD, Context, Variable
+from .versions import spoken
+
+
+@dataclass(slots=True)
+class Left:
+    """What the equations of a left side bind.
+
+    `places` counts where a variable stands; `roots` are results that no other equation takes as an operand.
+    """
+
+    variables: dict[str, Variable] = field(default_factory=dict)
+    places: Counter[str] = field(default_factory=Counter)
+    certain: set[str] = field(default_factory=set)
+    roots: set[str] = field(default_factory=set)
+    results: set[str] = field(default_factory=set)
+    #: the options of the root, with their specs: the names that a test may give
+    options: dict[str, Kinds] = field(default_factory=dict)
+    operands: list[tree.Argument] = field(default_factory=list)
+    root: str | None = None
+
+
+def left(equations: tuple[tree.Equation, ...], reads: Dialect, context: Context) -> Left:
+    """Check the equations of a left side, of operators of the dialect that the stage reads."""
+    found = Left()
+    walker = _Walker(reads, context, found)
+    for equation in equations:
+        walker.equation(equation)
+    mentioned = Counter(name for equation in equations for name in _mentioned(equation.value))
+    found.results = {target.name for equation in equations for target in equation.targets}
+    found.roots = {name for name in found.results if not mentioned[name]}
+    last = equations[-1]
+    if isinstance(last.value, tree.Call) and not last.value.wildcard:
+        found.root = last.value.callee
+    walker.finish(equations)
+    return found
+
+
+def _mentioned(expression: tree.Expression) -> Iterator[str]:
+    if isinstance(expression, tree.Name):
+        yield expression.name
+    elif isinstance(expression, tree.Choice):
+        yield from _mentioned(expression.left)
+        yield from _mentioned(expression.right)
+    elif isinstance(expression, tree.Call):
+        for argument in expression.arguments:
+            yield from _mentioned(argument.value)
+
+
+class _Walker:
+    def __init__(self, reads: Dialect, context: Context, found: Left) -> None:
+        self._reads, self._context, self._found = reads, context, found
+        self._scope = dict(context.scope)
+
+    # ---- equations
+
+    def equation(self, equation: tree.Equation) -> None:
+        spreads = [target for target in equation.targets if target.spread]
+        if len(spreads) > 1:
+            self._error(spreads[1].span, "only one name on the left of an equation can be spread by `...`")
+        for target in equation.targets:
+            self._target(target)
+        counts = self._root(equation.value, equation)
+        self._count(counts)
+
+    def _root(self, value: tree.Expression, equation: tree.Equation) -> tuple[Counter[str], set[str]]:
+        if isinstance(value, tree.Choice):
+            return self._choice(value, equation)
+        if isinstance(value, tree.Call):
+            return self._call(value, equation)
+        self._error(value.span, "an equation of a pattern has an operator on its right", self._infix(value))
+        return Counter(), set()
+
+    def _target(self, target: tree.Target) -> None:
+        known = self._found.variables.get(target.name)
+        if known is not None and known.bound_as == RESULT and target.name != "_":
+            self._error(target.span, f"`{target.name}` is the result of two equations")
+        self._layout(target.layout, target)
+        if target.layout and target.spread:
+            self._error(target.span, "several values have no common layout: `@` stands after a single name")
+        kinds = one(VALUES) if target.spread else one(VALUE)
+        self._bind(Variable(target.name, target.span, RESULT, kinds, target.layout))
+
+    def _bind(self, variable: Variable) -> None:
+        known = self._found.variables.get(variable.name)
+        if variable.name == "opset":
+            self._error(variable.span, "`opset` is the opset aimed at and cannot be bound")
+        elif known is None:
+            self._found.variables[variable.name] = variable
+        elif known.layout and variable.layout and known.layout != variable.layout:
+            message = f"`{variable.name}` is {known.layout} in one place and {variable.layout} in another"
+            self._error(variable.span, message)
+        elif not comparable(known.kinds, variable.kinds):
+            self._error(
+                variable.span,
+                f"`{variable.name}` is {words(known.kinds)} in one place and {words(variable.kinds)} here",
+            )
+        else:
+            if ARRAY in variable.kinds:
+                known.kinds = variable.kinds
+            known.layout = known.layout or variable.layout
+
+    def _layout(self, layout: str | None, place: tree.Target | tree.Argument) -> None:
+        if layout and len(set(layout)) < len(layout):
+            self._error(place.span, f"layout {layout} names a dimension twice")
+
+    # ---- operators
+
+    def _choice(self, choice: tree.Choice, equation: tree.Equation | None) -> tuple[Counter[str], set[str]]:
+        sides = []
+        for side in (choice.left, choice.right):
+            if isinstance(side, tree.Choice):
+                sides.append(self._choice(side, equation))
+            elif isinstance(side, tree.Call):
+                sides.append(self._call(side, equation))
+            else:
+                self._error(side.span, "an alternative of a pattern is an operator")
+        if len(sides) < 2:
+            return sides[0] if sides else (Counter(), set())
+        (one_count, one_certain), (other_count, other_certain) = sides
+        return one_count | other_count, one_certain & other_certain
+
+    def _call(self, call: tree.Call, equation: tree.Equation | None) -> tuple[Counter[str], set[str]]:
+        counts: Counter[str] = Counter()
+        certain: set[str] = set()
+        specs = self._specs(call)
+        if call.wildcard:
+            self._bind(Variable(call.callee, call.callee_span, WILDCARD, one("operator")))
+            counts[call.callee] += 1
+        elif call.rest:
+            self._error(
+                call.span,
+                "`..` goes with `any`: a rule about one operator names its options",
+                "`{option: _}` ignores one on purpose",
+            )
+        for attribute in call.attributes:
+            counts += self._option(attribute, specs, call)
+        for argument in call.arguments:
+            more, sure = self._operand(argument)
+            counts += more
+            certain |= sure
+        self._marks(call)
+        if not call.wildcard:
+            for spec in {id(spec.operands): spec for spec in specs.values()}.values():
+                self._arity(call, spec)
+            if equation is not None and specs:
+                self._results(equation, specs)
+        if equation is not None and equation.value is call:
+            self._found.operands = list(call.arguments)
+            self._found.options = {
+                option.name: of_option(option, self._context.enums)
+                for spec in specs.values()
+                for option in spec.options.values()
+            }
+        return counts, certain | set(counts)
+
+    def _specs(self, call: tree.Call) -> dict[int, OperatorSpec]:
+        """The specs in question, by opset; those of all operators with the options for `any`."""
+        context, name = self._context, call.callee
+        if call.wildcard:
+            wanted = {attribute.name for attribute in call.attributes}
+            return {
+                position: spec
+                for position, spec in enumerate(self._reads.operators.values())
+                if wanted <= spec.options.keys()
+            }
+        if not name[0].isupper():
+            help = "a variable for any operator is written `any op(...)`"
+            if name in context.world.definitions:
+                help = "definitions are expanded in templates only"
+            self._error(call.callee_span, f"a pattern names operators, and `{name}` is none", help)
+            return {}
+        other = context.target if self._reads is context.source else context.source
+        if self._reads.operator(name) is None and self._reads is not other and other.operator(name) is not None:
+            self._error(
+                call.callee_span,
+                f"`{name}` is an operator of {other.name}; stage {context.stage} reads {self._reads.name}",
+            )
+            return {}
+        return find(name, call.callee_span, replace(context, builds=(self._reads,), target=self._reads))
+
+    def _option(self, attribute: tree.Attribute, specs: dict[int, OperatorSpec], call: tree.Call) -> Counter[str]:
+        name, value = attribute.name, attribute.value
+        if [other.name for other in call.attributes].count(name) > 1:
+            self._error(attribute.span, f"`{name}` is given twice")
+        found = [spec.options[name] for spec in specs.values() if name in spec.options]
+        kinds: Kinds = (
+            frozenset().union(*(of_option(option, self._context.enums) for option in found)) if found else ANY
+        )
+        lacking = [opset for opset, spec in specs.items() if name not in spec.options]
+        if call.wildcard and not specs:
+            known = {option for spec in self._reads.operators.values() for option in spec.options}
+            if name not in known:
+                self._error(
+                    attribute.span, f"no operator of {self._reads.name} has an option `{name}`", suggest(name, known)
+                )
+        elif specs and not found:
+            some = next(iter(specs.values()))
+            help = suggest(name, some.options, "its options") or (None if some.options else "it has no options at all")
+            self._error(attribute.span, f"`{some.name}` has no option `{name}`", help)
+        elif lacking and not call.wildcard:
+            self._error(
+                attribute.span,
+                f"`{call.callee}` has no option `{name}` at {spoken(lacking)}",
+                "a guard such as `where opset >= 18` says where the rule applies",
+            )
+        if isinstance(value, tree.Name):
+            if value.name == "_":
+                return Counter()
+            self._bind(Variable(value.name, value.span, OPTION, kinds))
+            return Counter([value.name])
+        self._constant(value, kinds, name, found)
+        return Counter()
+
+    def _constant(self, value: tree.Expression, kinds: Kinds, name: str, found: Iterable[object]) -> None:
+        for node in tree.walk(value):
+            if isinstance(node, tree.Name) and node.name != "opset":
+                self._error(
+                    value.span,
+                    "an option is bound to a variable or compared with a constant",
+                    f"write `{{{name}: v}}` and compare `v` in a `where`",
+                )
+                return
+        others = infer(value, self._context)
+        if found:
+            equality(value, kinds, value, others, value, self._context) if kinds != ANY else None
+
+    def _operand(self, argument: tree.Argument) -> tuple[Counter[str], set[str]]:
+        value = argument.value
+        self._layout(argument.layout, argument)
+        if isinstance(value, tree.Name):
+            if value.name == "_":
+                return Counter(), set()
+            if argument.const and argument.spread:
+                self._error(argument.span, "`const` and `...` exclude each other")
+            if argument.layout and argument.spread:
+                self._error(argument.span, "several values have no common layout: `@` stands after a single name")
+            kinds = one(VALUES) if argument.spread else one(ARRAY) if argument.const else one(VALUE)
+            kinds |= one(NONE) if argument.optional else frozenset()
+            self._bind(Variable(value.name, value.span, OPERAND, kinds, argument.layout))
+            return Counter([value.name]), {value.name}
+        for mark, there in (
+            ("const", argument.const),
+            ("?", argument.optional),
+            ("...", argument.spread),
+            ("@", argument.layout is not None),
+        ):
+            if there:
+                self._error(argument.span, f"`{mark}` marks a variable of a pattern, and this is none")
+        if isinstance(value, tree.Call):
+            return self._call(value, None)
+        if isinstance(value, tree.Choice):
+            return self._choice(value, None)
+        if not isinstance(value, tree.Literal) or isinstance(value.value, str):
+            self._error(
+                value.span,
+                "an operand of a pattern is a variable, a number, `none` or an operator",
+                self._infix(value),
+            )
+        return Counter(), set()
+
+    def _infix(self, value: tree.Expression) -> str | None:
+        if isinstance(value, tree.Binary):
+            operator = self._reads.infix(value.operator)
+            return f"a pattern names the operator: `{operator}(...)`" if operator else None
+        return None
+
+    def _marks(self, call: tree.Call) -> None:
+        spreads = [argument for argument in call.arguments if argument.spread]
+        if len(spreads) > 1:
+            self._error(spreads[1].span, "only one operand of a pattern can be spread by `...`")
+
+    def _arity(self, call: tree.Call, spec: OperatorSpec) -> None:
+        least, most = spec.arity()
+        spread = any(argument.spread for argument in call.arguments)
+        fixed = sum(not argument.spread for argument in call.arguments)
+        if (fixed < least and not spread) or (most is not None and fixed > most):
+            wanted = f"{least}" if least == most else f"at least {least}" if most is None else f"{least} to {most}"
+            names = ", ".join(f"{o.name}{'?' * o.optional}{'...' * o.variadic}" for o in spec.operands)
+            self._error(
+                call.span,
+                f"`{spec.name}` has {wanted} operand{'s' * (wanted != '1')}, the pattern names {fixed}",
+                f"its operands are {names}" if names else None,
+            )
+            return
+        if spread:
+            return
+        for argument, formal in zip(call.arguments, spec.operands, strict=False):
+            if argument.optional and not (formal.optional or formal.variadic):
+                self._error(argument.span, f"operand `{formal.name}` of `{spec.name}` is never left out")
+
+    def _results(self, equation: tree.Equation, specs: dict[int, OperatorSpec]) -> None:
+        spec = next(iter(specs.values()))
+        spread = any(target.spread for target in equation.targets)
+        most = None if any(result.variadic for result in spec.results) else len(spec.results)
+        named = len(equation.targets)
+        if most is not None and named - spread > most:
+            self._error(equation.span, f"`{spec.name}` has {times(most, 'result')}, the pattern names {named}")
+            return
+        least = sum(not (result.optional or result.variadic) for result in spec.results)
+        if self._context.stage == "lower" and not spread and (named < least or (most is None and least == 0)):
+            help = f"its results are {', '.join(result.name for result in spec.results)}; `ys...` names all of them"
+            self._error(equation.span, f"`{spec.name}` has more results than the pattern names", help)
+
+    # ---- the whole
+
+    def _count(self, counted: tuple[Counter[str], set[str]]) -> None:
+        counts, certain = counted
+        self._found.places += counts
+        self._found.certain |= certain
+
+    def finish(self, equations: tuple[tree.Equation, ...]) -> None:
+        found = self._found
+        for equation in equations:
+            found.certain |= {target.name for target in equation.targets}
+            found.places.update(target.name for target in equation.targets)
+        for name, variable in found.variables.items():
+            variable.partial = name not in found.certain
+            variable.used = found.places[name] > 1
+        self._connected(equations)
+
+    def _connected(self, equations: tuple[tree.Equation, ...]) -> None:
+        """Each equation must be reached from the last one, through values that they share."""
+        links = [
+            {target.name for target in equation.targets}
+            | {name for name in _mentioned(equation.value) if self._linking(name)}
+            for equation in equations
+        ]
+        reached = set(links[-1])
+        left = list(range(len(equations) - 1))
+        while near := [position for position in left if links[position] & reached]:
+            left = [position for position in left if position not in near]
+            for position in near:
+                reached |= links[position]
+        for position in left:
+            self._error(
+                equations[position].span,
+                "this equation shares no value with the others",
+                "equations of a pattern describe one connected part of the graph; the last one is its root",
+            )
+
+    def _linking(self, name: str) -> bool:
+        variable = self._found.variables.get(name)
+        return variable is not None and bool(variable.kinds & one(VALUE))
+
+    def _error(self, span: Span, message: str, help: str | None = None) -> None:
+        self._context.error(span, message, help)
