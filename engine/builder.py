@@ -101,7 +101,9 @@ class Builder:
         for call in _tails(equation.value):
             self._counts[id(call)] = count
         result = evaluate(equation.value, frame)
-        results = result if isinstance(result, list) else [result]
+        # One name takes the whole of a list; several names, or one with `...`, take its items.
+        several = isinstance(result, list) and (len(targets) > 1 or spread is not None)
+        results = result if several else [result]
         if spread is None and len(results) < len(targets):
             raise Ill(equation.span, f"{len(targets)} results are named, {len(results)} are there")
         for position, target in enumerate(targets):
