@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import onnx_ir as ir
@@ -13,6 +13,7 @@ from .builder import Builder, Ill, Scope, check
 from .errors import Reason, Refusal, RewriteError, RewriteFailure, Span, UnsupportedError
 from .expressions import Frame, Located, evaluate, interpolate, truth
 from .functions import EvaluationError, Unsupported
+from .inference import InferenceError, extents, infer, merge
 from .language import tree
 from .matcher import Matcher
 from .operators import Catalogue
@@ -21,6 +22,8 @@ from .view import expose
 
 #: keys of `metadata_props` that say where a node comes from
 RULE, SOURCE = "nnrewrite.rule", "nnrewrite.source"
+
+_SIMPLIFY = "simplify"
 
 #: firings a node, beyond which a stage is taken to run in circles
 _PATIENCE = 64
@@ -40,14 +43,19 @@ class Rewriter:
         self._scope = Scope(graph)
         self._refused: dict[ir.Node, Reason] = {}
 
-    def run(self) -> None:
-        """Run all stages; raises UnsupportedError with every source node that no rule took."""
+    def run(self, arrange: Callable[[Scope], None] | None = None) -> None:
+        """Run all stages, and `arrange` before the first that simplifies.
+
+        Raises UnsupportedError with every source node that no rule took.
+        """
         normalize, lower, *rest = STAGES
         expose(self.graph, self._rules.source, self._rules.target, self._opset, self._scope)
         self._fixpoint(normalize)
         self._lower(lower)
         self._refuse(lower)
         for stage in rest:
+            if stage == _SIMPLIFY and arrange is not None:
+                arrange(self._scope)
             self._fixpoint(stage)
         self.graph.sort()
 
@@ -59,9 +67,22 @@ class Rewriter:
             if node.graph is not None:
                 self._first(node, [rule for rule in self._candidates(stage, node) if rule.deep])
         for node in list(self.graph):
-            if node.graph is not None:
-                self._first(node, [rule for rule in self._candidates(stage, node) if not rule.deep])
+            if node.graph is None:
+                continue
+            if node.domain == self._rules.target.domain:
+                self._refresh(node)
+            self._first(node, [rule for rule in self._candidates(stage, node) if not rule.deep])
         self._sweep()
+
+    def _refresh(self, node: ir.Node) -> None:
+        """Infer anew what a node of the target yields, as what it reads may be known better by now."""
+        for result, inferred in zip(node.outputs, infer(node, self._opset), strict=True):
+            if inferred.shape is None:
+                continue
+            try:
+                result.shape = ir.Shape(merge(extents(result), inferred.shape) or ())
+            except InferenceError:
+                result.shape = ir.Shape(inferred.shape)
 
     def _fixpoint(self, stage: str) -> None:
         """Rewrite until no rule of the stage applies; raises RewriteError where the rules run in circles."""
@@ -185,7 +206,7 @@ class Rewriter:
         return self._commit(rule, root, builder.nodes, pairs)
 
     def _pairs(self, span: Span, old: Any, new: Any) -> Iterator[tuple[ir.Value, ir.Value]]:
-        olds, news = (v if isinstance(v, list) else [v] for v in (old, new))
+        olds, news = (old, new) if isinstance(old, list) else ([old], [new])
         if len(olds) != len(news):
             raise Ill(span, f"yields {len(news)} values where there were {len(olds)}")
         for before, after in zip(olds, news, strict=True):
@@ -243,10 +264,13 @@ class Rewriter:
     # ---- what is left over
 
     def _sweep(self) -> None:
-        """Remove nodes that nobody uses."""
+        """Remove nodes and constants that nobody uses."""
         for node in list(reversed(self.graph)):
             if not any(output.uses() or output.is_graph_output() for output in node.outputs):
                 self.graph.remove(node, safe=True)
+        for name, value in list(self.graph.initializers.items()):
+            if not (value.uses() or value.is_graph_output() or value.is_graph_input()):
+                del self.graph.initializers[name]
 
     def _refuse(self, stage: str) -> None:
         foreign = [node for node in self.graph if node.domain != self._rules.target.domain]

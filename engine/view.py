@@ -35,7 +35,7 @@ def least_opset(graph: ir.Graph, target: Dialect) -> int:
 
 def quantization(value: ir.Value | None) -> Quantization | None:
     """How the integers of a value map to real numbers; None for values that are not quantized."""
-    if value is None or value.dtype is None or value.dtype.is_floating_point():
+    if value is None or value.dtype is None or not value.dtype.is_integer():
         return None
     found = value.meta.get(_KEY)
     return found if isinstance(found, Quantization) else None
