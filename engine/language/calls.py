@@ -35,6 +35,8 @@ from .names import operators, traits
 from .scope import WILDCARD, Context, parameter
 from .versions import omitted, spoken
 
+_TEMPLATE = "write `when opset >= {0}:` and a template for older opsets"
+
 
 class Given(NamedTuple):
     """An argument with the kinds of its value."""
@@ -66,6 +68,7 @@ def call(expression: tree.Call, context: Context) -> Kinds:
     for argument in expression.arguments:
         infer(argument.value, context)
     if variable is not None:
+        variable.used = True
         context.error(expression.callee_span, f"`{name}` is a variable, not a function")
     elif context.world.complete:
         known = {*FUNCTIONS, *context.world.definitions, TRAIT}
@@ -235,18 +238,29 @@ def _operator(expression: tree.Call, context: Context) -> Kinds:
         context.error(expression.span, "`..` keeps the options of the operator replaced, and this is another one")
     specs = find(name, expression.callee_span, context)
     for spec, opsets in _grouped(specs):
-        at = "" if spec.dialect != context.target.name or opsets == context.opsets else f" at {spoken(opsets)}"
+        at = "" if spec.dialect != context.target.name or opsets == context.declared else f" at {spoken(opsets)}"
         _shape(expression, given, spec, at, context)
         for attribute, kinds in values:
             _attribute(attribute, kinds, spec, specs, context)
-        missing = [o.name for o in spec.options.values() if o.required and o.name not in written]
-        if missing and not expression.rest:
-            context.error(expression.span, f"`{name}` needs the attribute `{missing[0]}`{at}")
+    if not expression.rest:
+        _required(expression, specs, context)
     return frozenset({VALUE, VALUES})
 
 
-def find(name: str, span: Span, context: Context) -> dict[int, OperatorSpec]:
-    """The spec of an operator at each opset in reach; where it does not exist at all of them, that is told."""
+def _required(expression: tree.Call, specs: dict[int, OperatorSpec], context: Context) -> None:
+    written = {attribute.name for attribute in expression.attributes}
+    for name in dict.fromkeys(option for spec in specs.values() for option in spec.options):
+        wanting = frozenset(o for o, spec in specs.items() if name in spec.options and spec.options[name].required)
+        if wanting and name not in written:
+            at = "" if wanting == context.declared else f" at {spoken(wanting)}"
+            context.error(expression.span, f"`{expression.callee}` needs the attribute `{name}`{at}")
+
+
+def find(name: str, span: Span, context: Context, remedy: str = _TEMPLATE) -> dict[int, OperatorSpec]:
+    """The spec of an operator at each opset in reach; where it does not exist at all of them, that is told.
+
+    `remedy` says what to write where the operator exists from some opset on.
+    """
     for dialect in context.builds:
         specs = {opset: spec for opset in context.opsets if (spec := dialect.operator(name, opset)) is not None}
         if specs:
@@ -275,9 +289,7 @@ def find(name: str, span: Span, context: Context) -> dict[int, OperatorSpec]:
         context.error(
             span,
             f"operator `{name}` does not exist at {spoken(lacking)}",
-            f"it exists from opset {first} on: write `when opset >= {first}:` and a template for older opsets"
-            if since
-            else None,
+            f"it exists from opset {first} on: {remedy.format(first)}" if first is not None and since else None,
         )
     return specs
 
@@ -377,7 +389,8 @@ def _attribute(
         )
         if len(lacking) == len(specs):
             help = suggest(name, spec.options, "its attributes")
-            context.error(attribute.span, f"`{spec.name}` has no attribute `{name}`", help)
+            at = "" if frozenset(specs) == context.declared else f" at {spoken(specs)}"
+            context.error(attribute.span, f"`{spec.name}` has no attribute `{name}`{at}", help)
         elif lacking and not context.general:
             there = frozenset(opset for opset, other in specs.items() if name in other.options)
             context.error(

@@ -133,4 +133,4 @@ def _context(file: tree.RuleFile, world: World) -> Context | None:
         return None
     source, target = dialects[file.source], dialects[file.target]
     opset = Variable("opset", file.span, "opset", one(NUMBER), used=True)
-    return Context(world, {"opset": opset}, source, target, (target,), opsets)
+    return Context(world, {"opset": opset}, source, target, (target,), opsets, declared=opsets)

@@ -32,6 +32,7 @@ def recursive(definitions: Mapping[str, tree.Definition], diagnosis: Diagnosis) 
     for name, definition in definitions.items():
         if name in FUNCTIONS or name == TRAIT:
             diagnosis.error(definition.span, f"`{name}` is a function of the language and cannot be defined anew")
+            found.add(name)
         if len(set(definition.parameters)) < len(definition.parameters):
             diagnosis.error(definition.span, f"`{name}` has two parameters of one name")
         if "opset" in definition.parameters:

@@ -56,13 +56,13 @@ def suggest(name: str, known: Iterable[str], what: str = "") -> str | None:
     """What may have been meant by a name that is not known: the closest ones, or all where they are few."""
     names = sorted(set(known))
     folded = {other.casefold(): other for other in names}
-    close = difflib.get_close_matches(name, names, 2, 0.7) or [
-        folded[other] for other in difflib.get_close_matches(name.casefold(), folded, 2, 0.7)
+    close = difflib.get_close_matches(name, names, 2, 0.6) or [
+        folded[other] for other in difflib.get_close_matches(name.casefold(), folded, 2, 0.6)
     ]
     if close:
         return f"did you mean {' or '.join(f'`{other}`' for other in close)}?"
     if what and 0 < len(names) <= _SHOWN:
-        return f"{what} {'is' if len(names) == 1 else 'are'} {', '.join(f'`{other}`' for other in names)}"
+        return f"{what}: {', '.join(f'`{other}`' for other in names)}"
     return None
 
 
@@ -75,3 +75,8 @@ def joined(words: Iterable[str], last: str = "or") -> str:
 def times(count: int, noun: str) -> str:
     """A number with its noun: `1 operand`, `2 operands`."""
     return f"{count} {noun}{'s' * (count != 1)}"
+
+
+def a(noun: str) -> str:
+    """A noun with its article."""
+    return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"

@@ -60,7 +60,9 @@ def enumerants(names: Iterable[str]) -> Kinds:
 
 def may(kinds: Kinds, allowed: Kinds) -> bool:
     """Whether an expression of some kinds may be of an allowed kind; what has no value may stand anywhere."""
-    return not kinds or any(_broad(kind) in allowed or kind in allowed for kind in kinds)
+    # What may be none is told by the functions that meet it; here the rest of its kinds counts.
+    certain = kinds - {NONE} or kinds
+    return not kinds or any(_broad(kind) in allowed or kind in allowed for kind in certain)
 
 
 def words(kinds: Kinds) -> str:

@@ -84,7 +84,7 @@ class _Walker:
         if isinstance(value, tree.Call):
             return self._call(value, equation)
         self._error(value.span, "an equation of a pattern has an operator on its right", self._infix(value))
-        return Counter(), set()
+        return self._salvage(value)
 
     def _target(self, target: tree.Target) -> None:
         known = self._found.variables.get(target.name)
@@ -137,7 +137,7 @@ class _Walker:
 
     def _call(self, call: tree.Call, equation: tree.Equation | None) -> tuple[Counter[str], set[str]]:
         counts: Counter[str] = Counter()
-        certain: set[str] = set()
+        certain: set[str] = {call.callee} if call.wildcard else set()
         specs = self._specs(call)
         if call.wildcard:
             self._bind(Variable(call.callee, call.callee_span, WILDCARD, one("operator")))
@@ -149,7 +149,9 @@ class _Walker:
                 "`{option: _}` ignores one on purpose",
             )
         for attribute in call.attributes:
-            counts += self._option(attribute, specs, call)
+            options = self._option(attribute, specs, call)
+            counts += options
+            certain |= set(options)
         for argument in call.arguments:
             more, sure = self._operand(argument)
             counts += more
@@ -167,7 +169,7 @@ class _Walker:
                 for spec in specs.values()
                 for option in spec.options.values()
             }
-        return counts, certain | set(counts)
+        return counts, certain
 
     def _specs(self, call: tree.Call) -> dict[int, OperatorSpec]:
         """The specs in question, by opset; those of all operators with the options for `any`."""
@@ -192,7 +194,8 @@ class _Walker:
                 f"`{name}` is an operator of {other.name}; stage {context.stage} reads {self._reads.name}",
             )
             return {}
-        return find(name, call.callee_span, replace(context, builds=(self._reads,), target=self._reads))
+        inner = replace(context, builds=(self._reads,), target=self._reads)
+        return find(name, call.callee_span, inner, "write `where opset >= {0}`")
 
     def _option(self, attribute: tree.Attribute, specs: dict[int, OperatorSpec], call: tree.Call) -> Counter[str]:
         name, value = attribute.name, attribute.value
@@ -214,10 +217,11 @@ class _Walker:
             help = suggest(name, some.options, "its options") or (None if some.options else "it has no options at all")
             self._error(attribute.span, f"`{some.name}` has no option `{name}`", help)
         elif lacking and not call.wildcard:
+            there = spoken(opset for opset, spec in specs.items() if name in spec.options)
             self._error(
                 attribute.span,
                 f"`{call.callee}` has no option `{name}` at {spoken(lacking)}",
-                "a guard such as `where opset >= 18` says where the rule applies",
+                f"it has one at {there}: a guard such as `where opset >= {max(lacking) + 1}` limits the rule to those",
             )
         if isinstance(value, tree.Name):
             if value.name == "_":
@@ -237,8 +241,10 @@ class _Walker:
                 )
                 return
         others = infer(value, self._context)
-        if found:
-            equality(value, kinds, value, others, value, self._context) if kinds != ANY else None
+        if found and not comparable(kinds, others):
+            self._error(value.span, f"option `{name}` is {words(kinds)}, and this is {words(others)}")
+        elif found:
+            equality(value, kinds, value, others, value, self._context)
 
     def _operand(self, argument: tree.Argument) -> tuple[Counter[str], set[str]]:
         value = argument.value
@@ -272,7 +278,15 @@ class _Walker:
                 "an operand of a pattern is a variable, a number, `none` or an operator",
                 self._infix(value),
             )
+            return self._salvage(value)
         return Counter(), set()
+
+    def _salvage(self, value: tree.Expression) -> tuple[Counter[str], set[str]]:
+        """Bind the names of what is no pattern, so that one mistake is not told again wherever they are used."""
+        names = [node.name for node in tree.walk(value) if isinstance(node, tree.Name)]
+        for name in names:
+            self._bind(Variable(name, value.span, OPERAND, ANY, used=True))
+        return Counter(names), set(names)
 
     def _infix(self, value: tree.Expression) -> str | None:
         if isinstance(value, tree.Binary):
@@ -301,7 +315,8 @@ class _Walker:
         if spread:
             return
         for argument, formal in zip(call.arguments, spec.operands, strict=False):
-            if argument.optional and not (formal.optional or formal.variadic):
+            named = isinstance(argument.value, tree.Name)
+            if argument.optional and named and not (formal.optional or formal.variadic):
                 self._error(argument.span, f"operand `{formal.name}` of `{spec.name}` is never left out")
 
     def _results(self, equation: tree.Equation, specs: dict[int, OperatorSpec]) -> None:

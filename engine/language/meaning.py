@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
+
 from ..functions import CONSTANTS, DTYPES, FUNCTIONS
 from . import tree
-from .diagnosis import suggest
+from .diagnosis import joined, suggest
 from .kinds import (
     ANY,
     ARRAY,
@@ -109,6 +111,8 @@ def _name(expression: tree.Name, context: Context) -> Kinds:
             help = "`_` stands for what is ignored; give it a name to use it"
         else:
             help = suggest(name, context.scope, "the variables here")
+            for close in difflib.get_close_matches(name, context.scope, 2, 0.7):
+                context.scope[close].used = True  # it would have been, without the slip
         context.error(span, f"there is no variable `{name}` here", help)
         return ANY
     variable.used = True
@@ -135,7 +139,9 @@ def _symbol(expression: tree.Symbol, context: Context) -> Kinds:
     else:
         known = {value for values in context.enums.values() for value in values}
         context.error(
-            expression.span, f"there is no enumerant or constant `{name}`", suggest(name, known | set(CONSTANTS))
+            expression.span,
+            f"there is no enumerant or constant `{name}`",
+            suggest(name, known | set(CONSTANTS) | {"true", "false", "none"}),
         )
     return ANY
 
@@ -233,14 +239,33 @@ def equality(
         if not isinstance(word, str):
             continue
         if against == one(ELEMENT) and word not in DTYPES:
-            context.error(side.span, f"there is no element type {word!r}", suggest(word, DTYPES, "element types"))
+            context.error(side.span, f"there is no element type `{word}`", element_type(word))
             return
         if enums and OPERATOR not in against and not any(word in values for values in enums) and text != ANY:
             known = [value for values in enums for value in values]
-            context.error(side.span, f"`{word}` is none of the values that stand here", suggest(word, known, "they"))
+            context.error(side.span, f"`{word}` is none of the values that stand here", suggest(word, known, "those"))
             return
     if not comparable(kinds, others):
         context.error(place.span, f"{words(kinds)} is never equal to {words(others)}", _why(left, kinds, others))
+
+
+#: what to say where nothing like an element type was written
+_TYPES = f"element types are {joined(DTYPES, 'and')}"
+
+
+def _short(word: str) -> str:
+    """The short form of an element type as other programs call it: `float32` is `f32`, `uint8` is `u8`."""
+    word = word.lower()
+    for long, short in (("bfloat", "bf"), ("float", "f"), ("uint", "u"), ("int", "i"), ("complex", "c")):
+        if word.startswith(long):
+            return short + (word.removeprefix(long) or "32")
+    return {"double": "f64", "half": "f16"}.get(word, word)
+
+
+def element_type(word: str) -> str:
+    """What may have been meant by a word that is no element type."""
+    short = _short(word)
+    return f"did you mean `{short}`?" if short in DTYPES else suggest(short, DTYPES) or _TYPES
 
 
 def _why(left: tree.Expression, kinds: Kinds, others: Kinds) -> str | None:

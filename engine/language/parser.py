@@ -8,32 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import lark
-from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedInput, UnexpectedToken, VisitError
+from lark.exceptions import UnexpectedInput
 
 from ..errors import Diagnostic, RuleError, Span
 from . import tree
+from .complaint import complain
 
 GRAMMAR = Path(__file__).parent / "grammar.lark"
-
-#: how the grammar's terminals are called in messages
-_SPOKEN = {
-    "NAME": "a name",
-    "OP": "an operator or enumerant",
-    "INT": "an integer",
-    "FLOAT": "a number",
-    "STRING": "a string",
-    "LAYOUT": "a layout such as NHWC",
-    "CMP": "a comparison",
-    "KEYWORD": "`none`, `true` or `false`",
-    "ARROW": "`=>`",
-    "$END": "the end of the file",
-    "CONST": "`const`",
-    "SPREAD": "`...`",
-    "OPTIONAL": "`?`",
-    "CONCAT": "`++`",
-    "MULOP": "`*`",
-    "NOT_IN": "`not in`",
-}
 
 
 def parse(text: str, file: str) -> tree.RuleFile:
@@ -41,13 +22,11 @@ def parse(text: str, file: str) -> tree.RuleFile:
     try:
         parsed = _grammar().parse(text)
     except UnexpectedInput as error:
-        raise RuleError([_diagnose(error, text, file)], {file: text}) from error
+        raise RuleError([complain(error, text, file, _grammar())], {file: text}) from error
     try:
         result = _Builder(file).transform(parsed)
-    except VisitError as error:  # a literal or modifier that the grammar admits and the language does not
-        if isinstance(error.orig_exc, _Misfit):
-            raise RuleError([error.orig_exc.diagnostic], {file: text}) from error
-        raise
+    except _Misfit as error:
+        raise RuleError([error.diagnostic], {file: text}) from error
     assert isinstance(result, tree.RuleFile)
     return result
 
@@ -59,36 +38,9 @@ def _grammar() -> lark.Lark:
     )
 
 
-def _diagnose(error: UnexpectedInput, text: str, file: str) -> Diagnostic:
-    if isinstance(error, UnexpectedEOF) or (isinstance(error, UnexpectedToken) and error.token.type == "$END"):
-        lines = text.splitlines() or [""]
-        span = Span(file, len(lines), len(lines[-1]) + 1, len(lines), len(lines[-1]) + 2)
-        found, expected = "the end of the file", getattr(error, "accepts", None) or getattr(error, "expected", ())
-    elif isinstance(error, UnexpectedToken):
-        token = error.token
-        span = Span(file, token.line or 1, token.column or 1, token.end_line or 1, token.end_column or 1)
-        found, expected = f"`{token}`", error.accepts or error.expected
-    else:
-        assert isinstance(error, UnexpectedCharacters)
-        span = Span(file, error.line, error.column, error.line, error.column + 1)
-        found, expected = f"`{error.char}`", error.allowed or ()
-    names = sorted({_speak(name) for name in expected})
-    wanted = (
-        f"expected {', '.join(names[:-1]) + ' or ' if names[1:] else ''}{names[-1]}" if 0 < len(names) <= 6 else None
-    )
-    return Diagnostic(span, f"unexpected {found}", help=wanted)
-
-
-def _speak(terminal: str) -> str:
-    if terminal in _SPOKEN:
-        return _SPOKEN[terminal]
-    for definition in _grammar().terminals:
-        if definition.name == terminal and definition.pattern.type == "str":
-            return f"`{definition.pattern.value}`"
-    return f"`{terminal.lower()}`"
-
-
 class _Misfit(Exception):
+    """What the grammar admits and the language does not."""
+
     def __init__(self, diagnostic: Diagnostic) -> None:
         self.diagnostic = diagnostic
         super().__init__(diagnostic.message)
@@ -137,7 +89,7 @@ class _Builder(lark.Transformer[lark.Token, Any]):
     def __default__(self, data: str, children: list[Any], meta: Any) -> Any:
         raise AssertionError(f"grammar rule {data} has no method")
 
-    # `def` is a Python keyword, so its method is installed under its name below the class.
+    # `def` is a Python keyword and `list` a type, so their methods are installed under their names below the class.
     def _definition(self, span: Span, children: list[Any]) -> tree.Definition:
         name, *parameters, body = children
         return tree.Definition(str(name), tuple(str(p) for p in parameters if p is not None), body, self._token(name))
@@ -146,7 +98,11 @@ class _Builder(lark.Transformer[lark.Token, Any]):
 
     def rule(self, span: Span, children: list[Any]) -> tree.Rule:
         name, *parts = children
-        modifiers = {key: value for part in parts if isinstance(part, tuple) for key, value in [part]}
+        modifiers: dict[str, Any] = {}
+        for key, value in (part for part in parts if isinstance(part, tuple)):
+            if key in modifiers:
+                raise _Misfit(Diagnostic(self._token(name), f"rule `{name}` says its `{key}` twice"))
+            modifiers[key] = value
 
         def of(*kinds: type) -> tuple[Any, ...]:
             return tuple(part for part in parts if isinstance(part, kinds))
@@ -261,7 +217,7 @@ class _Builder(lark.Transformer[lark.Token, Any]):
     def index(self, span: Span, children: list[Any]) -> tree.Index:
         return tree.Index(children[0], children[1], span)
 
-    def list(self, span: Span, children: list[Any]) -> tree.ListOf:
+    def _list(self, span: Span, children: list[Any]) -> tree.ListOf:
         return tree.ListOf(tuple(c for c in children if c is not None), span)
 
     def comprehension(self, span: Span, children: list[Any]) -> tree.Comprehension:
@@ -305,6 +261,7 @@ class _Builder(lark.Transformer[lark.Token, Any]):
 
 
 setattr(_Builder, "def", _Builder._definition)
+setattr(_Builder, "list", _Builder._list)  # noqa: B010
 
 
 def _unquote(token: str) -> str:

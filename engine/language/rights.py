@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from . import tree
-from .diagnosis import joined, suggest, times
+from .diagnosis import a, joined, suggest, times
 from .kinds import ANY, OLD, RUNTIME, VALUE, VALUES, Kinds, may, one, words
 from .lefts import Left
 from .meaning import condition, infer
@@ -85,8 +85,9 @@ def _equation(equation: tree.Equation, left: Left, context: Context, locals: lis
         known = context.scope.get(target.name)
         layout = target.layout
         if known is not None and known.bound_as != LOCAL and target.name not in left.results:
-            help = f"{joined([f'`{name}`' for name in sorted(left.roots)], 'and')} is to be replaced"
-            context.error(target.span, f"`{target.name}` is the {known.bound_as} that the rule has already", help)
+            results = joined([f"`{name}`" for name in sorted(left.roots)], "and")
+            help = f"choose another name; what the rule replaces is {results}"
+            context.error(target.span, f"`{target.name}` is bound already, as {a(known.bound_as)}", help)
             continue
         if layout and len(set(layout)) < len(layout):
             context.error(target.span, f"layout {layout} names a dimension twice")

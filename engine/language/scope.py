@@ -57,6 +57,8 @@ class Context:
     builds: tuple[Dialect, ...]
     opsets: Opsets
     stage: str = ""
+    #: all opsets that the file is for
+    declared: Opsets = frozenset()
     #: inside a template, where nodes are made
     emits: bool = False
     #: the body of a definition that is checked for itself, of which no call is known

@@ -9,7 +9,7 @@ from ..operators import Dialect, OperatorSpec
 from ..rules import STAGES, family
 from . import tree
 from .calls import find
-from .diagnosis import suggest, times
+from .diagnosis import a, suggest, times
 from .lefts import Left, left
 from .meaning import condition, infer
 from .messages import placeholders
@@ -70,9 +70,11 @@ def _rule(written: tree.Rule, reads: Dialect, context: Context) -> None:
         return
     found = left(written.equations, reads, context)
     context = replace(context, root=found.root).inner(*found.variables.values())
+    before = len(context.world.diagnosis.found)
     context = _clauses(written, context)
     templates(written, found, context)
-    _unused(found, context)
+    if len(context.world.diagnosis.found) == before:  # what is misspelt would be told twice
+        _unused(found, context)
     rule_tests(written, found, replace(context, scope={"opset": context.scope["opset"]}))
 
 
@@ -82,7 +84,7 @@ def _clauses(written: tree.Rule, context: Context) -> Context:
             kinds = infer(clause.value, context)
             known = context.scope.get(clause.name)
             if known is not None:
-                context.error(clause.span, f"`{clause.name}` is the {known.bound_as} that the rule has already")
+                context.error(clause.span, f"`{clause.name}` is bound already, as {a(known.bound_as)}")
                 continue
             context = context.inner(Variable(clause.name, clause.span, LET, kinds))
             continue
@@ -155,7 +157,7 @@ def _entry(entry: tree.Entry, context: Context) -> None:
             f"dialect {context.source.name} has no operator `{entry.source}`",
             suggest(entry.source, known),
         )
-    targets = find(entry.target, entry.span, context)
+    targets = find(entry.target, entry.span, context, "write a rule, with a template for older opsets")
     if source is None:
         return
     for target in targets.values():

@@ -6,9 +6,9 @@ from ..functions import DTYPES
 from ..operators import Dialect
 from . import tree
 from .diagnosis import suggest, times
-from .kinds import ANY, LIST, OPERATOR, VALUE, VALUES, Kinds, may, one, words
+from .kinds import ANY, LIST, OPERATOR, VALUE, VALUES, Kinds, comparable, may, one, words
 from .lefts import Left
-from .meaning import equality, infer
+from .meaning import element_type, equality, infer
 from .scope import OPERAND, OPTION, WILDCARD, Context
 
 _HOW = "such as `test x: f32[2, 3..5] for axis in [0, 1]`"
@@ -68,7 +68,7 @@ def _clause(test: tree.Test, operands: set[str], domains: dict[str, Kinds], cont
                 help = f"it is an option: `for {declaration.name} in [...]`"
             context.error(declaration.span, f"the pattern has no operand `{declaration.name}`", help)
         if declaration.type not in DTYPES:
-            help = suggest(declaration.type, DTYPES) or f"element types are {', '.join(DTYPES)}"
+            help = element_type(declaration.type)
             context.error(declaration.span, f"there is no element type `{declaration.type}`", help)
         for dimension in declaration.shape:
             if dimension.low is not None and dimension.high is not None and dimension.low > dimension.high:
@@ -91,7 +91,11 @@ def _domain(generator: tree.Generator, kinds: Kinds, context: Context) -> None:
         if not domain.items:
             context.error(domain.span, f"there is no value for `{generator.name}` to try")
         for item in domain.items:
-            equality(item, kinds, item, infer(item, context), item, context)
+            found = infer(item, context)
+            if not comparable(kinds, found):
+                context.error(item.span, f"`{generator.name}` is {words(kinds)}, and this is {words(found)}")
+            else:
+                equality(item, kinds, item, found, item, context)
         return
     found = infer(domain, context)
     if not may(found, one(LIST)):
