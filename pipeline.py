@@ -13,7 +13,7 @@ import onnx
 import onnx_ir as ir
 
 from .backends import onnx as onnx_backend
-from .engine import packs
+from .engine import layout, packs
 from .engine.errors import CallError, RewriteError
 from .engine.operators import Dialect
 from .engine.rules import RuleSet, compile_rules
@@ -99,7 +99,7 @@ def rewrite(
     before = Counter(node.op_type for node in graph)
     outputs = [value.name or "" for value in graph.outputs]
     rewriter = Rewriter(graph, ruleset, catalogue, version)
-    rewriter.run()
+    rewriter.run(functools.partial(layout.arrange, dialect=ruleset.target, opset=version))
     proto = onnx_backend.write(graph, outputs, ruleset.target, version)
     return Conversion(proto, _report(graph, ruleset.target, before, version, rewriter))
 

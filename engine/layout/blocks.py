@@ -1,0 +1,348 @@
+"""What an operator lets through: the axes of its operands and results in blocks that can stand in any order.
+
+An operator commutes with a permutation of its operands if there is one of its results such that F'(x^s) = F(x)^s'. All
+pairs (s, s') for which the F' that ops.yaml describes does so are the arrangements of one list of blocks: each block
+is a run of axes in each operand and result, possibly an empty one, and an arrangement puts the blocks in another order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from ..constants import constant
+from ..inference import extents
+from ..operators import OperatorSpec, option_value
+from .order import Extents, Order
+from .remap import WORDS
+
+Axes = tuple[int, ...]
+#: the axes of a tensor that belong to each block, in the blocks' original order
+Side = tuple[Axes, ...]
+#: block `arrangement[i]` stands at position i
+Arrangement = tuple[int, ...]
+
+TRANSPARENT, ATTRIBUTE = "transparent", "attribute"
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """The blocks of one node: its operands that take part, by position, and its results.
+
+    With `broadcasts`, operands of lower rank are aligned with the last axes of the result.
+    """
+
+    operands: Mapping[int, Side]
+    results: tuple[Side, ...]
+    broadcasts: bool = False
+
+    @property
+    def count(self) -> int:
+        """How many blocks there are."""
+        return len(self.results[0])
+
+    def gaps(self, position: int, arrangement: Sequence[int]) -> list[int]:
+        """Where an operand of lower rank needs axes of extent 1, so that broadcasting aligns it as before.
+
+        Positions count the axes of the extended operand.
+        """
+        side = self.operands[position]
+        leading = next((i for i, block in enumerate(arrangement) if side[block]), 0)
+        later = [i - leading for i, block in enumerate(arrangement) if i > leading and not side[block]]
+        return later if self.broadcasts else []
+
+
+class _Opaque(Exception):
+    """A node that is not understood well enough to be moved."""
+
+
+def local(side: Side, arrangement: Sequence[int]) -> Order:
+    """The order of a tensor's axes under an arrangement."""
+    return tuple(axis for block in arrangement for axis in side[block])
+
+
+def arrangement(side: Side, order: Order) -> Arrangement | None:
+    """The arrangement that gives a tensor an order; None where the order tears a block apart.
+
+    Blocks that the tensor has no axes of keep their position.
+    """
+    first = {axes[0]: block for block, axes in enumerate(side) if axes}
+    found: list[int] = []
+    at = 0
+    while at < len(order):
+        block = first.get(order[at])
+        if block is None or order[at : at + len(side[block])] != side[block]:
+            return None
+        found.append(block)
+        at += len(side[block])
+    for block, axes in enumerate(side):
+        if not axes:
+            found.insert(block, block)
+    return tuple(found)
+
+
+def blocks(node: ir.Node, spec: OperatorSpec | None) -> Blocks | None:
+    """The blocks of a node's axes; None for a node that nothing may be moved through."""
+    category = spec.facts.get("layout") if spec is not None else None
+    if spec is None or category not in (TRANSPARENT, ATTRIBUTE):
+        return None
+    try:
+        _admit(node, spec)
+        found = _broadcast(node) if category == TRANSPARENT else _attribute(node, spec)
+        if found.count < 2:
+            return None
+        _whole(node, found)
+        changes(node, spec, found, tuple(range(found.count)))  # everything that will have to change is known
+    except _Opaque:
+        return None
+    return found
+
+
+def _admit(node: ir.Node, spec: OperatorSpec) -> None:
+    """The category may hold only for some values of options; options that an opset has not got do not count."""
+    for name, wanted in spec.facts.get("only", {}).items():
+        if name in spec.options and (option_value(node, spec.options[name]) or 0) != wanted:
+            raise _Opaque
+
+
+def _whole(node: ir.Node, found: Blocks) -> None:
+    """The blocks must cover the axes of what is there, or the node is not what its description says."""
+    sides = [(node.inputs[position], side) for position, side in found.operands.items()]
+    for value, side in [*sides, *zip(node.outputs, found.results, strict=True)]:
+        if sum(map(len, side)) != len(_extents(value)):
+            raise _Opaque
+
+
+def read(node: ir.Node, spec: OperatorSpec, name: str) -> list[int] | None:
+    """The numbers that an attribute or a constant operand holds, None where it is absent."""
+    if name in spec.options:
+        value: Any = option_value(node, spec.options[name])
+        return None if value is None else [int(v) for v in value] if isinstance(value, list) else [int(value)]
+    if all(operand.name != name for operand in spec.operands):
+        return None  # of a later opset
+    position = place(spec, name)
+    operand = node.inputs[position] if position < len(node.inputs) else None
+    if operand is None:
+        return None
+    array = constant(operand)
+    if array is None or array.dtype.kind not in "iu":
+        raise _Opaque
+    return [int(number) for number in np.ravel(array)]
+
+
+def place(spec: OperatorSpec, name: str) -> int:
+    """The position of an operand; raises ValueError where the operator has none of that name."""
+    return [operand.name for operand in spec.operands].index(name)
+
+
+def changes(node: ir.Node, spec: OperatorSpec, found: Blocks, arranged: Sequence[int]) -> dict[str, list[int]]:
+    """The attributes and operands of a node that differ under an arrangement of its blocks, with their new values."""
+    operand, result = (local(side, arranged) for side in (next(iter(found.operands.values())), found.results[0]))
+    remap, remap_result = (spec.facts.get(key, {}) for key in ("remap", "remap_result"))
+    values = {name: read(node, spec, name) for name, word in {**remap, **remap_result}.items() if word == "axes"}
+    # Where axes are listed, the numbers for each axis go along that list and not along the tensor's axes.
+    listed = any(value is not None for value in values.values())
+    new: dict[str, list[int]] = {}
+    for words, order in ((remap, operand), (remap_result, result)):
+        for name, word in words.items():
+            if listed and word.startswith("per_axis"):
+                continue
+            value = values[name] if name in values else read(node, spec, name)
+            if value is None:
+                continue
+            if word.startswith("per_axis"):
+                value = _complete(node, spec, value, len(order) * (2 if word.endswith("pairs") else 1))
+            new[name] = WORDS[word](value, order, result)
+    return new
+
+
+def _complete(node: ir.Node, spec: OperatorSpec, value: list[int], wanted: int) -> list[int]:
+    """Numbers for all axes: a shape that is broadcast has leading ones, 0 in a Reshape copies an extent."""
+    if spec.facts.get("broadcasts"):
+        value = [1] * (wanted - len(value)) + value
+    if spec.facts.get("regroups"):
+        shape = _extents(node.outputs[0])
+        known = [extent if isinstance(extent, int) else -1 for extent in shape]
+        if known.count(-1) > 1 or 0 in known:
+            raise _Opaque
+        value = known
+    if len(value) != wanted:
+        raise _Opaque
+    return value
+
+
+# ---- one function for each way in which results' axes come of operands'
+
+
+def _broadcast(node: ir.Node) -> Blocks:
+    """Axes align at the last one; operands that are alike in all orders stay out of it."""
+    rank = len(_extents(node.outputs[0]))
+    if any(len(_extents(output)) != rank for output in node.outputs):
+        raise _Opaque
+    operands: dict[int, Side] = {}
+    for position, value in enumerate(node.inputs):
+        if value is None:
+            continue
+        shape = _extents(value)
+        if len(shape) > rank:
+            raise _Opaque
+        if any(extent != 1 for extent in shape):
+            missing = rank - len(shape)
+            operands[position] = tuple((axis - missing,) if axis >= missing else () for axis in range(rank))
+    if not operands:
+        raise _Opaque
+    return Blocks(operands, (_plain(rank),) * len(node.outputs), broadcasts=True)
+
+
+def _attribute(node: ir.Node, spec: OperatorSpec) -> Blocks:
+    positions = _framed(node, spec)
+    first = node.inputs[positions[0]]
+    shape = _extents(first)
+    if any(len(_extents(node.inputs[position])) != len(shape) for position in positions):
+        raise _Opaque
+    facts = spec.facts
+    if facts.get("broadcasts"):
+        rank = len(_extents(node.outputs[0]))
+        missing = rank - len(shape)
+        side: Side = tuple((axis - missing,) if axis >= missing else () for axis in range(rank))
+        return Blocks({positions[0]: side}, (_plain(rank),), broadcasts=True)
+    if facts.get("regroups"):
+        return _pairs(positions[0], _regroup(shape, _extents(node.outputs[0])))
+    if "permutes" in facts:
+        perm = read(node, spec, facts["permutes"]) or list(reversed(range(len(shape))))
+        return _pairs(positions[0], [((axis,), (at,)) for at, axis in enumerate(perm)])
+    if "inserts" in facts:
+        return _pairs(positions[0], _inserted(len(shape), read(node, spec, facts["inserts"])))
+    if "replaces" in facts:
+        ((name, operand),) = facts["replaces"].items()
+        axis, into = read(node, spec, name), node.inputs[place(spec, operand)]
+        return _pairs(positions[0], _replaced(len(shape), axis, len(_extents(into))))
+    keeps = facts.get("keeps")
+    if "removes" in facts and (keeps is None or not option_value(node, spec.options[keeps])):
+        axes = read(node, spec, facts["removes"])
+        if axes is None:
+            return _pairs(positions[0], _regroup(shape, _extents(node.outputs[0])))
+        gone = {axis % len(shape) for axis in axes}
+        return _pairs(positions[0], _numbered((axis,) if axis not in gone else None for axis in range(len(shape))))
+    side = _plain(len(shape))
+    if any(len(_extents(output)) != len(shape) for output in node.outputs):
+        raise _Opaque
+    return Blocks(dict.fromkeys(positions, side), (side,) * len(node.outputs))
+
+
+def _framed(node: ir.Node, spec: OperatorSpec) -> list[int]:
+    """The positions of the operands that hold data and no numbers of axes: those named, or else the first."""
+    names = spec.facts.get("frame") or [spec.operands[0].name]
+    found: list[int] = []
+    for name in names:
+        at = place(spec, name)
+        found += range(at, len(node.inputs)) if spec.operands[at].variadic else [at]
+    if not found or any(position >= len(node.inputs) or node.inputs[position] is None for position in found):
+        raise _Opaque
+    return found
+
+
+Pairs = list[tuple[Axes, Axes]]
+
+
+def _pairs(position: int, pairs: Pairs) -> Blocks:
+    return Blocks({position: tuple(a for a, _ in pairs)}, (tuple(b for _, b in pairs),))
+
+
+def _plain(rank: int) -> Side:
+    return tuple((axis,) for axis in range(rank))
+
+
+def _numbered(kept: Iterable[Axes | None]) -> Pairs:
+    """Axes that stay, numbered through in the result, and axes that go."""
+    pairs: Pairs = []
+    count = 0
+    for axis, axes in enumerate(kept):
+        pairs.append(((axis,), () if axes is None else (count,)))
+        count += axes is not None
+    return pairs
+
+
+def _inserted(rank: int, axes: list[int] | None) -> Pairs:
+    if axes is None:
+        raise _Opaque
+    total = rank + len(axes)
+    new = {axis % total for axis in axes}
+    pairs: Pairs = []
+    count = 0
+    for axis in range(total):
+        pairs.append(((), (axis,)) if axis in new else ((count,), (axis,)))
+        count += axis not in new
+    return pairs
+
+
+def _replaced(rank: int, axis: list[int] | None, by: int) -> Pairs:
+    """One axis becomes as many as the operand that picks from it has."""
+    if axis is None or rank == 0:
+        raise _Opaque
+    at = axis[0] % rank
+    before: Pairs = [((i,), (i,)) for i in range(at)]
+    after: Pairs = [((i,), (i + by - 1,)) for i in range(at + 1, rank)]
+    return [*before, ((at,), tuple(range(at, at + by))), *after]
+
+
+def _regroup(before: Extents, after: Extents) -> Pairs:
+    """The runs of axes that a Reshape merges, splits or leaves; axes of extent 1 belong to none."""
+    low = 0
+    while low < min(len(before), len(after)) and _same(before[low], after[low]):
+        low += 1
+    high = 0
+    while high < min(len(before), len(after)) - low and _same(before[-1 - high], after[-1 - high]):
+        high += 1
+    ends = len(before) - high, len(after) - high
+    head: Pairs = [((i,), (i,)) for i in range(low)]
+    tail: Pairs = [((ends[0] + i,), (ends[1] + i,)) for i in range(high)]
+    middle = _runs(before[low : ends[0]], after[low : ends[1]])
+    shifted = [(tuple(i + low for i in a), tuple(i + low for i in b)) for a, b in middle]
+    return [*head, *shifted, *tail]
+
+
+def _same(first: int | str | None, second: int | str | None) -> bool:
+    return first is not None and first == second
+
+
+def _runs(before: Extents, after: Extents) -> Pairs:
+    if any(not isinstance(extent, int) for extent in (*before, *after)):
+        return [(tuple(range(len(before))), tuple(range(len(after))))]
+    a, b = ([int(extent) for extent in side if isinstance(extent, int)] for side in (before, after))
+    if int(np.prod(a, dtype=object)) != int(np.prod(b, dtype=object)) or 0 in a:
+        raise _Opaque
+    pairs: Pairs = []
+    i = j = 0
+    while i < len(a) or j < len(b):
+        if i < len(a) and j < len(b) and a[i] == b[j]:
+            pairs.append(((i,), (j,)))
+            i, j = i + 1, j + 1
+        elif i < len(a) and a[i] == 1:
+            pairs.append(((i,), ()))
+            i += 1
+        elif j < len(b) and b[j] == 1:
+            pairs.append(((), (j,)))
+            j += 1
+        else:
+            run_a, run_b = [i], [j]
+            while (left := _product(a, run_a)) != (right := _product(b, run_b)):
+                (run_a if left < right else run_b).append((run_a if left < right else run_b)[-1] + 1)
+            pairs.append((tuple(run_a), tuple(run_b)))
+            i, j = run_a[-1] + 1, run_b[-1] + 1
+    return pairs
+
+
+def _product(extents_: list[int], run: list[int]) -> int:
+    return int(np.prod([extents_[i] for i in run], dtype=object))
+
+
+def _extents(value: ir.Value | None) -> Extents:
+    found = None if value is None else extents(value)
+    if found is None:
+        raise _Opaque
+    return found

@@ -1,0 +1,45 @@
+"""Axis orders: which axis of a tensor stands where, and what it costs to change that."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+#: axis `order[i]` of the tensor stands at position i
+Order = tuple[int, ...]
+Extents = tuple[int | str | None, ...]
+
+#: what an extent that is known only at run time counts for
+NOMINAL = 16
+
+
+def identity(rank: int) -> Order:
+    """The order in which every axis stands at its own position."""
+    return tuple(range(rank))
+
+
+def compose(first: Sequence[int], then: Sequence[int]) -> Order:
+    """The order that comes of permuting by `first` and the outcome by `then`."""
+    return tuple(first[i] for i in then)
+
+
+def inverse(order: Sequence[int]) -> Order:
+    """The permutation that undoes another."""
+    return tuple(sorted(range(len(order)), key=order.__getitem__))
+
+
+def between(has: Sequence[int], wanted: Sequence[int]) -> Order:
+    """The permutation that brings a tensor from one order into another."""
+    position = inverse(has)
+    return tuple(position[axis] for axis in wanted)
+
+
+def still(extents: Sequence[int | str | None], perm: Sequence[int]) -> bool:
+    """Whether a permutation of a tensor of these extents leaves all elements where they are in memory."""
+    long = [axis for axis in perm if extents[axis] != 1]
+    return long == sorted(long)
+
+
+def elements(extents: Sequence[int | str | None]) -> int:
+    """How many elements a tensor has, extents that are not known counted as NOMINAL."""
+    return math.prod(extent if isinstance(extent, int) else NOMINAL for extent in extents)

@@ -1,0 +1,45 @@
+"""The five words by which ops.yaml says what an attribute or operand means, and what a change of axes does to each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from .order import Order
+
+
+def axis(value: Sequence[int], order: Order, result: Order) -> list[int]:
+    """One axis by its number: it is now found elsewhere."""
+    return axes(value, order, result)
+
+
+def axes(value: Sequence[int], order: Order, result: Order) -> list[int]:
+    """Several axes by their numbers, the entries in the order they had."""
+    return [order.index(number % len(order)) for number in value]
+
+
+def perm(value: Sequence[int], order: Order, result: Order) -> list[int]:
+    """The permutation from operand to result, each of which may have another order now."""
+    return [order.index(value[axis]) for axis in result]
+
+
+def per_axis(value: Sequence[int], order: Order, result: Order) -> list[int]:
+    """A number for each axis."""
+    return [value[axis] for axis in order]
+
+
+def per_axis_pairs(value: Sequence[int], order: Order, result: Order) -> list[int]:
+    """A number for the beginning of each axis, and after them one for the end of each."""
+    half = len(value) // 2
+    return [*per_axis(value[:half], order, result), *per_axis(value[half:], order, result)]
+
+
+Word = Callable[[Sequence[int], Order, Order], list[int]]
+
+#: `order` is that of the tensor whose axes the value counts, `result` that of the operator's result
+WORDS: Mapping[str, Word] = {
+    "axis": axis,
+    "axes": axes,
+    "perm": perm,
+    "per_axis": per_axis,
+    "per_axis_pairs": per_axis_pairs,
+}

@@ -1,0 +1,142 @@
+"""The tensors of a graph, each with every order in which it is read: permutations are views and no operators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import onnx_ir as ir
+
+from ..inference import extents
+from ..operators import Dialect, OperatorSpec
+from .blocks import Blocks, blocks
+from .order import Extents, Order, compose, identity
+
+PERMUTE, QUANTIZE, DEQUANTIZE = "permute", "quantize", "dequantize"
+
+#: a node that quantizes or dequantizes, and the order of the tensor that it saw
+Scaled = tuple[ir.Node, Order]
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """One use of a tensor: operand `position` of `node`, or the graph's output `position` where there is no node.
+
+    `stem` are the nodes that quantize the tensor on the way there and move with its producer, `chain` those that
+    dequantize it and move with its user.
+    """
+
+    node: ir.Node | None
+    position: int
+    order: Order
+    stem: tuple[Scaled, ...] = ()
+    chain: tuple[Scaled, ...] = ()
+
+
+@dataclass(slots=True, eq=False)
+class Tensor:
+    """What a graph computes with, whatever the order it is stored in: `root` is the value that nothing permuted."""
+
+    root: ir.Value
+    extents: Extents
+    uses: list[Use] = field(default_factory=list)
+
+    @property
+    def rank(self) -> int:
+        """How many axes it has."""
+        return len(self.extents)
+
+    @property
+    def constant(self) -> bool:
+        """Whether its elements are known, so that any order of them is free."""
+        root = self.root
+        return root.const_value is not None and not root.is_graph_input() and root.dtype != ir.DataType.STRING
+
+    @property
+    def own(self) -> Order:
+        """The order in which its root stands."""
+        return identity(self.rank)
+
+
+class Tensors:
+    """All tensors of a graph and the blocks of its nodes."""
+
+    __slots__ = ("_blocks", "_opset", "all", "dialect", "graph", "of", "permutations", "views")
+
+    def __init__(self, graph: ir.Graph, dialect: Dialect, opset: int) -> None:
+        self.graph, self.dialect, self._opset = graph, dialect, opset
+        self._blocks: dict[ir.Node, Blocks | None] = {}
+        #: permutations by what they permute and how
+        self.permutations: dict[tuple[ir.Value, Order], ir.Value] = {}
+        self.views: list[ir.Node] = []
+        self.all: list[Tensor] = []
+        #: the tensor and the order in which a value holds it, for every operand of a node that is no view
+        self.of: dict[ir.Value, tuple[Tensor, Order]] = {}
+        outputs: dict[ir.Value, list[int]] = {}
+        for position, value in enumerate(graph.outputs):
+            outputs.setdefault(value, []).append(position)
+        for root in self._roots():
+            shape = extents(root)
+            if shape is not None:
+                self._read(Tensor(root, shape), outputs)
+
+    def spec(self, node: ir.Node) -> OperatorSpec | None:
+        """What ops.yaml says of a node of the dialect."""
+        return self.dialect.operator(node.op_type, self._opset) if node.domain == self.dialect.domain else None
+
+    def blocks(self, node: ir.Node) -> Blocks | None:
+        """The blocks of a node of this graph, None where nothing may be moved through it."""
+        if node not in self._blocks:
+            self._blocks[node] = blocks(node, self.spec(node)) if node.graph is self.graph else None
+        return self._blocks[node]
+
+    def permutation(self, node: ir.Node) -> Order | None:
+        """The permutation that a node does, None where it does something else."""
+        spec = self.spec(node)
+        shape = extents(node.inputs[0]) if node.inputs and node.inputs[0] is not None else None
+        if spec is None or spec.role != PERMUTE or shape is None or node.graph is not self.graph:
+            return None
+        given = node.attributes.get("perm")
+        return tuple(reversed(range(len(shape)))) if given is None else tuple(given.as_ints())
+
+    def scales(self, node: ir.Node) -> str | None:
+        """Whether a node quantizes or dequantizes, and does it for any order of axes."""
+        spec = self.spec(node)
+        role = spec.role if spec is not None else None
+        return role if role in (QUANTIZE, DEQUANTIZE) and self.blocks(node) is not None else None
+
+    def _roots(self) -> Iterator[ir.Value]:
+        yield from self.graph.inputs
+        yield from (v for v in self.graph.initializers.values() if not v.is_graph_input())
+        for node in self.graph:
+            if self.permutation(node) is None and self.scales(node) is None:
+                yield from node.outputs
+
+    def _read(self, tensor: Tensor, outputs: dict[ir.Value, list[int]]) -> None:
+        """Follow a tensor through its views to everything that uses it."""
+        self.all.append(tensor)
+        start: tuple[ir.Value, Order, tuple[Scaled, ...]] = (tensor.root, tensor.own, ())
+        pending = [start]
+        while pending:
+            value, order, path = pending.pop()
+            self.of[value] = tensor, order
+            stem, chain = _parted(path, self)
+            for position in outputs.get(value, ()):
+                tensor.uses.append(Use(None, position, order, stem, chain))
+            for node, position in value.uses():
+                perm = self.permutation(node) if position == 0 else None
+                if perm is not None:
+                    self.views.append(node)
+                    self.permutations.setdefault((value, perm), node.outputs[0])
+                    pending.append((node.outputs[0], compose(order, perm), path))
+                elif position == 0 and self.scales(node) is not None:
+                    self.views.append(node)
+                    pending.append((node.outputs[0], order, (*path, (node, order))))
+                else:
+                    tensor.uses.append(Use(node, position, order, stem, chain))
+
+
+def _parted(path: tuple[Scaled, ...], tensors: Tensors) -> tuple[tuple[Scaled, ...], tuple[Scaled, ...]]:
+    """Quantization belongs to the producer, what dequantizes after the last one to the user."""
+    last = max((i for i, (node, _) in enumerate(path, 1) if tensors.scales(node) == QUANTIZE), default=0)
+    return path[:last], path[last:]
