@@ -9,11 +9,11 @@ import numpy as np
 import onnx.defs
 import onnx_ir as ir
 
-from .constants import REAL, stored
+from .constants import NUMBERS, stored
 from .errors import Span
 from .expressions import Frame, evaluate
 from .folding import fold
-from .functions import DTYPES, EvaluationError, plain
+from .functions import DTYPES, PAIR, EvaluationError, is_complex, plain
 from .inference import InferenceError, extents, infer, merge
 from .kernels import typed, widenings
 from .language import tree
@@ -155,7 +155,7 @@ class Builder:
         if list(perm) == sorted(perm):
             return value
         key = value, tuple(perm)
-        if key not in self._permuted and REAL in value.meta:
+        if key not in self._permuted and NUMBERS in value.meta:
             self._permuted[key] = self._permuted_codes(value, perm)
         if key not in self._permuted:
             spec = self._dialects[-1].role("permute")
@@ -174,9 +174,9 @@ class Builder:
             axis = name == "axis"
             made.attributes.add(ir.AttrInt64(name, list(perm).index(attribute.as_int())) if axis else attribute)
         self.nodes.append(made)
-        result, real = made.outputs[0], value.meta[REAL]
+        result, real = made.outputs[0], value.meta[NUMBERS]
         result.type, result.shape = value.type, ir.Shape(codes.transpose(perm).shape)
-        result.meta[REAL] = lambda: np.transpose(real(), perm)
+        result.meta[NUMBERS] = lambda: np.transpose(real(), perm)
         return result
 
     # ---- nodes
@@ -372,6 +372,8 @@ def check(span: Span, old: ir.Value, new: ir.Value) -> str | None:
         shape = merge(was, now)
     except InferenceError as error:
         shape, remark = now, f"{old.name}: {error}"
+    if is_complex(old):
+        new.meta[PAIR] = True
     if new.is_graph_input() or new.const_value is not None:
         return remark
     if new.type is None:

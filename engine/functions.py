@@ -38,6 +38,8 @@ DTYPES: dict[str, ir.DataType] = {
 _SHORT = {dtype: name for name, dtype in DTYPES.items()}
 #: constants of the language; INT_MAX and INT_MIN are the ends that ONNX slices take for "to the end"
 CONSTANTS: dict[str, int | float] = {"INT_MAX": 2**63 - 1, "INT_MIN": -(2**63), "INFINITY": math.inf, "PI": math.pi}
+#: the key under which a value says that its last axis holds the parts of complex numbers
+PAIR = "pair"
 #: the most elements a function may make, so that no rule file can exhaust the memory
 LIMIT = 1 << 24
 
@@ -156,6 +158,12 @@ def dtype(x: Any) -> ElementType:
     else:
         found = _SHORT.get(ir.DataType.from_numpy(np.asarray(x).dtype))
     return str(known(found, "the element type"))
+
+
+@function
+def is_complex(x: Any) -> bool:
+    """Whether a value holds complex numbers: their real and imaginary parts lie along its last axis."""
+    return isinstance(x, ir.Value) and PAIR in x.meta
 
 
 @function
@@ -453,4 +461,4 @@ def fail(message: str) -> None:
     raise Unsupported(message)
 
 
-__all__ = ["CONSTANTS", "DTYPES", "FUNCTIONS", "EvaluationError", "Function", "Stuck", "Unsupported"]
+__all__ = ["CONSTANTS", "DTYPES", "FUNCTIONS", "PAIR", "EvaluationError", "Function", "Stuck", "Unsupported"]

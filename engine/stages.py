@@ -17,6 +17,7 @@ from .inference import InferenceError, extents, infer, merge
 from .language import tree
 from .matcher import Matcher
 from .operators import Catalogue
+from .pairs import minds, pair, paired
 from .rules import STAGES, Rule, RuleSet
 from .view import expose
 
@@ -42,6 +43,7 @@ class Rewriter:
         self._opset = opset
         self._scope = Scope(graph)
         self._refused: dict[ir.Node, Reason] = {}
+        self._complex = False
 
     def run(self, arrange: Callable[[Scope], None] | None = None) -> None:
         """Run all stages, and `arrange` before the first that simplifies.
@@ -49,6 +51,7 @@ class Rewriter:
         Raises UnsupportedError with every source node that no rule took.
         """
         normalize, lower, *rest = STAGES
+        self._complex = pair(self.graph)
         expose(self.graph, self._rules.source, self._rules.target, self._opset, self._scope)
         self._fixpoint(normalize)
         self._lower(lower)
@@ -123,6 +126,8 @@ class Rewriter:
 
     def _apply(self, rule: Rule, node: ir.Node) -> list[ir.Node] | None:
         """Rewrite at a node; the nodes made, None where the rule does not apply."""
+        if self._complex and paired(node) and not minds(rule):
+            return None
         for bindings in Matcher(rule.equations, self._opset).matches(node):
             frame = self._frame(rule, dict(bindings))
             try:
@@ -172,8 +177,11 @@ class Rewriter:
 
     def _template(self, rule: Rule, frame: Frame) -> tree.Template | None:
         for template in rule.templates:
-            if template.condition is None or truth(evaluate(template.condition, frame)):
-                return template
+            try:
+                if template.condition is None or truth(evaluate(template.condition, frame)):
+                    return template
+            except Located as error:
+                raise Refused(error.span, str(error)) from error
         return None
 
     def _rewrite(self, rule: Rule, root: ir.Node, template: tree.Template, frame: Frame) -> list[ir.Node]:
