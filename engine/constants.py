@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 #: the key under which a dequantized constant holds a function that computes its real numbers
-REAL = "real"
+NUMBERS = "numbers"
 
 
 def stored(value: ir.Value) -> np.ndarray[Any, Any] | None:
@@ -21,7 +21,7 @@ def stored(value: ir.Value) -> np.ndarray[Any, Any] | None:
 def constant(value: ir.Value) -> np.ndarray[Any, Any] | None:
     """The elements of a value that is known at conversion time, also where it is stored as quantized integers."""
     found = stored(value)
-    if found is None and REAL in value.meta:
-        real: np.ndarray[Any, Any] = value.meta[REAL]()
+    if found is None and NUMBERS in value.meta:
+        real: np.ndarray[Any, Any] = value.meta[NUMBERS]()
         return real
     return found

@@ -41,7 +41,7 @@ def fold(node: ir.Node, spec: OperatorSpec, opset: int) -> list[np.ndarray[Any, 
 def _evaluate(
     node: ir.Node, operands: list[np.ndarray[Any, Any] | None], opset: int
 ) -> list[np.ndarray[Any, Any]] | None:
-    import onnx.reference  # only few conversions fold anything but a Transpose
+    import onnx.reference  # few conversions compute more than a permutation
 
     proto = onnx.NodeProto(op_type=node.op_type, domain=node.domain)
     for attribute in node.attributes.values():

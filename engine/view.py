@@ -12,7 +12,7 @@ import onnx.defs
 import onnx_ir as ir
 
 from .builder import Scope
-from .constants import REAL, stored
+from .constants import NUMBERS, stored
 from .operators import Dialect, OperatorSpec, schema
 from .quantization import Quantization
 
@@ -135,7 +135,7 @@ class _View:
         result.type, result.shape = ir.TensorType(ir.DataType.FLOAT), value.shape
         result.name = self._scope.fresh(f"{value.name}/real")
         if real is not None:
-            result.meta[REAL] = real
+            result.meta[NUMBERS] = real
         producer = value.producer()
         if producer is not None:
             self._graph.insert_after(producer, made)

@@ -1,0 +1,76 @@
+"""What keeps the house what it is: operators are data, and packages depend on each other one way."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import onnx.defs
+import pytest
+from nnrewrite.engine.operators import OPS, Catalogue
+
+ROOT = OPS.parent
+#: words of the rule language that are also names of operators
+WORDS = {"IF"}
+#: whom a package may import from, besides itself
+ARROWS = {
+    "engine": set(),
+    "frontends": {"engine"},
+    "backends": {"engine", "frontends"},
+    "verify": {"engine", "frontends", "backends", "pipeline"},
+}
+
+
+def sources(*folders: str) -> Iterator[tuple[Path, ast.Module]]:
+    for folder in folders:
+        for file in sorted((ROOT / folder).rglob("*.py")):
+            yield file.relative_to(ROOT), ast.parse(file.read_text(encoding="utf-8"))
+
+
+def test_no_python_names_an_operator(catalogue: Catalogue) -> None:
+    names = set(catalogue.dialect("tflite").operators)
+    names |= {schema.name for schema in onnx.defs.get_all_schemas() if not schema.domain}
+    named = [
+        f"{file}:{node.lineno}: {node.value}"
+        for file, module in sources("engine", "frontends", "backends")
+        for node in ast.walk(module)
+        if isinstance(node, ast.Constant) and node.value in names - WORDS
+    ]
+    assert not named
+
+
+def test_the_operators_that_the_check_looks_for_are_found_where_they_stand() -> None:
+    module = ast.parse('spec = "CONV_2D"')
+    assert any(isinstance(node, ast.Constant) and node.value == "CONV_2D" for node in ast.walk(module))
+
+
+@pytest.mark.parametrize("package", ARROWS)
+def test_packages_import_only_what_lies_below_them(package: str) -> None:
+    wrong = []
+    for file, module in sources(package):
+        depth = len(file.parts) - 1
+        for node in ast.walk(module):
+            if isinstance(node, ast.ImportFrom) and node.level > depth and node.module:
+                other = node.module.split(".")[0]
+                if other not in ARROWS[package] | {package}:
+                    wrong.append(f"{file}:{node.lineno}: {other}")
+    assert not wrong
+
+
+def test_no_rule_speaks_of_scales_or_zero_points() -> None:
+    words = re.compile(r"\b(scale|zero_point)\b")
+    spoken = [
+        f"{file.relative_to(ROOT)}:{number}"
+        for file in sorted((ROOT / "rules" / "tflite2onnx").glob("*.rules"))
+        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1)
+        if words.search(line.split("#")[0])
+    ]
+    assert not spoken
+
+
+def test_modules_are_of_a_size_to_be_read_at_once() -> None:
+    folders = ("engine", "frontends", "backends", "verify")
+    long = {str(file): len((ROOT / file).read_text().splitlines()) for file, _ in sources(*folders)}
+    assert not {file: lines for file, lines in long.items() if lines > 400}
