@@ -60,6 +60,8 @@ def _infer(node: bytes, opset: int, types: tuple[bytes, ...], data: tuple[bytes,
     if found is None:
         return [Inferred(None, None) for _ in proto.output]
     known_types = {name: onnx.TypeProto.FromString(t) for name, t in zip(proto.input, types, strict=True) if t}
+    if any(name and (name not in known_types or not known_types[name].tensor_type.elem_type) for name in proto.input):
+        return [Inferred(None, None) for _ in proto.output]  # nothing is known of an operand, so nothing of the node
     known_data = {name: onnx.TensorProto.FromString(d) for name, d in zip(proto.input, data, strict=True) if d}
     imports = [onnx.OperatorSetIdProto(domain=proto.domain, version=opset)]
     try:

@@ -15,6 +15,9 @@ from .functions import plain
 from .operators import OperatorSpec, Option, option_value
 from .pattern import Absent, AnyOf, Defined, NodePattern, Number, Operand, OptionPattern, Variable
 
+#: the variable that binds nothing
+IGNORED = "_"
+
 Bindings = Mapping[str, Any]
 #: told where a pattern stopped and why; kept only when somebody asks
 Note = Callable[[Span, str], None]
@@ -40,7 +43,7 @@ class Matcher:
     def _others(self, found: Bindings) -> Iterator[Bindings]:
         """Match the equations that the root does not lead to, through the users of a value they share."""
         for equation in self._equations:
-            if equation.targets[0].name in found:
+            if any(target.name in found for target in equation.targets):
                 continue
             for user in self._users(equation.value, found):
                 for more in self._equation(equation, user, found):
@@ -62,6 +65,8 @@ class Matcher:
         bound = dict(found)
         outputs: list[ir.Value] = list(node.outputs)
         for position, target in enumerate(equation.targets):
+            if target.name == IGNORED:
+                continue
             value: Any = outputs[position:] if target.spread else outputs[position] if position < len(outputs) else None
             known = bound.get(target.name)
             if known is not None and known is not value:
@@ -111,7 +116,7 @@ class Matcher:
         return bound
 
     def _option(self, wanted: OptionPattern, value: Any, bound: dict[str, Any]) -> bool:
-        if wanted.variable == "_":
+        if wanted.variable == IGNORED:
             return True
         if wanted.variable is not None and wanted.variable not in bound:
             bound[wanted.variable] = value
@@ -179,6 +184,9 @@ class Matcher:
 
     def _variable(self, pattern: Variable, value: ir.Value | None, found: Bindings) -> Iterator[Bindings]:
         name = pattern.name
+        if name == IGNORED:
+            yield found
+            return
         if value is None:
             if pattern.optional and found.get(name) is None:
                 yield {**found, name: None}

@@ -161,6 +161,16 @@ def _infixes(dialect: Dialect) -> dict[str, str]:
 
 
 @functools.cache
+def everything(dialect: Dialect, opset: int) -> Mapping[str, OperatorSpec]:
+    """All operators of a dialect by name, those of onnx.defs as they stand at an opset."""
+    if not dialect.schemas:
+        return dialect.operators
+    names = {s.name for s in onnx.defs.get_all_schemas_with_history() if s.domain == dialect.domain}
+    found = {name: dialect.operator(name, opset) for name in sorted(names | dialect.operators.keys())}
+    return {name: spec for name, spec in found.items() if spec is not None}
+
+
+@functools.cache
 def schema(name: str, opset: int, domain: str = "") -> onnx.defs.OpSchema | None:
     """The ONNX schema of an operator at an opset, None where it does not exist there."""
     try:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 
 from .errors import Span
 from .language import tree
-from .operators import Dialect, OperatorSpec
+from .operators import Dialect, OperatorSpec, everything
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,22 +112,33 @@ def nodes(pattern: Operand) -> Iterator[NodePattern]:
             yield from nodes(alternative)
 
 
-def compile_equation(equation: tree.Equation, dialect: Dialect, opset: int) -> Defined:
-    """Compile one equation of a left side; the operators are those of `dialect` at `opset`."""
-    value = _operand(equation.value, dialect, opset)
-    assert isinstance(value, NodePattern | AnyOf)
-    return Defined(equation.targets, value)
+def compile_equations(equations: Iterable[tree.Equation], dialect: Dialect, opset: int) -> tuple[Defined, ...]:
+    """Compile the equations of a left side; the operators are those of `dialect` at `opset`.
+
+    A variable that is `const` in one place is so in all of them: it denotes its elements.
+    """
+    marked = {
+        argument.value.name
+        for argument in tree.walk(tuple(equations))
+        if isinstance(argument, tree.Argument) and argument.const and isinstance(argument.value, tree.Name)
+    }
+    found = []
+    for equation in equations:
+        value = _operand(equation.value, dialect, opset, marked)
+        assert isinstance(value, NodePattern | AnyOf)
+        found.append(Defined(equation.targets, value))
+    return tuple(found)
 
 
-def _operand(expression: tree.Expression, dialect: Dialect, opset: int) -> Operand:
+def _operand(expression: tree.Expression, dialect: Dialect, opset: int, marked: Set[str]) -> Operand:
     match expression:
         case tree.Call():
-            return _node(expression, dialect, opset)
+            return _node(expression, dialect, opset, marked)
         case tree.Choice(left, right, span):
-            sides = (_operand(left, dialect, opset), _operand(right, dialect, opset))
+            sides = (_operand(left, dialect, opset, marked), _operand(right, dialect, opset, marked))
             return AnyOf(tuple(side for side in sides if isinstance(side, NodePattern | AnyOf)), span)
         case tree.Name(name, span):
-            return Variable(name, False, False, False, None, span)
+            return Variable(name, name in marked, False, False, None, span)
         case tree.Literal(None, span):
             return Absent(span)
         case tree.Literal(value, span) if not isinstance(value, str) and value is not None:
@@ -135,22 +146,17 @@ def _operand(expression: tree.Expression, dialect: Dialect, opset: int) -> Opera
     raise AssertionError(f"{expression.span}: no pattern")  # the checker says so before
 
 
-def _node(call: tree.Call, dialect: Dialect, opset: int) -> NodePattern:
+def _node(call: tree.Call, dialect: Dialect, opset: int, marked: Set[str]) -> NodePattern:
     options = tuple(OptionPattern(a.name, a.value, a.span) for a in call.attributes)
-    if call.wildcard:
-        specs = {
-            spec.name: spec
-            for spec in dialect.operators.values()
-            if all(option.name in spec.options for option in options)
-        }
-    else:
-        spec = dialect.operator(call.callee, opset)
-        specs = {} if spec is None else {spec.name: spec}
+    named = None if call.wildcard else dialect.operator(call.callee, opset)
+    known = everything(dialect, opset).values() if call.wildcard else [named] if named is not None else []
+    # An operator that lacks an option at this opset has no node that the pattern could match.
+    specs = {spec.name: spec for spec in known if all(option.name in spec.options for option in options)}
     operands = []
     for argument in call.arguments:
-        pattern = _operand(argument.value, dialect, opset)
+        pattern = _operand(argument.value, dialect, opset, marked)
         if isinstance(pattern, Variable):
-            marks = argument.const, argument.optional, argument.spread, argument.layout
+            marks = pattern.const, argument.optional, argument.spread, argument.layout
             pattern = Variable(pattern.name, *marks, pattern.span)
         operands.append(pattern)
     wildcard = call.callee if call.wildcard else None

@@ -9,7 +9,7 @@ from typing import Any
 from .errors import Span
 from .language import tree
 from .operators import Catalogue, Dialect
-from .pattern import AnyOf, Defined, NodePattern, Operand, Variable, compile_equation, nodes
+from .pattern import AnyOf, Defined, NodePattern, Operand, Variable, compile_equations, nodes
 
 #: in the order they run; the first two read the source dialect
 STAGES = ("normalize", "lower", "recover", "simplify", "adapt")
@@ -136,7 +136,7 @@ def _substitute(node: Any, names: Mapping[str, str]) -> Any:
 def _compile(rule: tree.Rule, source: Dialect, target: Dialect, opset: int, position: int) -> Rule:
     reads = source if rule.stage in STAGES[:2] else target
     builds = (source, target) if rule.stage == STAGES[0] else (target,)
-    equations = tuple(compile_equation(equation, reads, opset) for equation in rule.equations)
+    equations = compile_equations(rule.equations, reads, opset)
     layouts = dict(_layouts(equations))
     weight = sum(min(n.weight() for n in nodes(e.value)) for e in equations)
     order = (-rule.priority, -weight, position)

@@ -237,7 +237,7 @@ def _operator(expression: tree.Call, context: Context) -> Kinds:
     if expression.rest and name != context.root:
         context.error(expression.span, "`..` keeps the options of the operator replaced, and this is another one")
     specs = find(name, expression.callee_span, context)
-    for spec, opsets in _grouped(specs):
+    for spec, opsets in grouped(specs):
         at = "" if spec.dialect != context.target.name or opsets == context.declared else f" at {spoken(opsets)}"
         _shape(expression, given, spec, at, context)
         for attribute, kinds in values:
@@ -294,7 +294,7 @@ def find(name: str, span: Span, context: Context, remedy: str = _TEMPLATE) -> di
     return specs
 
 
-def _grouped(specs: dict[int, OperatorSpec]) -> list[tuple[OperatorSpec, frozenset[int]]]:
+def grouped(specs: dict[int, OperatorSpec]) -> list[tuple[OperatorSpec, frozenset[int]]]:
     """Specs that are alike with the opsets they hold at, so that each mistake is told once."""
     groups: list[tuple[OperatorSpec, set[int]]] = []
     for opset, spec in specs.items():

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from ..errors import Span
-from ..operators import Dialect, OperatorSpec
+from ..operators import Dialect, OperatorSpec, everything
 from . import tree
-from .calls import find
+from .calls import find, grouped
 from .diagnosis import suggest, times
 from .kinds import ANY, ARRAY, NONE, VALUE, VALUES, Kinds, comparable, of_option, one, words
 from .meaning import equality, infer
@@ -42,7 +42,7 @@ def left(equations: tuple[tree.Equation, ...], reads: Dialect, context: Context)
     for equation in equations:
         walker.equation(equation)
     mentioned = Counter(name for equation in equations for name in _mentioned(equation.value))
-    found.results = {target.name for equation in equations for target in equation.targets}
+    found.results = {t.name for equation in equations for t in equation.targets if t.name != "_"}
     found.roots = {name for name in found.results if not mentioned[name]}
     last = equations[-1]
     if isinstance(last.value, tree.Call) and not last.value.wildcard:
@@ -73,8 +73,11 @@ class _Walker:
         spreads = [target for target in equation.targets if target.spread]
         if len(spreads) > 1:
             self._error(spreads[1].span, "only one name on the left of an equation can be spread by `...`")
+        if all(target.name == "_" for target in equation.targets):
+            self._error(equation.span, "an equation of a pattern names one result at least")
         for target in equation.targets:
-            self._target(target)
+            if target.name != "_":
+                self._target(target)
         counts = self._root(equation.value, equation)
         self._count(counts)
 
@@ -105,7 +108,7 @@ class _Walker:
         elif known.layout and variable.layout and known.layout != variable.layout:
             message = f"`{variable.name}` is {known.layout} in one place and {variable.layout} in another"
             self._error(variable.span, message)
-        elif not comparable(known.kinds, variable.kinds):
+        elif not (comparable(known.kinds, variable.kinds) or self._constants(known, variable)):
             self._error(
                 variable.span,
                 f"`{variable.name}` is {words(known.kinds)} in one place and {words(variable.kinds)} here",
@@ -114,6 +117,11 @@ class _Walker:
             if ARRAY in variable.kinds:
                 known.kinds = variable.kinds
             known.layout = known.layout or variable.layout
+
+    def _constants(self, known: Variable, variable: Variable) -> bool:
+        """Whether an operand is `const` in one place and not in another; it is so in all of them."""
+        kinds = frozenset({VALUE, ARRAY, NONE})
+        return known.bound_as == variable.bound_as == OPERAND and known.kinds | variable.kinds <= kinds
 
     def _layout(self, layout: str | None, place: tree.Target | tree.Argument) -> None:
         if layout and len(set(layout)) < len(layout):
@@ -158,8 +166,9 @@ class _Walker:
             certain |= sure
         self._marks(call)
         if not call.wildcard:
-            for spec in {id(spec.operands): spec for spec in specs.values()}.values():
-                self._arity(call, spec)
+            for spec, opsets in grouped(specs):
+                whole = spec.dialect != self._context.target.name or opsets == self._context.declared
+                self._arity(call, spec, "" if whole else f" at {spoken(opsets)}")
             if equation is not None and specs:
                 self._results(equation, specs)
         if equation is not None and equation.value is call:
@@ -176,11 +185,8 @@ class _Walker:
         context, name = self._context, call.callee
         if call.wildcard:
             wanted = {attribute.name for attribute in call.attributes}
-            return {
-                position: spec
-                for position, spec in enumerate(self._reads.operators.values())
-                if wanted <= spec.options.keys()
-            }
+            known = everything(self._reads, max(context.opsets)).values()
+            return {position: spec for position, spec in enumerate(known) if wanted <= spec.options.keys()}
         if not name[0].isupper():
             help = "a variable for any operator is written `any op(...)`"
             if name in context.world.definitions:
@@ -207,7 +213,8 @@ class _Walker:
         )
         lacking = [opset for opset, spec in specs.items() if name not in spec.options]
         if call.wildcard and not specs:
-            known = {option for spec in self._reads.operators.values() for option in spec.options}
+            all_of_them = everything(self._reads, max(self._context.opsets)).values()
+            known = {option for spec in all_of_them for option in spec.options}
             if name not in known:
                 self._error(
                     attribute.span, f"no operator of {self._reads.name} has an option `{name}`", suggest(name, known)
@@ -299,7 +306,7 @@ class _Walker:
         if len(spreads) > 1:
             self._error(spreads[1].span, "only one operand of a pattern can be spread by `...`")
 
-    def _arity(self, call: tree.Call, spec: OperatorSpec) -> None:
+    def _arity(self, call: tree.Call, spec: OperatorSpec, at: str) -> None:
         least, most = spec.arity()
         spread = any(argument.spread for argument in call.arguments)
         fixed = sum(not argument.spread for argument in call.arguments)
@@ -308,7 +315,7 @@ class _Walker:
             names = ", ".join(f"{o.name}{'?' * o.optional}{'...' * o.variadic}" for o in spec.operands)
             self._error(
                 call.span,
-                f"`{spec.name}` has {wanted} operand{'s' * (wanted != '1')}, the pattern names {fixed}",
+                f"`{spec.name}` has {wanted} operand{'s' * (wanted != '1')}{at}, the pattern names {fixed}",
                 f"its operands are {names}" if names else None,
             )
             return
@@ -352,7 +359,7 @@ class _Walker:
     def _connected(self, equations: tuple[tree.Equation, ...]) -> None:
         """Each equation must be reached from the last one, through values that they share."""
         links = [
-            {target.name for target in equation.targets}
+            {target.name for target in equation.targets if target.name != "_"}
             | {name for name in _mentioned(equation.value) if self._linking(name)}
             for equation in equations
         ]

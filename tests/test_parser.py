@@ -1,0 +1,154 @@
+"""Rule text to syntax tree."""
+
+from __future__ import annotations
+
+import lark
+import pytest
+from nnrewrite.engine.errors import Span
+from nnrewrite.engine.language import tree
+from nnrewrite.engine.language.complaint import RESERVED
+from nnrewrite.engine.language.parser import GRAMMAR, parse
+
+HEADER = "ruleset demo : tflite -> onnx opset 13..25\n"
+
+
+def items(text: str) -> tuple[tree.Rule | tree.Table | tree.Definition, ...]:
+    return parse(HEADER + text, "demo.rules").items
+
+
+def expression(text: str) -> tree.Expression:
+    [item] = items(f"def f(x) = {text}")
+    assert isinstance(item, tree.Definition)
+    return item.body
+
+
+def shown(node: tree.Expression) -> str:
+    """An expression with every infix operator in brackets."""
+    match node:
+        case tree.Binary(symbol, left, right):
+            return f"({shown(left)} {symbol} {shown(right)})"
+        case tree.Unary(symbol, operand):
+            return f"({symbol} {shown(operand)})"
+        case tree.Conditional(then, condition, other):
+            return f"({shown(then)} if {shown(condition)} else {shown(other)})"
+        case tree.Name(name) | tree.Symbol(name):
+            return name
+        case tree.Literal(value):
+            return repr(value)
+    raise AssertionError(node)
+
+
+def test_the_grammar_has_no_conflicts() -> None:
+    pytest.importorskip("interegular")
+    lark.Lark(GRAMMAR.read_text(encoding="utf-8"), parser="lalr", strict=True, maybe_placeholders=True)
+
+
+def test_the_reserved_words_are_those_of_the_grammar() -> None:
+    pattern = next(line for line in GRAMMAR.read_text(encoding="utf-8").splitlines() if line.startswith("NAME:"))
+    assert set(pattern.split("(?:")[1].split(")")[0].split("|")) == RESERVED
+
+
+def test_a_header_names_dialects_opsets_and_a_default() -> None:
+    file = parse("ruleset demo : tflite -> onnx opset 13..25 default 18", "demo.rules")
+    assert (file.name, file.source, file.target) == ("demo", "tflite", "onnx")
+    assert (file.opsets, file.default_opset) == ((13, 25), 18)
+
+
+def test_a_rule_without_a_stage_is_lowered_at_priority_nought() -> None:
+    [rule] = items("rule r { y = ABS(x) => y = Abs(x) }")
+    assert isinstance(rule, tree.Rule)
+    assert (rule.stage, rule.priority) == ("lower", 0)
+
+
+def test_modifiers_stand_in_any_order() -> None:
+    [rule] = items("rule r over {ABS => Abs} priority 3 stage normalize { y = SRC(x) => y = DST(x) }")
+    assert isinstance(rule, tree.Rule)
+    assert (rule.stage, rule.priority, rule.over[0].target) == ("normalize", 3, "Abs")
+
+
+def test_a_table_keeps_which_entries_lead_back() -> None:
+    [table] = items("table t { ABS <=> Abs  EXP => Exp }")
+    assert isinstance(table, tree.Table)
+    assert [(entry.source, entry.reversible) for entry in table.entries] == [("ABS", True), ("EXP", False)]
+
+
+@pytest.mark.parametrize(
+    ("text", "meaning"),
+    [
+        ("a + b * c", "(a + (b * c))"),
+        ("a - b - c", "((a - b) - c)"),
+        ("a ++ b + c", "(a ++ (b + c))"),
+        ("a == b and not c or d", "(((a == b) and (not c)) or d)"),
+        ("a not in b", "(a not in b)"),
+        ("a not   in b", "(a not in b)"),
+        ("-a * b", "((- a) * b)"),
+        ("-2", "-2"),
+        ("1 - 2", "(1 - 2)"),
+        ("a if b else c if d else e", "(a if b else (c if d else e))"),
+        ("a << 1 & 3", "((a << 1) & 3)"),
+    ],
+)
+def test_infix_operators_bind_as_they_are_read(text: str, meaning: str) -> None:
+    assert shown(expression(text)) == meaning
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("1e-6", 1e-6), ("2.5E3", 2500.0), ("true", True), ("none", None), ('"a\\"b"', 'a"b'), ("007", 7)],
+)
+def test_literals_have_their_value(text: str, value: object) -> None:
+    literal = expression(text)
+    assert isinstance(literal, tree.Literal)
+    assert literal.value == value
+
+
+def test_names_may_begin_with_a_word_of_the_language() -> None:
+    assert shown(expression("format + notable + input + orient")) == "(((format + notable) + input) + orient)"
+
+
+def test_an_attribute_named_alone_stands_for_its_variable() -> None:
+    call = expression("Concat(x) {axis}")
+    assert isinstance(call, tree.Call)
+    assert isinstance(call.attributes[0].value, tree.Name)
+    assert call.attributes[0].value.name == "axis"
+
+
+def test_arguments_keep_their_marks() -> None:
+    [rule] = items("rule r { y @ NHWC = OP(const a, b?, c..., d @ OHWI) => y = Abs(a) }")
+    assert isinstance(rule, tree.Rule)
+    call = rule.equations[0].value
+    assert isinstance(call, tree.Call)
+    marks = [(a.const, a.optional, a.spread, a.layout) for a in call.arguments]
+    assert marks == [
+        (True, False, False, None),
+        (False, True, False, None),
+        (False, False, True, None),
+        (False, False, False, "OHWI"),
+    ]
+    assert rule.equations[0].targets[0].layout == "NHWC"
+
+
+def test_tests_hold_ranges_and_domains() -> None:
+    [rule] = items("rule r { y = OP(x) => y = Abs(x) test x: f32[1, 5..8, n] for a in [1, 2], b in range(3) }")
+    assert isinstance(rule, tree.Rule)
+    [test] = rule.tests
+    assert [(d.low, d.high, d.name) for d in test.declarations[0].shape] == [
+        (1, 1, None),
+        (5, 8, None),
+        (None, None, "n"),
+    ]
+    assert [generator.name for generator in test.generators] == ["a", "b"]
+
+
+def test_lines_and_comments_mean_nothing() -> None:
+    one = items("rule r { y = ABS(x) => y = Abs(x) }")
+    many = items("rule r # says little\n{\n y =\nABS(x)\n=>\n y = Abs(x)}")
+    assert str(one).replace("line=2", "") != str(many)
+    assert [type(node) for node in tree.walk(one)] == [type(node) for node in tree.walk(many)]
+
+
+def test_nodes_know_their_place() -> None:
+    [rule] = items("rule r {\n  y = ABS(x)\n  => y = Abs(x)\n}")
+    assert isinstance(rule, tree.Rule)
+    assert rule.span == Span("demo.rules", 2, 6, 2, 7)
+    assert rule.equations[0].value.span == Span("demo.rules", 3, 7, 3, 13)
