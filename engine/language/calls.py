@@ -1,48 +1,31 @@
-"""Calls in templates and compile-time expressions: of functions, of definitions, and of operators."""
+"""Calls in templates and compile-time expressions: of functions and of definitions."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
 
 from ..errors import Span
 from ..expressions import TRAIT
 from ..functions import DTYPES, FUNCTIONS
-from ..operators import OperatorSpec
 from . import tree
 from .diagnosis import suggest, times
 from .kinds import (
     ANY,
     ELEMENT,
-    ENUM,
-    NONE,
     OPERATOR,
-    RUNTIME,
     STRING,
-    TEXT,
-    VALUE,
     VALUES,
     Kinds,
     may,
-    of_attribute,
     one,
     signature,
     words,
 )
-from .meaning import equality, infer, replaced
+from .meaning import equality, infer
 from .messages import placeholders
-from .names import operators, traits
+from .names import traits
+from .operations import Given, operator, rebuilt
 from .scope import WILDCARD, Context, parameter
-from .versions import omitted, spoken
-
-_TEMPLATE = "write `when opset >= {0}:` and a template for older opsets"
-
-
-class Given(NamedTuple):
-    """An argument with the kinds of its value."""
-
-    argument: tree.Argument
-    kinds: Kinds
 
 
 def call(expression: tree.Call, context: Context) -> Kinds:
@@ -54,9 +37,9 @@ def call(expression: tree.Call, context: Context) -> Kinds:
     variable = context.scope.get(name)
     if variable is not None and variable.bound_as == WILDCARD:
         variable.used = True
-        return _rebuilt(expression, context)
+        return rebuilt(expression, context)
     if name[0].isupper():
-        return _operator(expression, context)
+        return operator(expression, context)
     _no_options(expression, context)
     if name == TRAIT:
         return _trait(expression, context)
@@ -203,215 +186,3 @@ def _unused(definition: tree.Definition, inner: Context) -> None:
     for name in definition.parameters:
         if not inner.scope[name].used and not name.startswith("_"):
             inner.error(definition.span, f"parameter `{name}` of `{definition.name}` is never used")
-
-
-# ---- operators
-
-
-def _rebuilt(expression: tree.Call, context: Context) -> Kinds:
-    """`op(...)`: the operator that `any op` found."""
-    if not context.emits:
-        context.error(expression.span, "operators make nodes and stand in templates only")
-    for argument in expression.arguments:
-        _operand(argument, context)
-    names = {name for spec in context.source.operators.values() for name in spec.options}
-    for attribute in expression.attributes:
-        infer(attribute.value, context)
-        if attribute.name not in names:
-            context.error(
-                attribute.span, f"no operator has an option `{attribute.name}`", suggest(attribute.name, names)
-            )
-    return frozenset({VALUE, VALUES})
-
-
-def _operator(expression: tree.Call, context: Context) -> Kinds:
-    name = expression.callee
-    if not context.emits:
-        context.error(expression.span, f"operators make nodes and stand in templates only: `{name}`")
-    given = [Given(argument, _operand(argument, context)) for argument in expression.arguments]
-    values = [(attribute, infer(attribute.value, context)) for attribute in expression.attributes]
-    written = [attribute.name for attribute in expression.attributes]
-    for attribute in expression.attributes:
-        if written.count(attribute.name) > 1:
-            context.error(attribute.span, f"`{attribute.name}` is given twice")
-    if expression.rest and name != context.root:
-        context.error(expression.span, "`..` keeps the options of the operator replaced, and this is another one")
-    specs = find(name, expression.callee_span, context)
-    for spec, opsets in grouped(specs):
-        at = "" if spec.dialect != context.target.name or opsets == context.declared else f" at {spoken(opsets)}"
-        _shape(expression, given, spec, at, context)
-        for attribute, kinds in values:
-            _attribute(attribute, kinds, spec, specs, context)
-    if not expression.rest:
-        _required(expression, specs, context)
-    return frozenset({VALUE, VALUES})
-
-
-def _required(expression: tree.Call, specs: dict[int, OperatorSpec], context: Context) -> None:
-    written = {attribute.name for attribute in expression.attributes}
-    for name in dict.fromkeys(option for spec in specs.values() for option in spec.options):
-        wanting = frozenset(o for o, spec in specs.items() if name in spec.options and spec.options[name].required)
-        if wanting and name not in written:
-            at = "" if wanting == context.declared else f" at {spoken(wanting)}"
-            context.error(expression.span, f"`{expression.callee}` needs the attribute `{name}`{at}")
-
-
-def find(name: str, span: Span, context: Context, remedy: str = _TEMPLATE) -> dict[int, OperatorSpec]:
-    """The spec of an operator at each opset in reach; where it does not exist at all of them, that is told.
-
-    `remedy` says what to write where the operator exists from some opset on.
-    """
-    for dialect in context.builds:
-        specs = {opset: spec for opset in context.opsets if (spec := dialect.operator(name, opset)) is not None}
-        if specs:
-            break
-    if len(specs) == len(context.opsets) or (specs and context.general):
-        return specs
-    target = context.builds[-1]
-    newest = target.operator(name)
-    if name in ("SRC", "DST"):
-        context.error(span, f"`{name}` stands in `over` families only")
-    elif not specs and newest is None and context.source.operator(name) is not None:
-        context.error(
-            span,
-            f"`{name}` is an operator of {context.source.name}; stage {context.stage or 'lower'} writes {target.name}",
-            "only stage normalize writes operators of the source",
-        )
-    elif not specs and newest is None:
-        context.error(
-            span, f"dialect {target.name} has no operator `{name}`", suggest(name, operators(target, context.opsets))
-        )
-    else:
-        there = frozenset(range(1, max(context.opsets) + 1))
-        first = next((opset for opset in sorted(there) if target.operator(name, opset) is not None), None)
-        lacking = frozenset(context.opsets) - frozenset(specs)
-        since = first is not None and all(opset < first for opset in lacking)
-        context.error(
-            span,
-            f"operator `{name}` does not exist at {spoken(lacking)}",
-            f"it exists from opset {first} on: {remedy.format(first)}" if first is not None and since else None,
-        )
-    return specs
-
-
-def grouped(specs: dict[int, OperatorSpec]) -> list[tuple[OperatorSpec, frozenset[int]]]:
-    """Specs that are alike with the opsets they hold at, so that each mistake is told once."""
-    groups: list[tuple[OperatorSpec, set[int]]] = []
-    for opset, spec in specs.items():
-        for known, opsets in groups:
-            if (known.operands, known.results, known.options) == (spec.operands, spec.results, spec.options):
-                opsets.add(opset)
-                break
-        else:
-            groups.append((spec, {opset}))
-    return [(spec, frozenset(opsets)) for spec, opsets in groups]
-
-
-def _operand(argument: tree.Argument, context: Context) -> Kinds:
-    value = argument.value
-    if argument.const:
-        context.error(argument.span, "`const` stands in patterns only")
-    kinds = infer(value, context)
-    replaced(value, kinds, context)
-    if argument.layout:
-        _arranged(argument, context)
-    if argument.spread:
-        if not may(kinds, frozenset({VALUES, "list", "array"})):
-            context.error(argument.span, f"`...` spreads a list, and this is {words(kinds)}")
-        return ANY
-    if kinds == one(VALUES):
-        context.error(argument.span, "several values stand where one belongs", "spread them: `xs...`")
-    elif not may(kinds, ANY - TEXT - frozenset({"subgraph"})):
-        context.error(argument.span, f"an operand is a value or a number, and this is {words(kinds)}")
-    if argument.optional and (kinds and NONE not in kinds and kinds != ANY):
-        context.error(argument.span, "`?` marks an operand that may be left out, and this one never is")
-    return kinds
-
-
-def _arranged(argument: tree.Argument, context: Context) -> None:
-    layout = argument.layout
-    assert layout is not None
-    if not isinstance(argument.value, tree.Name):
-        context.error(argument.span, "`@` stands after a name", "name the value in an equation of its own")
-        return
-    variable = context.scope.get(argument.value.name)
-    if variable is None:
-        return
-    if variable.layout is None:
-        context.error(
-            argument.span,
-            f"`{variable.name}` has no layout to be turned into {layout}",
-            f"name its dimensions where it is bound, such as `{variable.name} @ NHWC`",
-        )
-    elif sorted(variable.layout) != sorted(layout):
-        context.error(
-            argument.span, f"`{variable.name}` is {variable.layout}, which has other dimensions than {layout}"
-        )
-
-
-def _shape(expression: tree.Call, given: list[Given], spec: OperatorSpec, at: str, context: Context) -> None:
-    """Compare operands with those that an operator has."""
-    least, most = spec.arity()
-    spread = any(argument.spread for argument, _ in given)
-    fixed = sum(not argument.spread for argument, _ in given)
-    if (fixed < least and not spread) or (most is not None and fixed > most):
-        wanted = f"{least}" if least == most else f"at least {least}" if most is None else f"{least} to {most}"
-        context.error(
-            expression.span,
-            f"`{spec.name}` takes {wanted} operand{'s' * (wanted != '1')}{at}, "
-            f"{fixed} {'is' if fixed == 1 else 'are'} given",
-            f"its operands are {', '.join(_operand_words(spec))}" if spec.operands else None,
-        )
-        return
-    if spread:
-        return
-    for (argument, kinds), formal in zip(given, spec.operands, strict=False):
-        if formal.optional or formal.variadic:
-            continue
-        if kinds == one(NONE):
-            context.error(argument.span, f"operand `{formal.name}` of `{spec.name}` cannot be left out{at}")
-        elif argument.optional:
-            context.error(argument.span, f"operand `{formal.name}` of `{spec.name}` is not optional{at}")
-
-
-def _operand_words(spec: OperatorSpec) -> list[str]:
-    return [f"{o.name}{'?' * o.optional}{'...' * o.variadic}" for o in spec.operands]
-
-
-def _attribute(
-    attribute: tree.Attribute, kinds: Kinds, spec: OperatorSpec, specs: dict[int, OperatorSpec], context: Context
-) -> None:
-    name, value = attribute.name, attribute.value
-    option = spec.options.get(name)
-    if option is None:
-        lacking = frozenset(
-            opset for opset, other in specs.items() if name not in other.options and not omitted(value, opset)
-        )
-        if len(lacking) == len(specs):
-            help = suggest(name, spec.options, "its attributes")
-            at = "" if frozenset(specs) == context.declared else f" at {spoken(specs)}"
-            context.error(attribute.span, f"`{spec.name}` has no attribute `{name}`{at}", help)
-        elif lacking and not context.general:
-            there = frozenset(opset for opset, other in specs.items() if name in other.options)
-            context.error(
-                attribute.span,
-                f"`{spec.name}` has no attribute `{name}` at {spoken(lacking)}",
-                f"it has one at {spoken(there)}: write a template for each, told apart by `when opset >= ...:`",
-            )
-        return
-    if option.type in context.enums:
-        known = context.enums[option.type]
-        if isinstance(value, tree.Symbol) and value.name not in known:
-            context.error(value.span, f"`{value.name}` is no {option.type}", suggest(value.name, known, "there"))
-        elif not may(kinds, frozenset({ENUM, NONE})):
-            context.error(value.span, f"`{name}` is an enumerant of {option.type}, and this is {words(kinds)}")
-    elif kinds and kinds <= RUNTIME | one(VALUES):
-        context.error(
-            value.span,
-            f"attribute `{name}` is a compile-time value, and this is {words(kinds)}",
-            "write `const x` in the pattern for an operand whose value the rule needs",
-        )
-    elif not may(kinds, of_attribute(option)):
-        context.error(value.span, f"attribute `{name}` of `{spec.name}` is {option.type}, and this is {words(kinds)}")
-    elif option.required and kinds == one(NONE):
-        context.error(value.span, f"attribute `{name}` of `{spec.name}` cannot be left out")

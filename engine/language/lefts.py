@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 from ..errors import Span
 from ..operators import Dialect, OperatorSpec, everything
 from . import tree
-from .calls import find, grouped
 from .diagnosis import suggest, times
 from .kinds import ANY, ARRAY, NONE, VALUE, VALUES, Kinds, comparable, of_option, one, words
 from .meaning import equality, infer
+from .operations import find, grouped
 from .scope import OPERAND, OPTION, RESULT, WILDCARD, Context, Variable
 from .versions import spoken
 

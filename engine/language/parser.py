@@ -250,6 +250,12 @@ class _Builder(lark.Transformer[lark.Token, Any]):
             span,
         )
 
+    def graph(self, span: Span, children: list[Any]) -> tree.GraphOf:
+        def of(kind: type) -> tuple[Any, ...]:
+            return tuple(child for child in children if isinstance(child, kind))
+
+        return tree.GraphOf(of(tree.Target), of(tree.Equation), of(tree.Argument), span)
+
     def attribute(self, span: Span, children: list[Any]) -> tree.Attribute:
         return tree.Attribute(str(children[0]), children[1], span)
 

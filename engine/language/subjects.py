@@ -8,11 +8,11 @@ from ..errors import Note
 from ..operators import Dialect, OperatorSpec
 from ..rules import STAGES, family
 from . import tree
-from .calls import find
 from .diagnosis import a, suggest, times
 from .lefts import Left, left
 from .meaning import condition, infer
 from .messages import placeholders
+from .operations import find
 from .rights import templates
 from .scope import LET, OPERAND, OPTION, Context, Variable
 from .trials import rule_tests, table_tests

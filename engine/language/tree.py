@@ -142,8 +142,18 @@ class Call:
     callee_span: Span
 
 
+@dataclass(frozen=True, slots=True)
+class GraphOf:
+    """`graph(parameters) { equations yield results }`: a graph as the value of an attribute."""
+
+    parameters: tuple[Target, ...]
+    equations: tuple[Equation, ...]
+    results: tuple[Argument, ...]
+    span: Span
+
+
 Expression = (
-    Literal | Name | Symbol | Unary | Binary | Conditional | Choice | Member | Index | ListOf | Comprehension | Call
+    Literal | Name | Symbol | Unary | Binary | Conditional | Choice | Member | Index | ListOf | Comprehension | Call | GraphOf
 )
 
 
