@@ -13,7 +13,8 @@ from ..errors import Diagnostic, Note, Span
 from .diagnosis import joined
 
 #: words that are no names
-_WORDS = """rule table def stage over where require let when test for in if else and or not any const none true false"""
+_WORDS = """rule table def stage over where require let when test for in if else and or not any const graph yield none
+  true false"""
 RESERVED = frozenset(re.findall(r"\w+", _WORDS))
 
 #: how the grammar's terminals are called in messages
