@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from .conversion import Result
     from .jobs import Job
+    from .pipeline import Report
 
 SHOWN = 6
 """How many operators of a histogram are named, the most frequent first."""
@@ -64,7 +65,8 @@ class Console:
         """Tell what came of one model; what --verify found is an error, the figures to it are not."""
         verification = result.verification
         if not self._quiet:
-            self._print(block(result) if self._jobs == 1 else [line(result)])
+            several = [line(result), *(f"  {one}" for one in result.explained)]
+            self._print(block(result) if self._jobs == 1 else several)
         if verification is not None and not self._quiet and (self._jobs == 1 or not verification.passed):
             from .verify.report import table
 
@@ -122,6 +124,8 @@ def block(result: Result) -> list[str]:
         ("operators in", f"{into:>{width}}  {_histogram(report.source_operators)}"),
         ("operators out", f"{out:>{width}}  {_histogram(report.target_operators)}"),
         ("Transposes left", _permutations(report.permutations, report.moved)),
+        *(("", one) for one in result.explained),
+        ("layout", _layout(report)),
         ("opset", f"{report.opset}"),
         ("bytes", f"{result.bytes_in:,} in, {result.bytes_out:,} out"),
         ("seconds", f"{result.seconds:.2f}"),
@@ -169,6 +173,11 @@ def _permutations(count: int, moved: int | None) -> str:
     if not count:
         return "0"
     return f"{count}, moving {'an unknown number of' if moved is None else f'{moved:,}'} elements"
+
+
+def _layout(report: Report) -> str:
+    changed = ", ".join(f"{name} {axes}" for name, axes in report.layouts.items())
+    return f"{report.layout}; in another order than in the source: {changed}" if changed else report.layout
 
 
 def _size(count: int) -> str:

@@ -30,13 +30,17 @@ class Options:
     verify: bool
     keep_going: bool
     quiet: bool
+    layout: tuple[str, ...] = ()
+    explain: bool = False
+    picture: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
     """One model converted: sizes in bytes, time in seconds without that of verification.
 
-    `unverified` says why a verification that was asked for could not be carried out.
+    `explained` has a line for each Transpose that is left, where they were asked for. `unverified` says why a
+    verification that was asked for could not be carried out.
     """
 
     job: Job
@@ -46,6 +50,7 @@ class Result:
     seconds: float
     verification: Verification | None = None
     unverified: str = ""
+    explained: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -86,6 +91,20 @@ def _version(ctx: click.Context, option: click.Parameter, wanted: bool) -> None:
     help="The folder to write to, made where it is missing. [default: the current one]",
 )
 @click.option("--opset", type=click.IntRange(min=1), metavar="N", help="The ONNX opset to write.")
+@click.option(
+    "--layout",
+    multiple=True,
+    metavar="LAYOUT",
+    help="The order of axes of inputs and outputs: source (the model's own), target (channels first where that saves"
+    " a Transpose), or NAME=NHWC:NCHW for one of them. May be repeated. [default: source]",
+)
+@click.option("--explain-layout", is_flag=True, help="Tell of each Transpose left which two operators force it.")
+@click.option(
+    "--layout-svg",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Draw the graph in two colours for the two layouts, for one model.",
+)
 @click.option("--member", metavar="NAME", help="Of a .task bundle, convert this model alone.")
 @click.option("--keep-going", is_flag=True, help="Go on with the other models when one cannot be converted.")
 @click.option("--verify", is_flag=True, help="Run both models on the same inputs and compare their outputs.")
@@ -99,6 +118,9 @@ def command(
     output: Path | None,
     folder: Path | None,
     opset: int | None,
+    layout: tuple[str, ...],
+    explain_layout: bool,
+    layout_svg: Path | None,
     member: str | None,
     keep_going: bool,
     verify: bool,
@@ -120,14 +142,17 @@ def command(
         jobs = plan(models, output, folder, member, members)
         # Rules that cannot be had concern no single model: they are told before the first is read, and once.
         prepare(rules, opset)
+        if layout_svg is not None and len(jobs) != 1:
+            raise CallError(f"--layout-svg draws one model, {len(jobs)} are given")
     except CallError as error:
         complain(f"{error}")
         ctx.exit(2)
+    options = Options(rules, opset, verify, keep_going, quiet, layout, explain_layout, layout_svg)
     if verify:
         from .verify.interpreter import require
 
         require("ai_edge_litert", "onnxruntime")
-    ctx.exit(0 if run(jobs, Options(rules, opset, verify, keep_going, quiet)) else 1)
+    ctx.exit(0 if run(jobs, options) else 1)
 
 
 def serialized(model: ModelProto, target: Path) -> bytes:
@@ -176,17 +201,21 @@ def run(jobs: list[Job], options: Options) -> bool:
 def convert(job: Job, options: Options, interpreter: Interpreter | None = None) -> Result:
     """Convert one model, write it, and verify it where there is an interpreter to do so with."""
     from .destination import replacing
-    from .pipeline import rewrite
+    from .pipeline import explain, picture, rewrite
 
     started = time.perf_counter()
-    conversion = rewrite(job.source, options.rules, options.opset, job.member)
+    conversion = rewrite(job.source, options.rules, options.opset, job.member, options.layout)
     data = serialized(conversion.model, job.target)
     with replacing(job.target) as file:
         file.write(data)
     seconds = time.perf_counter() - started
     source = original(job)
     size = len(source) if isinstance(source, bytes) else source.stat().st_size
-    result = Result(job, conversion.report, size, len(data), seconds)
+    explained = tuple(f"{one}" for one in explain(conversion.model, options.rules)) if options.explain else ()
+    if options.picture is not None:
+        with replacing(options.picture) as file:
+            file.write(picture(conversion.model, options.rules).encode())
+    result = Result(job, conversion.report, size, len(data), seconds, explained=explained)
     return _verified(result, source, interpreter) if interpreter is not None else result
 
 

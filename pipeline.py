@@ -7,26 +7,33 @@ import math
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import onnx
+import onnx.helper
 import onnx_ir as ir
 
 from .backends import onnx as onnx_backend
-from .engine import layout, packs
+from .engine import packs
 from .engine.errors import CallError, RewriteError
+from .engine.layout import LAYOUT, SOURCE, Interface, arrange
 from .engine.operators import Dialect
 from .engine.rules import RuleSet, compile_rules
 from .engine.stages import Rewriter
 from .engine.view import least_opset
 from .frontends import bundle, tflite
 
+if TYPE_CHECKING:
+    from .engine.layout.explain import Remaining
+
 
 @dataclass(frozen=True, slots=True)
 class Report:
     """What a conversion did: operators in and out, permutations left and the elements they move, rules fired.
 
-    `remarks` tells what is odd about the source, in sentences.
+    `layout` is what was asked of inputs and outputs, `layouts` has those with another order of axes than in the source,
+    as letters before and after. `remarks` tells what is odd about the source, in sentences.
     """
 
     source_operators: Mapping[str, int]
@@ -35,6 +42,8 @@ class Report:
     moved: int | None
     opset: int
     rules: Mapping[str, int]
+    layout: str = SOURCE
+    layouts: Mapping[str, str] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
 
 
@@ -65,12 +74,13 @@ def convert(
     rules: str | Sequence[str] = "tflite2onnx",
     opset: int | None = None,
     member: str | None = None,
+    layout: str | Sequence[str] = SOURCE,
 ) -> onnx.ModelProto:
     """Convert a model, from a path or from bytes, by a rule set or by several that are laid over each other.
 
-    Raises what `rewrite` raises.
+    Takes and raises what `rewrite` does.
     """
-    return rewrite(source, rules, opset, member).model
+    return rewrite(source, rules, opset, member, layout).model
 
 
 def rewrite(
@@ -78,12 +88,17 @@ def rewrite(
     rules: str | Sequence[str] = "tflite2onnx",
     opset: int | None = None,
     member: str | None = None,
+    layout: str | Sequence[str] = SOURCE,
 ) -> Conversion:
     """Convert a model and report what was done; `member` names one model of a bundle.
 
+    `layout` is `source` (inputs and outputs keep their order of axes), `target` (channels come first wherever that
+    saves a permutation), `NAME=NHWC:NCHW` for one input or output, or several of these.
+
     Raises ModelError for a file that is no model, UnsupportedError for operators without a rule, RuleError for
-    mistakes in rule files, CallError for an unknown rule set or an opset outside the range the rules declare.
+    mistakes in rule files, CallError for an unknown rule set or layout or an opset outside the range the rules declare.
     """
+    interface = Interface.parse(layout)
     names = (rules,) if isinstance(rules, str) else tuple(rules)
     prepared = prepare(names, opset)
     catalogue = prepared.pack.catalogue
@@ -97,11 +112,32 @@ def rewrite(
         prepared = prepare(names, least)
     ruleset, version = prepared.rules, prepared.opset
     before = Counter(node.op_type for node in graph)
-    outputs = [value.name or "" for value in graph.outputs]
+    outputs = tuple(value.name or "" for value in graph.outputs)
     rewriter = Rewriter(graph, ruleset, catalogue, version)
-    rewriter.run(functools.partial(layout.arrange, dialect=ruleset.target, opset=version))
+    layouts: dict[str, str] = {}
+    rewriter.run(lambda scope: layouts.update(arrange(scope, ruleset.target, version, interface, outputs)))
     proto = onnx_backend.write(graph, outputs, ruleset.target, version)
-    return Conversion(proto, _report(graph, ruleset.target, before, version, rewriter))
+    onnx.helper.set_model_props(proto, {LAYOUT: f"{interface}", **{f"{LAYOUT}.{n}": a for n, a in layouts.items()}})
+    report = _report(graph, ruleset.target, before, version, rewriter)
+    return Conversion(proto, replace(report, layout=f"{interface}", layouts=layouts))
+
+
+def explain(model: onnx.ModelProto, rules: str | Sequence[str] = "tflite2onnx") -> list[Remaining]:
+    """Tell of each permutation left in a model what it moves and which two operators force it."""
+    from .engine.layout.explain import explain
+
+    return explain(model, _target(rules))
+
+
+def picture(model: onnx.ModelProto, rules: str | Sequence[str] = "tflite2onnx") -> str:
+    """Draw a model as SVG, in two colours for the two layouts."""
+    from .engine.layout.picture import svg
+
+    return svg(model, _target(rules))
+
+
+def _target(rules: str | Sequence[str]) -> Dialect:
+    return prepare((rules,) if isinstance(rules, str) else tuple(rules), None).rules.target
 
 
 def _called(source: str | os.PathLike[str] | bytes, member: str | None) -> str | None:
@@ -135,7 +171,7 @@ def _report(graph: ir.Graph, dialect: Dialect, before: Mapping[str, int], opset:
     sizes = [_elements(value) for value in moves]
     moved = None if None in sizes else sum(size for size in sizes if size is not None)
     after = Counter(node.op_type for node in graph)
-    return Report(before, after, len(moves), moved, opset, dict(rewriter.fired), _remarks(rewriter.remarks))
+    return Report(before, after, len(moves), moved, opset, dict(rewriter.fired), remarks=_remarks(rewriter.remarks))
 
 
 def _remarks(contradictions: Sequence[str]) -> tuple[str, ...]:

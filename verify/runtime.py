@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,15 +32,32 @@ class Runtime:
             raise VerificationError(f"ONNX Runtime refuses the model: {_line(error)}") from error
         self.inputs: tuple[str, ...] = tuple(item.name for item in self._session.get_inputs())
         self.outputs: tuple[str, ...] = tuple(item.name for item in self._session.get_outputs())
+        self._layouts = _layouts(self._session.get_modelmeta().custom_metadata_map)
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
-        """Run the model on one sample, inputs and outputs in the model's order."""
-        feeds = {name: _fed(array) for name, array in zip(self.inputs, inputs, strict=True)}
+        """Run the model on one sample, inputs and outputs in the model's order, their axes in the original's."""
+        feeds = {name: self._turned(name, _fed(array), 1) for name, array in zip(self.inputs, inputs, strict=True)}
         try:
             results: list[Any] = self._session.run(None, feeds)
         except Exception as error:
             raise VerificationError(f"ONNX Runtime fails to run the model: {_line(error)}") from error
-        return [np.asarray(result) for result in results]
+        named = zip(self.outputs, results, strict=True)
+        return [self._turned(name, np.asarray(result), -1) for name, result in named]
+
+    def _turned(self, name: str, array: Array, direction: int) -> Array:
+        """An input, or with direction -1 an output, whose axes were put in another order."""
+        if name not in self._layouts:
+            return array
+        before, after = self._layouts[name][::direction]
+        return np.ascontiguousarray(np.transpose(array, [before.index(letter) for letter in after]))
+
+
+def _layouts(metadata: Mapping[str, str]) -> dict[str, list[str]]:
+    """Inputs and outputs whose layout is not the original's: their axes' letters before and after."""
+    from ..engine.layout.interface import LAYOUT
+
+    start = f"{LAYOUT}."
+    return {key.removeprefix(start): axes.split(":") for key, axes in metadata.items() if key.startswith(start)}
 
 
 def _fed(array: Array) -> Array:

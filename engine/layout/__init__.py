@@ -6,34 +6,76 @@ between the two orders that meet there, by an exact minimum cut, and puts permut
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import onnx_ir as ir
 
 from ..builder import Scope
+from ..inference import extents
 from ..operators import Dialect
 from .apply import Layout
+from .blocks import Arrangement
 from .cut import solve
-from .region import Port, Regions
+from .interface import KEPT, LAYOUT, SOURCE, TARGET, Interface, Port, impose, ports, worded
+from .order import Order, compose, identity
+from .region import Regions, Unit
 from .tensors import Tensors
 
 #: rounds, each with another pair of orders for tensors that are read in three or more
 _ROUNDS = 4
 
 
-def arrange(scope: Scope, dialect: Dialect, opset: int, free: frozenset[Port] = frozenset()) -> None:
-    """Place the permutations of a graph of one dialect; `free` are inputs and outputs that may change their layout.
+def arrange(
+    scope: Scope,
+    dialect: Dialect,
+    opset: int,
+    interface: Interface = KEPT,
+    outputs: tuple[str, ...] = (),
+) -> dict[str, str]:
+    """Place the permutations of a graph of one dialect, whose outputs are to be called `outputs`.
 
-    What the graph computes stays as it is, up to the order of axes at those inputs and outputs.
+    What the graph computes stays as it is, up to the order of axes of the inputs and outputs that `interface` names or
+    leaves open. Returned are those with another order than before, as letters before and after. Raises CallError where
+    the interface names what the graph has not got.
     """
-    tried: set[tuple[ir.Value, tuple[tuple[int, ...], tuple[int, ...]]]] = set()
+    graph = scope.graph
+    inputs = [value.name or "" for value in graph.inputs]
+    names = outputs or tuple(value.name or "" for value in graph.outputs)
+    changed: dict[Port, str] = {}
+    for port, axes in ports(interface, inputs, names).items():
+        impose(scope, dialect, port, axes)
+        changed[port] = ":".join(axes)
+    free = frozenset(_open(graph) - set(changed)) if interface.mode == TARGET else frozenset()
+    turned = _place(scope, dialect, opset, free)
+    changed |= {port: worded(order) for port, order in turned.items() if order != identity(len(order))}
+    return {(inputs if given else names)[position]: axes for (given, position), axes in changed.items()}
+
+
+def _open(graph: ir.Graph) -> set[Port]:
+    """Inputs and outputs with space between the batch and the channels."""
+    sides = ((True, graph.inputs), (False, graph.outputs))
+    return {(given, i) for given, side in sides for i, value in enumerate(side) if len(extents(value) or ()) > 2}
+
+
+def _place(scope: Scope, dialect: Dialect, opset: int, free: frozenset[Port]) -> Mapping[Port, Order]:
+    """Decide and carry it out, until nothing is left to decide; the orders that free inputs and outputs got."""
+    tried: set[tuple[ir.Value, tuple[Order, Order]]] = set()
+    turned: dict[Port, Order] = {}
     for _ in range(_ROUNDS):
         tensors = Tensors(scope.graph, dialect, opset)
         regions = Regions(tensors, free)
-        choices = {}
+        choices: dict[Unit, Arrangement] = {}
         for region in regions.grow(tried):
             problem, units = regions.problem(region)
-            second = solve(problem)
-            for unit, chosen in zip(units, second, strict=True):
-                choices[unit] = region.units[unit][chosen]
+            for unit, second in zip(units, solve(problem), strict=True):
+                choices[unit] = region.units[unit][second]
         Layout(tensors, choices, scope).apply()
+        for unit, order in choices.items():
+            if not isinstance(unit, ir.Node):
+                turned[unit] = compose(turned.get(unit, identity(len(order))), order)
         if not choices:
-            return
+            break
+    return turned
+
+
+__all__ = ["LAYOUT", "SOURCE", "Interface", "arrange"]

@@ -312,7 +312,7 @@ def _same(first: int | str | None, second: int | str | None) -> bool:
 
 def _runs(before: Extents, after: Extents) -> Pairs:
     if any(not isinstance(extent, int) for extent in (*before, *after)):
-        return [(tuple(range(len(before))), tuple(range(len(after))))]
+        return _run(before, after)
     a, b = ([int(extent) for extent in side if isinstance(extent, int)] for side in (before, after))
     if int(np.prod(a, dtype=object)) != int(np.prod(b, dtype=object)) or 0 in a:
         raise _Opaque
@@ -335,6 +335,23 @@ def _runs(before: Extents, after: Extents) -> Pairs:
             pairs.append((tuple(run_a), tuple(run_b)))
             i, j = run_a[-1] + 1, run_b[-1] + 1
     return pairs
+
+
+def _run(before: Extents, after: Extents) -> Pairs:
+    """One run, for extents that are not known, and around it the axes of extent 1 that it begins and ends with."""
+    (low, high), (start, end) = (_trimmed(side) for side in (before, after))
+    return [
+        *(((i,), ()) for i in range(low)),
+        *(((), (i,)) for i in range(start)),
+        (tuple(range(low, high)), tuple(range(start, end))),
+        *(((i,), ()) for i in range(high, len(before))),
+        *(((), (i,)) for i in range(end, len(after))),
+    ]
+
+
+def _trimmed(shape: Extents) -> tuple[int, int]:
+    long = [axis for axis, extent in enumerate(shape) if extent != 1]
+    return (long[0], long[-1] + 1) if long else (0, len(shape))
 
 
 def _product(extents_: list[int], run: list[int]) -> int:

@@ -10,19 +10,18 @@ import onnx_ir as ir
 
 from .blocks import Arrangement, Side, arrangement, local
 from .cut import FIRST, SECOND, THIRD, Problem, Term
+from .interface import Port, channels_first
 from .order import Order, between, compose, elements, identity, still
 from .tensors import Tensor, Tensors, Use
 
 Pair = tuple[Order, Order]
-#: a graph input or output whose layout is open: True for an input, and its position
-Port = tuple[bool, int]
 Unit = ir.Node | Port
 
 #: what a Transpose counts in ties beside the bytes of an element, so that nodes come before bytes
 _NODE = 16
 
 #: the category of an operator with a layout of its own
-_IMPLICIT = "implicit"
+IMPLICIT = "implicit"
 
 
 @dataclass(slots=True)
@@ -135,7 +134,10 @@ class Regions:
             return None
         guide = max(moved, key=lambda end: sum(map(bool, end.side)))
         first, second = (arrangement(guide.side, between(guide.order, o)) for o in region.pairs[guide.tensor])
-        if first is None or second is None or identity(len(guide.side)) not in (first, second):
+        asis = identity(len(guide.side))
+        if first is None or second is None or asis not in (first, second):
+            return None
+        if not isinstance(unit, ir.Node) and channels_first(len(asis)) not in (first, second):
             return None
         reached: dict[Tensor, Pair] = {}
         for end in ends:
@@ -156,7 +158,7 @@ class Regions:
         for tensor, pair in region.pairs.items():
             for node, order in _touching(tensor):
                 spec = self._tensors.spec(node)
-                if spec is not None and spec.facts.get("layout") == _IMPLICIT:
+                if spec is not None and spec.facts.get("layout") == IMPLICIT:
                     balance += (order == pair[1]) - (order == pair[0])
         return balance < 0
 
