@@ -113,7 +113,7 @@ def rewrite(
     ruleset, version = prepared.rules, prepared.opset
     before = Counter(node.op_type for node in graph)
     outputs = tuple(value.name or "" for value in graph.outputs)
-    rewriter = Rewriter(graph, ruleset, catalogue, version)
+    rewriter = Rewriter(graph, ruleset, catalogue, version, model.meta.get("subgraphs", ()))
     layouts: dict[str, str] = {}
     rewriter.run(lambda scope: layouts.update(arrange(scope, ruleset.target, version, interface, outputs)))
     proto = onnx_backend.write(graph, outputs, ruleset.target, version)
@@ -162,7 +162,7 @@ def prepare(rules: tuple[str, ...], opset: int | None) -> Prepared:
     version = pack.default_opset if opset is None else opset
     if not low <= version <= high:
         raise CallError(f"opset {version} is not one of {low} to {high}, for which {', '.join(rules)} is written")
-    return Prepared(pack, compile_rules(pack.files, pack.catalogue, version), version)
+    return Prepared(pack, compile_rules(pack.files, pack.catalogue, version, pack.contents), version)
 
 
 def _report(graph: ir.Graph, dialect: Dialect, before: Mapping[str, int], opset: int, rewriter: Rewriter) -> Report:

@@ -18,6 +18,7 @@ from .inference import InferenceError, extents, infer, merge
 from .kernels import typed, widenings
 from .language import tree
 from .operators import Dialect, OperatorSpec, Option, schema
+from .subgraphs import Body, bodies, detach, generalize
 
 #: small constants of equal type, shape and bytes are shared
 _SHARED = 256
@@ -36,14 +37,14 @@ class Ill(Exception):
 class Scope:
     """The names and shared constants of one graph under construction."""
 
-    __slots__ = ("_arranged", "_shared", "_taken", "graph")
+    __slots__ = ("_adopted", "_shared", "_taken", "graph")
 
     def __init__(self, graph: ir.Graph) -> None:
         self.graph = graph
         self._taken = {value.name for value in (*graph.inputs, *graph.initializers.values())}
         self._taken.update(output.name for node in graph for output in node.outputs)
+        self._adopted: dict[ir.Value, ir.Value] = {}
         self._shared: dict[tuple[str, tuple[int, ...], bytes], ir.Value] = {}
-        self._arranged: dict[tuple[ir.Value, tuple[int, ...]], ir.Value] = {}
 
     def fresh(self, base: str) -> str:
         """A name that no value of the graph has yet."""
@@ -67,11 +68,25 @@ class Scope:
             self._shared[key] = value
         return value
 
+    def adopted(self, constant: ir.Value) -> ir.Value:
+        """A constant of another graph as one of this graph, the same one each time."""
+        if constant not in self._adopted:
+            value = ir.Value(
+                name=self.fresh(constant.name or "constant"),
+                shape=constant.shape,
+                type=constant.type,
+                const_value=constant.const_value,
+            )
+            value.meta.update(constant.meta)
+            self.graph.register_initializer(value)
+            self._adopted[constant] = value
+        return self._adopted[constant]
+
 
 class Builder:
     """Makes the nodes of one template; `take` hands them over, `discard` undoes them."""
 
-    __slots__ = ("_counts", "_dialects", "_opset", "_permuted", "_root", "_scope", "nodes")
+    __slots__ = ("_counts", "_dialects", "_opset", "_parameters", "_permuted", "_root", "_scope", "nodes")
 
     def __init__(self, scope: Scope, root: ir.Node, dialects: Sequence[Dialect], opset: int) -> None:
         self._scope = scope
@@ -79,13 +94,14 @@ class Builder:
         self._dialects = dialects
         self._opset = opset
         self._counts: dict[int, int] = {}
+        self._parameters: set[ir.Value] = set()
         self._permuted: dict[tuple[ir.Value, tuple[int, ...]], ir.Value] = {}
         self.nodes: list[ir.Node] = []
 
     def discard(self) -> None:
         """Undo what was built, so that no value of the graph has a use outside it."""
         for node in reversed(self.nodes):
-            node.resize_inputs(0)
+            detach(node)
         self.nodes.clear()
 
     # ---- equations
@@ -122,8 +138,14 @@ class Builder:
 
     # ---- what expressions ask for
 
-    def node(self, frame: Frame, call: tree.Call, operator: str, operands: list[Any], options: dict[str, Any]) -> Any:
-        """Make a node of the operator that a call names; its result, or a list where several are asked for."""
+    def node(self, frame: Frame, call: tree.Call, operator: Any, operands: list[Any], options: dict[str, Any]) -> Any:
+        """Make a node of the operator that a call names; its result, or a list where several are asked for.
+
+        A graph that an option of the source named is put in the place of the call.
+        """
+        if isinstance(operator, Body):
+            results = self._inlined(call.span, operator, operands)
+            return results if self._counts.get(id(call), 1) != 1 else results[0]
         spec = self._spec(operator)
         if call.rest:
             options = {**dict(self._root.attributes.items()), **options}
@@ -131,6 +153,73 @@ class Builder:
         count = self._counts.get(id(call), 1)
         results = self._make(call.span, spec, operands, [a for a in attributes if a is not None], count)
         return results if count != 1 else results[0]
+
+    def graph(self, frame: Frame, expression: tree.GraphOf, operator: str, option: str, operands: list[Any]) -> Any:
+        """Build the graph that is an attribute of an operator; its parameters stand for the operator's operands.
+
+        Parameters without an operand have the types that ops.yaml gives the operator's graph.
+        """
+        spec = self._spec(operator)
+        kinds = spec.facts.get("parameters", {}).get(option, [])
+        inputs: list[ir.Value] = []
+        values = dict(frame.values)
+        for position, parameter in enumerate(expression.parameters):
+            like = operands[position:] if parameter.spread else operands[position : position + 1]
+            made = [self._parameter(value, kinds[position] if position < len(kinds) else None) for value in like]
+            inputs += made
+            values[parameter.name] = made if parameter.spread else made[0]
+        inner = Frame(values, dict(frame.layouts), frame.definitions, frame.traits, self)
+        outer, self.nodes = self.nodes, []
+        try:
+            for equation in expression.equations:
+                self.equation(equation, inner)
+            results: list[ir.Value] = []
+            for argument in expression.results:
+                found = evaluate(argument.value, inner)
+                results += found if argument.spread else [found]
+            outputs = self._yielded(results)
+            nodes = self.nodes
+        finally:
+            self.nodes = outer
+        return ir.Graph(inputs, outputs, nodes=nodes, name=self._scope.fresh(option))
+
+    def _parameter(self, operand: Any, kind: str | None) -> ir.Value:
+        name = self._scope.fresh("parameter")
+        if isinstance(operand, ir.Value) and kind is None:
+            value = ir.Value(name=name, type=operand.type, shape=operand.shape)
+        else:
+            value = ir.Value(name=name, type=ir.TensorType(DTYPES[kind or "f32"]), shape=ir.Shape(()))
+        self._parameters.add(value)
+        return value
+
+    def _yielded(self, results: list[Any]) -> list[ir.Value]:
+        """The outputs of a graph: each is a node's own result, and stands there once."""
+        own = {output for node in self.nodes for output in node.outputs}
+        outputs: list[ir.Value] = []
+        for result in results:
+            if result in own and result not in outputs:
+                outputs.append(result)
+            else:
+                copied = self._copy(result)
+                outputs.append(copied)
+        return outputs
+
+    def _copy(self, value: ir.Value) -> ir.Value:
+        spec = self._dialects[-1].role("copy")
+        node = ir.Node(spec.domain, spec.name, [value], num_outputs=1)
+        self.nodes.append(node)
+        node.outputs[0].type, node.outputs[0].shape = value.type, value.shape
+        return node.outputs[0]
+
+    def _inlined(self, span: Span, body: Body, operands: list[Any]) -> list[ir.Value]:
+        if len(operands) != len(body.graph.inputs):
+            raise Ill(span, f"{len(operands)} operands for a graph of {len(body.graph.inputs)} inputs")
+        for operand, inner in zip(operands, body.graph.inputs, strict=True):
+            if operand in self._parameters:
+                generalize(operand, inner)
+        nodes, results = body.copied(operands, self._scope)
+        self.nodes += nodes
+        return results
 
     def infix(self, frame: Frame, symbol: str, left: Any, right: Any) -> Any:
         """Make the node that an infix operator on run-time values stands for."""
@@ -198,7 +287,7 @@ class Builder:
             return self._widened(span, spec, inputs, list(attributes), count, wider)
         node = ir.Node(spec.domain, spec.name, inputs, attributes, num_outputs=count)
         self.nodes.append(node)
-        if schema(spec.name, self._opset, spec.domain) is None:
+        if schema(spec.name, self._opset, spec.domain) is None or any(bodies(node)):
             self._inherit(node)
             return list(node.outputs)
         try:
@@ -282,6 +371,8 @@ class Builder:
     def _attribute(self, span: Span, spec: OperatorSpec, name: str, value: Any) -> ir.Attr | None:
         if value is None or isinstance(value, ir.Attr):
             return value
+        if isinstance(value, ir.Graph):
+            return ir.AttrGraph(name, value)
         option = spec.options.get(name)
         if option is None:
             raise Ill(span, f"{spec.name} has no attribute {name} at opset {self._opset}")

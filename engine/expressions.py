@@ -22,6 +22,9 @@ class Emitter(Protocol):
     def node(self, frame: Frame, call: tree.Call, operator: str, operands: list[Any], options: dict[str, Any]) -> Any:
         """Make a node; return its result, or the list of its results where several were asked for."""
 
+    def graph(self, frame: Frame, expression: tree.GraphOf, operator: str, option: str, operands: list[Any]) -> Any:
+        """Build the graph that is an attribute of an operator; its parameters stand for the operator's operands."""
+
     def infix(self, frame: Frame, symbol: str, left: Any, right: Any) -> Any:
         """Make the node that an infix operator on run-time values stands for."""
 
@@ -269,7 +272,7 @@ def _comprehension(expression: tree.Comprehension) -> Code:
 def _call(call: tree.Call) -> Code:
     arguments = [_argument(argument) for argument in call.arguments]
     spreads = [argument.spread for argument in call.arguments]
-    attributes = [(attribute.name, _compile(attribute.value)) for attribute in call.attributes]
+    attributes = [(attribute.name, _attribute(attribute)) for attribute in call.attributes]
     name = call.callee
 
     def values(frame: Frame) -> list[Any]:
@@ -296,11 +299,19 @@ def _call(call: tree.Call) -> Code:
             inner.layouts = {}
             return evaluate(definition.body, inner)
         operator = frame.values.get(name, name)
-        options = {key: code(frame) for key, code in attributes}
         operands = values(frame)
+        options = {key: code(frame, operator, operands) for key, code in attributes}
         return _emitter(frame).node(frame, call, operator, operands, options)
 
     return run
+
+
+def _attribute(attribute: tree.Attribute) -> Callable[[Frame, str, list[Any]], Any]:
+    value = attribute.value
+    if isinstance(value, tree.GraphOf):
+        return lambda frame, operator, operands: _emitter(frame).graph(frame, value, operator, attribute.name, operands)
+    code = _compile(value)
+    return lambda frame, operator, operands: code(frame)
 
 
 def _argument(argument: tree.Argument) -> Code:

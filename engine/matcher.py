@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
+from . import subgraphs
 from .constants import constant
 from .errors import Span
 from .expressions import Frame, evaluate, same
@@ -26,13 +27,20 @@ Note = Callable[[Span, str], None]
 class Matcher:
     """The equations of one left side, matched from the last one, its root."""
 
-    __slots__ = ("_definers", "_equations", "_note", "_opset")
+    __slots__ = ("_definers", "_equations", "_note", "_opset", "_subgraphs")
 
-    def __init__(self, equations: Sequence[Defined], opset: int, note: Note | None = None) -> None:
+    def __init__(
+        self,
+        equations: Sequence[Defined],
+        opset: int,
+        note: Note | None = None,
+        subgraphs: Sequence[ir.Graph] = (),
+    ) -> None:
         self._equations = equations
         self._definers = {target.name: equation for equation in equations for target in equation.targets}
         self._opset = opset
         self._note = note
+        self._subgraphs = subgraphs
 
     def matches(self, node: ir.Node) -> Iterator[Bindings]:
         """Yield the bindings of each way in which the equations fit, the root at `node`."""
@@ -104,7 +112,10 @@ class Matcher:
         named = set()
         for wanted in pattern.options:
             named.add(wanted.name)
-            if not self._option(wanted, option_value(node, spec.options[wanted.name]), bound):
+            described = spec.options[wanted.name]
+            if not self._option(
+                wanted, subgraphs.bound(described, option_value(node, described), self._subgraphs), bound
+            ):
                 return None
         if not pattern.rest:
             for name in node.attributes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import onnx_ir as ir
@@ -19,6 +19,7 @@ from .matcher import Matcher
 from .operators import Catalogue
 from .pairs import minds, pair, paired
 from .rules import STAGES, Rule, RuleSet
+from .subgraphs import bodies, called
 from .view import expose
 
 #: keys of `metadata_props` that say where a node comes from
@@ -28,12 +29,22 @@ _SIMPLIFY = "simplify"
 
 #: firings a node, beyond which a stage is taken to run in circles
 _PATIENCE = 64
+#: how deep graphs of nodes may nest; a model whose graphs call themselves has no bottom
+_DEPTH = 32
 
 
 class Rewriter:
     """One graph on its way from the source dialect to the target's."""
 
-    def __init__(self, graph: ir.Graph, rules: RuleSet, catalogue: Catalogue, opset: int) -> None:
+    def __init__(
+        self,
+        graph: ir.Graph,
+        rules: RuleSet,
+        catalogue: Catalogue,
+        opset: int,
+        subgraphs: Sequence[ir.Graph] = (),
+        parent: Rewriter | None = None,
+    ) -> None:
         self.graph = graph
         self.fired: Counter[str] = Counter()
         #: extents of the source that its own operators contradict
@@ -41,7 +52,10 @@ class Rewriter:
         self._rules = rules
         self._catalogue = catalogue
         self._opset = opset
-        self._scope = Scope(graph)
+        self._subgraphs = subgraphs
+        self._depth: int = 0 if parent is None else parent._depth + 1
+        self._scope: Scope = Scope(graph) if parent is None else parent._scope
+        self._children: list[Rewriter] = []
         self._refused: dict[ir.Node, Reason] = {}
         self._complex = False
 
@@ -50,16 +64,47 @@ class Rewriter:
 
         Raises UnsupportedError with every source node that no rule took.
         """
-        normalize, lower, *rest = STAGES
-        self._complex = pair(self.graph)
+        for graph in called(self.graph, self._rules.source, self._subgraphs):
+            other = Rewriter(graph, self._rules, self._catalogue, self._opset, self._subgraphs)
+            other.fired, other.remarks = self.fired, self.remarks
+            other._expose()
+            self._complex = self._complex or other._complex
+            other._fixpoint(STAGES[0])
+        self._expose()
+        refusals = self._convert()
+        if refusals:
+            raise UnsupportedError(refusals)
+        self._improve(arrange)
+
+    def _expose(self) -> None:
+        """Let rules see real numbers where values are quantized, and pairs where they are complex."""
+        self._complex = pair(self.graph) or self._complex
         expose(self.graph, self._rules.source, self._rules.target, self._opset, self._scope)
+
+    def _convert(self) -> list[Refusal]:
+        """Rewrite the source's operators, those in graphs of nodes as well; the nodes that no rule took."""
+        if self._depth > _DEPTH:
+            raise RewriteError(f"graphs of nodes nest deeper than {_DEPTH}: {self.graph.name}")
+        normalize, lower = STAGES[:2]
         self._fixpoint(normalize)
         self._lower(lower)
-        self._refuse(lower)
-        for stage in rest:
+        refusals = self._refusals(lower)
+        for node in self.graph:
+            for body in bodies(node):
+                child = Rewriter(body, self._rules, self._catalogue, self._opset, self._subgraphs, self)
+                child.fired, child.remarks, child._complex = self.fired, self.remarks, self._complex
+                self._children.append(child)
+                refusals += child._convert()
+        return refusals
+
+    def _improve(self, arrange: Callable[[Scope], None] | None) -> None:
+        """Run the stages over the target's own operators."""
+        for stage in STAGES[2:]:
             if stage == _SIMPLIFY and arrange is not None:
                 arrange(self._scope)
             self._fixpoint(stage)
+        for child in self._children:
+            child._improve(None)
         self.graph.sort()
 
     # ---- the shapes that stages have
@@ -69,16 +114,22 @@ class Rewriter:
         for node in list(reversed(self.graph)):
             if node.graph is not None:
                 self._first(node, [rule for rule in self._candidates(stage, node) if rule.deep])
-        for node in list(self.graph):
+        work = list(reversed(self.graph))
+        while work:
+            node = work.pop()
             if node.graph is None:
                 continue
             if node.domain == self._rules.target.domain:
                 self._refresh(node)
-            self._first(node, [rule for rule in self._candidates(stage, node) if not rule.deep])
+            made = self._first(node, [rule for rule in self._candidates(stage, node) if not rule.deep])
+            # The graph of a call that was put in its place holds operators of the source.
+            work += [other for other in reversed(made) if other.domain != self._rules.target.domain]
         self._sweep()
 
     def _refresh(self, node: ir.Node) -> None:
         """Infer anew what a node of the target yields, as what it reads may be known better by now."""
+        if any(bodies(node)):
+            return
         for result, inferred in zip(node.outputs, infer(node, self._opset), strict=True):
             if inferred.shape is None:
                 continue
@@ -117,10 +168,15 @@ class Rewriter:
     def _candidates(self, stage: str, node: ir.Node) -> tuple[Rule, ...]:
         return self._rules.candidates(stage, node.domain, node.op_type)
 
-    def _first(self, node: ir.Node, rules: Iterable[Rule]) -> None:
+    def _first(self, node: ir.Node, rules: Iterable[Rule]) -> list[ir.Node]:
+        """Apply the first rule that takes a node; the nodes made."""
         for rule in rules:
-            if node in self._refused or self._apply(rule, node) is not None:
-                return
+            if node in self._refused:
+                break
+            made = self._apply(rule, node)
+            if made is not None:
+                return made
+        return []
 
     # ---- one rule at one node
 
@@ -128,7 +184,7 @@ class Rewriter:
         """Rewrite at a node; the nodes made, None where the rule does not apply."""
         if self._complex and paired(node) and not minds(rule):
             return None
-        for bindings in Matcher(rule.equations, self._opset).matches(node):
+        for bindings in Matcher(rule.equations, self._opset, None, self._subgraphs).matches(node):
             frame = self._frame(rule, dict(bindings))
             try:
                 if not self._admits(rule, frame, None):
@@ -246,15 +302,15 @@ class Rewriter:
         stem = next((output.name for output in root.outputs if output.name), None) or next(
             (after.name for _, after in pairs if after.name), root.op_type
         )
-        for node in made:
+        for node in _within(made):
             for output in node.outputs:
                 if output.name is None:
                     output.name = self._scope.fresh(f"{stem}/{node.op_type}")
             for value in node.inputs:
                 self._register(value)
-            node.name = node.outputs[0].name
+            node.name = node.name or node.outputs[0].name
             node.metadata_props[RULE] = rule.place
-            node.metadata_props[SOURCE] = source
+            node.metadata_props.setdefault(SOURCE, source)
         for _, after in pairs:
             self._register(after)
         self.graph.insert_before(root, made)
@@ -267,7 +323,7 @@ class Rewriter:
 
     def _register(self, value: ir.Value | None) -> None:
         if value is not None and value.const_value is not None and value.graph is None:
-            self.graph.register_initializer(value)
+            self._scope.graph.register_initializer(value)
 
     # ---- what is left over
 
@@ -280,12 +336,9 @@ class Rewriter:
             if not (value.uses() or value.is_graph_output() or value.is_graph_input()):
                 del self.graph.initializers[name]
 
-    def _refuse(self, stage: str) -> None:
+    def _refusals(self, stage: str) -> list[Refusal]:
         foreign = [node for node in self.graph if node.domain != self._rules.target.domain]
-        if foreign:
-            raise UnsupportedError(
-                [Refusal(node.op_type, node.name or "", self._reasons(stage, node)) for node in foreign]
-            )
+        return [Refusal(node.op_type, node.name or "", self._reasons(stage, node)) for node in foreign]
 
     def _reasons(self, stage: str, node: ir.Node) -> tuple[Reason, ...]:
         """Why each candidate rule said no, from the place where it got furthest."""
@@ -296,7 +349,11 @@ class Rewriter:
 
     def _miss(self, rule: Rule, node: ir.Node) -> Reason | None:
         misses: list[Reason] = []
-        matcher = Matcher(rule.equations, self._opset, lambda span, text: misses.append(Reason(rule.name, span, text)))
+
+        def note(span: Span, text: str) -> None:
+            misses.append(Reason(rule.name, span, text))
+
+        matcher = Matcher(rule.equations, self._opset, note, self._subgraphs)
         for bindings in matcher.matches(node):
             if self._admits(rule, self._frame(rule, dict(bindings)), misses):
                 misses.append(Reason(rule.name, rule.span, "no template is for this opset"))
@@ -309,6 +366,14 @@ class Refused(Exception):
     def __init__(self, span: Span, message: str) -> None:
         self.span = span
         super().__init__(message)
+
+
+def _within(nodes: Iterable[ir.Node]) -> Iterator[ir.Node]:
+    """Nodes, and the nodes of their graphs."""
+    for node in nodes:
+        yield node
+        for body in bodies(node):
+            yield from _within(body)
 
 
 def _names(equation: tree.Equation) -> Iterator[str]:

@@ -9,9 +9,11 @@ from ..expressions import TRAIT
 from ..functions import DTYPES, FUNCTIONS
 from . import tree
 from .diagnosis import suggest, times
+from .graphs import called
 from .kinds import (
     ANY,
     ELEMENT,
+    GRAPH,
     OPERATOR,
     STRING,
     VALUES,
@@ -38,6 +40,9 @@ def call(expression: tree.Call, context: Context) -> Kinds:
     if variable is not None and variable.bound_as == WILDCARD:
         variable.used = True
         return rebuilt(expression, context)
+    if variable is not None and variable.kinds == one(GRAPH):
+        variable.used = True
+        return called(expression, context)
     if name[0].isupper():
         return operator(expression, context)
     _no_options(expression, context)

@@ -80,6 +80,10 @@ def infer(expression: tree.Expression, context: Context) -> Kinds:
             from .calls import call
 
             return call(expression, context)
+        case tree.GraphOf():
+            from .graphs import built
+
+            return built(expression, context)
 
 
 def condition(expression: tree.Expression, context: Context) -> None:

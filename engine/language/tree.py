@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -153,7 +153,19 @@ class GraphOf:
 
 
 Expression = (
-    Literal | Name | Symbol | Unary | Binary | Conditional | Choice | Member | Index | ListOf | Comprehension | Call | GraphOf
+    Literal
+    | Name
+    | Symbol
+    | Unary
+    | Binary
+    | Conditional
+    | Choice
+    | Member
+    | Index
+    | ListOf
+    | Comprehension
+    | Call
+    | GraphOf
 )
 
 
@@ -305,8 +317,10 @@ class RuleFile:
     target: str
     opsets: tuple[int, int]
     default_opset: int | None
-    items: tuple[Rule | Table | Definition, ...]
+    items: Sequence[Rule | Table | Definition]
     span: Span
+    #: of packs that are laid over each other, the last has the highest
+    rank: int = 0
 
 
 def walk(node: object) -> Iterator[Any]:

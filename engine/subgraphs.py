@@ -1,0 +1,103 @@
+"""Graphs that belong to a node: bodies and branches, which rules call like functions and build anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import onnx_ir as ir
+
+from .operators import Dialect, Option, option_value
+
+if TYPE_CHECKING:
+    from .builder import Scope
+
+#: the types of options that name graphs of the model
+_ONE, _SEVERAL = "subgraph", "[subgraph]"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Body:
+    """A graph of the source model that an option of a node names."""
+
+    graph: ir.Graph
+
+    def copied(self, operands: Sequence[ir.Value | None], scope: Scope) -> tuple[list[ir.Node], list[ir.Value]]:
+        """Copies of the graph's nodes that read `operands` in place of its inputs, and the values of its outputs.
+
+        Constants are shared by all copies, and belong to the graph that `scope` is about.
+        """
+        found: dict[ir.Value, ir.Value | None] = dict(zip(self.graph.inputs, operands, strict=True))
+        for constant in self.graph.initializers.values():
+            found[constant] = scope.adopted(constant)
+        nodes = []
+        for node in self.graph:
+            inputs = [None if value is None else found.get(value, value) for value in node.inputs]
+            copy = ir.Node(
+                node.domain,
+                node.op_type,
+                inputs,
+                node.attributes.values(),
+                num_outputs=len(node.outputs),
+                version=node.version,
+                name=node.name,
+            )
+            copy.meta.update(node.meta)
+            copy.metadata_props.update(node.metadata_props)
+            for old, new in zip(node.outputs, copy.outputs, strict=True):
+                new.name, new.type, new.shape = scope.fresh(old.name or node.op_type), old.type, old.shape
+                new.meta.update(old.meta)
+                found[old] = new
+            nodes.append(copy)
+        results = [found.get(output, output) for output in self.graph.outputs]
+        return nodes, [result for result in results if result is not None]
+
+
+def bound(option: Option, value: Any, subgraphs: Sequence[ir.Graph]) -> Any:
+    """What a variable stands for that binds an option: a graph where the option is the number of one."""
+    if option.type == _ONE:
+        return Body(subgraphs[value]) if 0 <= value < len(subgraphs) else None
+    if option.type == _SEVERAL:
+        return [Body(subgraphs[index]) for index in value if 0 <= index < len(subgraphs)]
+    return value
+
+
+def called(graph: ir.Graph, dialect: Dialect, subgraphs: Sequence[ir.Graph]) -> list[ir.Graph]:
+    """The graphs that the nodes of a graph name, and those that their nodes name in turn, each once."""
+    found: list[ir.Graph] = []
+    work = [graph]
+    while work:
+        for node in work.pop():
+            spec = dialect.operators.get(node.op_type)
+            for option in spec.options.values() if spec is not None else ():
+                value = bound(option, option_value(node, option), subgraphs) if _ONE in option.type else None
+                for body in value if isinstance(value, list) else [value]:
+                    if isinstance(body, Body) and body.graph is not graph and body.graph not in found:
+                        found.append(body.graph)
+                        work.append(body.graph)
+    return found
+
+
+def bodies(node: ir.Node) -> Iterator[ir.Graph]:
+    """The graphs among a node's attributes."""
+    for attribute in node.attributes.values():
+        if attribute.type == ir.AttributeType.GRAPH:
+            yield attribute.as_graph()
+
+
+def detach(node: ir.Node) -> None:
+    """Let a node that is given up read nothing, nor any node of its graphs."""
+    node.resize_inputs(0)
+    for body in bodies(node):
+        for inner in body:
+            detach(inner)
+
+
+def generalize(value: ir.Value, other: ir.Value) -> None:
+    """Forget the extents of a graph's input that are not those of the body called with it: they may change."""
+    if value.shape is None or other.shape is None or len(value.shape) != len(other.shape):
+        value.shape = None if value.shape is None else other.shape
+        return
+    pairs = zip(value.shape, other.shape, strict=True)
+    value.shape = ir.Shape([a if isinstance(a, int) and a == b else None for a, b in pairs])
