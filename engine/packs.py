@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import os
-import pickle
-import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass
-from importlib import metadata, util
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import onnx
 
-from . import operators
+from . import cache, operators
 from .errors import CallError, Diagnostic, RuleError
 from .language import tree
+from .language.frozen import Lazy, freeze, thaw
 from .operators import Catalogue
+from .rules import Contents, Override, outline, renamed
 
 BUILT_IN = Path(__file__).parent.parent / "rules"
 #: the group of entry points by which an installed package offers a pack: name = "package:folder"
 ENTRY_POINTS = "nnrewrite.rules"
-#: where parsed packs are kept between runs
-CACHE = "NNREWRITE_CACHE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +29,8 @@ class Pack:
 
     files: tuple[tree.RuleFile, ...]
     catalogue: Catalogue
+    contents: Contents
+    overrides: tuple[Override, ...] = ()
 
     @property
     def opsets(self) -> tuple[int, int]:
@@ -53,6 +53,8 @@ def _folder(name: str) -> Path:
         return BUILT_IN / name
     if Path(name).is_dir():
         return Path(name)
+    from importlib import metadata, util  # takes longer than to load all rules, and most packs are folders
+
     for point in metadata.entry_points(group=ENTRY_POINTS, name=name):
         module, _, folder = point.value.partition(":")
         spec = util.find_spec(module)
@@ -72,10 +74,11 @@ def load(names: Sequence[str]) -> Pack:
     if not texts:
         raise CallError(f"there are no *.rules files in {', '.join(map(str, paths))}")
     digest = _digest(paths, texts)
-    found = _cached(digest)
-    if found is None:
-        found = _read(paths, texts)
-        _store(digest, found)
+    kept = cache.fetch(digest)
+    if kept is not None:
+        return _thaw(kept)
+    found = _read(paths, texts)
+    cache.keep(digest, _freeze(found))
     return found
 
 
@@ -93,68 +96,80 @@ def _entries(paths: Sequence[Path]) -> list[Path]:
     return [path / "ops.yaml" for path in paths if (path / "ops.yaml").is_file()]
 
 
-def _read(paths: Sequence[Path], texts: dict[str, str]) -> Pack:
-    from .language.checker import check
+def _read(paths: Sequence[Path], texts: Mapping[str, str]) -> Pack:
+    from .language.checker import review
     from .language.parser import parse
 
     catalogue = operators.load(_entries(paths))
+    ranks = _ranks(paths)
     files: list[tree.RuleFile] = []
     diagnostics: list[Diagnostic] = []
     for name, text in texts.items():
         try:
-            files.append(parse(text, name))
+            files.append(replace(parse(text, name), rank=ranks[name]))
         except RuleError as error:
             diagnostics += error.diagnostics
     targets = {file.target for file in files} - {path.name for path in paths}
     follow = [BUILT_IN / target for target in sorted(targets) if (BUILT_IN / target).is_dir()]
     if follow and not diagnostics:
-        return _read([*paths, *follow], texts | _texts(follow))
-    diagnostics += check(files, catalogue, complete=not diagnostics)
-    if diagnostics:
-        raise RuleError(diagnostics, texts)
-    return Pack(tuple(files), catalogue)
+        # Rules of the target's own come after those of every pack that aims at it.
+        return _read([*follow, *paths], {**texts, **_texts(follow)})
+    files = _apart(files)
+    found, overrides = review(files, catalogue, complete=not diagnostics)
+    if diagnostics or found:
+        raise RuleError([*diagnostics, *found], dict(texts))
+    return Pack(tuple(files), catalogue, outline(files, catalogue), tuple(overrides))
 
 
-# ---- the cache
+def _apart(files: Sequence[tree.RuleFile]) -> list[tree.RuleFile]:
+    """Give definitions of one name in several packs names of their own, so that each pack calls its own."""
+    ranks: dict[str, set[int]] = {}
+    for file in files:
+        for item in file.items:
+            if isinstance(item, tree.Definition):
+                ranks.setdefault(item.name, set()).add(file.rank)
+    found = []
+    for file in files:
+        own = {name: f"{name}.{file.name}" for name, there in ranks.items() if file.rank in there - {min(there)}}
+        items = [renamed(item, own) if own else item for item in file.items]
+        named = (
+            replace(item, name=own.get(item.name, item.name)) if isinstance(item, tree.Definition) else item
+            for item in items
+        )
+        found.append(replace(file, items=tuple(named)))
+    return found
 
 
-def _digest(paths: Sequence[Path], texts: dict[str, str]) -> str:
-    """A name for everything that a parsed pack depends on."""
-    digest = hashlib.sha256(f"{onnx.__version__} {metadata.version('nnrewrite')}".encode())
+def _ranks(paths: Sequence[Path]) -> dict[str, int]:
+    """Of packs that are laid over each other the last has the highest rank; a file of several counts for the first."""
+    found: dict[str, int] = {}
+    for rank, path in enumerate(paths):
+        for name in _texts([path]):
+            found.setdefault(name, rank)
+    return found
+
+
+# ---- what is kept between runs
+
+
+def _digest(paths: Sequence[Path], texts: Mapping[str, str]) -> str:
+    """A name for everything that a pack in its final form depends on."""
+    digest = hashlib.sha256(f"{sys.version} {onnx.__version__}".encode())
     code = Path(__file__).parent
-    everything = sorted([*code.glob("*.py"), *code.glob("language/*"), *BUILT_IN.glob("**/*.rules")])
-    for file in [*everything, operators.OPS, *_entries(paths)]:
-        if file.is_file():
-            digest.update(file.read_bytes())
+    files = sorted([*code.glob("*.py"), *code.glob("language/*.*"), *BUILT_IN.glob("**/*.rules")])
+    for file in [*files, operators.OPS, *_entries(paths)]:
+        digest.update(file.read_bytes())
     for name, text in texts.items():
         digest.update(f"{name}\0{text}\0".encode())
     return digest.hexdigest()
 
 
-def _home() -> Path:
-    if os.environ.get(CACHE):
-        return Path(os.environ[CACHE])
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "nnrewrite"
+def _freeze(pack: Pack) -> bytes:
+    files = [(replace(file, items=()), [freeze(item) for item in file.items]) for file in pack.files]
+    return freeze((files, pack.catalogue, pack.contents, [tuple(one) for one in pack.overrides]))
 
 
-def _cached(digest: str) -> Pack | None:
-    try:
-        with (_home() / f"{digest}.pack").open("rb") as file:
-            found = pickle.load(file)
-    except Exception:
-        # A cache that is missing, stale, cut short or unreadable costs a parse and nothing else.
-        return None
-    return found if isinstance(found, Pack) else None
-
-
-def _store(digest: str, pack: Pack) -> None:
-    home = _home()
-    try:
-        home.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=home, delete=False) as file:
-            pickle.dump(pack, file, protocol=pickle.HIGHEST_PROTOCOL)
-        Path(file.name).replace(home / f"{digest}.pack")
-    except OSError:
-        # A folder that cannot be written only means that the next start parses again.
-        return
+def _thaw(data: bytes) -> Pack:
+    files, catalogue, contents, overrides = thaw(data)
+    lazy = tuple(replace(file, items=Lazy(items)) for file, items in files)
+    return Pack(lazy, catalogue, contents, tuple(Override(*one) for one in overrides))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from .errors import Span
 from .language import tree
-from .operators import Catalogue, Dialect
+from .operators import Catalogue, Dialect, everything
 from .pattern import AnyOf, Defined, NodePattern, Operand, Variable, compile_equations, nodes
 
 #: in the order they run; the first two read the source dialect
@@ -31,7 +31,7 @@ class Rule:
     templates: tuple[tree.Template, ...]
     layouts: Mapping[str, str]
     builds: tuple[Dialect, ...]
-    order: tuple[int, int, int]
+    order: tuple[int, int, int, int]
 
     @property
     def results(self) -> frozenset[str]:
@@ -51,59 +51,182 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class RuleSet:
-    """The rules of a conversion at one opset, by stage and by root operator."""
+class Outline:
+    """What is known of a rule before it is compiled: where it stands, when it is tried, and at which operators.
 
-    index: Mapping[str, Mapping[Key, tuple[Rule, ...]]]
-    definitions: Mapping[str, tree.Definition]
-    source: Dialect
-    target: Dialect
+    `member` is the position in a table or an `over` family, None for a rule that stands for itself.
+    """
+
+    name: str
+    stage: str
+    roots: tuple[Key, ...]
+    order: tuple[int, int, int, int]
+    file: int
+    item: int
+    member: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What rule files hold, by name: rules in outline, and where each definition stands (file and item)."""
+
+    outlines: tuple[Outline, ...]
+    definitions: Mapping[str, tuple[int, int]]
+
+
+class Override(NamedTuple):
+    """A rule of one pack that takes the place of a rule of another, each with its place."""
+
+    rule: str
+    instead_of: str
+
+
+class RuleSet:
+    """The rules of a conversion at one opset, by stage and by root operator, each compiled when it is first asked for.
+
+    What is asked for is few of many: a model has a dozen kinds of operators, and reading all rules costs more than
+    converting it.
+    """
+
+    def __init__(
+        self, files: Sequence[tree.RuleFile], catalogue: Catalogue, opset: int, contents: Contents | None = None
+    ) -> None:
+        self._files, self._catalogue, self._opset = files, catalogue, opset
+        contents = contents or outline(files, catalogue)
+        self.source, self.target = catalogue.dialect(files[0].source), catalogue.dialect(files[0].target)
+        self.definitions: Mapping[str, tree.Definition] = _Definitions(files, contents.definitions)
+        self._compiled: dict[Outline, Rule] = {}
+        self._found: dict[tuple[str, Key], tuple[Rule, ...]] = {}
+        self._index: dict[tuple[str, Key], list[Outline]] = {}
+        for one in contents.outlines:
+            for key in one.roots:
+                self._index.setdefault((one.stage, key), []).append(one)
 
     def candidates(self, stage: str, domain: str, operator: str) -> tuple[Rule, ...]:
         """The rules of a stage whose root may be an operator, the first to try first."""
-        return self.index.get(stage, {}).get((domain, operator), ())
+        key = stage, (domain, operator)
+        found = self._found.get(key)
+        if found is None:
+            outlines = sorted(self._index.get(key, ()), key=lambda one: one.order)
+            rules = (self._rule(one) for one in outlines)
+            found = self._found[key] = tuple(rule for rule in rules if _roots_at(rule, operator))
+        return found
+
+    def roots(self) -> Iterator[tuple[str, Key]]:
+        """Every stage and operator that rules are about."""
+        yield from self._index
+
+    def _rule(self, one: Outline) -> Rule:
+        if one not in self._compiled:
+            file = self._files[one.file]
+            written = _written(file.items[one.item], one.member)
+            source, target = self._catalogue.dialect(file.source), self._catalogue.dialect(file.target)
+            self._compiled[one] = _compile(written, source, target, self._opset, one.order)
+        return self._compiled[one]
 
 
-def compile_rules(files: Sequence[tree.RuleFile], catalogue: Catalogue, opset: int) -> RuleSet:
+class _Definitions(Mapping[str, tree.Definition]):
+    """Definitions by name, each looked up where it stands when it is called."""
+
+    def __init__(self, files: Sequence[tree.RuleFile], places: Mapping[str, tuple[int, int]]) -> None:
+        self._files, self._places = files, places
+        self._found: dict[str, tree.Definition] = {}
+
+    def __getitem__(self, name: str) -> tree.Definition:
+        if name not in self._found:
+            file, item = self._places[name]
+            found = self._files[file].items[item]
+            assert isinstance(found, tree.Definition)
+            self._found[name] = found
+        return self._found[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+
+def compile_rules(
+    files: Sequence[tree.RuleFile], catalogue: Catalogue, opset: int, contents: Contents | None = None
+) -> RuleSet:
     """Compile checked rule files, the first of which names the dialects, for one opset."""
-    definitions = {d.name: d for file in files for d in file.items if isinstance(d, tree.Definition)}
-    index: dict[str, dict[Key, list[Rule]]] = {}
-    for position, (file, rule) in enumerate(written_out(files)):
-        compiled = _compile(rule, catalogue.dialect(file.source), catalogue.dialect(file.target), opset, position)
-        roots = index.setdefault(rule.stage, {})
-        for pattern in nodes(compiled.equations[-1].value):
-            for spec in pattern.specs.values():
-                entries = roots.setdefault((spec.domain, spec.name), [])
-                if compiled not in entries:
-                    entries.append(compiled)
-    ordered = {
-        stage: {key: tuple(sorted(entries, key=lambda rule: rule.order)) for key, entries in roots.items()}
-        for stage, roots in index.items()
-    }
-    first = files[0]
-    return RuleSet(ordered, definitions, catalogue.dialect(first.source), catalogue.dialect(first.target))
+    return RuleSet(files, catalogue, opset, contents)
+
+
+def outline(files: Sequence[tree.RuleFile], catalogue: Catalogue) -> Contents:
+    """Outline the rules of checked files: of the packs that are laid over each other the last is tried first."""
+    outlines: list[Outline] = []
+    definitions: dict[str, tuple[int, int]] = {}
+    for number, file in enumerate(files):
+        source, target = catalogue.dialect(file.source), catalogue.dialect(file.target)
+        for place, item in enumerate(file.items):
+            if isinstance(item, tree.Definition):
+                definitions[item.name] = number, place
+                continue
+            for member, rule in _members(item):
+                reads = source if rule.stage in STAGES[:2] else target
+                equations = compile_equations(rule.equations, reads, file.opsets[1])
+                weight = sum(min(n.weight() for n in nodes(e.value)) for e in equations)
+                order = (-file.rank, -rule.priority, -weight, len(outlines))
+                roots = tuple(_roots(rule.equations[-1].value, reads, file.opsets))
+                outlines.append(Outline(rule.name, rule.stage, roots, order, number, place, member))
+    return Contents(tuple(outlines), definitions)
+
+
+def _members(item: tree.Rule | tree.Table) -> Iterator[tuple[int | None, tree.Rule]]:
+    if isinstance(item, tree.Rule) and not item.over:
+        yield None, item
+        return
+    for member in range(len(item.over if isinstance(item, tree.Rule) else item.entries)):
+        yield member, _written(item, member)
+
+
+def _written(item: tree.Rule | tree.Table | tree.Definition, member: int | None) -> tree.Rule:
+    """A rule, or the one that a member of a table or an `over` family stands for."""
+    if isinstance(item, tree.Table):
+        assert member is not None
+        return _row(item, item.entries[member])
+    assert isinstance(item, tree.Rule)
+    return item if member is None else _member(item, item.over[member])
+
+
+def _roots(expression: tree.Expression, reads: Dialect, opsets: tuple[int, int]) -> Iterator[Key]:
+    """The operators that a pattern may match at its root, at some of the opsets."""
+    if isinstance(expression, tree.Choice):
+        yield from _roots(expression.left, reads, opsets)
+        yield from _roots(expression.right, reads, opsets)
+    elif isinstance(expression, tree.Call) and expression.wildcard:
+        options = {attribute.name for attribute in expression.attributes}
+        for opset in opsets:
+            known = everything(reads, opset).values()
+            yield from ((spec.domain, spec.name) for spec in known if options <= spec.options.keys())
+    elif isinstance(expression, tree.Call):
+        named = reads.operators.get(expression.callee)
+        yield reads.domain if named is None else named.domain, expression.callee
+
+
+def _roots_at(rule: Rule, operator: str) -> bool:
+    return any(operator in pattern.specs for pattern in nodes(rule.equations[-1].value))
 
 
 def written_out(files: Iterable[tree.RuleFile]) -> Iterator[tuple[tree.RuleFile, tree.Rule]]:
     """Every rule of some files, with one rule for each entry of a table or an `over` family."""
     for file in files:
         for item in file.items:
-            if isinstance(item, tree.Table):
-                for entry in item.entries:
-                    yield file, _row(item, entry)
-            elif isinstance(item, tree.Rule):
-                for rule in family(item):
-                    yield file, rule
+            if not isinstance(item, tree.Definition):
+                yield from ((file, rule) for _, rule in _members(item))
 
 
 def family(rule: tree.Rule) -> list[tree.Rule]:
     """The rules that an `over` family stands for; a rule without one stands for itself."""
-    if not rule.over:
-        return [rule]
-    found = []
-    for entry in rule.over:
-        named = replace(rule, name=f"{rule.name}.{entry.source}", over=())
-        found.append(_substitute(named, dict(zip(FAMILY, (entry.source, entry.target), strict=True))))
+    return [_member(rule, entry) for entry in rule.over] if rule.over else [rule]
+
+
+def _member(rule: tree.Rule, entry: tree.Entry) -> tree.Rule:
+    named = replace(rule, name=f"{rule.name}.{entry.source}", over=())
+    found = renamed(named, dict(zip(FAMILY, (entry.source, entry.target), strict=True)))
+    assert isinstance(found, tree.Rule)
     return found
 
 
@@ -120,12 +243,13 @@ def _row(table: tree.Table, entry: tree.Entry) -> tree.Rule:
     return tree.Rule(name, "lower", 0, (), (side(entry.source),), (), (template,), table.tests, span)
 
 
-def _substitute(node: Any, names: Mapping[str, str]) -> Any:
+def renamed(node: Any, names: Mapping[str, str]) -> Any:
+    """A syntax tree in which some operators, enumerants and functions have other names."""
     if isinstance(node, tuple):
-        return tuple(_substitute(item, names) for item in node)
+        return tuple(renamed(item, names) for item in node)
     if isinstance(node, Span) or not hasattr(node, "__dataclass_fields__"):
         return node
-    changed = {entry.name: _substitute(getattr(node, entry.name), names) for entry in fields(node)}
+    changed = {entry.name: renamed(getattr(node, entry.name), names) for entry in fields(node)}
     if isinstance(node, tree.Call):
         changed["callee"] = names.get(node.callee, node.callee)
     elif isinstance(node, tree.Symbol):
@@ -133,13 +257,11 @@ def _substitute(node: Any, names: Mapping[str, str]) -> Any:
     return type(node)(**changed)
 
 
-def _compile(rule: tree.Rule, source: Dialect, target: Dialect, opset: int, position: int) -> Rule:
+def _compile(rule: tree.Rule, source: Dialect, target: Dialect, opset: int, order: tuple[int, int, int, int]) -> Rule:
     reads = source if rule.stage in STAGES[:2] else target
     builds = (source, target) if rule.stage == STAGES[0] else (target,)
     equations = compile_equations(rule.equations, reads, opset)
     layouts = dict(_layouts(equations))
-    weight = sum(min(n.weight() for n in nodes(e.value)) for e in equations)
-    order = (-rule.priority, -weight, position)
     return Rule(rule.name, rule.stage, rule.span, equations, rule.clauses, rule.templates, layouts, builds, order)
 
 

@@ -9,6 +9,7 @@ import onnx.defs
 
 from ..errors import Diagnostic, Note
 from ..operators import Catalogue
+from ..rules import Override
 from . import tree
 from .calls import body
 from .definitions import builders, recursive
@@ -27,6 +28,13 @@ def check(files: Sequence[tree.RuleFile], catalogue: Catalogue, complete: bool =
 
     `complete` is false where other files could not be parsed: what those define is then not taken to be missing.
     """
+    return review(files, catalogue, complete)[0]
+
+
+def review(
+    files: Sequence[tree.RuleFile], catalogue: Catalogue, complete: bool = True
+) -> tuple[list[Diagnostic], list[Override]]:
+    """Find all mistakes, as `check` does, and the rules that take the place of another pack's."""
     diagnosis = Diagnosis()
     definitions = _definitions(files, diagnosis)
     loops = recursive(definitions, diagnosis)
@@ -39,10 +47,9 @@ def check(files: Sequence[tree.RuleFile], catalogue: Catalogue, complete: bool =
         context = _context(file, world)
         if context is not None:
             sound.append(replace(file, items=tuple(item for item in file.items if _item(item, context))))
-    if complete:
-        overlaps([file for file in sound if file.items], catalogue, diagnosis)
+    overrides = overlaps([file for file in sound if file.items], catalogue, diagnosis) if complete else []
     order = {file.span.file: position for position, file in enumerate(files)}
-    return sorted(diagnosis.found, key=lambda d: (order[d.span.file], d.span.line, d.span.column))
+    return sorted(diagnosis.found, key=lambda d: (order[d.span.file], d.span.line, d.span.column)), overrides
 
 
 def _item(item: tree.Rule | tree.Table | tree.Definition, context: Context) -> bool:
@@ -63,7 +70,7 @@ def _item(item: tree.Rule | tree.Table | tree.Definition, context: Context) -> b
 
 def _headers(files: Sequence[tree.RuleFile], catalogue: Catalogue, diagnosis: Diagnosis) -> None:
     newest = onnx.defs.onnx_opset_version()
-    firsts: dict[str, tree.RuleFile] = {}
+    firsts: dict[tuple[int, str], tree.RuleFile] = {}
     for file in files:
         for dialect in dict.fromkeys((file.source, file.target)):
             if dialect not in catalogue.dialects:
@@ -80,7 +87,7 @@ def _headers(files: Sequence[tree.RuleFile], catalogue: Catalogue, diagnosis: Di
             )
         elif file.default_opset is not None and not low <= file.default_opset <= high:
             diagnosis.error(file.span, f"the default opset {file.default_opset} is not in {low}..{high}")
-        first = firsts.setdefault(file.name, file)
+        first = firsts.setdefault((file.rank, file.name), file)
         if (first.source, first.target) != (file.source, file.target):
             _disagree(file, first, f"goes from {file.source} to {file.target}", diagnosis)
         elif first.opsets != file.opsets:
@@ -113,12 +120,12 @@ def _definitions(files: Sequence[tree.RuleFile], diagnosis: Diagnosis) -> dict[s
 
 
 def _names(files: Sequence[tree.RuleFile], diagnosis: Diagnosis) -> None:
-    found: dict[tuple[str, str], tree.Rule | tree.Table] = {}
+    found: dict[tuple[int, str, str], tree.Rule | tree.Table] = {}
     for file in files:
         for item in file.items:
             if isinstance(item, tree.Definition):
                 continue
-            first = found.setdefault((file.name, item.name), item)
+            first = found.setdefault((file.rank, file.name, item.name), item)
             if first is not item:
                 note = Note("it is here", first.span)
                 diagnosis.error(item.span, f"there is a rule or table `{item.name}` already", None, [note])

@@ -42,7 +42,7 @@ def rebuilt(expression: tree.Call, context: Context) -> Kinds:
     if not context.emits:
         context.error(expression.span, "operators make nodes and stand in templates only")
     for argument in expression.arguments:
-        _operand(argument, context)
+        operand(argument, context)
     names = {name for spec in context.source.operators.values() for name in spec.options}
     for attribute in expression.attributes:
         infer(attribute.value, context)
@@ -57,7 +57,7 @@ def operator(expression: tree.Call, context: Context) -> Kinds:
     name = expression.callee
     if not context.emits:
         context.error(expression.span, f"operators make nodes and stand in templates only: `{name}`")
-    given = [Given(argument, _operand(argument, context)) for argument in expression.arguments]
+    given = [Given(argument, operand(argument, context)) for argument in expression.arguments]
     values = [(attribute, infer(attribute.value, context)) for attribute in expression.attributes]
     written = [attribute.name for attribute in expression.attributes]
     for attribute in expression.attributes:
@@ -136,7 +136,7 @@ def grouped(specs: dict[int, OperatorSpec]) -> list[tuple[OperatorSpec, frozense
     return [(spec, frozenset(opsets)) for spec, opsets in groups]
 
 
-def _operand(argument: tree.Argument, context: Context) -> Kinds:
+def operand(argument: tree.Argument, context: Context) -> Kinds:
     value = argument.value
     if argument.const:
         context.error(argument.span, "`const` stands in patterns only")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ..errors import Note
@@ -10,7 +11,7 @@ from ..expressions import Frame, Located, evaluate
 from ..functions import plain
 from ..operators import Catalogue, OperatorSpec
 from ..pattern import Absent, AnyOf, Defined, NodePattern, Number, Operand, Variable
-from ..rules import Rule, compile_rules
+from ..rules import Override, Rule, compile_rules
 from . import tree
 from .diagnosis import Diagnosis
 
@@ -18,22 +19,29 @@ from .diagnosis import Diagnosis
 _FREE = object()
 
 
-def overlaps(
-    files: Sequence[tree.RuleFile], catalogue: Catalogue, diagnosis: Diagnosis, packs: Mapping[str, str] | None = None
-) -> None:
-    """Tell every rule that can never fire, at the highest opset; the files must have no other mistakes."""
+def overlaps(files: Sequence[tree.RuleFile], catalogue: Catalogue, diagnosis: Diagnosis) -> list[Override]:
+    """Tell every rule that can never fire, at the highest opset; the files must have no other mistakes.
+
+    A rule of one pack may take the place of a rule of another: those are returned, and are no mistake.
+    """
     if not files:
-        return
+        return []
     ruleset = compile_rules(files, catalogue, max(file.opsets[1] for file in files))
     told: set[str] = set()
-    for stage, roots in ruleset.index.items():
-        for candidates in roots.values():
-            # Patterns of several nodes are tried before all others where rules are tried once.
-            ordered = sorted(candidates, key=lambda rule: not rule.deep) if stage == "lower" else candidates
-            for earlier, later in _pairs(ordered):
-                if later.name not in told and _takes_all(earlier) and _covers(earlier, later):
-                    told.add(later.name)
-                    _tell(earlier, later, diagnosis)
+    overrides: dict[str, Override] = {}
+    for stage, (domain, operator) in ruleset.roots():
+        candidates = ruleset.candidates(stage, domain, operator)
+        # Patterns of several nodes are tried before all others where rules are tried once.
+        ordered = sorted(candidates, key=lambda rule: not rule.deep) if stage == "lower" else candidates
+        for earlier, later in _pairs(ordered):
+            if later.place in told or not _takes_all(earlier) or not _covers(earlier, later):
+                continue
+            told.add(later.place)
+            if earlier.order[0] == later.order[0]:
+                _tell(earlier, later, diagnosis)
+            else:
+                overrides[later.place] = Override(earlier.place, later.place)
+    return list(overrides.values())
 
 
 def _pairs(rules: Sequence[Rule]) -> Iterator[tuple[Rule, Rule]]:
@@ -138,8 +146,22 @@ def _node(wide: NodePattern, narrow: NodePattern) -> bool:
     one, other = wide.operands, narrow.operands
     if len(one) == 1 and isinstance(one[0], Variable) and one[0].spread:
         return True
+    if len(narrow.specs) == 1:
+        one, other = (_spread_out(operands, *narrow.specs.values()) for operands in (one, other))
     absent = [Absent(narrow.span)] * (len(one) - len(other))
     return len(other) <= len(one) and all(_value(a, b) for a, b in zip(one, [*other, *absent], strict=True))
+
+
+def _spread_out(operands: tuple[Operand, ...], spec: OperatorSpec) -> tuple[Operand, ...]:
+    """Operands with one variable for each that `xs...` stands for, where an operator has a fixed number of them."""
+    least, most = spec.arity()
+    found: list[Operand] = []
+    for operand in operands:
+        if isinstance(operand, Variable) and operand.spread and least == most:
+            found += [replace(operand, spread=False)] * (least - len(operands) + 1)
+        else:
+            found.append(operand)
+    return tuple(found)
 
 
 def _options(wide: NodePattern, narrow: NodePattern, spec: OperatorSpec) -> bool:

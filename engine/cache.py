@@ -1,0 +1,73 @@
+"""Bytes kept between runs under a key of their content; whatever goes wrong costs only the time to make them anew."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+from pathlib import Path
+
+#: names the folder; by default `nnrewrite` in the user's folder for caches
+FOLDER = "NNREWRITE_CACHE"
+#: how many entries are kept, the ones used last
+KEPT = 16
+
+_CHECK = hashlib.sha256().digest_size
+
+
+def folder() -> Path:
+    """Where entries are kept."""
+    if os.environ.get(FOLDER):
+        return Path(os.environ[FOLDER])
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "nnrewrite"
+
+
+def fetch(key: str) -> bytes | None:
+    """The bytes kept under a key; None where there are none, or where they are not what was kept."""
+    try:
+        entry = _entry(key)
+        data = entry.read_bytes()
+    except (OSError, RuntimeError):  # RuntimeError: a user without a home
+        return None
+    check, payload = data[:_CHECK], data[_CHECK:]
+    if hashlib.sha256(payload).digest() != check:
+        return None
+    try:
+        os.utime(entry)  # what is used last stays longest
+    except OSError:
+        return payload  # a folder that cannot be written to can be read from
+    return payload
+
+
+def keep(key: str, payload: bytes) -> None:
+    """Keep bytes under a key, where that can be done."""
+    part: Path | None = None
+    try:
+        entry = _entry(key)
+        entry.parent.mkdir(parents=True, exist_ok=True)
+        part = entry.with_name(f".{secrets.token_hex(6)}.part")
+        part.write_bytes(hashlib.sha256(payload).digest() + payload)
+        part.replace(entry)
+        _evict(entry.parent)
+    except (OSError, RuntimeError):
+        # A folder that cannot be written to only means that the next start makes them again.
+        if part is not None:
+            _remove(part)
+
+
+def _entry(key: str) -> Path:
+    return folder() / f"{key}.pack"
+
+
+def _evict(home: Path) -> None:
+    entries = sorted(home.glob("*.pack"), key=lambda entry: entry.stat().st_mtime, reverse=True)
+    for entry in entries[KEPT:]:
+        _remove(entry)
+
+
+def _remove(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError:
+        return  # it belongs to somebody else

@@ -1,0 +1,254 @@
+"""Rule packs: where they are found, how they are laid over each other, and what is kept between runs."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+
+import onnx_ir as ir
+import pytest
+from nnrewrite.engine import cache, packs
+from nnrewrite.engine.errors import RewriteError, RuleError
+from nnrewrite.engine.rules import compile_rules
+from nnrewrite.engine.stages import Rewriter
+
+HEADER = "ruleset mine : tflite -> onnx opset 13..25\n"
+ABS = HEADER + "rule mine { y = ABS(x) => y = Max(x, Neg(x)) test x: f32[2] }\n"
+
+Make = Callable[..., Path]
+
+
+@pytest.fixture(autouse=True)
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder for what is kept between runs."""
+    folder = tmp_path / "kept"
+    monkeypatch.setenv(cache.FOLDER, str(folder))
+    return folder
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Make:
+    """Make a pack: `make("name", "text of its rules", "text of its ops.yaml")`."""
+
+    def write(name: str, rules: str, operators: str | None = None) -> Path:
+        folder = tmp_path / name
+        folder.mkdir(exist_ok=True)
+        (folder / "some.rules").write_text(rules, encoding="utf-8")
+        if operators is not None:
+            (folder / "ops.yaml").write_text(operators, encoding="utf-8")
+        return folder
+
+    return write
+
+
+def first(pack: packs.Pack, operator: str) -> str:
+    rules = compile_rules(pack.files, pack.catalogue, 18, pack.contents)
+    return rules.candidates("lower", "tflite", operator)[0].name
+
+
+# ---- finding and laying over
+
+
+def test_a_pack_is_a_folder_by_its_path(make: Make) -> None:
+    assert first(packs.load([str(make("one", ABS))]), "ABS") == "mine"
+
+
+def test_rules_of_the_target_come_with_those_that_aim_at_it(make: Make) -> None:
+    pack = packs.load([str(make("one", ABS))])
+    assert {file.name for file in pack.files} == {"mine", "onnx"}
+
+
+def test_an_unknown_pack_is_told_with_those_that_there_are() -> None:
+    with pytest.raises(RewriteError, match=r"there is no rule set nothing: .* one of .*tflite2onnx"):
+        packs.load(["nothing"])
+
+
+def test_a_folder_without_rules_is_told(tmp_path: Path) -> None:
+    with pytest.raises(RewriteError, match=r"there are no \*\.rules files"):
+        packs.load([str(tmp_path)])
+
+
+def test_a_pack_is_found_by_the_entry_point_of_a_package(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make("offering", ABS)
+    (tmp_path / "offering" / "__init__.py").write_text("")
+    (tmp_path / "offering" / "rules").mkdir()
+    (tmp_path / "offering" / "some.rules").rename(tmp_path / "offering" / "rules" / "some.rules")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    point = metadata.EntryPoint("offered", "offering:rules", packs.ENTRY_POINTS)
+    monkeypatch.setattr(metadata, "entry_points", lambda **_: [point])
+    assert first(packs.load(["offered"]), "ABS") == "mine"
+
+
+def test_the_pack_given_last_is_tried_first(make: Make) -> None:
+    mine = str(make("one", ABS))
+    assert first(packs.load(["tflite2onnx", mine]), "ABS") == "mine"
+    assert first(packs.load([mine, "tflite2onnx"]), "ABS") == "unary.ABS"
+
+
+def test_rules_that_take_the_place_of_others_are_listed(make: Make) -> None:
+    folder = make("one", ABS)
+    [override] = packs.load(["tflite2onnx", str(folder)]).overrides
+    assert override.rule == f"mine ({folder}/some.rules:2)"
+    assert override.instead_of.startswith("unary.ABS (tflite2onnx/elementwise.rules:")
+
+
+def test_a_rule_beside_another_takes_no_place(make: Make) -> None:
+    text = HEADER + "rule mine { y = ABS(x) where rank(x) == 7 => y = Neg(x) test x: f32[1, 1, 1, 1, 1, 1, 2] }"
+    pack = packs.load(["tflite2onnx", str(make("one", text))])
+    assert not pack.overrides
+    assert first(pack, "ABS") == "mine"
+
+
+def test_each_pack_calls_its_own_definitions(make: Make) -> None:
+    one = "def twice(x) = x * 2\nrule one { y = ABS(x) where twice(1) == 2 => y = Abs(x) test x: f32[2] }"
+    two = "def twice(x) = x * 3\nrule two { y = NEG(x) where twice(1) == 3 => y = Neg(x) test x: f32[2] }"
+    pack = packs.load([str(make("one", HEADER + one)), str(make("two", HEADER.replace("mine", "other") + two))])
+    rules = compile_rules(pack.files, pack.catalogue, 18, pack.contents)
+    for operator in ("ABS", "NEG"):
+        value = ir.Value(name="x", type=ir.TensorType(ir.DataType.FLOAT), shape=ir.Shape([2]))
+        node = ir.Node("tflite", operator, [value])
+        node.outputs[0].type, node.outputs[0].shape, node.outputs[0].name = value.type, value.shape, "y"
+        graph = ir.Graph([value], [node.outputs[0]], nodes=[node], opset_imports={"": 18})
+        Rewriter(graph, rules, pack.catalogue, 18).run()
+        assert [node.op_type for node in graph] == [operator.capitalize()]
+
+
+def test_a_pack_describes_its_own_operators(make: Make) -> None:
+    operators = """
+tflite:
+  operators:
+    Scaled: {domain: tflite.custom, operands: [x], results: [y], options: {alpha: [float, 1.0]}}
+"""
+    rules = HEADER + "rule scaled { y = Scaled(x) {alpha} => y = x * alpha test x: f32[2] for alpha in [0.5] }"
+    pack = packs.load(["tflite2onnx", str(make("one", rules, operators))])
+    found = compile_rules(pack.files, pack.catalogue, 18, pack.contents)
+    assert [rule.name for rule in found.candidates("lower", "tflite.custom", "Scaled")] == ["scaled"]
+
+
+def test_mistakes_of_all_files_are_told_at_once(make: Make) -> None:
+    folder = make("one", HEADER + "rule a { y = ABSS(x) => y = Abs(x) test x: f32[2] }")
+    (folder / "other.rules").write_text(HEADER + "rule b { y = ABS(x => y = Abs(x) }")
+    (folder / "third.rules").write_text(HEADER + "rule c { y = NEG(x) => y = Negg(x) test x: f32[2] }")
+    with pytest.raises(RuleError) as caught:
+        packs.load([str(folder)])
+    assert len(caught.value.diagnostics) == 3
+
+
+# ---- what is kept between runs
+
+
+def test_the_second_load_reads_what_the_first_one_kept(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    packs.load(["tflite2onnx"])
+    monkeypatch.setattr(packs, "_read", lambda *_: pytest.fail("the rules are parsed again"))
+    pack = packs.load(["tflite2onnx"])
+    assert first(pack, "CONV_2D") == "conv_2d"
+
+
+def test_what_was_kept_says_the_same_as_the_files(kept: Path) -> None:
+    fresh, thawed = packs.load(["tflite2onnx"]), packs.load(["tflite2onnx"])
+    assert [tuple(file.items) for file in thawed.files] == [tuple(file.items) for file in fresh.files]
+    assert thawed.contents == fresh.contents
+    for name, dialect in fresh.catalogue.dialects.items():
+        assert dict(thawed.catalogue.dialects[name].operators) == dict(dialect.operators)
+
+
+def test_a_changed_rule_is_parsed_anew(make: Make, kept: Path) -> None:
+    folder = make("one", ABS)
+    assert first(packs.load([str(folder)]), "ABS") == "mine"
+    make("one", ABS.replace("rule mine", "rule other"))
+    assert first(packs.load([str(folder)]), "ABS") == "other"
+
+
+def test_a_changed_operator_is_read_anew(make: Make) -> None:
+    mine = "{domain: tflite.custom, operands: [x], results: [y], options: {a: [float, 1.0]}}"
+    operators = f"tflite:\n  operators:\n    Mine: {mine}\n"
+    folder = make("one", ABS, operators)
+    packs.load([str(folder)])
+    make("one", ABS, operators.replace("1.0", "2.0"))
+    spec = packs.load([str(folder)]).catalogue.dialect("tflite").operator("Mine")
+    assert spec is not None and spec.options["a"].default == 2.0
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda data: b"",
+        lambda data: data[:-1],
+        lambda data: data[: len(data) // 2],
+        lambda data: bytes([data[0] ^ 1]) + data[1:],
+        lambda data: data[:500] + bytes([data[500] ^ 16]) + data[501:],
+        lambda data: b"\x80\x04." * 100,
+    ],
+    ids=["empty", "cut by one", "cut in half", "first bit", "one bit inside", "something else"],
+)
+def test_what_was_spoilt_is_made_anew(make: Make, kept: Path, spoil: Callable[[bytes], bytes]) -> None:
+    packs.load([str(make("one", ABS))])
+    [entry] = kept.glob("*.pack")
+    whole = entry.read_bytes()
+    entry.write_bytes(spoil(whole))
+    assert first(packs.load([str(make("one", ABS))]), "ABS") == "mine"
+    assert entry.read_bytes() == whole
+
+
+def test_a_folder_that_cannot_be_written_is_no_matter(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    monkeypatch.setenv(cache.FOLDER, str(blocked / "below"))
+    assert first(packs.load([str(make("one", ABS))]), "ABS") == "mine"
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root writes everywhere")
+def test_a_read_only_folder_is_read(make: Make, kept: Path) -> None:
+    packs.load([str(make("one", ABS))])
+    kept.chmod(0o500)
+    try:
+        assert first(packs.load([str(make("one", ABS))]), "ABS") == "mine"
+    finally:
+        kept.chmod(0o700)
+
+
+def test_a_user_without_a_home_is_served(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(cache.FOLDER)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+
+    def homeless() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", homeless)
+    assert first(packs.load([str(make("one", ABS))]), "ABS") == "mine"
+
+
+def test_only_the_last_entries_are_kept(kept: Path) -> None:
+    for number in range(cache.KEPT + 5):
+        cache.keep(f"{number:03}", b"x")
+        os.utime(kept / f"{number:03}.pack", (number, number))
+    cache.keep("new", b"x")
+    left = {entry.stem for entry in kept.iterdir()}
+    assert len(left) == cache.KEPT
+    assert {"new", f"{cache.KEPT + 4:03}"} <= left
+
+
+def test_nothing_half_written_is_left_behind(make: Make, kept: Path) -> None:
+    packs.load([str(make("one", ABS))])
+    assert {entry.suffix for entry in kept.iterdir()} == {".pack"}
+
+
+def test_from_the_second_start_on_loading_takes_little_time() -> None:
+    packs.load(["tflite2onnx"])
+
+    def once() -> float:
+        started = time.perf_counter()
+        pack = packs.load(["tflite2onnx"])
+        rules = compile_rules(pack.files, pack.catalogue, 18, pack.contents)
+        for operator in ("CONV_2D", "DEPTHWISE_CONV_2D", "ADD", "RESHAPE", "PAD", "MEAN", "SOFTMAX", "CONCATENATION"):
+            assert rules.candidates("lower", "tflite", operator)
+        return time.perf_counter() - started
+
+    assert min(once() for _ in range(5)) < 0.05
