@@ -13,7 +13,12 @@ import click
 DEFAULT = "nnrewrite.conversion"
 """The module of the command that needs no name: `rewrite --rules tflite2onnx MODEL...`."""
 
-COMMANDS: dict[str, tuple[str, str]] = {}
+COMMANDS: dict[str, tuple[str, str]] = {
+    "check": ("nnrewrite.commands.check", "find the mistakes of rule packs"),
+    "explain": ("nnrewrite.commands.explain", "say which rule made each node of a converted model"),
+    "fmt": ("nnrewrite.commands.fmt", "format rule files"),
+    "ops": ("nnrewrite.commands.ops", "list the operators that rules support"),
+}
 """Every other subcommand: name -> (its module, one line of help). A module's `command` is a click command."""
 
 

@@ -60,7 +60,7 @@ def _folder(name: str) -> Path:
         spec = util.find_spec(module)
         if spec is not None and spec.origin is not None:
             return Path(spec.origin).parent / folder
-    known = ", ".join(sorted(path.name for path in BUILT_IN.iterdir() if path.is_dir()))
+    known = ", ".join(built_in())
     raise CallError(f"there is no rule set {name}: it is neither a folder nor one of {known}")
 
 
@@ -71,8 +71,6 @@ def load(names: Sequence[str]) -> Pack:
     """
     paths = folders(names)
     texts = _texts(paths)
-    if not texts:
-        raise CallError(f"there are no *.rules files in {', '.join(map(str, paths))}")
     digest = _digest(paths, texts)
     kept = cache.fetch(digest)
     if kept is not None:
@@ -82,14 +80,34 @@ def load(names: Sequence[str]) -> Pack:
     return found
 
 
+def read(names: Sequence[str]) -> Pack:
+    """Load rule packs as `load` does, from their files in any case, and check them anew."""
+    paths = folders(names)
+    return _read(paths, _texts(paths))
+
+
+def built_in() -> list[str]:
+    """The names of the packs that come with the program."""
+    return sorted(path.name for path in BUILT_IN.iterdir() if any(path.glob("*.rules")))
+
+
 def _texts(paths: Sequence[Path]) -> dict[str, str]:
     """The rule files of some folders by the name they have in messages."""
     found = {}
     for path in paths:
         for file in sorted(path.glob("**/*.rules")):
             inside = BUILT_IN in file.parents
-            found[str(file.relative_to(BUILT_IN) if inside else file)] = file.read_text(encoding="utf-8")
+            found[str(file.relative_to(BUILT_IN) if inside else file)] = _text(file)
+    if not found:
+        raise CallError(f"there are no *.rules files in {', '.join(map(str, paths))}")
     return found
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise CallError(f"{file}: cannot be read: {error}") from error
 
 
 def _entries(paths: Sequence[Path]) -> list[Path]:

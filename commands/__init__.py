@@ -1,0 +1,1 @@
+"""The subcommands of `rewrite`, a module each, imported only when they are called."""
