@@ -21,6 +21,7 @@ from .engine.layout import LAYOUT, SOURCE, Interface, arrange
 from .engine.operators import Dialect
 from .engine.rules import RuleSet, compile_rules
 from .engine.stages import Rewriter
+from .engine.state import described, externalize
 from .engine.view import least_opset
 from .frontends import bundle, tflite
 
@@ -112,12 +113,16 @@ def rewrite(
         prepared = prepare(names, least)
     ruleset, version = prepared.rules, prepared.opset
     before = Counter(node.op_type for node in graph)
-    outputs = tuple(value.name or "" for value in graph.outputs)
-    rewriter = Rewriter(graph, ruleset, catalogue, version, model.meta.get("subgraphs", ()))
+    subgraphs = model.meta.get("subgraphs", ())
+    outputs = [value.name or "" for value in graph.outputs]
+    state = externalize(graph, ruleset.source, subgraphs)
+    outputs += state.values()
+    rewriter = Rewriter(graph, ruleset, catalogue, version, subgraphs)
     layouts: dict[str, str] = {}
-    rewriter.run(lambda scope: layouts.update(arrange(scope, ruleset.target, version, interface, outputs)))
+    rewriter.run(lambda scope: layouts.update(arrange(scope, ruleset.target, version, interface, tuple(outputs))))
     proto = onnx_backend.write(graph, outputs, ruleset.target, version)
-    onnx.helper.set_model_props(proto, {LAYOUT: f"{interface}", **{f"{LAYOUT}.{n}": a for n, a in layouts.items()}})
+    turned = {f"{LAYOUT}.{name}": axes for name, axes in layouts.items()}
+    onnx.helper.set_model_props(proto, {LAYOUT: f"{interface}", **turned, **described(state)})
     report = _report(graph, ruleset.target, before, version, rewriter)
     return Conversion(proto, replace(report, layout=f"{interface}", layouts=layouts))
 

@@ -12,6 +12,9 @@ from ..engine.errors import VerificationError
 from .frames import Array
 from .interpreter import Source, require
 
+#: what metadata calls the state that a caller feeds back, before the name of the input
+STATE = "nnrewrite.state."
+
 
 class Runtime:
     """A model loaded into ONNX Runtime's CPU provider.
@@ -31,14 +34,19 @@ class Runtime:
         except Exception as error:  # the runtime's exceptions have no common root but this
             raise VerificationError(f"ONNX Runtime refuses the model: {_line(error)}") from error
         self.inputs: tuple[str, ...] = tuple(item.name for item in self._session.get_inputs())
-        self.outputs: tuple[str, ...] = tuple(item.name for item in self._session.get_outputs())
-        self._layouts = _layouts(self._session.get_modelmeta().custom_metadata_map)
+        metadata = self._session.get_modelmeta().custom_metadata_map
+        self.state: dict[str, str] = {
+            name.removeprefix(STATE): output for name, output in metadata.items() if name.startswith(STATE)
+        }
+        outputs = (item.name for item in self._session.get_outputs())
+        self.outputs: tuple[str, ...] = tuple(name for name in outputs if name not in self.state.values())
+        self._layouts = _layouts(metadata)
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """Run the model on one sample, inputs and outputs in the model's order, their axes in the original's."""
         feeds = {name: self._turned(name, _fed(array), 1) for name, array in zip(self.inputs, inputs, strict=True)}
         try:
-            results: list[Any] = self._session.run(None, feeds)
+            results: list[Any] = self._session.run(list(self.outputs), feeds)
         except Exception as error:
             raise VerificationError(f"ONNX Runtime fails to run the model: {_line(error)}") from error
         named = zip(self.outputs, results, strict=True)
