@@ -27,9 +27,7 @@ def networks(models_folder: Path) -> list[Path]:
     return [models_folder / row["path"] for row in wanted if row["runs"].startswith("yes")]
 
 
-def test_float_networks_convert_and_agree_with_the_interpreter(
-    networks: list[Path], interpreter: Interpreter
-) -> None:
+def test_float_networks_convert_and_agree_with_the_interpreter(networks: list[Path], interpreter: Interpreter) -> None:
     verified, failed = 0, {}
     for path in networks:
         if path.name in NOT_YET:

@@ -1,0 +1,211 @@
+"""Models with graphs of their own and with state: branches, loops, compositions, variables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import nnrewrite
+import numpy as np
+import onnx_ir as ir
+import pytest
+from nnrewrite.backends import probe
+from nnrewrite.backends.tflite import write
+from nnrewrite.engine.operators import Catalogue
+from nnrewrite.pipeline import rewrite
+from nnrewrite.verify import Interpreter, compare_models
+
+SCALAR = ("INT32", [])
+VECTOR = ("FLOAT32", [3])
+STEPS = 20
+
+
+def joined(catalogue: Catalogue, *models: ir.Model) -> bytes:
+    """A file with the graphs of several models, the first of which is the main one."""
+    main = models[0]
+    main.meta["subgraphs"] = [model.graph for model in models]
+    return write(main, catalogue)
+
+
+def agree(source: bytes, interpreter: Interpreter, inputs: Sequence[Sequence[np.ndarray]] | None = None) -> bool:
+    return compare_models(
+        source, nnrewrite.convert(source).SerializeToString(), inputs=inputs, interpreter=interpreter
+    ).passed
+
+
+def test_a_loop_runs_as_often_as_its_condition_says(catalogue: Catalogue, interpreter: Interpreter) -> None:
+    source = joined(
+        catalogue,
+        probe.graph(catalogue, "WHILE", {"n": SCALAR}, [SCALAR], cond_subgraph_index=1, body_subgraph_index=2),
+        probe.graph(catalogue, "LESS", {"n": SCALAR, "end": np.array(10, np.int32)}, [("BOOL", [])]),
+        probe.graph(catalogue, "ADD", {"n": SCALAR, "step": np.array(3, np.int32)}, [SCALAR]),
+    )
+    samples = [[np.array(start, np.int32)] for start in (-7, 0, 9, 10, 50)]
+    assert agree(source, interpreter, samples)
+
+
+def test_a_branch_takes_the_side_of_its_condition(catalogue: Catalogue, interpreter: Interpreter) -> None:
+    options = {"then_subgraph_index": 1, "else_subgraph_index": 2}
+    source = joined(
+        catalogue,
+        probe.graph(catalogue, "IF", {"yes": ("BOOL", [1]), "x": VECTOR}, [VECTOR], **options),
+        probe.graph(catalogue, "ADD", {"x": VECTOR, "one": np.ones(3, np.float32)}, [VECTOR]),
+        probe.graph(catalogue, "MUL", {"x": VECTOR, "two": np.full(3, 2, np.float32)}, [VECTOR]),
+    )
+    x = np.array([1, 2, 5], np.float32)
+    assert agree(source, interpreter, [[np.array([side]), x] for side in (True, False)])
+
+
+def test_a_composition_is_what_its_graph_says_with_fused_activations(
+    catalogue: Catalogue, interpreter: Interpreter
+) -> None:
+    source = joined(
+        catalogue,
+        probe.graph(
+            catalogue,
+            "STABLEHLO_COMPOSITE",
+            {"x": VECTOR},
+            [VECTOR],
+            name="some.name",
+            decomposition_subgraph_index=1,
+            composite_attributes=[0],
+        ),
+        probe.graph(
+            catalogue,
+            "ADD",
+            {"x": VECTOR, "one": np.ones(3, np.float32)},
+            [VECTOR],
+            fused_activation_function="RELU",
+        ),
+    )
+    model = nnrewrite.convert(source)
+    assert [node.op_type for node in model.graph.node] == ["Add", "Relu"]
+    assert agree(source, interpreter, [[np.array([-5, 0, 5], np.float32)]])
+
+
+def test_constants_of_a_graph_that_is_called_twice_are_stored_once(catalogue: Catalogue) -> None:
+    options = {"then_subgraph_index": 1, "else_subgraph_index": 1}
+    source = joined(
+        catalogue,
+        probe.graph(catalogue, "IF", {"yes": ("BOOL", []), "x": ("FLOAT32", [300])}, [("FLOAT32", [300])], **options),
+        probe.graph(
+            catalogue,
+            "ADD",
+            {"x": ("FLOAT32", [300]), "much": np.arange(300, dtype=np.float32)},
+            [("FLOAT32", [300])],
+        ),
+    )
+    model = nnrewrite.convert(source)
+    assert [list(tensor.dims) for tensor in model.graph.initializer].count([300]) == 1
+
+
+def test_graphs_that_call_themselves_without_end_are_refused(catalogue: Catalogue) -> None:
+    source = joined(
+        catalogue,
+        probe.graph(catalogue, "CALL", {"x": VECTOR}, [VECTOR], subgraph=1),
+        probe.graph(catalogue, "CALL", {"x": VECTOR}, [VECTOR], subgraph=1),
+    )
+    with pytest.raises(nnrewrite.RewriteError, match=r"does not end.*call"):
+        nnrewrite.convert(source)
+
+
+def test_operators_inside_branches_are_reported_with_the_others(catalogue: Catalogue) -> None:
+    options = {"then_subgraph_index": 1, "else_subgraph_index": 1}
+    source = joined(
+        catalogue,
+        probe.graph(catalogue, "IF", {"yes": ("BOOL", []), "x": VECTOR}, [VECTOR], **options),
+        probe.graph(catalogue, "MyOwnOperator", {"x": VECTOR}, [VECTOR]),
+    )
+    with pytest.raises(nnrewrite.UnsupportedError, match="MyOwnOperator"):
+        nnrewrite.convert(source)
+
+
+def counter(initial: float) -> ir.Model:
+    """A model that adds its input to what it kept, and keeps the sum."""
+
+    def node(name: str, inputs: Sequence[ir.Value], outputs: Sequence[ir.Value], **options: str | int) -> ir.Node:
+        attributes = [
+            ir.AttrString(key, value) if isinstance(value, str) else ir.AttrInt64(key, value)
+            for key, value in options.items()
+        ]
+        return ir.Node("tflite", name, inputs, attributes, outputs=outputs, name=name)
+
+    def value(name: str, constant: float | None = None) -> ir.Value:
+        tensor = None if constant is None else ir.Tensor(np.array([constant], np.float32), name=name)
+        kind = ir.TensorType(ir.DataType.FLOAT)
+        return ir.Value(name=name, type=kind, shape=ir.Shape([1]), const_value=tensor)
+
+    def handle(name: str) -> ir.Value:
+        found = ir.Value(name=name, shape=ir.Shape([]))
+        found.meta["type"] = "RESOURCE"
+        return found
+
+    x, kept, total, start = value("x"), value("kept"), value("sum"), value("start", initial)
+    own, first = handle("handle"), handle("first")
+    main = ir.Graph(
+        [x],
+        [total],
+        nodes=[
+            node("CALL_ONCE", [], [], init_subgraph_index=1),
+            node("VAR_HANDLE", [], [own], shared_name="memory"),
+            node("READ_VARIABLE", [own], [kept]),
+            node("ADD", [x, kept], [total]),
+            node("ASSIGN_VARIABLE", [own, total], []),
+        ],
+        name="main",
+    )
+    once = ir.Graph(
+        [],
+        [],
+        nodes=[
+            node("VAR_HANDLE", [], [first], shared_name="memory"),
+            node("ASSIGN_VARIABLE", [first, start], []),
+        ],
+        initializers=[start],
+        name="once",
+    )
+    model = ir.Model(main, ir_version=10)
+    model.meta["subgraphs"] = [main, once]
+    return model
+
+
+def test_a_variable_becomes_an_input_with_its_initial_value_and_an_output(catalogue: Catalogue) -> None:
+    onnxruntime = pytest.importorskip("onnxruntime")
+    model = rewrite(write(counter(2.5), catalogue)).model
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    x = np.array([1], np.float32)
+    once = session.run(None, {"x": x})
+    assert once[0] == 3.5
+    again = session.run(None, {"x": x, "memory": once[1]})
+    assert again[0] == 4.5
+    assert {p.key: p.value for p in model.metadata_props}["nnrewrite.state.memory"] == "memory_out"
+
+
+def test_streaming_models_stay_in_step_with_the_interpreter(models_folder: Path) -> None:
+    onnxruntime = pytest.importorskip("onnxruntime")
+    litert = pytest.importorskip("ai_edge_litert.interpreter")
+    streaming = [path for path in sorted(models_folder.rglob("*.tflite")) if "wake" in path.parent.name]
+    streaming = [path for path in streaming if b"VarHandle" in path.read_bytes() or path.stat().st_size < 200_000][:6]
+    tried = 0
+    for path in streaming:
+        conversion = rewrite(path)
+        state = {p.key: p.value for p in conversion.model.metadata_props if p.key.startswith("nnrewrite.state.")}
+        if not state:
+            continue
+        tried += 1
+        session = onnxruntime.InferenceSession(conversion.model.SerializeToString())
+        names = [output.name for output in session.get_outputs()]
+        original = litert.Interpreter(str(path))
+        original.allocate_tensors()
+        (given,), (wanted,) = original.get_input_details(), original.get_output_details()
+        generator = np.random.default_rng(0)
+        kept: dict[str, np.ndarray] = {}
+        for step in range(STEPS):
+            x = generator.integers(-128, 128, given["shape"]).astype(given["dtype"])
+            original.set_tensor(given["index"], x)
+            original.invoke()
+            results = dict(zip(names, session.run(None, {given["name"]: x, **kept}), strict=True))
+            difference = results[wanted["name"]].astype(int) - original.get_tensor(wanted["index"]).astype(int)
+            assert np.abs(difference).max() <= 1, f"{path.name}, step {step}"
+            kept = {name.removeprefix("nnrewrite.state."): results[output] for name, output in state.items()}
+    assert tried
