@@ -59,25 +59,14 @@ def test_a_branch_takes_the_side_of_its_condition(catalogue: Catalogue, interpre
 def test_a_composition_is_what_its_graph_says_with_fused_activations(
     catalogue: Catalogue, interpreter: Interpreter
 ) -> None:
-    source = joined(
-        catalogue,
-        probe.graph(
-            catalogue,
-            "STABLEHLO_COMPOSITE",
-            {"x": VECTOR},
-            [VECTOR],
-            name="some.name",
-            decomposition_subgraph_index=1,
-            composite_attributes=[0],
-        ),
-        probe.graph(
-            catalogue,
-            "ADD",
-            {"x": VECTOR, "one": np.ones(3, np.float32)},
-            [VECTOR],
-            fused_activation_function="RELU",
-        ),
+    main = probe.graph(
+        catalogue, "STABLEHLO_COMPOSITE", {"x": VECTOR}, [VECTOR], name="some.name", decomposition_subgraph_index=1
     )
+    main.graph[0].meta["composite_attributes"] = b"\0"
+    body = probe.graph(
+        catalogue, "ADD", {"x": VECTOR, "one": np.ones(3, np.float32)}, [VECTOR], fused_activation_function="RELU"
+    )
+    source = joined(catalogue, main, body)
     model = nnrewrite.convert(source)
     assert [node.op_type for node in model.graph.node] == ["Add", "Relu"]
     assert agree(source, interpreter, [[np.array([-5, 0, 5], np.float32)]])
