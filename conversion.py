@@ -71,7 +71,7 @@ def _version(ctx: click.Context, option: click.Parameter, wanted: bool) -> None:
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog=commands_help(),
 )
-@click.argument("models", metavar="MODEL...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("models", metavar="MODEL...", nargs=-1, type=click.Path(path_type=Path))
 @click.option(
     "--rules",
     multiple=True,
@@ -108,6 +108,13 @@ def _version(ctx: click.Context, option: click.Parameter, wanted: bool) -> None:
 @click.option("--member", metavar="NAME", help="Of a .task bundle, convert this model alone.")
 @click.option("--keep-going", is_flag=True, help="Go on with the other models when one cannot be converted.")
 @click.option("--verify", is_flag=True, help="Run both models on the same inputs and compare their outputs.")
+@click.option(
+    "--trace",
+    is_flag=False,
+    flag_value="",
+    metavar="[NODE]",
+    help="Show each match; with =NODE, the name of a node or of a value, every rule tried on it and where it stopped.",
+)
 @click.option("--quiet", is_flag=True, help="Print errors only.")
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version.")
 @click.pass_context
@@ -124,6 +131,7 @@ def command(
     member: str | None,
     keep_going: bool,
     verify: bool,
+    trace: str | None,
     quiet: bool,
 ) -> None:
     """Rewrite neural networks by rules: convert each MODEL and write it as ONNX.
@@ -135,13 +143,21 @@ def command(
     wrong.
     """
     from .engine.errors import CallError
+    from .engine.trace import Trace, traced
     from .jobs import plan
     from .pipeline import members, prepare
 
+    if trace and (not models or Path(trace).exists()):
+        models, trace = (
+            (Path(trace), *models),
+            "",
+        )  # `--trace MODEL`: the option stands before what it takes no value of
+    if not models:
+        raise click.MissingParameter(ctx=ctx, param_hint="MODEL...", param_type="argument")
     try:
         jobs = plan(models, output, folder, member, members)
         # Rules that cannot be had concern no single model: they are told before the first is read, and once.
-        prepare(rules, opset)
+        prepared = prepare(rules, opset)
         if layout_svg is not None and len(jobs) != 1:
             raise CallError(f"--layout-svg draws one model, {len(jobs)} are given")
     except CallError as error:
@@ -152,7 +168,11 @@ def command(
         from .verify.interpreter import require
 
         require("ai_edge_litert", "onnxruntime")
-    ctx.exit(0 if run(jobs, options) else 1)
+    if not quiet:
+        for override in prepared.pack.overrides:
+            click.echo(f"rewrite: note: {override.rule} takes the place of {override.instead_of}", err=True)
+    with traced(None if trace is None else Trace(click.echo, trace or None)):
+        ctx.exit(0 if run(jobs, options) else 1)
 
 
 def serialized(model: ModelProto, target: Path) -> bytes:

@@ -152,17 +152,21 @@ def _called(source: str | os.PathLike[str] | bytes, member: str | None) -> str |
 
 
 @functools.lru_cache(maxsize=8)
-def _pack(rules: tuple[str, ...]) -> packs.Pack:
+def _pack(rules: tuple[str, ...], stamp: packs.Stamp) -> packs.Pack:
     return packs.load(rules)
 
 
-@functools.lru_cache(maxsize=8)
 def prepare(rules: tuple[str, ...], opset: int | None) -> Prepared:
     """Load rule sets and compile them for an opset, by default the one that they name.
 
     Raises RuleError for mistakes in rule files, CallError for an unknown rule set or an opset out of range.
     """
-    pack = _pack(rules)
+    return _prepared(rules, opset, packs.stamp(rules))
+
+
+@functools.lru_cache(maxsize=8)
+def _prepared(rules: tuple[str, ...], opset: int | None, stamp: packs.Stamp) -> Prepared:
+    pack = _pack(rules, stamp)
     low, high = pack.opsets
     version = pack.default_opset if opset is None else opset
     if not low <= version <= high:

@@ -50,7 +50,7 @@ def command(ctx: click.Context, model: Path, node: str | None) -> None:
         click.echo(
             f"{one.op_type:<{width}}  {click.style(one.name or ', '.join(one.output), bold=True)}  {_origin(one)}"
         )
-    rules = Counter(_said(one).get("nnrewrite.rule", "no rule") for one in nodes)
+    rules = Counter(_said(one).get("nnrewrite.rule", "a pass, not a rule") for one in nodes)
     click.echo("")
     for rule, count in rules.most_common():
         click.echo(f"{count:>6}  {rule}")
@@ -73,7 +73,7 @@ def _said(node: NodeProto) -> dict[str, str]:
 def _origin(node: NodeProto) -> str:
     said = _said(node)
     if "nnrewrite.rule" not in said:
-        return click.style("made by no rule", dim=True)
+        return click.style("made by a pass, not a rule", dim=True)
     source = said.get("nnrewrite.source", "")
     return said["nnrewrite.rule"] + (f" from {source}" if source else "")
 

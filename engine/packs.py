@@ -23,6 +23,10 @@ BUILT_IN = Path(__file__).parent.parent / "rules"
 ENTRY_POINTS = "nnrewrite.rules"
 
 
+#: the files of packs with their times and sizes
+Stamp = tuple[tuple[str, int, int], ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Pack:
     """Parsed and checked rule files, and the operators they speak of."""
@@ -70,20 +74,31 @@ def load(names: Sequence[str]) -> Pack:
     Raises RuleError with all mistakes of all files, CallError for an unknown pack or one without rules.
     """
     paths = folders(names)
-    texts = _texts(paths)
-    digest = _digest(paths, texts)
+    files = _texts(paths)
+    digest = _digest(paths, files)
     kept = cache.fetch(digest)
     if kept is not None:
         return _thaw(kept)
-    found = _read(paths, texts)
+    found = _read(paths, files)
     cache.keep(digest, _freeze(found))
     return found
+
+
+def stamp(names: Sequence[str]) -> Stamp:
+    """What changes when a file of some packs does, as far as their folders tell."""
+    files = (file for path in folders(names) for file in (path, *path.glob("**/*.rules"), path / "ops.yaml"))
+    return tuple((str(file), (s := file.stat()).st_mtime_ns, s.st_size) for file in files if file.exists())
 
 
 def read(names: Sequence[str]) -> Pack:
     """Load rule packs as `load` does, from their files in any case, and check them anew."""
     paths = folders(names)
     return _read(paths, _texts(paths))
+
+
+def sources(names: Sequence[str]) -> dict[str, str]:
+    """The rule files of some packs by the names they have in messages."""
+    return _texts(folders(names))
 
 
 def built_in() -> list[str]:

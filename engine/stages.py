@@ -20,6 +20,7 @@ from .operators import Catalogue
 from .pairs import minds, pair, paired
 from .rules import STAGES, Rule, RuleSet
 from .subgraphs import bodies, called
+from .trace import Subject, watching
 from .view import expose
 
 #: keys of `metadata_props` that say where a node comes from
@@ -181,7 +182,19 @@ class Rewriter:
     # ---- one rule at one node
 
     def _apply(self, rule: Rule, node: ir.Node) -> list[ir.Node] | None:
-        """Rewrite at a node; the nodes made, None where the rule does not apply."""
+        """Rewrite at a node and tell whoever watches; the nodes made, None where the rule does not apply."""
+        trace = watching()
+        if trace is None:
+            return self._attempt(rule, node)
+        subject = Subject.of(node)
+        made = self._attempt(rule, node)
+        if made is not None:
+            trace.fired(rule.stage, rule.place, subject, made)
+        elif trace.watches(subject):
+            trace.missed(rule.stage, rule.place, subject, self._refused.get(node) or self._miss(rule, node))
+        return made
+
+    def _attempt(self, rule: Rule, node: ir.Node) -> list[ir.Node] | None:
         if self._complex and paired(node) and not minds(rule):
             return None
         for bindings in Matcher(rule.equations, self._opset, None, self._subgraphs).matches(node):

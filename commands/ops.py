@@ -1,0 +1,121 @@
+"""`rewrite ops`: which operators rules support, read from the rules themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from ..engine.support import Support
+
+_COLOURS = {"yes": "green", "in part": "yellow", "no": "red"}
+
+
+@click.command("rewrite ops", context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--rules", multiple=True, default=("tflite2onnx",), metavar="PACK", help="The rules. May be repeated.")
+@click.option("--format", "form", type=click.Choice(["text", "markdown"]), default="text", help="What to print.")
+@click.argument("operator", metavar="[OP]", required=False)
+@click.pass_context
+def command(ctx: click.Context, rules: tuple[str, ...], form: str, operator: str | None) -> None:
+    """List the operators of the source that rules support: in every case, in part, or not at all, and why.
+
+    With OP all is told of one operator: its rules, options, types and opsets.
+
+    Exit status: 0 told; 2 no such operator, or rules that cannot be had.
+    """
+    from ..engine import packs
+    from ..engine.language.diagnosis import suggest
+    from ..engine.support import survey
+
+    pack = packs.load(rules)
+    found = survey(pack.files, pack.catalogue, packs.sources(rules))
+    if operator is not None:
+        names = {one.operator.name.casefold(): one for one in found}
+        one = names.get(operator.casefold())
+        if one is None:
+            from ..cli import complain
+
+            close = suggest(operator, [one.operator.name for one in found])
+            complain(f"there is no operator {operator}" + (f": {close}" if close else ""))
+            ctx.exit(2)
+        click.echo("\n".join(detail(one)))
+        return
+    click.echo("\n".join(markdown(found, rules) if form == "markdown" else listing(found)))
+
+
+def listing(found: Sequence[Support]) -> list[str]:
+    """One line an operator, for a terminal."""
+    width = max(len(one.operator.name) for one in found)
+    lines = []
+    for one in found:
+        state = click.style(f"{one.state:<8}", fg=_COLOURS[one.state])
+        lines.append(f"{one.operator.name:<{width}}  {state}{'; '.join(one.limits)}".rstrip())
+    return [*lines, "", _count(found)]
+
+
+def detail(one: Support) -> list[str]:
+    """All about one operator."""
+    from ..engine.language.versions import spoken
+
+    spec = one.operator
+    code = "" if spec.code is None else f" (code {spec.code})"
+    lines = [
+        click.style(spec.name, bold=True) + f"{code}: supported: " + click.style(one.state, fg=_COLOURS[one.state])
+    ]
+    lines += [f"  {limit}" for limit in one.limits]
+    if one.opsets:
+        lines.append(f"at {spoken(one.opsets)}")
+    types = spec.facts.get("types", [])
+    lines.append("operands:")
+    for position, operand in enumerate(spec.operands):
+        said = types[position] if position < len(types) else ""
+        lines.append(f"  {operand.name}{'?' * operand.optional}{'...' * operand.variadic}  {said}".rstrip())
+    if spec.options:
+        lines.append("options:")
+        lines += [f"  {name}: {one.options.get(name, 'not taken')}" for name in spec.options]
+    lines.append("rules:" if one.uses else "no rule is about it")
+    for use in one.uses:
+        conditions = f" where {' and '.join(use.conditions)}" if use.conditions else ""
+        lines.append(f"  {use.rule} ({use.span.file}:{use.span.line}), stage {use.stage}{conditions}")
+        lines += [f"    refuses the rest: {demand}" for demand in use.demands]
+    return lines
+
+
+def markdown(found: Sequence[Support], rules: Sequence[str]) -> list[str]:
+    """The whole list as a page of the documentation."""
+    from ..engine.language.versions import spoken
+
+    call = " ".join(f"--rules {name}" for name in rules)
+    lines = [
+        "# Operators",
+        "",
+        f"Written by `rewrite ops {call} --format markdown` from the rules themselves; do not edit.",
+        "",
+        _count(found),
+        "",
+        "| Operator | Code | Supported | Options | Limits | Opsets | Rules |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for one in found:
+        options = ", ".join(f"{name}: {taken}" for name, taken in one.options.items())
+        rows = (
+            one.operator.name,
+            "" if one.operator.code is None else str(one.operator.code),
+            one.state,
+            options,
+            "; ".join(one.limits),
+            spoken(one.opsets).split(" ", 1)[1] if one.opsets else "",
+            ", ".join(dict.fromkeys(use.rule for use in one.uses)),
+        )
+        lines.append("| " + " | ".join(text.replace("|", "\\|") for text in rows) + " |")
+    return lines
+
+
+def _count(found: Sequence[Support]) -> str:
+    counts = {state: sum(one.state == state for one in found) for state in _COLOURS}
+    return (
+        f"{len(found)} operators: {counts['yes']} supported in every case, {counts['in part']} in part, "
+        f"{counts['no']} not at all."
+    )

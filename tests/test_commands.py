@@ -1,0 +1,252 @@
+"""The subcommands about rules: check, ops, explain, fmt, and --trace."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from nnrewrite.cli import app
+from nnrewrite.engine import packs
+from nnrewrite.engine.language.formatter import formatted
+
+ROOT = Path(packs.BUILT_IN).parent
+DOCS = ROOT / "docs"
+HEADER = "ruleset mine : tflite -> onnx opset 13..25\n"
+GOOD = HEADER + "rule mine {\n  y = ABS(x)\n  => y = Max(x, Neg(x))\n  test x: f32[2]\n}\n"
+BAD = HEADER + "rule mine {\n  y = ABSS(x)\n  => y = Abs(x)\n  test x: f32[2]\n}\n"
+
+
+def call(*arguments: str) -> Result:
+    return CliRunner().invoke(app, arguments, catch_exceptions=False, prog_name="rewrite")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def pack(folder: Path) -> Path:
+    (folder / "pack").mkdir()
+    (folder / "pack" / "mine.rules").write_text(GOOD)
+    return folder / "pack"
+
+
+@pytest.fixture
+def model(folder: Path, single: Callable[..., bytes]) -> Path:
+    path = folder / "net.tflite"
+    path.write_bytes(single("ABS", {"x": ("FLOAT32", [2, 3])}, [("FLOAT32", [2, 3])]))
+    return path
+
+
+# ---- check
+
+
+def test_the_packs_that_come_with_the_program_have_no_mistakes() -> None:
+    result = call("check")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert re.search(r"tflite2onnx: no mistakes in \d+ files: \d+ rules, \d+ tables, \d+ definitions", result.stdout)
+
+
+def test_mistakes_are_told_with_their_count_and_status_2(pack: Path) -> None:
+    (pack / "mine.rules").write_text(BAD)
+    result = call("check", "pack")
+    assert result.exit_code == 2
+    assert "pack/mine.rules:3:7: error: dialect tflite has no operator `ABSS`" in result.stderr
+    assert "help: did you mean `ABS`?" in result.stderr
+    assert result.stderr.endswith("1 mistake in 1 file\n")
+
+
+def test_a_file_stands_for_the_pack_it_is_in(pack: Path) -> None:
+    result = call("check", "pack/mine.rules")
+    assert result.exit_code == 0
+    assert "no mistakes" in result.stdout
+
+
+def test_packs_are_checked_together_as_they_are_laid_over_each_other(pack: Path) -> None:
+    result = call("check", "tflite2onnx", "pack")
+    assert result.exit_code == 0
+    assert "mine (pack/mine.rules:2) takes the place of unary.ABS (tflite2onnx/elementwise.rules:" in result.stdout
+
+
+def test_a_pack_that_is_not_there_is_a_wrong_call(folder: Path) -> None:
+    result = call("check", "nowhere")
+    assert result.exit_code == 2
+    assert "there is no rule set nowhere" in result.stderr
+
+
+# ---- ops
+
+
+def test_every_operator_is_listed_with_its_state() -> None:
+    lines = call("ops").stdout.splitlines()
+    assert len(lines) == 212
+    assert re.fullmatch(r"210 operators: \d+ supported in every case, \d+ in part, \d+ not at all\.", lines[-1])
+
+
+def test_one_operator_is_told_whole() -> None:
+    text = call("ops", "conv_2d").stdout
+    assert text.startswith("CONV_2D (code 3): supported: ")
+    assert "at opsets 13..25" in text
+    assert "  stride_w: any" in text
+    assert re.search(r"conv_2d \(tflite2onnx/convolution.rules:\d+\), stage lower", text)
+    assert re.search(r"unfuse_activation \(tflite2onnx/activation.rules:\d+\), stage normalize", text)
+
+
+def test_an_unknown_operator_is_told_with_what_may_be_meant() -> None:
+    result = call("ops", "CONV2D")
+    assert result.exit_code == 2
+    assert "there is no operator CONV2D: did you mean `CONV_2D`" in result.stderr
+
+
+def test_the_list_in_the_documentation_is_current() -> None:
+    page = call("ops", "--format", "markdown").stdout
+    assert (DOCS / "operators.md").read_text(encoding="utf-8") == page, (
+        "write it anew: rewrite ops --rules tflite2onnx --format markdown > docs/operators.md"
+    )
+
+
+# ---- explain and trace
+
+
+def test_each_node_is_explained_by_its_rule_and_its_source(model: Path) -> None:
+    assert call(model.name).exit_code == 0
+    text = call("explain", "net.onnx").stdout
+    assert re.search(r"^Abs +\S+ +unary\.ABS \(tflite2onnx/elementwise\.rules:\d+\) from ", text)
+    assert re.search(r"^ +1  unary\.ABS", text, re.MULTILINE)
+
+
+def test_one_node_is_explained_whole(model: Path) -> None:
+    call(model.name)
+    name = call("explain", "net.onnx").stdout.split()[1]
+    text = call("explain", "net.onnx", name).stdout
+    assert text.startswith(f"Abs {name}")
+    assert "  rule      unary.ABS" in text
+
+
+def test_a_node_that_is_not_there_is_told(model: Path) -> None:
+    call(model.name)
+    result = call("explain", "net.onnx", "nothing")
+    assert (result.exit_code, result.stderr) == (1, "rewrite: error: net.onnx: no node has nothing in its name\n")
+
+
+def test_a_file_that_is_no_model_is_told(folder: Path) -> None:
+    (folder / "no.onnx").write_bytes(b"\xff\xff")
+    result = call("explain", "no.onnx")
+    assert result.exit_code == 1
+    assert "not an ONNX model" in result.stderr
+
+
+def test_a_trace_shows_each_match(model: Path) -> None:
+    text = call("--trace", model.name).stdout
+    assert re.search(
+        r"^lower: unary\.ABS \(tflite2onnx/elementwise\.rules:\d+\) takes ABS \S+: Abs$", text, re.MULTILINE
+    )
+
+
+def test_a_trace_of_a_node_shows_every_rule_tried(model: Path, pack: Path) -> None:
+    (pack / "mine.rules").write_text(GOOD.replace("=>", "where rank(x) == 3\n  =>", 1))
+    name = next(line for line in call("--trace", model.name).stdout.splitlines() if "ABS" in line).split()[5].strip(":")
+    text = call("--rules", "tflite2onnx", "--rules", "pack", f"--trace={name}", model.name).stdout
+    tried, taken = [line for line in text.splitlines() if line.startswith("lower: ")]
+    assert "mine (pack/mine.rules:2) does not take ABS" in tried
+    assert "pack/mine.rules:4:3: the guard does not hold" in tried
+    assert "takes ABS" in taken
+
+
+def test_what_a_pack_takes_the_place_of_is_said(model: Path, pack: Path) -> None:
+    result = call("--rules", "tflite2onnx", "--rules", "pack", model.name)
+    assert result.exit_code == 0
+    assert "rewrite: note: mine (pack/mine.rules:2) takes the place of unary.ABS" in result.stderr
+
+
+# ---- fmt
+
+UGLY = """ruleset   demo:tflite->onnx opset 13 .. 25   default 18
+
+
+# comment
+
+
+table t{ABS<=>Abs EXP=>Exp
+NEG=>Neg
+   test x:f32[ 2 ,3 .. 5 ]
+}
+def f( x,y )=x+-y*2 if x>=3 and not y==-1 else[ a for a in[1,2] if a!=- 1 ]
+rule r   stage normalize over{ABS=>Abs EXP=>Exp}{
+y@NHWC=SRC( const x@NHWC,b ?,xs ... ){beta,alpha:_, .. }
+let k=x . C//2
+      # note
+where k==2,"no # comment"   # yes
+=>when opset>=18:z=DST(x)
+y=z
+=>y=x[ 0 ]
+}
+"""
+NEAT = """ruleset demo : tflite -> onnx opset 13..25 default 18
+
+# comment
+
+table t { ABS <=> Abs   EXP => Exp
+  NEG => Neg
+  test x: f32[2, 3..5]
+}
+def f(x, y) = x + -y * 2 if x >= 3 and not y == -1 else [a for a in [1, 2] if a != -1]
+rule r stage normalize over {ABS => Abs  EXP => Exp} {
+  y @ NHWC = SRC(const x @ NHWC, b?, xs...) {beta, alpha: _, ..}
+  let k = x.C // 2
+      # note
+  where k == 2, "no # comment"   # yes
+  => when opset >= 18: z = DST(x)
+     y = z
+  => y = x[0]
+}
+"""
+
+
+def test_files_are_formatted_in_place(folder: Path) -> None:
+    (folder / "a.rules").write_text(UGLY)
+    assert call("fmt", "a.rules").stdout == "formatted a.rules\n"
+    assert (folder / "a.rules").read_text() == NEAT
+
+
+def test_formatted_files_are_left_alone(folder: Path) -> None:
+    (folder / "a.rules").write_text(NEAT)
+    assert call("fmt", "a.rules").stdout == ""
+
+
+def test_check_tells_and_changes_nothing(folder: Path) -> None:
+    (folder / "a.rules").write_text(UGLY)
+    result = call("fmt", "--check", ".")
+    assert (result.exit_code, result.stdout) == (1, "would format a.rules\n")
+    assert (folder / "a.rules").read_text() == UGLY
+
+
+def test_a_file_that_cannot_be_parsed_is_told(folder: Path) -> None:
+    (folder / "a.rules").write_text("rule")
+    result = call("fmt", "a.rules")
+    assert result.exit_code == 2
+    assert "a.rules:1:1: error: unexpected `rule`" in result.stderr
+
+
+@pytest.mark.parametrize("path", sorted(packs.BUILT_IN.rglob("*.rules")), ids=lambda path: path.stem)
+def test_rules_of_the_program_are_formatted(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert formatted(text, path.name) == text
+
+
+@pytest.mark.parametrize(
+    "path", sorted((Path(__file__).parent / "golden" / "checker").glob("*.rules")), ids=lambda path: path.stem
+)
+def test_formatting_twice_is_formatting_once(path: Path) -> None:
+    once = formatted(path.read_text(encoding="utf-8"), path.name)
+    assert formatted(once, path.name) == once
+
+
+def test_any_layout_of_one_text_comes_to_the_same_meaning() -> None:
+    squeezed = re.sub(r"[ \t]+", " ", NEAT.replace("\n  ", "\n"))
+    assert formatted(squeezed, "a.rules").replace("# note", "").split() == NEAT.replace("# note", "").split()
