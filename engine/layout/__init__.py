@@ -73,7 +73,7 @@ def _place(scope: Scope, dialect: Dialect, opset: int, free: frozenset[Port]) ->
         for unit, order in choices.items():
             if not isinstance(unit, ir.Node):
                 turned[unit] = compose(turned.get(unit, identity(len(order))), order)
-        if not choices:
+        if not regions.unsettled:
             break
     return turned
 

@@ -144,20 +144,29 @@ class Layout:
         shape = extents(value)
         if shape is None:
             raise ValueError(f"{value.name} has no rank")
-        dialect = self._tensors.dialect
-        if still(shape, perm) and sum(not isinstance(extent, int) for extent in shape) <= 1:
-            to = [extent if isinstance(extent, int) else -1 for extent in compose_extents(shape, perm)]
-            operand = self._register(self._scope.constant(np.array(to, np.int64), "shape"))
-            made = self._node(dialect.role(RESHAPE).name, [value, operand], [], value.dtype, value).outputs[0]
+        # Of orders that differ in axes of extent 1 alone, one is made and the others are read off it.
+        free = sum(not isinstance(extent, int) for extent in shape) <= 1
+        alike = (value, "alike", tuple(axis for axis in perm if shape[axis] != 1))
+        if free and still(shape, perm):
+            made = self._reshaped(value, [shape[axis] for axis in perm])
+        elif free and alike in self._made:
+            made = self._reshaped(self._made[alike], [shape[axis] for axis in perm])
         elif key in self._tensors.permutations and value not in self._stored:
-            made = self._tensors.permutations[key]
+            made = self._made[alike] = self._tensors.permutations[key]
         else:
-            spec = dialect.role(PERMUTE)
+            spec = self._tensors.dialect.role(PERMUTE)
             made = self._node(spec.name, [value], [ir.AttrInt64s("perm", perm)], value.dtype, value).outputs[0]
+            self._made[alike] = made
         if value.shape is not None:
             made.shape = ir.Shape([value.shape[axis] for axis in perm])
         self._made[key] = made
         return made
+
+    def _reshaped(self, value: ir.Value, wanted: Sequence[int | str | None]) -> ir.Value:
+        to = np.array([extent if isinstance(extent, int) else -1 for extent in wanted], np.int64)
+        operand = self._register(self._scope.constant(to, "shape"))
+        spec = self._tensors.dialect.role(RESHAPE)
+        return self._node(spec.name, [value, operand], [], value.dtype, value).outputs[0]
 
     def _extended(self, value: ir.Value, gaps: Sequence[int]) -> ir.Value:
         if value.const_value is not None and value.is_initializer() and (array := constant(value)) is not None:
@@ -213,8 +222,3 @@ class Layout:
     def _drop(self, node: ir.Node) -> None:
         if node.graph is not None and not any(o.uses() or o.is_graph_output() for o in node.outputs):
             self._graph.remove(node, safe=True)
-
-
-def compose_extents(shape: Sequence[int | str | None], perm: Order) -> list[int | str | None]:
-    """The extents of a tensor after a permutation."""
-    return [shape[axis] for axis in perm]

@@ -34,10 +34,15 @@ def between(has: Sequence[int], wanted: Sequence[int]) -> Order:
     return tuple(position[axis] for axis in wanted)
 
 
+def alike(extents: Sequence[int | str | None], first: Sequence[int], second: Sequence[int]) -> bool:
+    """Whether two orders of a tensor of these extents put all elements at the same places in memory."""
+    long = [[axis for axis in order if extents[axis] != 1] for order in (first, second)]
+    return long[0] == long[1]
+
+
 def still(extents: Sequence[int | str | None], perm: Sequence[int]) -> bool:
     """Whether a permutation of a tensor of these extents leaves all elements where they are in memory."""
-    long = [axis for axis in perm if extents[axis] != 1]
-    return long == sorted(long)
+    return alike(extents, identity(len(perm)), perm)
 
 
 def elements(extents: Sequence[int | str | None]) -> int:

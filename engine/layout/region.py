@@ -11,7 +11,7 @@ import onnx_ir as ir
 from .blocks import Arrangement, Side, arrangement, local
 from .cut import FIRST, SECOND, THIRD, Problem, Term
 from .interface import Port, channels_first
-from .order import Order, between, compose, elements, identity, still
+from .order import Order, alike, between, compose, elements, identity, still
 from .tensors import Tensor, Tensors, Use
 
 Pair = tuple[Order, Order]
@@ -57,6 +57,8 @@ class Regions:
         self._taken: set[Unit] = set()
         self._pairs: dict[Tensor, Pair] = {}
         self._inputs = {value: position for position, value in enumerate(tensors.graph.inputs)}
+        #: whether some tensor is wanted in an order that its region does not know, so that another round may gain
+        self.unsettled = False
 
     def grow(self, tried: set[tuple[ir.Value, Pair]]) -> Iterator[Region]:
         """Yield regions that share no unit; `tried` are seeds of earlier rounds, and gets the new ones."""
@@ -124,10 +126,15 @@ class Regions:
         return [_End(tensor, order, tuple((axis,) for axis in range(tensor.rank)))]
 
     def _join(self, region: Region, unit: Unit) -> list[Tensor] | None:
-        """Take a unit into a region; the tensors it leads to, None where it does not fit."""
+        """Take a unit into a region; the tensors it leads to, None where it cannot be moved or does not fit."""
         ends = self._ends(unit)
         if ends is None:
             return None
+        fitting = self._fitted(region, unit, ends)
+        self.unsettled |= fitting is None
+        return fitting
+
+    def _fitted(self, region: Region, unit: Unit, ends: list[_End]) -> list[Tensor] | None:
         known = [end for end in ends if not end.tensor.constant and end.tensor in region.pairs]
         moved = [end for end in known if len(set(region.pairs[end.tensor])) == 2]
         if not moved:
@@ -146,6 +153,8 @@ class Regions:
             need = _reached(end, first), _reached(end, second)
             if reached.setdefault(end.tensor, self._pairs.get(end.tensor, need)) != need:
                 return None
+            if end.tensor in self._pairs and end.tensor not in region.pairs and need[0] != need[1]:
+                return None  # another region decides on it
         fresh = [tensor for tensor in reached if tensor not in self._pairs]
         for tensor in fresh:
             region.pairs[tensor] = self._pairs[tensor] = reached[tensor]
@@ -178,23 +187,24 @@ class Regions:
     def _terms(self, tensor: Tensor, pair: Pair, number: Mapping[Unit, int]) -> Iterator[Term]:
         """One term for the tensor, and one for each way to quantize it: that is stored and moved on its own."""
         made = tensor.root.producer() or (True, self._inputs.get(tensor.root, -1))
-        producer = number.get(made, _fixed(tensor.own, pair))
-        nothing = still(tensor.extents, between(*pair))
+        producer = number.get(made, _fixed(tensor, tensor.own, pair))
+        nothing = alike(tensor.extents, *pair)
         users: dict[ir.Value, set[int]] = {}
         for use in tensor.uses:
             stored = use.stem[-1][0].outputs[0] if use.stem else tensor.root
-            users.setdefault(stored, set()).add(self._user(use, pair, number))
+            users.setdefault(stored, set()).add(self._user(tensor, use, pair, number))
+            self.unsettled |= THIRD in users[stored]
         for stored, numbers in users.items():
             bytes_ = 0 if nothing else min(_NODE - 1, max(1, int(stored.dtype.itemsize) if stored.dtype else 4))
             moved = 0 if nothing else elements(tensor.extents)
             yield Term(producer, frozenset(numbers - {THIRD}), moved, _NODE + bytes_)
 
-    def _user(self, use: Use, pair: Pair, number: Mapping[Unit, int]) -> int:
+    def _user(self, tensor: Tensor, use: Use, pair: Pair, number: Mapping[Unit, int]) -> int:
         if use.node is None:
-            return number.get((False, use.position), _fixed(use.order, pair))
+            return number.get((False, use.position), _fixed(tensor, use.order, pair))
         blocks = self._tensors.blocks(use.node) if use.node in number else None
         if blocks is None or use.position not in blocks.operands:
-            return _fixed(use.order, pair)
+            return _fixed(tensor, use.order, pair)
         return number[use.node]
 
     def _alone(self, unit: Unit, choices: tuple[Arrangement, Arrangement]) -> tuple[int, int]:
@@ -211,8 +221,12 @@ class Regions:
         return _NODE * first, _NODE * second
 
 
-def _fixed(order: Order, pair: Pair) -> int:
-    return FIRST if order == pair[0] else SECOND if order == pair[1] else THIRD
+def _fixed(tensor: Tensor, order: Order, pair: Pair) -> int:
+    """Which of the two an order is: the very same, or one that the elements need not be moved for."""
+    if order in pair:
+        return FIRST if order == pair[0] else SECOND
+    near = [alike(tensor.extents, order, known) for known in pair]
+    return FIRST if near[0] else SECOND if near[1] else THIRD
 
 
 def _touching(tensor: Tensor) -> Iterator[tuple[ir.Node, Order]]:
