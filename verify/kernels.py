@@ -12,6 +12,8 @@ from ..engine.functions import DTYPES
 _SHORT = {dtype.name.lower(): name for name, dtype in DTYPES.items()}
 #: types that ONNX Runtime's CPU kernels do not lack: it converts half precision by itself
 _GIVEN = {"f16"}
+#: what the runtime says for no last version
+_OPEN = 2**31 - 1
 #: types that no rule widens, so that their lack is no news
 _IGNORED = {"i4", "u4", "c64", "c128"}
 
@@ -45,7 +47,7 @@ def _versions(name: str, first: int, last: int) -> set[int]:
 
 def _row(name: str, version: int, registered: list[Any]) -> Iterator[tuple[str, str]]:
     schema = onnx.defs.get_schema(name, version, "")
-    usable = [k.type_constraints for k in registered if k.version_range[0] <= version <= k.version_range[1]]
+    usable = [k.type_constraints for k in registered if _serves(k.version_range, version)]
     for constraint in schema.type_constraints:
         variable = constraint.type_param_str
         allowed = _names(constraint.allowed_type_strs)
@@ -54,6 +56,12 @@ def _row(name: str, version: int, registered: list[Any]) -> Iterator[tuple[str, 
         have = set().union(*(_names(types[variable]) for types in usable)) | (allowed & _GIVEN)
         if allowed - have - _IGNORED:
             yield variable, " ".join(t for t in DTYPES if t in have)
+
+
+def _serves(versions: tuple[int, int], version: int) -> bool:
+    """Whether the runtime takes a kernel for a version of the operator: without an end it serves its first alone."""
+    first, last = versions
+    return version == first or (first < version <= last and last != _OPEN)
 
 
 def _names(types: Any) -> set[str]:
