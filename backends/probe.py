@@ -58,7 +58,7 @@ def graph(
             attributes.append(made)
     operands = [None if what is None else _value(name, what, dialect) for name, what in inputs.items()]
     results = [_value(f"output_{i}", what, dialect) for i, what in enumerate(outputs)]
-    domain = dialect.domain if spec else f"{dialect.domain}.custom"
+    domain = spec.domain if spec else f"{dialect.domain}.custom"
     node = ir.Node(domain, op, operands, attributes, outputs=results, name=op)
     constants = [value for value in operands if value is not None and value.const_value is not None]
     main = ir.Graph(

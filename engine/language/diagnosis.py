@@ -59,11 +59,17 @@ def suggest(name: str, known: Iterable[str], what: str = "") -> str | None:
     close = difflib.get_close_matches(name, names, 2, 0.6) or [
         folded[other] for other in difflib.get_close_matches(name.casefold(), folded, 2, 0.6)
     ]
+    if len(close) == 2 and _likeness(name, close[0]) - _likeness(name, close[1]) > 0.1:
+        close.pop()
     if close:
-        return f"did you mean {' or '.join(f'`{other}`' for other in close)}?"
+        return f"did you mean {joined(f'`{other}`' for other in close)}?"
     if what and 0 < len(names) <= _SHOWN:
         return f"{what}: {', '.join(f'`{other}`' for other in names)}"
     return None
+
+
+def _likeness(name: str, other: str) -> float:
+    return difflib.SequenceMatcher(None, name.casefold(), other.casefold()).ratio()
 
 
 def joined(words: Iterable[str], last: str = "or") -> str:

@@ -1,0 +1,54 @@
+"""The tutorial does what it says: its files are written, its commands run, and what it shows is what they print."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from nnrewrite.cli import app
+
+PAGE = Path(__file__).parent.parent / "docs" / "tutorial.md"
+_BLOCK = re.compile(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
+
+
+def blocks() -> list[tuple[str, str, str]]:
+    return [(kind, title, text) for kind, title, text in _BLOCK.findall(PAGE.read_text(encoding="utf-8"))]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for _, title, text in blocks():
+        if title:
+            (tmp_path / title).parent.mkdir(exist_ok=True)
+            (tmp_path / title).write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+@pytest.mark.parametrize("shown", [text for kind, _, text in blocks() if kind == "console"])
+def test_what_the_tutorial_shows_is_what_is_printed(folder: Path, shown: str) -> None:
+    command, *expected = shown.splitlines()
+    program, *arguments = command.removeprefix("$ ").split()
+    if program == "rewrite":
+        printed = CliRunner().invoke(app, arguments, catch_exceptions=False, prog_name="rewrite").output
+    else:
+        pytest.importorskip("onnxruntime")
+        done = subprocess.run([sys.executable, "-m", program, *arguments], capture_output=True, text=True, cwd=folder)
+        printed = done.stdout
+    for line in expected:
+        assert line in printed
+
+
+def test_a_custom_operator_takes_under_forty_lines() -> None:
+    texts = [text for _, title, text in blocks() if title.startswith("pack/")]
+    assert len(texts) == 2
+    assert sum(len(text.splitlines()) for text in texts) < 40
+
+
+def test_the_rules_of_the_tutorial_are_formatted(folder: Path) -> None:
+    result = CliRunner().invoke(app, ["fmt", "--check", "pack"], catch_exceptions=False, prog_name="rewrite")
+    assert (result.exit_code, result.output) == (0, "")
