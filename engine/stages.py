@@ -361,6 +361,8 @@ class Rewriter:
         return tuple(miss for miss in misses if miss is not None)
 
     def _miss(self, rule: Rule, node: ir.Node) -> Reason | None:
+        if self._complex and paired(node) and not minds(rule):
+            return Reason(rule.name, rule.span, "the node computes with complex numbers, the rule with real ones alone")
         misses: list[Reason] = []
 
         def note(span: Span, text: str) -> None:
