@@ -79,7 +79,8 @@ class Matcher:
             known = bound.get(target.name)
             if known is not None and known is not value:
                 return self._miss(target.span, f"{target.name} is not this result of the node")
-            if target.layout and not self._fits(value, target.layout):
+            unknown = isinstance(value, ir.Value) and value.shape is None  # a result then has the rank the rule says
+            if target.layout and not unknown and not self._fits(value, target.layout):
                 return self._miss(
                     target.span, f"{target.name} has {_rank(value)}, {target.layout} asks for {len(target.layout)}"
                 )
