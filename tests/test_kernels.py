@@ -1,0 +1,63 @@
+"""Element types without a kernel, computed in wider ones; complex numbers, carried as pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import nnrewrite
+import numpy as np
+import pytest
+from nnrewrite.engine.kernels import wider_type
+from nnrewrite.engine.operators import Catalogue
+from nnrewrite.verify import Interpreter, compare_models
+from nnrewrite.verify.kernels import kernels
+
+
+@pytest.mark.parametrize(
+    ("own", "allowed", "wide"),
+    [
+        ("i8", "f32 f64", "f32"),
+        ("i8", "u8 i32 i64", "i32"),
+        ("bool", "u8 i32", "u8"),
+        ("i32", "f32 f64", "f64"),
+        ("u32", "i32 i64", "i64"),
+        ("i64", "f32 f64", "f64"),
+        ("f64", "f32", "f32"),
+        ("string", "f32", None),
+    ],
+)
+def test_the_first_type_that_holds_every_number_is_computed_in(own: str, allowed: str, wide: str | None) -> None:
+    assert wider_type(own, frozenset(allowed.split())) == wide
+
+
+def test_ops_yaml_says_which_kernels_the_runtime_has(catalogue: Catalogue) -> None:
+    pytest.importorskip("onnxruntime")
+    assert catalogue.dialect("onnx").facts["kernels"] == kernels(13, 25)
+
+
+def test_integers_without_a_kernel_are_added_in_a_wider_type(
+    single: Callable[..., bytes], interpreter: Interpreter
+) -> None:
+    x = ("INT32", [2, 3])
+    source = single("ADD_N", {"a": x, "b": x, "c": x}, [x])
+    model = nnrewrite.convert(source)
+    assert [node.op_type for node in model.graph.node] == ["Cast", "Cast", "Cast", "Sum", "Cast"]
+    assert compare_models(source, model.SerializeToString(), interpreter=interpreter).passed
+
+
+def test_complex_numbers_are_pairs_along_a_last_axis(single: Callable[..., bytes], interpreter: Interpreter) -> None:
+    from onnxruntime import InferenceSession
+
+    product = single("MUL", {"a": ("COMPLEX64", [2, 3]), "b": ("COMPLEX64", [3])}, [("COMPLEX64", [2, 3])])
+    session = InferenceSession(nnrewrite.convert(product).SerializeToString())
+    generator = np.random.default_rng(0)
+    a, b = (generator.normal(size=(*shape, 2)).astype(np.float32) for shape in ([2, 3], [3]))
+    (found,) = session.run(None, {"a": a, "b": b})
+    wanted = a.view(np.complex64)[..., 0] * b.view(np.complex64)[..., 0]
+    np.testing.assert_allclose(found.view(np.complex64)[..., 0], wanted, rtol=1e-5)
+
+
+def test_a_rule_about_real_numbers_leaves_complex_ones_alone(single: Callable[..., bytes]) -> None:
+    source = single("NEG", {"x": ("COMPLEX64", [2])}, [("COMPLEX64", [2])])
+    with pytest.raises(nnrewrite.UnsupportedError, match="complex numbers"):
+        nnrewrite.convert(source)
