@@ -31,6 +31,7 @@ class Options:
     keep_going: bool
     quiet: bool
     layout: tuple[str, ...] = ()
+    target: str = "onnxruntime"
     explain: bool = False
     picture: Path | None = None
 
@@ -92,6 +93,13 @@ def _version(ctx: click.Context, option: click.Parameter, wanted: bool) -> None:
 )
 @click.option("--opset", type=click.IntRange(min=1), metavar="N", help="The ONNX opset to write.")
 @click.option(
+    "--target",
+    default="onnxruntime",
+    metavar="TARGET",
+    help="The runtime to make models for: onnxruntime, a folder of rules, or portable for none in particular."
+    " [default: onnxruntime]",
+)
+@click.option(
     "--layout",
     multiple=True,
     metavar="LAYOUT",
@@ -125,6 +133,7 @@ def command(
     output: Path | None,
     folder: Path | None,
     opset: int | None,
+    target: str,
     layout: tuple[str, ...],
     explain_layout: bool,
     layout_svg: Path | None,
@@ -145,7 +154,7 @@ def command(
     from .engine.errors import CallError
     from .engine.trace import Trace, traced
     from .jobs import plan
-    from .pipeline import members, prepare
+    from .pipeline import members, prepare, stacked
 
     if trace and (not models or Path(trace).exists()):
         models, trace = (
@@ -157,13 +166,13 @@ def command(
     try:
         jobs = plan(models, output, folder, member, members)
         # Rules that cannot be had concern no single model: they are told before the first is read, and once.
-        prepared = prepare(rules, opset)
+        prepared = prepare(stacked(rules, target), opset)
         if layout_svg is not None and len(jobs) != 1:
             raise CallError(f"--layout-svg draws one model, {len(jobs)} are given")
     except CallError as error:
         complain(f"{error}")
         ctx.exit(2)
-    options = Options(rules, opset, verify, keep_going, quiet, layout, explain_layout, layout_svg)
+    options = Options(rules, opset, verify, keep_going, quiet, layout, target, explain_layout, layout_svg)
     if verify:
         from .verify.interpreter import require
 
@@ -224,7 +233,7 @@ def convert(job: Job, options: Options, interpreter: Interpreter | None = None) 
     from .pipeline import explain, picture, rewrite
 
     started = time.perf_counter()
-    conversion = rewrite(job.source, options.rules, options.opset, job.member, options.layout)
+    conversion = rewrite(job.source, options.rules, options.opset, job.member, options.layout, options.target)
     data = serialized(conversion.model, job.target)
     with replacing(job.target) as file:
         file.write(data)

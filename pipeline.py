@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from .engine.layout.explain import Remaining
 
 
+#: the runtime that models are made for where the user names none, and the word for none in particular
+TARGET, PORTABLE = "onnxruntime", "portable"
+
+
 @dataclass(frozen=True, slots=True)
 class Report:
     """What a conversion did: operators in and out, permutations left and the elements they move, rules fired.
@@ -65,6 +69,12 @@ class Prepared:
     opset: int
 
 
+def stacked(rules: str | Sequence[str], target: str = TARGET) -> tuple[str, ...]:
+    """The rule sets of a conversion: those asked for, and on them what the target adds."""
+    names = (rules,) if isinstance(rules, str) else tuple(rules)
+    return names if target == PORTABLE or target in names else (*names, target)
+
+
 def members(path: str | os.PathLike[str]) -> list[str]:
     """The models inside a bundle; none for a plain model file. Raises ModelError when it cannot be read."""
     return bundle.members(path) if bundle.is_bundle(path) else []
@@ -76,12 +86,13 @@ def convert(
     opset: int | None = None,
     member: str | None = None,
     layout: str | Sequence[str] = SOURCE,
+    target: str = TARGET,
 ) -> onnx.ModelProto:
     """Convert a model, from a path or from bytes, by a rule set or by several that are laid over each other.
 
     Takes and raises what `rewrite` does.
     """
-    return rewrite(source, rules, opset, member, layout).model
+    return rewrite(source, rules, opset, member, layout, target).model
 
 
 def rewrite(
@@ -90,6 +101,7 @@ def rewrite(
     opset: int | None = None,
     member: str | None = None,
     layout: str | Sequence[str] = SOURCE,
+    target: str = TARGET,
 ) -> Conversion:
     """Convert a model and report what was done; `member` names one model of a bundle.
 
@@ -100,7 +112,7 @@ def rewrite(
     mistakes in rule files, CallError for an unknown rule set or layout or an opset outside the range the rules declare.
     """
     interface = Interface.parse(layout)
-    names = (rules,) if isinstance(rules, str) else tuple(rules)
+    names = stacked(rules, target)
     prepared = prepare(names, opset)
     catalogue = prepared.pack.catalogue
     data = bundle.open_member(source, member) if member is not None and not isinstance(source, bytes) else source

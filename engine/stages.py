@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import onnx_ir as ir
+from onnx_ir.passes.common import CommonSubexpressionEliminationPass
 
 from .builder import Builder, Ill, Scope, check
 from .errors import Reason, Refusal, RewriteError, RewriteFailure, Span, UnsupportedError
@@ -100,13 +101,20 @@ class Rewriter:
 
     def _improve(self, arrange: Callable[[Scope], None] | None) -> None:
         """Run the stages over the target's own operators."""
+        self._share()
         for stage in STAGES[2:]:
             if stage == _SIMPLIFY and arrange is not None:
                 arrange(self._scope)
             self._fixpoint(stage)
+        self._share()
         for child in self._children:
             child._improve(None)
         self.graph.sort()
+
+    def _share(self) -> None:
+        """Let equal nodes over equal operands be one."""
+        if self._depth == 0:
+            CommonSubexpressionEliminationPass()(ir.Model(self.graph, ir_version=10))
 
     # ---- the shapes that stages have
 
@@ -120,7 +128,7 @@ class Rewriter:
             node = work.pop()
             if node.graph is None:
                 continue
-            if node.domain == self._rules.target.domain:
+            if node.domain == self._rules.target.domain != self._rules.source.domain:
                 self._refresh(node)
             made = self._first(node, [rule for rule in self._candidates(stage, node) if not rule.deep])
             # The graph of a call that was put in its place holds operators of the source.
@@ -141,7 +149,7 @@ class Rewriter:
 
     def _fixpoint(self, stage: str) -> None:
         """Rewrite until no rule of the stage applies; raises RewriteError where the rules run in circles."""
-        work = deque(self.graph)
+        work = deque(self.graph if stage in self._rules.stages() else ())
         waiting = set(work)
         left = _PATIENCE * (len(work) + 16)
         recent: deque[Rule] = deque(maxlen=16)
@@ -167,7 +175,13 @@ class Rewriter:
         self._sweep()
 
     def _candidates(self, stage: str, node: ir.Node) -> tuple[Rule, ...]:
-        return self._rules.candidates(stage, node.domain, node.op_type)
+        """The rules to try on a node; whoever watches sees those too that its operands rule out at a glance."""
+        found = self._rules.candidates(stage, node.domain, node.op_type)
+        if not found or watching() is not None:
+            return found
+        producers = (value.producer() for value in node.inputs if value is not None)
+        beneath = frozenset(producer.op_type for producer in producers if producer is not None)
+        return self._rules.promising(stage, node.domain, node.op_type, beneath)
 
     def _first(self, node: ir.Node, rules: Iterable[Rule]) -> list[ir.Node]:
         """Apply the first rule that takes a node; the nodes made."""
@@ -357,7 +371,8 @@ class Rewriter:
         """Why each candidate rule said no, from the place where it got furthest."""
         if node in self._refused:
             return (self._refused[node],)
-        misses = [self._miss(rule, node) for rule in self._candidates(stage, node)]
+        candidates = self._rules.candidates(stage, node.domain, node.op_type)
+        misses = [self._miss(rule, node) for rule in candidates]
         return tuple(miss for miss in misses if miss is not None)
 
     def _miss(self, rule: Rule, node: ir.Node) -> Reason | None:

@@ -46,18 +46,26 @@ def expose(graph: ir.Graph, source: Dialect, target: Dialect, opset: int, scope:
 
     A quantized operand is read through the target's dequantize operator, a quantized result written through its
     quantize operator. Operators of the class `codes` move integers, and are left alone where all their quantized
-    values map to real numbers alike; operators of the class `raw` mean the integers themselves.
+    values map to real numbers alike, unless the target's `codes: real` in ops.yaml asks for the same form for all and
+    no constant would be made real; operators of the class `raw` mean the integers themselves.
     """
     view = _View(graph, target, opset, scope)
+    keep = target.facts.get(CODES) != "real"
     for node in list(graph):
         spec = source.operators.get(node.op_type)
         facts: Mapping[str, Any] = {} if spec is None else spec.facts
         kind = facts.get(_KEY)
         maps = [m for m in map(quantization, (*node.inputs, *node.outputs)) if m is not None]
-        if not maps or kind == RAW or (kind == CODES and all(m == maps[0] for m in maps)):
+        if not maps or kind == RAW:
+            continue
+        if kind == CODES and all(m == maps[0] for m in maps) and (keep or _weighty(node)):
             continue
         view.operands(node, spec)
         view.results(node)
+
+
+def _weighty(node: ir.Node) -> bool:
+    return any(value is not None and quantization(value) and stored(value) is not None for value in node.inputs)
 
 
 class _View:
