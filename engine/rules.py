@@ -32,6 +32,8 @@ class Rule:
     layouts: Mapping[str, str]
     builds: tuple[Dialect, ...]
     order: tuple[int, int, int, int]
+    #: for each operand of the root that is a node, the operators that it may be
+    beneath: tuple[frozenset[str], ...]
 
     @property
     def results(self) -> frozenset[str]:
@@ -97,6 +99,8 @@ class RuleSet:
         self.definitions: Mapping[str, tree.Definition] = _Definitions(files, contents.definitions)
         self._compiled: dict[Outline, Rule] = {}
         self._found: dict[tuple[str, Key], tuple[Rule, ...]] = {}
+        self._promising: dict[tuple[str, str, str, frozenset[str]], tuple[Rule, ...]] = {}
+        self._stages = frozenset(one.stage for one in contents.outlines)
         self._index: dict[tuple[str, Key], list[Outline]] = {}
         for one in contents.outlines:
             for key in one.roots:
@@ -111,6 +115,20 @@ class RuleSet:
             rules = (self._rule(one) for one in outlines)
             found = self._found[key] = tuple(rule for rule in rules if _roots_at(rule, operator))
         return found
+
+    def promising(self, stage: str, domain: str, operator: str, beneath: frozenset[str]) -> tuple[Rule, ...]:
+        """Those of the candidates that ask for no operator right beneath the root but the ones that are there."""
+        key = stage, domain, operator, beneath
+        found = self._promising.get(key)
+        if found is None:
+            candidates = self.candidates(stage, domain, operator)
+            found = tuple(rule for rule in candidates if all(not wanted.isdisjoint(beneath) for wanted in rule.beneath))
+            self._promising[key] = found
+        return found
+
+    def stages(self) -> frozenset[str]:
+        """The stages that have rules."""
+        return self._stages
 
     def roots(self) -> Iterator[tuple[str, Key]]:
         """Every stage and operator that rules are about."""
@@ -262,7 +280,32 @@ def _compile(rule: tree.Rule, source: Dialect, target: Dialect, opset: int, orde
     builds = (source, target) if rule.stage == STAGES[0] else (target,)
     equations = compile_equations(rule.equations, reads, opset)
     layouts = dict(_layouts(equations))
-    return Rule(rule.name, rule.stage, rule.span, equations, rule.clauses, rule.templates, layouts, builds, order)
+    return Rule(
+        rule.name,
+        rule.stage,
+        rule.span,
+        equations,
+        rule.clauses,
+        rule.templates,
+        layouts,
+        builds,
+        order,
+        _beneath(equations),
+    )
+
+
+def _beneath(equations: Sequence[Defined]) -> tuple[frozenset[str], ...]:
+    """What the operands of a root must be computed by; nothing where the root has alternatives."""
+    root = equations[-1].value
+    if not isinstance(root, NodePattern):
+        return ()
+    defined = {target.name: equation.value for equation in equations for target in equation.targets}
+    found = []
+    for operand in root.operands:
+        known = defined.get(operand.name) if isinstance(operand, Variable) and not operand.optional else operand
+        if isinstance(known, NodePattern | AnyOf):
+            found.append(frozenset(name for pattern in nodes(known) for name in pattern.specs))
+    return tuple(found)
 
 
 def _layouts(equations: Iterable[Defined]) -> Iterator[tuple[str, str]]:

@@ -27,7 +27,7 @@ from .view import expose
 #: keys of `metadata_props` that say where a node comes from
 RULE, SOURCE = "nnrewrite.rule", "nnrewrite.source"
 
-_SIMPLIFY = "simplify"
+_RECOVER, _SIMPLIFY = "recover", "simplify"
 
 #: firings a node, beyond which a stage is taken to run in circles
 _PATIENCE = 64
@@ -100,16 +100,19 @@ class Rewriter:
         return refusals
 
     def _improve(self, arrange: Callable[[Scope], None] | None) -> None:
-        """Run the stages over the target's own operators."""
-        self._share()
+        """Run the stages over the target's own operators; a graph on which no rule fires stays as it is."""
+        if self.fired or _RECOVER in self._rules.stages():
+            self._share()
         for stage in STAGES[2:]:
             if stage == _SIMPLIFY and arrange is not None:
                 arrange(self._scope)
             self._fixpoint(stage)
-        self._share()
+        if self.fired:
+            self._share()
         for child in self._children:
             child._improve(None)
-        self.graph.sort()
+        if self.fired or arrange is not None:
+            self.graph.sort()
 
     def _share(self) -> None:
         """Let equal nodes over equal operands be one."""

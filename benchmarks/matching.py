@@ -1,0 +1,133 @@
+"""How long it takes to find that nothing is to be rewritten: this engine beside onnxscript's default rewriter.
+
+Both run 46 rules over chains of nodes in which none of them fires. onnxscript is not needed by anything else here, so
+it is looked for in an environment of its own:
+
+    python -m venv /tmp/peer && /tmp/peer/bin/pip install onnxscript==0.7.2
+    python benchmarks/matching.py --peer /tmp/peer/bin/python
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+import onnx_ir as ir
+
+SIZES = (500, 2_000, 20_000)
+#: the operators of the chains; every one of them is the root of some of the rules
+CHAIN = ("Add", "Relu", "Mul", "Sigmoid", "Sub", "Tanh", "Max", "Abs")
+RULES = 46
+
+
+def model(size: int) -> ir.Model:
+    """A chain of nodes, each reading the one before and, where it takes two operands, the chain's input."""
+
+    def value(name: str) -> ir.Value:
+        return ir.Value(name=name, type=ir.TensorType(ir.DataType.FLOAT), shape=ir.Shape([2, 8]))
+
+    source = last = value("x")
+    nodes = []
+    for number, operator in zip(range(size), itertools.cycle(CHAIN), strict=False):
+        inputs = [last, source] if operator in ("Add", "Mul", "Sub", "Max") else [last]
+        result = value(f"v{number}")
+        nodes.append(ir.Node("", operator, inputs, outputs=[result], name=f"n{number}"))
+        last = result
+    return ir.Model(ir.Graph([source], [last], nodes=nodes, opset_imports={"": 18}, name="chain"), ir_version=10)
+
+
+def patterns() -> str:
+    """Rules about pairs of the chain's operators that never follow each other in it."""
+    rules = []
+    pairs = [(a, b) for a in CHAIN for b in CHAIN if CHAIN[CHAIN.index(a) - 1] != b]
+    for number, (outer, inner) in enumerate(pairs[:RULES]):
+        root = f"{outer}({inner}(a, c), b)" if outer in ("Add", "Mul", "Sub", "Max") else f"{outer}({inner}(a, c))"
+        if inner not in ("Add", "Mul", "Sub", "Max"):
+            root = root.replace("(a, c)", "(a)")
+        names = sorted(set(re.findall(r"\b[abc]\b", root)))
+        total = " + ".join(names)
+        tests = ", ".join(f"{name}: f32[2]" for name in names)
+        rules.append(f"rule r{number} stage simplify {{ y = {root} => y = Exp({total}) test {tests} }}")
+    return "ruleset bench : onnx -> onnx opset 13..25\n" + "\n".join(rules)
+
+
+def ours() -> Callable[[ir.Model], None]:
+    """This engine with its rules compiled."""
+    from nnrewrite.engine import operators
+    from nnrewrite.engine.language.checker import check
+    from nnrewrite.engine.language.parser import parse
+    from nnrewrite.engine.rules import compile_rules
+    from nnrewrite.engine.stages import Rewriter
+
+    catalogue = operators.load()
+    file = parse(patterns(), "bench.rules")
+    mistakes = check([file], catalogue)
+    assert not mistakes, mistakes
+    rules = compile_rules([file], catalogue, 18)
+
+    def run(chain: ir.Model) -> None:
+        rewriter = Rewriter(chain.graph, rules, catalogue, 18)
+        rewriter.run()
+        assert not rewriter.fired
+
+    return run
+
+
+def theirs() -> Callable[[ir.Model], None]:
+    """onnxscript's default rewriter."""
+    from onnxscript.rewriter import _DEFAULT_REWRITE_RULES, RewriteRuleSet  # type: ignore[import-not-found]
+
+    rules = RewriteRuleSet(_DEFAULT_REWRITE_RULES)
+
+    def run(chain: ir.Model) -> None:
+        assert rules.apply_to_model(chain) == 0
+
+    return run
+
+
+def measure(run: Callable[[ir.Model], None], repeats: int = 3) -> dict[int, float]:
+    """The least of some times, in seconds, for each size."""
+    run(model(50))
+    found = {}
+    for size in SIZES:
+        times = []
+        for _ in range(repeats if size < SIZES[-1] else 1):
+            chain = model(size)
+            started = time.perf_counter()
+            run(chain)
+            times.append(time.perf_counter() - started)
+        found[size] = min(times)
+    return found
+
+
+def main() -> None:
+    """Measure, and print a table with the ratios."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--peer", metavar="PYTHON", help="an interpreter that has onnxscript")
+    parser.add_argument("--as-peer", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.as_peer:
+        print(json.dumps(measure(theirs())))
+        return
+    own = measure(ours())
+    peer: dict[int, float] = {}
+    if arguments.peer:
+        done = subprocess.run([arguments.peer, __file__, "--as-peer"], capture_output=True, text=True, check=True)
+        peer = {int(size): seconds for size, seconds in json.loads(done.stdout).items()}
+    print(f"{'nodes':>7}  {'ours':>10}" + (f"  {'onnxscript':>10}  {'ratio':>7}" if peer else ""))
+    for size in SIZES:
+        line = f"{size:>7,}  {1000 * own[size]:>7.1f} ms"
+        if peer:
+            line += f"  {1000 * peer[size]:>7.0f} ms  {peer[size] / own[size]:>6.0f}x"
+        print(line)
+    print(f"from {SIZES[1]:,} to {SIZES[2]:,} nodes our time grows {own[SIZES[2]] / own[SIZES[1]]:.1f} times")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
