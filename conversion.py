@@ -152,6 +152,7 @@ def command(
     wrong.
     """
     from .engine.errors import CallError
+    from .engine.layout import Interface
     from .engine.trace import Trace, traced
     from .jobs import plan
     from .pipeline import members, prepare, stacked
@@ -167,6 +168,7 @@ def command(
         jobs = plan(models, output, folder, member, members)
         # Rules that cannot be had concern no single model: they are told before the first is read, and once.
         prepared = prepare(stacked(rules, target), opset)
+        Interface.parse(layout)
         if layout_svg is not None and len(jobs) != 1:
             raise CallError(f"--layout-svg draws one model, {len(jobs)} are given")
     except CallError as error:

@@ -331,9 +331,9 @@ def test_time_grows_about_as_the_graph_does() -> None:
         graphs = [graph_of(mesh(count)) for _ in range(times)]
         best = float("inf")
         for graph in graphs:
-            started = time.perf_counter()
+            started = time.process_time()
             arrange(Scope(graph), ONNX, OPSET)
-            best = min(best, time.perf_counter() - started)
+            best = min(best, time.process_time() - started)
         return best
 
     seconds(100, 1)

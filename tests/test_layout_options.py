@@ -1,0 +1,155 @@
+"""Layouts of inputs and outputs as a user asks for them, and what is said about the Transposes that are left."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable
+from pathlib import Path
+
+import nnrewrite
+import numpy as np
+import onnx
+import pytest
+from click.testing import CliRunner
+from nnrewrite.cli import app
+from nnrewrite.engine.errors import CallError
+from nnrewrite.engine.layout.picture import dot, picture
+from nnrewrite.engine.operators import load
+from nnrewrite.pipeline import explain
+from nnrewrite.pipeline import picture as drawn
+from nnrewrite.verify import compare_models
+
+
+@pytest.fixture(scope="session")
+def pool(single: Callable[..., bytes]) -> bytes:
+    options = {"padding": "SAME", "stride_h": 1, "stride_w": 1, "filter_height": 2, "filter_width": 2}
+    return single("MAX_POOL_2D", {"x": ("FLOAT32", [1, 5, 6, 3])}, [("FLOAT32", [1, 5, 6, 3])], **options)
+
+
+@pytest.fixture(scope="session")
+def unary(single: Callable[..., bytes]) -> bytes:
+    return single("ABS", {"x": ("FLOAT32", [1, 5, 6, 3])}, [("FLOAT32", [1, 5, 6, 3])])
+
+
+def interface(model: onnx.ModelProto) -> list[list[int]]:
+    values = [*model.graph.input, *model.graph.output]
+    return [[extent.dim_value for extent in value.type.tensor_type.shape.dim] for value in values]
+
+
+def metadata(model: onnx.ModelProto) -> dict[str, str]:
+    return {entry.key: entry.value for entry in model.metadata_props if "layout" in entry.key}
+
+
+def test_inputs_and_outputs_keep_the_layout_of_the_source(pool: bytes) -> None:
+    conversion = nnrewrite.rewrite(pool)
+    assert interface(conversion.model) == [[1, 5, 6, 3], [1, 5, 6, 3]]
+    assert conversion.report.permutations == 2
+    assert metadata(conversion.model) == {"nnrewrite.layout": "source"}
+
+
+def test_the_target_layout_leaves_no_transpose_and_is_recorded(pool: bytes) -> None:
+    conversion = nnrewrite.rewrite(pool, layout="target")
+    assert interface(conversion.model) == [[1, 3, 5, 6], [1, 3, 5, 6]]
+    assert conversion.report.permutations == 0
+    names = [value.name for value in (*conversion.model.graph.input, *conversion.model.graph.output)]
+    assert conversion.report.layouts == dict.fromkeys(names, "NHWC:NCHW")
+    recorded = {f"nnrewrite.layout.{name}": "NHWC:NCHW" for name in names}
+    assert metadata(conversion.model) == {"nnrewrite.layout": "target", **recorded}
+
+
+@pytest.mark.parametrize("layout", ["source", "target", "x=NHWC:NCHW", "x=NHWC:CWHN"])
+def test_verification_feeds_and_reads_each_layout(pool: bytes, layout: str) -> None:
+    pytest.importorskip("ai_edge_litert")
+    assert compare_models(pool, nnrewrite.convert(pool, layout=layout).SerializeToString()).passed
+
+
+def test_a_single_tensor_gets_a_layout_without_any_convolution(unary: bytes) -> None:
+    model = nnrewrite.convert(unary, layout="x=NHWC:NCHW")
+    assert interface(model) == [[1, 3, 5, 6], [1, 5, 6, 3]]
+    assert [node.op_type for node in model.graph.node].count("Transpose") == 1
+
+
+def test_all_tensors_given_a_layout_need_no_transpose(unary: bytes) -> None:
+    output = nnrewrite.convert(unary).graph.output[0].name
+    model = nnrewrite.convert(unary, layout=["x=NHWC:NCHW", f"{output}=NHWC:NCHW"])
+    assert [node.op_type for node in model.graph.node] == ["Abs"]
+
+
+@pytest.mark.parametrize(
+    ("layout", "said"),
+    [
+        ("sideways", "neither source, target nor of the form"),
+        ("x=NHWC:NCH", "neither source, target nor of the form"),
+        ("nobody=NHWC:NCHW", "the model has the inputs x"),
+        ("x=NWC:NCW", "has 4 axes"),
+    ],
+)
+def test_a_layout_that_cannot_be_is_refused(unary: bytes, layout: str, said: str) -> None:
+    with pytest.raises(CallError, match=said):
+        nnrewrite.convert(unary, layout=layout)
+
+
+def test_each_transpose_left_is_explained(pool: bytes) -> None:
+    first, last = explain(nnrewrite.convert(pool))
+    assert (first.elements, last.elements) == (90, 90)
+    assert first.before == "input x"
+    assert first.after.startswith("MaxPool")
+    assert last.before.startswith("MaxPool")
+    assert last.after.startswith("output ")
+    assert f"{first}".startswith(first.name)
+
+
+def test_a_picture_shows_operators_and_the_cut(pool: bytes) -> None:
+    model = nnrewrite.convert(pool)
+    found = picture(model, load().dialect("onnx"))
+    assert [box.label for box in found.boxes if box.cut] == ["Transpose 0, 3, 1, 2", "Transpose 0, 2, 3, 1"]
+    assert len({box.fill for box in found.boxes}) == 3
+    assert dot(found).startswith("digraph")
+    assert ElementTree.fromstring(drawn(model)).tag.endswith("svg")
+
+
+def test_boxes_of_a_picture_do_not_overlap(monkeypatch: pytest.MonkeyPatch, models: list[Path]) -> None:
+    monkeypatch.setenv("PATH", "")  # without Graphviz
+    path = next(path for path in models if path.name == "face_detection_front.tflite")
+    root = ElementTree.fromstring(drawn(nnrewrite.convert(path)))
+    names = ("x", "y", "width", "height")
+    boxes = np.array([[float(box.get(n, 0)) for n in names] for box in root.iter() if box.tag.endswith("rect")])
+    assert len(boxes) > 80
+    for i, (x, y, width, height) in enumerate(boxes):
+        others = np.delete(boxes, i, axis=0)
+        apart = (others[:, 0] >= x + width) | (others[:, 0] + others[:, 2] <= x)
+        assert (apart | (others[:, 1] >= y + height) | (others[:, 1] + others[:, 3] <= y)).all()
+
+
+def test_the_command_says_what_became_of_the_layout(pool: bytes, tmp_path: Path) -> None:
+    source, drawing = tmp_path / "pool.tflite", tmp_path / "pool.svg"
+    source.write_bytes(pool)
+    call = [
+        f"{source}",
+        "-d",
+        f"{tmp_path}",
+        "--layout",
+        "x=NHWC:NCHW",
+        "--explain-layout",
+        "--layout-svg",
+        f"{drawing}",
+    ]
+    result = CliRunner().invoke(app, call)
+    assert result.exit_code == 0, result.output
+    assert "x NHWC:NCHW" in result.output
+    assert "moves 90 elements" in result.output
+    assert drawing.read_text().startswith(("<svg", "<?xml"))
+
+
+def test_a_picture_is_of_one_model(pool: bytes, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.tflite").write_bytes(pool)
+    result = CliRunner().invoke(app, [f"{tmp_path}", "-d", f"{tmp_path}", "--layout-svg", f"{tmp_path / 'a.svg'}"])
+    assert result.exit_code == 2
+    assert "--layout-svg draws one model, 2 are given" in result.output
+
+
+def test_an_ill_formed_layout_is_a_mistake_in_the_call(pool: bytes, tmp_path: Path) -> None:
+    (tmp_path / "a.tflite").write_bytes(pool)
+    result = CliRunner().invoke(app, [f"{tmp_path / 'a.tflite'}", "-d", f"{tmp_path}", "--layout", "upside-down"])
+    assert result.exit_code == 2
