@@ -14,7 +14,7 @@ import onnx.helper
 import onnx_ir as ir
 import yaml
 
-from .errors import RewriteError
+from .errors import RewriteError, RuleError
 
 OPS = Path(__file__).parent.parent / "ops.yaml"
 
@@ -243,21 +243,28 @@ def option_value(node: ir.Node, option: Option) -> Any:
 
 
 def load(paths: Iterable[Path] = ()) -> Catalogue:
-    """Read ops.yaml and, over it, the same file of each pack; raises RewriteError on a malformed entry."""
-    documents = [_yaml(OPS), *(_yaml(path) for path in paths)]
+    """Read ops.yaml and, over it, the same file of each pack; raises RuleError with the mistakes of a pack's."""
+    documents = [_yaml(OPS), *(_yaml(path, checked=True) for path in paths)]
     merged: dict[str, dict[str, Any]] = {}
     for document in documents:
         for name, entry in document.items():
             known = merged.setdefault(name, {})
-            for key, value in entry.items():
+            for key, value in (entry or {}).items():
                 known[key] = {**known.get(key, {}), **value} if isinstance(value, dict) else value
     return Catalogue({name: _dialect(name, entry) for name, entry in merged.items()})
 
 
-def _yaml(path: Path) -> dict[str, dict[str, Any]]:
+def _yaml(path: Path, checked: bool = False) -> dict[str, dict[str, Any]]:
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        document = yaml.load(path.read_text(encoding="utf-8"), loader)
+        text = path.read_text(encoding="utf-8")
+        if checked:
+            from .entries import mistakes
+
+            found = mistakes(path, text, _yaml(OPS))
+            if found:
+                raise RuleError(found, {str(path): text})
+        document = yaml.load(text, loader)
     except (OSError, yaml.YAMLError) as error:
         raise RewriteError(f"{path}: {error}") from error
     if not isinstance(document, dict) or not all(isinstance(entry, dict) for entry in document.values()):

@@ -60,6 +60,8 @@ class Rewriter:
         self._children: list[Rewriter] = []
         self._refused: dict[ir.Node, Reason] = {}
         self._complex = False
+        #: nodes may be there that nobody uses
+        self._changed = True
 
     def run(self, arrange: Callable[[Scope], None] | None = None) -> None:
         """Run all stages, and `arrange` before the first that simplifies.
@@ -80,6 +82,8 @@ class Rewriter:
 
     def _expose(self) -> None:
         """Let rules see real numbers where values are quantized, and pairs where they are complex."""
+        if self._rules.source is self._rules.target:
+            return
         self._complex = pair(self.graph) or self._complex
         expose(self.graph, self._rules.source, self._rules.target, self._opset, self._scope)
 
@@ -106,6 +110,7 @@ class Rewriter:
         for stage in STAGES[2:]:
             if stage == _SIMPLIFY and arrange is not None:
                 arrange(self._scope)
+                self._changed = True
             self._fixpoint(stage)
         if self.fired:
             self._share()
@@ -123,10 +128,10 @@ class Rewriter:
 
     def _lower(self, stage: str) -> None:
         """Patterns of several nodes go first, from the outputs on; then each node, operands before users."""
-        for node in list(reversed(self.graph)):
+        for node in list(reversed(self.graph)) if stage in self._rules.stages() else ():
             if node.graph is not None:
                 self._first(node, [rule for rule in self._candidates(stage, node) if rule.deep])
-        work = list(reversed(self.graph))
+        work = list(reversed(self.graph)) if stage in self._rules.stages() else []
         while work:
             node = work.pop()
             if node.graph is None:
@@ -349,6 +354,7 @@ class Rewriter:
         if not any(output.uses() or output.is_graph_output() for output in root.outputs):
             self.graph.remove(root, safe=True)
         self.fired[rule.name] += 1
+        self._changed = True
         return made
 
     def _register(self, value: ir.Value | None) -> None:
@@ -359,6 +365,9 @@ class Rewriter:
 
     def _sweep(self) -> None:
         """Remove nodes and constants that nobody uses."""
+        if not self._changed:
+            return
+        self._changed = False
         for node in list(reversed(self.graph)):
             if not any(output.uses() or output.is_graph_output() for output in node.outputs):
                 self.graph.remove(node, safe=True)
