@@ -209,6 +209,13 @@ def highest(name: ElementType) -> int | float:
 
 
 @function
+def producer(x: ir.Value) -> str | None:
+    """The name of the operator that computes a value; `none` for an input or a constant."""
+    node = x.producer()
+    return None if node is None else node.op_type
+
+
+@function
 def value(x: Tensor) -> Any:
     """The elements of a value that is constant; `none` for any other."""
     if not isinstance(x, ir.Value):
