@@ -60,15 +60,15 @@ class Rewriter:
         self._children: list[Rewriter] = []
         self._refused: dict[ir.Node, Reason] = {}
         self._complex = False
-        #: nodes may be there that nobody uses
-        self._changed = True
+        #: nodes may be there that nobody uses, since rules or a pass left them
+        self._changed = False
 
     def run(self, arrange: Callable[[Scope], None] | None = None) -> None:
         """Run all stages, and `arrange` before the first that simplifies.
 
         Raises UnsupportedError with every source node that no rule took.
         """
-        for graph in called(self.graph, self._rules.source, self._subgraphs):
+        for graph in called(self.graph, self._rules.source, self._subgraphs) if self._subgraphs else ():
             other = Rewriter(graph, self._rules, self._catalogue, self._opset, self._subgraphs)
             other.fired, other.remarks = self.fired, self.remarks
             other._expose()
@@ -157,12 +157,12 @@ class Rewriter:
 
     def _fixpoint(self, stage: str) -> None:
         """Rewrite until no rule of the stage applies; raises RewriteError where the rules run in circles."""
-        work = deque(self.graph if stage in self._rules.stages() else ())
-        waiting = set(work)
-        left = _PATIENCE * (len(work) + 16)
+        first = list(self.graph) if stage in self._rules.stages() else []
+        again: deque[ir.Node] = deque()
+        waiting: set[ir.Node] = set()
+        left = _PATIENCE * (len(first) + 16)
         recent: deque[Rule] = deque(maxlen=16)
-        while work:
-            node = work.popleft()
+        for node in itertools.chain(first, _taken(again)):
             waiting.discard(node)
             if node.graph is None:
                 continue
@@ -178,7 +178,7 @@ class Rewriter:
                 for neighbour in (*made, *_around(made)):
                     if neighbour not in waiting and neighbour.graph is not None:
                         waiting.add(neighbour)
-                        work.append(neighbour)
+                        again.append(neighbour)
                 break
         self._sweep()
 
@@ -420,6 +420,12 @@ def _within(nodes: Iterable[ir.Node]) -> Iterator[ir.Node]:
 
 def _names(equation: tree.Equation) -> Iterator[str]:
     return (target.name for target in equation.targets)
+
+
+def _taken(work: deque[ir.Node]) -> Iterator[ir.Node]:
+    """The items of a queue in turn, until none is left; some may be added meanwhile."""
+    while work:
+        yield work.popleft()
 
 
 def _around(made: list[ir.Node]) -> Iterator[ir.Node]:

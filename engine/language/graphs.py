@@ -46,5 +46,3 @@ def _runtime(expression: tree.Expression, context: Context) -> None:
 
 def _bound(target: tree.Target, bound_as: str) -> Variable:
     return Variable(target.name, target.span, bound_as, one(VALUES if target.spread else VALUE), target.layout)
-
-
