@@ -58,10 +58,16 @@ def expose(graph: ir.Graph, source: Dialect, target: Dialect, opset: int, scope:
         maps = [m for m in map(quantization, (*node.inputs, *node.outputs)) if m is not None]
         if not maps or kind == RAW:
             continue
-        if kind == CODES and all(m == maps[0] for m in maps) and (keep or _weighty(node)):
+        if kind == CODES and (_bare(node) or (all(m == maps[0] for m in maps) and (keep or _weighty(node)))):
             continue
         view.operands(node, spec)
         view.results(node)
+
+
+def _bare(node: ir.Node) -> bool:
+    """Whether integers come in without a map to real numbers, and go out with one: nothing but the integers is meant."""
+    types = {value.dtype for value in node.outputs if quantization(value)}
+    return any(value is not None and value.dtype in types and not quantization(value) for value in node.inputs)
 
 
 def _weighty(node: ir.Node) -> bool:
