@@ -176,7 +176,7 @@ def prepare(rules: tuple[str, ...], opset: int | None) -> Prepared:
     return _prepared(rules, opset, packs.stamp(rules))
 
 
-@functools.lru_cache(maxsize=8)
+@functools.lru_cache(maxsize=16)
 def _prepared(rules: tuple[str, ...], opset: int | None, stamp: packs.Stamp) -> Prepared:
     pack = _pack(rules, stamp)
     low, high = pack.opsets

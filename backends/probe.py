@@ -53,7 +53,7 @@ def graph(
     for name, value in options.items():
         if spec is not None and name not in spec.options:
             raise ModelError(f"{op} has no option {name}, only {', '.join(spec.options) or 'none at all'}")
-        made = _attribute(spec.options[name], value, dialect) if spec else option.attribute(name, value)
+        made = attribute(spec.options[name], value, dialect) if spec else option.attribute(name, value)
         if made is not None:
             attributes.append(made)
     operands = [None if what is None else _value(name, what, dialect) for name, what in inputs.items()]
@@ -100,7 +100,8 @@ def _value(name: str, what: Described | Constant, dialect: Dialect) -> ir.Value:
     return value
 
 
-def _attribute(known: Option, value: Any, dialect: Dialect) -> ir.Attr:
+def attribute(known: Option, value: Any, dialect: Dialect) -> ir.Attr:
+    """An option's value as an attribute of the type that ops.yaml gives the option."""
     types = ir.AttributeType
     base = known.type.strip("[]")
     texts = base == "string" or base in dialect.enums

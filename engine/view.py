@@ -13,7 +13,7 @@ import onnx_ir as ir
 
 from .builder import Scope
 from .constants import NUMBERS, stored
-from .operators import Dialect, OperatorSpec, schema
+from .operators import Dialect, OperatorSpec, option_value, schema
 from .quantization import Quantization
 
 #: classes of operators in ops.yaml; operators without one compute with real numbers
@@ -22,6 +22,8 @@ CODES, RAW = "codes", "raw"
 HYBRID = "hybrid"
 #: the key under which a value holds its Quantization
 _KEY = "quantization"
+#: the key of the dialect in ops.yaml that names the option by which an activation is fused into an operator
+_ACTIVATION = "activation"
 
 
 def least_opset(graph: ir.Graph, target: Dialect) -> int:
@@ -46,8 +48,9 @@ def expose(graph: ir.Graph, source: Dialect, target: Dialect, opset: int, scope:
 
     A quantized operand is read through the target's dequantize operator, a quantized result written through its
     quantize operator. Operators of the class `codes` move integers, and are left alone where all their quantized
-    values map to real numbers alike, unless the target's `codes: real` in ops.yaml asks for the same form for all and
-    no constant would be made real; operators of the class `raw` mean the integers themselves.
+    values map to real numbers alike and no activation is fused into them, unless the target's `codes: real` in ops.yaml
+    asks for the same form for all and no constant would be made real; operators of the class `raw` mean the integers
+    themselves.
     """
     view = _View(graph, target, opset, scope)
     keep = target.facts.get(CODES) != "real"
@@ -58,7 +61,8 @@ def expose(graph: ir.Graph, source: Dialect, target: Dialect, opset: int, scope:
         maps = [m for m in map(quantization, (*node.inputs, *node.outputs)) if m is not None]
         if not maps or kind == RAW:
             continue
-        if kind == CODES and (_bare(node) or (all(m == maps[0] for m in maps) and (keep or _weighty(node)))):
+        alike = all(m == maps[0] for m in maps) and not _activates(node, spec, source)
+        if kind == CODES and (_bare(node) or (alike and (keep or _weighty(node)))):
             continue
         view.operands(node, spec)
         view.results(node)
@@ -72,6 +76,14 @@ def _bare(node: ir.Node) -> bool:
 
 def _weighty(node: ir.Node) -> bool:
     return any(value is not None and quantization(value) and stored(value) is not None for value in node.inputs)
+
+
+def _activates(node: ir.Node, spec: OperatorSpec | None, source: Dialect) -> bool:
+    """Whether an activation, which is a function of real numbers, is fused into a node."""
+    option = source.facts.get(_ACTIVATION)
+    if spec is None or option is None or option not in spec.options:
+        return False
+    return bool(option_value(node, spec.options[option]) != spec.options[option].default)
 
 
 class _View:

@@ -17,17 +17,18 @@ STATE = "nnrewrite.state."
 
 
 class Runtime:
-    """A model loaded into ONNX Runtime's CPU provider.
+    """A model loaded into ONNX Runtime's CPU provider; `threads` limits how many it computes with.
 
     Raises VerificationError where the runtime refuses the model, or later fails to run it.
     """
 
-    def __init__(self, model: Source) -> None:
+    def __init__(self, model: Source, threads: int = 0) -> None:
         require("onnxruntime")
         import onnxruntime
 
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4
+        options.intra_op_num_threads = threads
         source = model if isinstance(model, bytes) else os.fspath(model)
         try:
             self._session: Any = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
@@ -69,7 +70,9 @@ def _layouts(metadata: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 def _fed(array: Array) -> Array:
-    """Strings are bytes on one side and text on the other."""
+    """Strings are bytes on one side and text on the other, complex numbers become pairs of real ones."""
+    if array.dtype.kind == "c":
+        return np.stack([array.real, array.imag], -1)
     if array.dtype != object:
         return array
     return np.array([item.decode() for item in array.ravel()], dtype=object).reshape(array.shape)

@@ -1,0 +1,143 @@
+"""Campaigns: a bounded, seeded number of cases for one rule, the failure among them made small."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from .cases import draw
+from .dice import Dice, shrink
+from .finding import End, Finding, Rejected
+from .laboratory import Laboratory
+from .sketch import Case
+from .subjects import Subject
+
+#: draws that the interpreter refuses for each case wanted, before giving up
+_PATIENCE = 8
+#: seconds for making a failure small
+SHRINKING = 6.0
+
+Drawn = Callable[[Dice], Case]
+
+
+@dataclass(slots=True)
+class Tally:
+    """What came of the cases of one rule.
+
+    `rejected` counts draws that the interpreter refused, by what it said; `refused` cases that the rules refused, by
+    their reasons; `fired` how often each rule fired. `failure` is the smallest case that failed.
+    """
+
+    rule: str
+    place: str = ""
+    tried: int = 0
+    passed: int = 0
+    seconds: float = 0.0
+    rejected: Counter[str] = field(default_factory=Counter)
+    refused: Counter[str] = field(default_factory=Counter)
+    fired: Counter[str] = field(default_factory=Counter)
+    failure: tuple[Case, Finding] | None = None
+
+    @property
+    def acceptance(self) -> float:
+        """The share of draws that the interpreter took."""
+        draws = self.tried + self.rejected.total()
+        return self.tried / draws if draws else 0.0
+
+    def problem(self) -> str:
+        """What is wrong, in words; nothing where all is well."""
+        if self.failure is not None:
+            case, finding = self.failure
+            opset = "" if case.opset is None else f" at opset {case.opset}"
+            return f"{self.place}: {finding.reason}\n{case.describe()}{opset}"
+        if not self.tried:
+            said = max(self.rejected, key=lambda words: self.rejected[words], default="nothing was drawn")
+            return f"{self.place}: the interpreter takes none of {self.rejected.total()} draws: {said}"
+        if not self.fired[self.rule]:
+            said = max(self.refused, key=lambda words: self.refused[words], default="other rules go first")
+            return f"{self.place}: does not fire in {self.tried} cases: {said}"
+        return ""
+
+    def add(self, other: Tally) -> None:
+        """Take in what came of more cases of the same rule."""
+        self.tried, self.passed = self.tried + other.tried, self.passed + other.passed
+        self.seconds += other.seconds
+        for mine, theirs in (
+            (self.rejected, other.rejected),
+            (self.refused, other.refused),
+            (self.fired, other.fired),
+        ):
+            mine.update(theirs)
+        self.failure = self.failure or other.failure
+
+
+def examine(
+    subject: Subject,
+    laboratory: Laboratory,
+    examples: int,
+    seed: int | str = 0,
+    until: float | None = None,
+    drawn: Drawn | None = None,
+) -> Tally:
+    """Try a rule on so many cases, or until a moment of the clock `time.monotonic`; the same seed draws the same.
+
+    Stops at the first failure and makes it small. `drawn` draws other cases than those of the rule's own tests.
+    """
+    tally = Tally(subject.name, subject.place)
+    judge = laboratory.judge if subject.of_source else laboratory.twins.judge
+    source = drawn or (lambda dice: draw(dice, subject, laboratory))
+    started = time.monotonic()
+    attempts = 0
+    while tally.tried < examples and attempts < examples * _PATIENCE and tally.failure is None:
+        if until is not None and time.monotonic() > until:
+            break
+        attempts += 1
+        dice = Dice(f"{seed}/{subject.name}/{attempts}")
+        try:
+            case = source(dice)
+        except Rejected as rejection:
+            tally.rejected[f"{rejection}"] += 1
+            continue
+        finding = judge(case)
+        tally.tried += 1
+        tally.fired.update(finding.fired)
+        tally.passed += finding.end is End.PASSED
+        if finding.end is End.REFUSED:
+            tally.refused[finding.reason] += 1
+        if finding.end is End.FAILED:
+            tally.failure = _smallest(dice.choices, (case, finding), source, judge)
+    tally.seconds = time.monotonic() - started
+    return tally
+
+
+class _Enough(Exception):
+    """Ends a search whose time is over."""
+
+
+def _smallest(
+    choices: Sequence[int], first: tuple[Case, Finding], source: Drawn, judge: Callable[[Case], Finding]
+) -> tuple[Case, Finding]:
+    """The simplest case to be found that fails too."""
+    end = time.monotonic() + SHRINKING
+    found = {tuple(choices): first}
+
+    def fails(candidate: Sequence[int]) -> Sequence[int] | None:
+        if time.monotonic() > end:
+            raise _Enough
+        dice = Dice(given=candidate)
+        try:
+            case = source(dice)
+        except Rejected:
+            return None
+        finding = judge(case)
+        if finding.end is not End.FAILED:
+            return None
+        found[tuple(dice.choices)] = case, finding
+        return dice.choices
+
+    with contextlib.suppress(_Enough):  # what is smallest by then has to do
+        shrink(choices, fails)
+    return found[min(found, key=lambda made: (len(made), made))]

@@ -1,0 +1,382 @@
+"""Cases: models of one operator, drawn out of a rule's `test` clause and ops.yaml."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from ..engine.expressions import Frame, evaluate
+from ..engine.functions import DTYPES, plain
+from ..engine.language import tree
+from ..engine.operators import OperatorSpec, Option
+from ..engine.pattern import Absent, AnyOf, Defined, NodePattern, Number, Operand, Variable
+from .dice import Dice
+from .elements import elements, indices
+from .finding import Grids, Rejected
+from .frames import Array
+from .laboratory import Laboratory
+from .quantities import Quantities
+from .sketch import Case, Step, Value
+from .subjects import Subject
+from .types import Admitted, admitted, alternatives, by_schema, holds
+
+#: the most operands drawn for a variadic one
+_MOST = 4
+#: in so many of a hundred draws
+_OTHER_TYPE, _OTHER_OPTION, _UNMENTIONED, _UNKNOWN_EXTENTS, _OTHER_OPSET, _CONSTANT = 35, 40, 6, 12, 40, 30
+#: extents that a drawn name may stand for
+_EXTENTS = (1, 5)
+
+
+#: finds the results of a step: how many, of which types and grids to try
+Settle = Callable[[Step, Sequence[int], Sequence[ir.DataType], Grids], Step]
+
+
+def draw(dice: Dice, subject: Subject, laboratory: Laboratory) -> Case:
+    """Draw a case for a rule; raises Rejected where the interpreter does not take what was drawn.
+
+    For rules over the target alone it is the runtime that does or does not.
+    """
+    test = dice.pick(subject.tests)
+    opset = dice.pick(subject.opsets) if dice.chance(_OTHER_OPSET) or not subject.of_source else None
+    settle: Settle = laboratory.settle
+    if opset is not None and not subject.of_source:
+        settle = functools.partial(laboratory.twins.settle, opset=opset)
+    bench = Bench(dice, settle, subject, test, opset or subject.opsets[-1])
+    return Case(subject.name, bench.steps(), opset, bench.widened)
+
+
+@dataclass(slots=True)
+class Bench:
+    """One case in the making: what the test names and what has been drawn so far.
+
+    `given` are values of earlier steps that operands may take instead of new ones, `position` how many steps there are.
+    """
+
+    dice: Dice
+    settle: Settle
+    subject: Subject
+    test: tree.Test
+    opset: int
+    given: Sequence[Value] = ()
+    position: int = 0
+    widened: bool = False
+    made: list[Step] = field(default_factory=list)
+    values: dict[str, Any] = field(default_factory=dict)
+    named: dict[str, Any] = field(default_factory=dict)
+    extents: dict[str, int] = field(default_factory=dict)
+    sizes: list[int] = field(default_factory=list)
+    definers: dict[str, Defined] = field(default_factory=dict)
+    types: tuple[str, str] = ("", "")
+    unknown: bool = False
+    named_values: int = 0
+
+    def steps(self) -> tuple[Step, ...]:
+        """Build the left side, operands before users; raises Rejected where the interpreter does not take it."""
+        equations = self.subject.pattern(self.opset)
+        self.definers = {target.name: equation for equation in equations for target in equation.targets}
+        for generator in self.test.generators:
+            self.named[generator.name] = self.dice.pick(self.subject.domain(generator))
+        self.unknown = not self.given and self.subject.of_source and self.dice.chance(_UNKNOWN_EXTENTS)
+        self._node(equations[-1].value, equations[-1])
+        return tuple(self.made)
+
+    # ---- nodes
+
+    def _node(self, pattern: Operand, equation: Defined | None) -> list[Value]:
+        if isinstance(pattern, AnyOf):
+            return self._node(self.dice.pick(pattern.alternatives), equation)
+        assert isinstance(pattern, NodePattern)
+        spec = self._operator(pattern)
+        kinds = admitted(spec)
+        self._choose_types(pattern, spec, kinds)
+        quantities = Quantities(self.dice, spec)
+        operands: list[Value | None] = []
+        for position, (operand, wanted) in enumerate(self._operands(pattern, spec)):
+            operands.append(self._operand(operand, wanted, spec, position, kinds, quantities, operands))
+        options = self._options(pattern, spec, len(operands))
+        while operands and operands[-1] is None:
+            operands.pop()
+        step = Step(spec, tuple(operands), options)
+        counts = self._counts(spec, equation, options)
+        step = self.settle(step, counts, self._result_types(spec, step, kinds, equation), quantities.results)
+        # What depends on positions known at run time only has extents that no file could tell.
+        if any(value is not None and value.fed and kinds.index_like(p) for p, value in enumerate(step.operands)):
+            unknown = self.dice.chance(60)
+            step = replace(step, results=tuple(replace(value, open=value.open or unknown) for value in step.results))
+        step = replace(step, results=self._called(step))
+        self.made.append(step)
+        if equation is not None:
+            self._bind(equation, step)
+        return list(step.results)
+
+    def _called(self, step: Step) -> tuple[Value, ...]:
+        """The results under names of their own."""
+        stem = f"{step.operator.name}_{self.position + len(self.made)}"
+        names = [stem] if len(step.results) == 1 else [f"{stem}_{place}" for place in range(len(step.results))]
+        return tuple(replace(value, name=name) for value, name in zip(step.results, names, strict=True))
+
+    def _operator(self, pattern: NodePattern) -> OperatorSpec:
+        if pattern.wildcard and pattern.wildcard in self.named:
+            return pattern.specs[self.named[pattern.wildcard]]
+        return self.dice.pick(sorted(pattern.specs.values(), key=lambda spec: spec.name))
+
+    def _bind(self, equation: Defined, step: Step) -> None:
+        for place, target in enumerate(equation.targets):
+            self.values[target.name] = step.results[place:] if target.spread else step.results[place]
+
+    def _counts(self, spec: OperatorSpec, equation: Defined | None, options: dict[str, Any]) -> list[int]:
+        """How many results to try: as many as the pattern names, or what ops.yaml says an option counts."""
+        counted = {
+            option for option, of in spec.facts.get("counts", {}).items() if of in {r.name for r in spec.results}
+        }
+        for name in counted & options.keys():
+            return [int(options[name])]
+        if any(result.variadic for result in spec.results):
+            return [1, 2, 3]
+        if equation is not None:
+            return [max(len(equation.targets), 1)]
+        return [max(1, sum(not result.optional for result in spec.results))]
+
+    def _result_types(
+        self, spec: OperatorSpec, step: Step, kinds: Admitted, equation: Defined | None
+    ) -> list[ir.DataType]:
+        """Types to try for results: what ops.yaml or an option says, those of operands, then the usual ones."""
+        said = [self.dice.pick(types) for types in kinds.results[:1] if types]
+        tensor = {name for name, option in spec.options.items() if option.type == "TensorType"} & self.named.keys()
+        typed = [_named_type(self.subject, self.named[name]) for name in sorted(tensor)]
+        data = sorted(
+            (place for place, value in enumerate(step.operands) if value is not None), key=lambda p: kinds.index_like(p)
+        )
+        operands = [value.dtype for place in data if (value := step.operands[place]) is not None]
+        usual = [ir.DataType.FLOAT, ir.DataType.INT32, ir.DataType.INT64, ir.DataType.BOOL]
+        return list(dict.fromkeys([*typed, *said, *operands, *([] if said else usual)]))
+
+    # ---- options
+
+    def _options(self, pattern: NodePattern, spec: OperatorSpec, operands: int) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        patterns = {option.name: option for option in pattern.options}
+        for name, option in spec.options.items():
+            wanted = patterns.get(name)
+            variable = wanted.variable if wanted is not None else None
+            if name in self.named or variable in self.named:
+                found[name] = self.named[name if name in self.named else str(variable)]
+            elif wanted is not None and variable is None:
+                found[name] = plain(evaluate(wanted.value, Frame(self.named)))
+            elif spec.facts.get("counts", {}).get(name) in {operand.name for operand in spec.operands}:
+                found[name] = operands
+            else:
+                percent = _OTHER_OPTION if variable not in (None, "_") else _UNMENTIONED
+                others = [] if name in spec.facts.get("stays", ()) else self._others(option)
+                if others and self.dice.chance(percent):
+                    found[name] = self.dice.pick(others)
+                    self.widened = True
+            if variable not in (None, "_") and name in found:
+                self.named[str(variable)] = found[name]
+        return {name: value for name, value in found.items() if value is not None}
+
+    def _others(self, option: Option) -> list[Any]:
+        """Values that an option may have besides its default; none where nothing is known of it."""
+        enumeration = self.subject.reads.enums.get(option.type)
+        if option.type == "bool":
+            return [not option.default]
+        if enumeration is not None and option.type != "TensorType":
+            unheeded = self.subject.reads.facts.get("unheeded", {}).get(option.type, ())
+            return [name for name in enumeration if name != option.default and name not in unheeded]
+        if option.type.startswith("int") and isinstance(option.default, int) and option.default > 0:
+            return [option.default + 1, option.default + 2]
+        return []
+
+    # ---- operands
+
+    def _operands(self, pattern: NodePattern, spec: OperatorSpec) -> list[tuple[Operand, tree.Declaration | None]]:
+        """The patterns of operands with their declarations, a variadic one as often as is drawn."""
+        declared = {declaration.name: declaration for declaration in self.test.declarations}
+        found: list[tuple[Operand, tree.Declaration | None]] = []
+        for operand in pattern.operands:
+            if not isinstance(operand, Variable) or not operand.spread:
+                found.append((operand, declared.get(operand.name) if isinstance(operand, Variable) else None))
+            elif operand.name in declared:
+                least, most = spec.arity()
+                count = self.dice.number(max(least, 1), _MOST if most is None else most)
+                found += [(operand, declared[operand.name])] * count
+            else:  # a table, whose tests give the operands in order
+                found += [(operand, declaration) for declaration in self.test.declarations]
+        return found
+
+    def _operand(
+        self,
+        pattern: Operand,
+        declaration: tree.Declaration | None,
+        spec: OperatorSpec,
+        position: int,
+        kinds: Admitted,
+        quantities: Quantities,
+        before: Sequence[Value | None],
+    ) -> Value | None:
+        if isinstance(pattern, Absent):
+            return None
+        if isinstance(pattern, Number):
+            return self._constant(np.array(pattern.value, np.float32))
+        if not isinstance(pattern, Variable):
+            return self._node(pattern, None)[0]
+        if pattern.name in self.values and not pattern.spread:
+            known: Value = self.values[pattern.name]
+            return known
+        if pattern.name in self.definers:
+            return self._node(self.definers[pattern.name].value, self.definers[pattern.name])[0]
+        mutable = position < len(spec.operands) and spec.operands[position].mutable
+        if declaration is not None:
+            if pattern.optional and self.dice.chance(30):
+                value = None
+            else:
+                value = self._declared(pattern, declaration, spec, position, kinds, quantities, before, mutable)
+        elif pattern.name in self.named:
+            value = self._listed(pattern, self.named[pattern.name], position, spec, kinds)
+        elif pattern.optional:
+            value = None
+        else:
+            raise Rejected(f"the test says nothing about {pattern.name}")
+        if not pattern.spread:
+            self.values[pattern.name] = value
+        return value
+
+    def _declared(
+        self,
+        pattern: Variable,
+        declaration: tree.Declaration,
+        spec: OperatorSpec,
+        position: int,
+        kinds: Admitted,
+        quantities: Quantities,
+        before: Sequence[Value | None],
+        mutable: bool,
+    ) -> Value:
+        first, other = self.types
+        name = declaration.type
+        if name == first and first != other:
+            name = kinds.closest(position, other, name)
+        quantized = name.startswith("q")
+        dtype = DTYPES[name.removeprefix("q")]
+        index = dtype.is_integer() and not quantized and kinds.index_like(position) and not mutable
+        reused = self._reused(declaration, dtype, quantized, position)
+        if reused is not None:
+            quantities.take(position, reused)
+            return reused
+        shape = self._shape(declaration)
+        if mutable:
+            return Value(self._name(pattern), dtype, np.zeros(shape, dtype.numpy()), variable=True)
+        constant = pattern.const or self.dice.chance(_CONSTANT * 2 if index else _CONSTANT if before else 0)
+        if quantized or quantities.is_sum(position):
+            made = quantities.operand(position, dtype, shape, pattern.layout, before)
+            if made is not None:
+                content, grid, weights = made
+                return Value(self._name(pattern), quantities.stored(dtype, content), content, constant or weights, grid)
+        limit = quantities.limit(position)
+        if index:
+            content = indices(self.dice, dtype, shape, self.sizes, limit)
+        else:
+            content = elements(self.dice, dtype, shape, limit)
+        self.sizes += [extent for extent in shape if extent not in self.sizes]
+        return Value(self._name(pattern), dtype, content, constant, open=self.unknown and not constant)
+
+    def _reused(
+        self, declaration: tree.Declaration, dtype: ir.DataType, quantized: bool, position: int
+    ) -> Value | None:
+        """A value of an earlier step in place of a new one, of the type and rank that the test declares."""
+        fit = [
+            value
+            for value in self.given
+            if value.dtype == dtype
+            and (value.grid is not None) == quantized
+            and value.content.ndim == len(declaration.shape)
+            and value.content.size
+        ]
+        if position:
+            shape = self._shape(declaration)
+            fit = [value for value in fit if list(value.content.shape) == shape]
+        if not fit or (position and self.dice.chance(40)):
+            return None
+        value = self.dice.pick(fit[::-1])
+        for dimension, extent in zip(declaration.shape, value.content.shape, strict=True):
+            for said in (dimension.low, dimension.name):
+                if said is not None and said != 1:
+                    self.extents.setdefault(f"{said}", extent)
+        self.sizes += [extent for extent in value.content.shape if extent not in self.sizes]
+        return value
+
+    def _listed(self, pattern: Variable, value: Any, position: int, spec: OperatorSpec, kinds: Admitted) -> Value:
+        """An operand whose elements the test names: a constant, or fed where the rule lets it be."""
+        types = [name for name in kinds.operand(position) if not name.startswith("q")] or ["i32"]
+        array = np.array(value)
+        if array.dtype.kind == "f":
+            fit = [name for name in types if name.startswith("f")] or ["f32"]
+        elif array.dtype.kind == "b":
+            fit = ["bool"]
+        elif self.subject.reads.schemas:
+            fit = [next(name for name in by_schema(spec, position, self.opset) if holds(name, array))]
+        else:
+            fit = [name for name in ("i32", "i64", "i16") if name in types] or types
+        dtype = DTYPES[self.dice.pick(fit)]
+        constant = pattern.const or not self.dice.chance(40)
+        return Value(self._name(pattern), dtype, array.astype(dtype.numpy()), constant)
+
+    def _constant(self, array: Array) -> Value:
+        return Value(f"number_{len(self.values)}", ir.DataType.from_numpy(array.dtype), array, True)
+
+    def _name(self, pattern: Variable) -> str:
+        self.named_values += 1
+        return f"{pattern.name}_{self.position}_{self.named_values}"
+
+    def _shape(self, declaration: tree.Declaration) -> list[int]:
+        return [self._extent(dimension) for dimension in declaration.shape]
+
+    def _extent(self, dimension: tree.Dimension) -> int:
+        if dimension.name is not None:
+            if dimension.name not in self.extents:
+                self.extents[dimension.name] = self.dice.number(*_EXTENTS)
+            return self.extents[dimension.name]
+        assert dimension.low is not None
+        if f"{dimension.low}" in self.extents and dimension.high is None:
+            return self.extents[f"{dimension.low}"]
+        return self.dice.number(dimension.low, dimension.low if dimension.high is None else dimension.high)
+
+    def _choose_types(self, pattern: NodePattern, spec: OperatorSpec, kinds: Admitted) -> None:
+        """Decide on another element type for all operands that are declared alike, where ops.yaml admits one."""
+        if self.types[0]:
+            return
+        places = [
+            (position, declaration.type)
+            for position, (_, declaration) in enumerate(self._operands(pattern, spec))
+            if declaration is not None and not kinds.index_like(position)
+        ]
+        if not places:
+            return
+        first = places[0][1]
+        others = alternatives(kinds, [position for position, name in places if name == first], first)
+        wanted = [name for name in others if any(_is(value, name) for value in self.given)]
+        if self.given and wanted:
+            self.types = first, self.dice.pick(wanted)
+            return
+        position = places[0][0]
+        barred = kinds.bars(position, first)
+        other = self.dice.pick(others) if others and (barred or self.dice.chance(_OTHER_TYPE)) else first
+        self.widened |= other != first
+        self.types = first, other
+
+
+def _is(value: Value, name: str) -> bool:
+    return (value.grid is not None) == name.startswith("q") and value.dtype == DTYPES[name.removeprefix("q")]
+
+
+def _named_type(subject: Subject, enumerant: str) -> ir.DataType:
+    return ir.DataType[subject.reads.types[enumerant]["dtype"]]
+
+
+__all__ = ["Bench", "draw"]

@@ -1,0 +1,218 @@
+"""The laboratory: asks the interpreter what a drawn step yields, and judges what the rewritten model makes of it."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+import onnx_ir as ir
+
+from .. import pipeline
+from ..engine.errors import RewriteError, RewriteFailure, UnsupportedError, VerificationError
+from ..engine.operators import Catalogue
+from ..engine.quantization import Quantization
+from .comparison import compare
+from .finding import End, Finding, Grids, Kind, Rejected
+from .frames import Array
+from .interpreter import Interpreter, InterpreterError, Kernels, Tensor
+from .runtime import Runtime
+from .sketch import Case, Step, Value, draft, encode
+from .twins import Twins
+from .verification import compare_models
+
+#: operators whose results differ from run to run
+RANDOM = "random"
+
+#: how often the scale of a result is changed so that its codes neither pile up at the ends nor vanish in the middle
+_FITTINGS = 4
+#: what the interpreter and its client say of an operator's version, and of an end that was not its own
+_UNKNOWN, _CRASH = "Didn't find op for builtin opcode", "crashed"
+_VERSIONS = 12
+#: what ONNX Runtime says of an operator that it has in no form at an opset: a gap of its own, told as a refusal
+_NO_KERNEL = "NOT_IMPLEMENTED : Could not find an implementation for"
+
+
+class Laboratory:
+    """One interpreter in its worker, and the rules under trial."""
+
+    def __init__(self, interpreter: Interpreter, catalogue: Catalogue, rules: tuple[str, ...]) -> None:
+        self.catalogue = catalogue
+        self.twins = Twins(rules)
+        self._interpreter = interpreter
+        self._rules = rules
+        self._versions: dict[str, int] = {}
+        self._known: dict[tuple[object, ...], tuple[ir.DataType, ...]] = {}
+
+    # ---- what a step yields
+
+    def settle(self, step: Step, counts: Sequence[int], types: Sequence[ir.DataType], grids: Grids) -> Step:
+        """Find the results of a step: how many, of which types, quantized how, and what they hold.
+
+        `counts` and `types` are tried in their order, after what the interpreter took before for such operands. Raises
+        Rejected when it takes none.
+        """
+        key = (step.operator.name, *(None if v is None else (v.dtype, v.grid is None) for v in step.operands))
+        said = tuple(value for value in step.options.values() if isinstance(value, str))
+        names = [f"{step.operator.name}_{place}" for place in range(max(counts))]
+        complaint = ""
+        variadic = any(result.variadic for result in step.operator.results)
+        for kinds in self._candidates((*key, *said), counts, types, grids, variadic):
+            try:
+                step, arrays = self._run(step, kinds)
+            except InterpreterError as error:
+                complaint = complaint or f"{error}"
+                if _CRASH in f"{error}":
+                    break
+                continue
+            if not all(array.size for array in arrays) and all(v.content.size for v in step.operands if v is not None):
+                raise Rejected("a result has no elements")
+            # Kernels may set another type than the file says, and what they set is not quantized.
+            kinds = [
+                (dtype, grid) if (found := _dtype(array, dtype)) == dtype else (found, None)
+                for (dtype, grid), array in zip(kinds, arrays, strict=True)
+            ]
+            kinds, arrays = self._fitted(step, kinds, arrays)
+            self._known[(*key, *said)] = tuple(dtype for dtype, _ in kinds)
+            unknown = any(value is not None and value.open for value in step.operands)
+            results = tuple(
+                Value(name, dtype, array, False, grid, unknown)
+                for name, (dtype, grid), array in zip(names, kinds, arrays, strict=False)
+            )
+            return replace(step, results=results)
+        raise Rejected(complaint or "there is no type for its results")
+
+    def _run(self, step: Step, kinds: Sequence[Kind]) -> tuple[Step, list[Array]]:
+        """Run a step on its own, at the first version of its operator that the interpreter knows."""
+        feeds = [[value.content for value in _fed(step)]]
+        version = self._versions.get(step.operator.name, step.version)
+        while True:
+            step = replace(step, version=version)
+            try:
+                (arrays,) = self._interpreter.run(draft(step, kinds, self.catalogue), feeds, Kernels.OPTIMIZED)
+            except InterpreterError as error:
+                if _UNKNOWN not in f"{error}" or version >= _VERSIONS:
+                    raise
+                version += 1
+                continue
+            self._versions[step.operator.name] = version
+            return step, arrays
+
+    def _candidates(
+        self, key: tuple[object, ...], counts: Sequence[int], types: Sequence[ir.DataType], grids: Grids, variadic: bool
+    ) -> Iterator[list[Kind]]:
+        before = self._known.get(key)
+        for count in counts:
+            rows = [[dtype] * count for dtype in types]
+            if before is not None and len(before) == count and before[0] in types:
+                rows.insert(0, list(before))
+            if count > 1 and not variadic:  # values, and where they are
+                rows[:0] = [[dtype, *[ir.DataType.INT32] * (count - 1)] for dtype in types]
+            for row in rows:
+                # Where several grids may hold, those of all results are the first, the second, and so on.
+                choices: list[Sequence[Quantization | None]] = [grids(dtype) or [None] for dtype in row]
+                for place in range(max(map(len, choices), default=1)):
+                    yield [
+                        (dtype, choice[min(place, len(choice) - 1)]) for dtype, choice in zip(row, choices, strict=True)
+                    ]
+
+    def _fitted(self, step: Step, kinds: list[Kind], arrays: list[Array]) -> tuple[list[Kind], list[Array]]:
+        """Change the scale of the one quantized result while its codes say little and the interpreter lets us."""
+        for _ in range(_FITTINGS):
+            (dtype, grid), codes = kinds[0], arrays[0]
+            if grid is None or len(kinds) != 1 or codes.size < 4 or any(grid is v.grid for v in step.operands if v):
+                break
+            limits = np.iinfo(codes.dtype)
+            full = float(np.mean((codes == limits.min) | (codes == limits.max)))
+            spread = int(codes.max()) - int(codes.min())
+            factor = 8.0 if full > 0.3 else 0.25 if 0 < spread < 24 else 1.0
+            if factor == 1.0:
+                break
+            changed: list[Kind] = [(dtype, Quantization(grid.scale * np.float32(factor), grid.zero_point))]
+            try:
+                _, others = self._run(step, changed)
+            except InterpreterError:
+                break  # the operator has a scale of its own, and this one was taken
+            kinds, arrays = changed, others
+        return kinds, arrays
+
+    # ---- what is made of a case
+
+    def _convert(self, source: bytes, opset: int | None) -> pipeline.Conversion:
+        """Convert for an opset, or for the default one where the first cannot hold the types of the model."""
+        try:
+            return pipeline.rewrite(source, self._rules, opset)
+        except (RewriteFailure, UnsupportedError):
+            raise
+        except RewriteError:
+            if opset is None:
+                raise
+            return pipeline.rewrite(source, self._rules)
+
+    def judge(self, case: Case) -> Finding:
+        """Convert a case and compare both models on its inputs."""
+        source = encode(case, self.catalogue)
+        try:
+            conversion = self._convert(source, case.opset)
+        except RewriteFailure as failure:
+            return Finding(End.FAILED, f"{failure}")
+        except UnsupportedError as refusal:
+            return Finding(End.REFUSED, f"{refusal}")
+        except RewriteError as error:
+            return Finding(End.REFUSED, f"{error}")
+        except Exception:
+            return Finding(End.FAILED, "internal error: " + traceback.format_exc())
+        fired = dict(conversion.report.rules)
+        feeds = [value.content for value in case.inputs]
+        outputs = case.outputs
+        expected = [value.content for value in outputs]
+        target = conversion.model.SerializeToString()
+        try:
+            actual = Runtime(target, threads=1).run(feeds)
+        except VerificationError as error:
+            end = End.REFUSED if _NO_KERNEL in f"{error}" else End.FAILED
+            return Finding(end, f"{error}", fired, tuple(expected))
+        found = (tuple(expected), tuple(actual))
+        if any(RANDOM in step.operator.traits for step in case.steps):
+            differences = _alike(outputs, actual)
+            return Finding(End.FAILED if differences else End.PASSED, differences, fired, *found)
+        compared = [
+            compare(_tensor(value), value.content, got, Kernels.OPTIMIZED)
+            for value, got in zip(outputs, actual, strict=True)
+        ]
+        if all(one.verdict.passed for one in compared):
+            return Finding(End.PASSED, "", fired, *found)
+        try:
+            again = compare_models(source, target, inputs=[feeds], interpreter=self._interpreter)
+        except VerificationError as error:
+            return Finding(End.FAILED, f"{error}", fired, *found)
+        if again.passed:
+            return Finding(End.PASSED, "", fired, *found)
+        return Finding(End.FAILED, "; ".join(again.differences), fired, *found)
+
+
+def _fed(step: Step) -> list[Value]:
+    return [value for value in dict.fromkeys(step.operands) if value is not None and value.fed]
+
+
+def _dtype(array: Array, said: ir.DataType) -> ir.DataType:
+    """The type that a result turned out to have; kernels may set another than the file says."""
+    if array.dtype == object:
+        return said
+    return ir.DataType.from_numpy(array.dtype)
+
+
+def _tensor(value: Value) -> Tensor:
+    """A result as comparison wants it described."""
+    shape = value.content.shape
+    scales = () if value.grid is None else tuple(float(scale) for scale in value.grid.scale)
+    return Tensor(value.name, value.content.dtype.name, shape, shape, scales)
+
+
+def _alike(outputs: Sequence[Value], actual: Sequence[Array]) -> str:
+    """What is wrong with numbers that are drawn at random: only their type and shape can be."""
+    for value, got in zip(outputs, actual, strict=True):
+        if (value.content.dtype, value.content.shape) != (got.dtype, got.shape):
+            return f"{value.name}: {value.content.dtype}{value.content.shape} became {got.dtype}{got.shape}"
+    return ""

@@ -1,0 +1,110 @@
+"""Quantities: scales and zero points for the operands and results of one operator, as ops.yaml constrains them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from ..engine.operators import OperatorSpec
+from ..engine.quantization import Quantization
+from .dice import Dice
+from .elements import axis_grid, codes, grid, one_grid, sums
+from .frames import Array
+from .sketch import Value
+
+#: keys of an operator's entry: its class, the operands whose scale is a product, and what is fixed of its results
+_CLASS, _PRODUCTS, _GRID, _LIMITS = "quantization", "products", "grid", "limits"
+_CODES, _SAME, _OWN = "codes", "same", "own"
+#: the letter of the axis along which weights have scales of their own
+_OUT = "O"
+
+
+class Quantities:
+    """The quantization of one step in the making."""
+
+    def __init__(self, dice: Dice, spec: OperatorSpec) -> None:
+        self._dice = dice
+        self._places = {operand.name: place for place, operand in enumerate(spec.operands)}
+        self._products: dict[str, list[str]] = spec.facts.get(_PRODUCTS, {})
+        self._fixed = spec.facts.get(_GRID)
+        self._alike = spec.facts.get(_CLASS) == _CODES
+        self._limits: dict[str, str] = spec.facts.get(_LIMITS, {})
+        self._grids: dict[int, Quantization] = {}
+
+    def is_sum(self, position: int) -> bool:
+        """Whether an operand is added to a product of others, all of which are quantized."""
+        return bool(self._factors(position))
+
+    def limit(self, position: int) -> str | None:
+        """What ops.yaml says that an operand's integers must be, None where nothing."""
+        return next((limit for name, limit in self._limits.items() if self._places[name] == position), None)
+
+    def take(self, position: int, value: Value) -> None:
+        """Enter an operand that is there already."""
+        if value.grid is not None:
+            self._grids[position] = value.grid
+
+    def stored(self, dtype: ir.DataType, content: Array) -> ir.DataType:
+        """The element type of what was drawn, which for a sum is wider than that of its factors."""
+        return ir.DataType.from_numpy(content.dtype) if content.dtype.itemsize > 2 else dtype
+
+    def operand(
+        self,
+        position: int,
+        dtype: ir.DataType,
+        shape: Sequence[int],
+        layout: str | None,
+        before: Sequence[Value | None],
+    ) -> tuple[Array, Quantization, bool] | None:
+        """Draw a quantized operand: its codes, its grid, and whether it must be constant as weights are."""
+        factors = self._factors(position)
+        if factors:
+            wide = ir.DataType.INT64 if before[factors[0]].dtype == ir.DataType.INT16 else ir.DataType.INT32  # type: ignore[union-attr]
+            scale = functools.reduce(np.multiply, [self._grids[place].scale for place in factors])
+            made = Quantization(scale, np.zeros(scale.shape, np.int64), 0)
+            return sums(self._dice, wide, shape), made, True
+        if not dtype.is_integer():
+            return None
+        weights = any(self._places[names[1]] == position for names in self._products.values())
+        # Kernels of sixteen bits compare codes, whatever those stand for.
+        free = self._fixed == _OWN and dtype.bitwidth == 8
+        alike = self._grids and not free and (self._alike or self._fixed == _SAME)
+        if alike or (self._grids and self._dice.chance(30)):
+            found = next(iter(self._grids.values()))
+        elif weights and layout is not None and dtype == ir.DataType.INT8 and self._dice.chance(60):
+            axis = layout.index(_OUT)
+            found = axis_grid(self._dice, shape[axis], axis)
+        else:
+            found = grid(self._dice, dtype, symmetric=weights and dtype == ir.DataType.INT8)
+        self._grids[position] = found
+        zero = int(found.zero_point.flat[0])
+        return codes(self._dice, dtype, shape, weights, zero, self.limit(position)), found, weights
+
+    def results(self, dtype: ir.DataType) -> Sequence[Quantization]:
+        """Grids that a result of some type may have, those to try first in front; none where it is not quantized."""
+        if dtype not in (ir.DataType.INT8, ir.DataType.UINT8, ir.DataType.INT16):
+            return ()
+        if isinstance(self._fixed, dict):
+            fixed = self._fixed.get(f"q{'u' if dtype == ir.DataType.UINT8 else 'i'}{dtype.bitwidth}")
+            if fixed is not None and self._grids:
+                return (one_grid(float(fixed[0]), int(fixed[1])),)
+        if not self._grids and self._fixed != _OWN:
+            return ()
+        same = next(iter(self._grids.values()), None)
+        own = grid(self._dice, dtype)
+        if same is None:
+            return (own,)
+        if (self._alike and self._fixed != _OWN) or self._fixed == _SAME:
+            return (same,)
+        return (own, same)
+
+    def _factors(self, position: int) -> list[int]:
+        """The places of the operands whose product has the scale of one, where all of them are quantized."""
+        for name, factors in self._products.items():
+            places = [self._places[factor] for factor in factors]
+            if self._places[name] == position and all(place in self._grids for place in places):
+                return places
+        return []

@@ -1,0 +1,184 @@
+"""Sketches: small models as plain data, each value with the elements it has in the case at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from ..backends import probe, tflite
+from ..engine.operators import Catalogue, Dialect, OperatorSpec
+from ..engine.quantization import Quantization
+from .frames import Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Value:
+    """One value of a sketch: its element type, what it holds, and where it comes from.
+
+    `content` holds the stored elements (integers where `grid` says what they stand for). A `constant` is written into
+    the model, a `variable` is state that starts as zeros, everything else that no step yields is fed. `open` says that
+    the file does not tell the extents.
+    """
+
+    name: str
+    dtype: ir.DataType
+    content: Array
+    constant: bool = False
+    grid: Quantization | None = None
+    open: bool = False
+    variable: bool = False
+
+    @property
+    def fed(self) -> bool:
+        return not self.constant and not self.variable
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """One operator applied to values; `results` are empty until the interpreter has said what they are."""
+
+    operator: OperatorSpec
+    operands: tuple[Value | None, ...]
+    options: Mapping[str, Any]
+    results: tuple[Value, ...] = ()
+    version: int = 1
+
+    def describe(self) -> str:
+        """Word the step in one line: `y = NAME(f32[2, 3], i32[1] = [0]) {option: value}`."""
+        operands = ", ".join("none" if value is None else _words(value) for value in self.operands)
+        options = ", ".join(f"{name}: {value}" for name, value in self.options.items())
+        return f"{self.operator.name}({operands})" + (f" {{{options}}}" if options else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A model to try: its steps in order, the opset to aim at (None for the default one), and the rule it is for.
+
+    `widened` says that something was drawn that the rule's own test does not name.
+    """
+
+    rule: str
+    steps: tuple[Step, ...]
+    opset: int | None = None
+    widened: bool = False
+
+    @property
+    def inputs(self) -> tuple[Value, ...]:
+        """The values that are fed, in the order of their first use."""
+        return tuple(value for value in leaves(self.steps) if value.fed)
+
+    @property
+    def outputs(self) -> tuple[Value, ...]:
+        """The results that no step uses."""
+        used = {value for step in self.steps for value in step.operands}
+        return tuple(value for step in self.steps for value in step.results if value not in used)
+
+    @property
+    def size(self) -> int:
+        """How much there is to look at: elements, and options that are said."""
+        return sum(value.content.size + 1 for value in leaves(self.steps)) + 5 * sum(
+            len(step.options) + 10 for step in self.steps
+        )
+
+    def describe(self) -> str:
+        """Word the case in a line for each step."""
+        return "\n".join(step.describe() for step in self.steps)
+
+
+def leaves(steps: Sequence[Step]) -> Iterator[Value]:
+    """The values that no step yields, in the order of their first use."""
+    seen = {value for step in steps for value in step.results}
+    for step in steps:
+        for value in step.operands:
+            if value is not None and value not in seen:
+                seen.add(value)
+                yield value
+
+
+def encode(case: Case, catalogue: Catalogue) -> bytes:
+    """Write a case as a TensorFlow Lite file; raises ModelError where the format cannot say it."""
+    dialect = catalogue.dialect("tflite")
+    return tflite.write(ir.Model(graph(case.steps, case.outputs, dialect), ir_version=10), catalogue)
+
+
+def draft(step: Step, results: Sequence[tuple[ir.DataType, Quantization | None]], catalogue: Catalogue) -> bytes:
+    """Write a step on its own whose results have types but no shapes yet."""
+    dialect = catalogue.dialect("tflite")
+    values = [Blank(f"y{place}", dtype, grid) for place, (dtype, grid) in enumerate(results)]
+    return tflite.write(ir.Model(graph([step], values, dialect), ir_version=10), catalogue)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Blank:
+    """A result of which only the type is known, or not even that."""
+
+    name: str
+    dtype: ir.DataType | None = None
+    grid: Quantization | None = None
+
+
+def graph(steps: Sequence[Step], outputs: Sequence[Value | Blank], dialect: Dialect) -> ir.Graph:
+    """The graph that steps stand for; results of a step without any are those given as outputs."""
+    made: dict[Value | Blank, ir.Value] = {}
+    nodes = []
+    for place, step in enumerate(steps):
+        operands = [None if value is None else made.setdefault(value, _value(value)) for value in step.operands]
+        attributes = [
+            attribute
+            for name, value in step.options.items()
+            if (attribute := probe.attribute(step.operator.options[name], value, dialect)) is not None
+        ]
+        results = [made.setdefault(value, _value(value)) for value in step.results or outputs]
+        name = f"{step.operator.name}_{place}"
+        node = ir.Node(step.operator.domain, step.operator.name, operands, attributes, outputs=results, name=name)
+        node.version = step.version
+        nodes.append(node)
+    first = list(leaves(steps))
+    return ir.Graph(
+        [made[value] for value in first if value.fed],
+        [made[value] for value in outputs],
+        nodes=nodes,
+        initializers=[made[value] for value in first if value.constant],
+        opset_imports={dialect.domain: 1},
+        name="main",
+    )
+
+
+def _value(value: Value | Blank) -> ir.Value:
+    made = ir.Value(name=value.name, type=None if value.dtype is None else ir.TensorType(value.dtype))
+    if value.grid is not None:
+        made.meta["quantization"] = value.grid
+    if isinstance(value, Blank):
+        return made
+    extents = value.content.shape
+    made.shape = ir.Shape([None] * len(extents) if value.open else extents)
+    if value.open:
+        made.meta["static_shape"] = extents
+    if value.variable:
+        made.meta["variable"] = True
+    if value.constant:
+        made.const_value = _tensor(value)
+    return made
+
+
+def _tensor(value: Value) -> ir.TensorProtocol:
+    if value.dtype == ir.DataType.STRING:
+        return ir.StringTensor(value.content.ravel().tolist(), shape=ir.Shape(value.content.shape), name=value.name)
+    return ir.tensor(np.asarray(value.content, order="C"), dtype=value.dtype, name=value.name)
+
+
+def _words(value: Value) -> str:
+    extents = ", ".join(str(extent) for extent in value.content.shape)
+    text = f"{value.dtype.name.lower()}[{extents}]" + ("?" if value.open else "")
+    if value.grid is not None:
+        text += " quantized"
+    if value.constant:
+        text += f" = {value.content.tolist()}" if value.content.size <= 6 else " constant"
+    return text
+
+
+__all__ = ["Blank", "Case", "Step", "Value", "draft", "encode", "graph", "leaves"]

@@ -1,0 +1,101 @@
+"""Twins: rules over the target dialect alone, tried on their own left side before and after."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Sequence
+from dataclasses import replace
+
+import onnx_ir as ir
+
+from .. import pipeline
+from ..backends import onnx as onnx_backend
+from ..engine.errors import RewriteError, RewriteFailure, VerificationError
+from ..engine.inference import InferenceError, infer
+from ..engine.operators import Dialect
+from ..engine.packs import Pack
+from ..engine.rules import RuleSet, compile_rules
+from ..engine.stages import Rewriter
+from .comparison import compare
+from .finding import End, Finding, Grids, Rejected
+from .frames import Array
+from .interpreter import Kernels, Tensor
+from .runtime import Runtime
+from .sketch import Blank, Case, Step, Value, graph
+
+
+class Twins:
+    """ONNX Runtime alone, which runs the left side of a rule and what the rule makes of it."""
+
+    def __init__(self, rules: tuple[str, ...]) -> None:
+        self._rules = rules
+
+    def settle(self, step: Step, counts: Sequence[int], types: Sequence[ir.DataType], grids: Grids, opset: int) -> Step:
+        """Run a step on its own to find its results; raises Rejected where the runtime does not take it."""
+        blanks = tuple(Blank(f"result_{place}") for place in range(counts[0]))
+        named = graph([step], blanks, self._dialect)
+        try:
+            for value, found in zip(named.outputs, infer(named.node(0), opset), strict=True):
+                value.type = None if found.dtype is None else ir.TensorType(found.dtype)
+                value.shape = None if found.shape is None else ir.Shape(found.shape)
+            proto = onnx_backend.write(named, [blank.name for blank in blanks], self._dialect, opset)
+            arrays = Runtime(proto.SerializeToString(), threads=1).run([value.content for value in _fed(step)])
+        except (RewriteError, VerificationError, InferenceError) as error:
+            raise Rejected(f"{error}") from error
+        results = (
+            Value(blank.name, ir.DataType.from_numpy(array.dtype), array)
+            for blank, array in zip(blanks, arrays, strict=True)
+        )
+        return replace(step, results=tuple(results))
+
+    def judge(self, case: Case) -> Finding:
+        """Rewrite the left side by the one rule and compare both graphs on the case's inputs."""
+        prepared = pipeline.prepare(self._rules, case.opset)
+        outputs = case.outputs
+        names = [value.name for value in outputs]
+        feeds = [value.content for value in case.inputs]
+        made = graph(case.steps, outputs, self._dialect)
+        alone = _alone(prepared.pack, case.rule, prepared.opset)
+        rewriter = Rewriter(made, alone, prepared.pack.catalogue, prepared.opset)
+        try:
+            rewriter.run()
+            proto = onnx_backend.write(made, names, self._dialect, prepared.opset)
+        except RewriteFailure as failure:
+            return Finding(End.FAILED, f"{failure}")
+        except RewriteError as error:
+            return Finding(End.REFUSED, f"{error}")
+        except Exception:
+            return Finding(End.FAILED, "internal error: " + traceback.format_exc())
+        fired = dict(rewriter.fired)
+        expected = tuple(value.content for value in outputs)
+        if not fired:
+            return Finding(End.REFUSED, "the rule does not match its own left side", fired, expected)
+        try:
+            actual = Runtime(proto.SerializeToString(), threads=1).run(feeds)
+        except VerificationError as error:
+            return Finding(End.FAILED, f"{error}", fired, expected)
+        compared = [
+            compare(_tensor(value), value.content, got, Kernels.REFERENCE)
+            for value, got in zip(outputs, actual, strict=True)
+        ]
+        wrong = "; ".join(f"{one.name}: {one.reason}" for one in compared if not one.verdict.passed)
+        return Finding(End.FAILED if wrong else End.PASSED, wrong, fired, expected, tuple(actual))
+
+    @property
+    def _dialect(self) -> Dialect:
+        return pipeline.prepare(self._rules, None).rules.target
+
+
+def _alone(pack: Pack, name: str, opset: int) -> RuleSet:
+    """A rule set with one rule."""
+    outlines = tuple(outline for outline in pack.contents.outlines if outline.name == name)
+    return compile_rules(pack.files, pack.catalogue, opset, replace(pack.contents, outlines=outlines))
+
+
+def _fed(step: Step) -> list[Value]:
+    return [value for value in dict.fromkeys(step.operands) if value is not None and value.fed]
+
+
+def _tensor(value: Value) -> Tensor:
+    array: Array = value.content
+    return Tensor(value.name, array.dtype.name, array.shape, array.shape)

@@ -1,0 +1,113 @@
+"""Element types that ops.yaml admits for the operands and results of an operator, by their short names."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from ..engine.functions import DTYPES
+from ..engine.operators import OperatorSpec, schema
+from .frames import Array
+
+#: what `any` stands for, and the keys of ops.yaml: types of results, and types for which the interpreter is wrong
+_ANY = ("f32", "i32", "i64", "i8", "u8", "i16", "bool", "qi8", "qu8", "qi16")
+_YIELDS, _FAULTY = "yields", "faulty"
+_INDEX = frozenset({"i16", "i32", "i64"})
+#: quantized types that values are drawn of; narrower ones are packed and hold weights only
+_QUANTIZED = frozenset({"qi8", "qu8", "qi16"})
+#: types that values are drawn of, whose elements take whole bytes and have numpy's own arithmetic
+_DRAWN = DTYPES.keys() - {"i4", "u4", "bf16"}
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """The types of each operand, the last list standing for all operands after it, and of each result.
+
+    A type that is quantized has a `q` before its name. An empty list says nothing.
+    """
+
+    operands: tuple[tuple[str, ...], ...]
+    results: tuple[tuple[ir.DataType, ...], ...]
+    variadic: bool
+
+    def operand(self, position: int) -> tuple[str, ...]:
+        if self.variadic and self.operands:
+            return self.operands[min(position, len(self.operands) - 1)]
+        return self.operands[position] if position < len(self.operands) else ()
+
+    def index_like(self, position: int) -> bool:
+        """Whether an operand says where or how much: it is an integer and never anything else."""
+        types = self.operand(position)
+        return bool(types) and _INDEX.issuperset(types)
+
+    def bars(self, position: int, name: str) -> bool:
+        """Whether the types of an operand are listed and a name is not among them."""
+        types = self.operand(position)
+        return bool(types) and types != _ANY and not {name, f"q{name}"} & set(types)
+
+    def closest(self, position: int, wanted: str, declared: str) -> str:
+        """The type of an operand beside others of the type wanted: that, a narrower quantized one, or as declared."""
+        types = self.operand(position)
+        if wanted in types:
+            return wanted
+        if wanted.startswith("q") and "qi8" in types:
+            return "qi8"
+        return declared
+
+
+def admitted(spec: OperatorSpec) -> Admitted:
+    """Read the types of an operator's entry in ops.yaml."""
+    variadic = any(operand.variadic for operand in spec.operands)
+    faulty = frozenset(spec.facts.get(_FAULTY, ()))
+    return _admitted(tuple(spec.facts.get("types", ())), tuple(spec.facts.get(_YIELDS, ())), variadic, faulty)
+
+
+@functools.cache
+def _admitted(operands: tuple[str, ...], results: tuple[str, ...], variadic: bool, faulty: frozenset[str]) -> Admitted:
+    return Admitted(
+        tuple(tuple(name for name in _names(text) if name not in faulty) for text in operands),
+        tuple(tuple(DTYPES[name.removeprefix("q")] for name in _names(text)) for text in results),
+        variadic,
+    )
+
+
+def by_schema(spec: OperatorSpec, position: int, opset: int) -> list[str]:
+    """The integer types that the schema of an ONNX operator admits for an operand, the widest in front."""
+    found = schema(spec.name, opset, spec.domain)
+    if found is None or not found.inputs:
+        return []
+    admitted = found.inputs[min(position, len(found.inputs) - 1)].types
+    names = ("i64", "i32", "i8", "u8", "i16", "u16")
+    return [name for name in names if f"tensor({DTYPES[name].name.lower()})" in admitted]
+
+
+def holds(name: str, numbers: Array) -> bool:
+    """Whether all of some numbers are in the range of an integer type."""
+    limits = np.iinfo(DTYPES[name].numpy())
+    return not numbers.size or bool(limits.min <= numbers.min() and numbers.max() <= limits.max)
+
+
+def alternatives(kinds: Admitted, positions: Sequence[int], declared: str) -> list[str]:
+    """Other types that operands declared alike may all have; quantized ones where the first may be quantized."""
+    first = [name for name in kinds.operand(positions[0]) if name != declared]
+    rest = [kinds.operand(position) for position in positions[1:]]
+    found = []
+    for name in first:
+        if name.startswith("q"):
+            fits = declared == "f32" or not declared.startswith("f")
+            fits = fits and all(_QUANTIZED & set(types) or not types for types in rest)
+        else:
+            fits = all(name in types for types in rest)
+        if fits:
+            found.append(name)
+    return found
+
+
+def _names(text: str) -> tuple[str, ...]:
+    """The names in one entry, without those that nothing is drawn of."""
+    names = _ANY if text == "any" else tuple(text.split())
+    return tuple(name for name in names if name in _QUANTIZED or name in _DRAWN)
