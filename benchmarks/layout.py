@@ -19,8 +19,7 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnx.shape_inference
-from nnrewrite import RewriteError, rewrite
+from nnrewrite import RewriteError, RuleError, rewrite
 
 ROOT = Path(__file__).parent.parent
 PEERS = ROOT / "build" / "peers"
@@ -47,7 +46,7 @@ if __name__ == '__main__':
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """Transposes of run-time values in a model, and the elements they move; extents not known count as 1."""
+    """Transposes of run-time values in a model, and the elements they move where inputs' open extents are 1."""
 
     count: int
     elements: int
@@ -68,12 +67,17 @@ def main() -> None:
             continue
         try:
             ours = rewrite(model, opset=OPSET).model
+        except RuleError:
+            raise
         except RewriteError:
             continue
         peer = onnx.load(path)
-        rows.append((model.relative_to(asked.models).as_posix(), left(ours), left(peer)))
-        if asked.latency and (pair := latency(ours, peer)) is not None:
-            ratios.append((pair[0] / pair[1], rows[-1][0]))
+        pair = left(ours), left(peer)
+        if None in pair:
+            continue
+        rows.append((model.relative_to(asked.models).as_posix(), *pair))
+        if asked.latency and (seconds := latency(ours, peer)) is not None:
+            ratios.append((seconds[0] / seconds[1], rows[-1][0]))
             print(f"{ratios[-1][0]:.3f} {rows[-1][0]}", flush=True)
     text = table(rows)
     if ratios:
@@ -102,37 +106,51 @@ def converted(models: list[Path], folder: Path) -> dict[Path, Path]:
     return targets
 
 
-def left(model: onnx.ModelProto) -> Left:
-    """Count the Transposes of a model; those of constants are folded when it is loaded."""
+def left(model: onnx.ModelProto) -> Left | None:
+    """Count the Transposes of a model, those of constants left out, and measure in a run what they move.
+
+    None for a model that does not run.
+    """
     known = onnx.ModelProto()
     known.CopyFrom(model)
-    for value in known.graph.input:
-        for extent in value.type.tensor_type.shape.dim:
-            if not extent.HasField("dim_value") or extent.dim_value <= 0:
-                extent.dim_value = 1
-    # Shapes that the file states in symbols would keep the numbers from being inferred.
-    del known.graph.value_info[:]
-    for value in known.graph.output:
-        value.type.tensor_type.ClearField("shape")
-    inferred = onnx.shape_inference.infer_shapes(known, data_prop=True).graph
-    shapes = {
-        value.name: [extent.dim_value for extent in value.type.tensor_type.shape.dim]
-        for value in (*inferred.value_info, *inferred.input, *inferred.output)
-    }
-    constants = {tensor.name for tensor in inferred.initializer}
-    constants |= {node.output[0] for node in inferred.node if node.op_type == "Constant"}
-    count = elements = 0
-    for node in inferred.node:
+    constants = {tensor.name for tensor in known.graph.initializer}
+    constants |= {node.output[0] for node in known.graph.node if node.op_type == "Constant"}
+    found: list[onnx.NodeProto] = []
+    for node in known.graph.node:
         if node.op_type == "DequantizeLinear" and node.input[0] in constants:
             constants.add(node.output[0])
-        if node.op_type != "Transpose" or node.input[0] in constants:
-            continue
-        count += 1
-        shape = shapes.get(node.input[0], [])
+        if node.op_type == "Transpose" and node.input[0] not in constants:
+            found.append(node)
+    del known.graph.output[:]
+    known.graph.output.extend(onnx.ValueInfoProto(name=name) for name in {node.input[0] for node in found})
+    if not found:
+        return Left(0, 0)
+    made = session(known)
+    if made is None:
+        return None
+    values = dict(zip((item.name for item in made.get_outputs()), made.run(None, feeds(made)), strict=True))
+    moved = 0
+    for node in found:
+        shape = values[node.input[0]].shape
         perm = next((list(a.ints) for a in node.attribute if a.name == "perm"), list(range(len(shape)))[::-1])
-        long = [axis for axis in perm if axis >= len(shape) or shape[axis] != 1]
-        elements += 0 if long == sorted(long) else math.prod(max(extent, 1) for extent in shape)
-    return Left(count, elements)
+        long = [axis for axis in perm if shape[axis] != 1]
+        moved += 0 if long == sorted(long) else math.prod(shape)
+    return Left(len(found), moved)
+
+
+def session(model: onnx.ModelProto) -> Any | None:
+    """A model loaded into ONNX Runtime, with two threads; None where it is refused or does not run."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.log_severity_level = 2, 4
+    try:
+        made = onnxruntime.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
+        made.run(None, feeds(made))
+    except Exception as error:  # the runtime's exceptions have no common root but this
+        print(f"does not run: {' '.join(str(error).split())[:200]}", file=sys.stderr)
+        return None
+    return made
 
 
 def table(rows: list[tuple[str, Left, Left]]) -> str:
@@ -141,9 +159,9 @@ def table(rows: list[tuple[str, Left, Left]]) -> str:
     more = [name for name, ours, peer in rows if ours.count > peer.count or ours.elements > peer.elements]
     total = [sum(getattr(row[side], what) for row in rows) for what in ("count", "elements") for side in (1, 2)]
     lines = [
-        f"{len(rows)} models that both convert: {total[0]:,} Transposes against {total[1]:,} of tf2onnx 1.17.0,",
-        f"{total[2]:,} elements against {total[3]:,}. More of either than tf2onnx in {len(more)}"
-        + (f": {', '.join(more)}." if more else "."),
+        f"Over {len(rows)} models that both convert and that run: {total[0]:,} Transposes, tf2onnx 1.17.0 leaves",
+        f"{total[1]:,}; they move {total[2]:,} elements, tf2onnx's {total[3]:,}. Models with more of either than tf2onnx has: "
+        + (f"{', '.join(more)}." if more else "none."),
         "",
         "| model | Transposes | tf2onnx | elements moved | tf2onnx |",
         "|---|---:|---:|---:|---:|",
@@ -156,25 +174,16 @@ def table(rows: list[tuple[str, Left, Left]]) -> str:
 
 def latency(ours: onnx.ModelProto, peer: onnx.ModelProto) -> tuple[float, float] | None:
     """Seconds a run of both models in turns, the best of many; None for models that do not run or take no time."""
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads, options.log_severity_level = 2, 4
-    sessions: list[Any] = []
-    for model in (ours, peer):
-        try:
-            made = onnxruntime.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
-            sessions.append((made, feeds(made)))
-            made.run(None, sessions[-1][1])
-        except Exception as error:  # the runtime's exceptions have no common root but this
-            print(f"does not run: {error}", file=sys.stderr)
-            return None
+    loaded = [session(model) for model in (ours, peer)]
+    if None in loaded:
+        return None
+    sessions = [(made, feeds(made)) for made in loaded]
     best = [math.inf, math.inf]
     end = time.perf_counter() + 2.0
     while time.perf_counter() < end:
-        for side, (session, fed) in enumerate(sessions):
+        for side, (made, fed) in enumerate(sessions):
             started = time.perf_counter()
-            session.run(None, fed)
+            made.run(None, fed)
             best[side] = min(best[side], time.perf_counter() - started)
     return (best[0], best[1]) if min(best) > 1e-4 else None
 
