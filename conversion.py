@@ -192,7 +192,8 @@ def serialized(model: ModelProto, target: Path) -> bytes:
 
     if model.ByteSize() >= 2**31:
         raise DestinationError(f"{target}: the model exceeds the 2 GB that one ONNX file can hold")
-    return model.SerializeToString()
+    data: bytes = model.SerializeToString()
+    return data
 
 
 def original(job: Job) -> Path | bytes:

@@ -6,24 +6,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import onnx.defs
 import onnx_ir as ir
 
 from .constants import NUMBERS, stored
 from .errors import Span
 from .expressions import Frame, evaluate
 from .folding import fold
-from .functions import DTYPES, PAIR, EvaluationError, is_complex, plain
+from .functions import DTYPES, PAIR, EvaluationError, is_complex
 from .inference import InferenceError, extents, infer, merge
 from .kernels import typed, widenings
 from .language import tree
-from .operators import Dialect, OperatorSpec, Option, schema
+from .literals import array, attribute, formal
+from .operators import Dialect, OperatorSpec, schema
+from .scope import Scope
 from .subgraphs import Body, bodies, detach, generalize
-
-#: small constants of equal type, shape and bytes are shared
-_SHARED = 256
-
-_PARAMETER = onnx.defs.OpSchema.FormalParameterOption
 
 
 class Ill(Exception):
@@ -32,55 +28,6 @@ class Ill(Exception):
     def __init__(self, span: Span, message: str) -> None:
         self.span = span
         super().__init__(message)
-
-
-class Scope:
-    """The names and shared constants of one graph under construction."""
-
-    __slots__ = ("_adopted", "_shared", "_taken", "graph")
-
-    def __init__(self, graph: ir.Graph) -> None:
-        self.graph = graph
-        self._taken = {value.name for value in (*graph.inputs, *graph.initializers.values())}
-        self._taken.update(output.name for node in graph for output in node.outputs)
-        self._adopted: dict[ir.Value, ir.Value] = {}
-        self._shared: dict[tuple[str, tuple[int, ...], bytes], ir.Value] = {}
-
-    def fresh(self, base: str) -> str:
-        """A name that no value of the graph has yet."""
-        name, count = base, 1
-        while name in self._taken:
-            name, count = f"{base}_{count}", count + 1
-        self._taken.add(name)
-        return name
-
-    def constant(self, array: np.ndarray[Any, Any], base: str) -> ir.Value:
-        """A constant value, shared with an equal one where it is small."""
-        small = array.size <= _SHARED and array.dtype != np.object_
-        key = (array.dtype.str + str(array.dtype), array.shape, array.tobytes() if small else b"")
-        if small and key in self._shared:
-            return self._shared[key]
-        tensor = ir.StringTensor(array) if array.dtype == np.object_ else ir.Tensor(array)
-        name = self.fresh(base)
-        value = ir.Value(name=name, shape=ir.Shape(array.shape), type=ir.TensorType(tensor.dtype), const_value=tensor)
-        tensor.name = name
-        if small:
-            self._shared[key] = value
-        return value
-
-    def adopted(self, constant: ir.Value) -> ir.Value:
-        """A constant of another graph as one of this graph, the same one each time."""
-        if constant not in self._adopted:
-            value = ir.Value(
-                name=self.fresh(constant.name or "constant"),
-                shape=constant.shape,
-                type=constant.type,
-                const_value=constant.const_value,
-            )
-            value.meta.update(constant.meta)
-            self.graph.register_initializer(value)
-            self._adopted[constant] = value
-        return self._adopted[constant]
 
 
 class Builder:
@@ -259,9 +206,9 @@ class Builder:
         assert codes is not None
         moved = self._scope.constant(np.transpose(codes, perm), f"{producer.inputs[0].name}")
         made = ir.Node(producer.domain, producer.op_type, [moved, *producer.inputs[1:]], num_outputs=1)
-        for name, attribute in producer.attributes.items():
+        for name, kept in producer.attributes.items():
             axis = name == "axis"
-            made.attributes.add(ir.AttrInt64(name, list(perm).index(attribute.as_int())) if axis else attribute)
+            made.attributes.add(ir.AttrInt64(name, list(perm).index(kept.as_int())) if axis else kept)
         self.nodes.append(made)
         result, real = made.outputs[0], value.meta[NUMBERS]
         result.type, result.shape = value.type, ir.Shape(codes.transpose(perm).shape)
@@ -326,8 +273,9 @@ class Builder:
         ]
         results = self._make(span, spec, operands, attributes, count)
         return [
-            self._converted(value, own[variable]) if value is not None and variable in wider else value
+            self._converted(value, own[variable]) if variable in wider else value
             for value, variable in typed(results, found.outputs)
+            if value is not None
         ]
 
     def _converted(self, value: ir.Value, dtype: ir.DataType | None) -> ir.Value:
@@ -347,7 +295,7 @@ class Builder:
         found = schema(spec.name, self._opset, spec.domain)
         parameters = list(found.inputs) if found else []
         kinds = {c.type_param_str: list(c.allowed_type_strs) for c in found.type_constraints} if found else {}
-        formal = [_formal(parameters, position) for position in range(len(operands))]
+        formal = [formal(parameters, position) for position in range(len(operands))]
         bound: dict[str, ir.DataType] = {}
         for exact in (True, False):  # run-time values say what a type variable is before arrays do
             for parameter, operand in zip(formal, operands, strict=True):
@@ -364,8 +312,8 @@ class Builder:
                 continue
             name = parameter.name if parameter else f"operand{position}"
             allowed = kinds.get(parameter.type_str, [parameter.type_str]) if parameter else []
-            array = _array(operand, bound.get(parameter.type_str) if parameter else None, allowed, name)
-            inputs.append(self._scope.constant(array, name))
+            elements = array(operand, bound.get(parameter.type_str) if parameter else None, allowed, name)
+            inputs.append(self._scope.constant(elements, name))
         return inputs
 
     def _attribute(self, span: Span, spec: OperatorSpec, name: str, value: Any) -> ir.Attr | None:
@@ -379,72 +327,25 @@ class Builder:
         return attribute(option, value)
 
 
-def attribute(option: Option, value: Any) -> ir.Attr:
-    """An attribute of the type that the operator's option has; raises EvaluationError for a value of another kind."""
-    name, kind = option.name, option.type
-    value = value if kind == "tensor" else plain(value)
-    if kind == "tensor":
-        return ir.AttrTensor(name, ir.Tensor(np.asarray(value)))
-    if kind.startswith("["):
-        items = value if isinstance(value, list) else [value]
-        if None in items:
-            raise EvaluationError(f"attribute {name}: an extent is not known before run time")
-        if kind == "[float]":
-            return ir.AttrFloat32s(name, [float(item) for item in items])
-        return ir.AttrStrings(name, items) if kind == "[string]" else ir.AttrInt64s(name, [int(item) for item in items])
-    while isinstance(value, list) and len(value) == 1:
-        value = value[0]
-    if isinstance(value, list):
-        raise EvaluationError(f"attribute {name} takes one {kind}, not a list")
-    if kind == "float":
-        return ir.AttrFloat32(name, float(value))
-    if isinstance(value, str):
-        return ir.AttrString(name, value)
-    return ir.AttrInt64(name, int(value))
-
-
-def _formal(
-    parameters: Sequence[onnx.defs.OpSchema.FormalParameter], position: int
-) -> onnx.defs.OpSchema.FormalParameter | None:
-    if position < len(parameters):
-        return parameters[position]
-    if parameters and parameters[-1].option == _PARAMETER.Variadic:
-        return parameters[-1]
-    return None
-
-
-def _array(operand: Any, bound: ir.DataType | None, allowed: list[str], name: str) -> np.ndarray[Any, Any]:
-    """A compile-time value as an array of the element type that the operand takes."""
-    if isinstance(operand, list) and any(isinstance(plain(item), list | type(None)) for item in operand):
-        if None in operand:
-            raise EvaluationError(f"operand {name}: an extent is not known before run time")
-        operand = plain(operand)
-    kinds = {_onnx_type(text): text for text in allowed}
-    if isinstance(operand, np.ndarray):
-        own = ir.DataType.from_numpy(operand.dtype) if operand.dtype != np.object_ else ir.DataType.STRING
-        wanted = bound if bound in kinds else own
-        if kinds and wanted not in kinds:
-            wanted = next(iter(kinds))
-        return operand if wanted == own else operand.astype(wanted.numpy())
-    array = np.asarray(operand)
-    natural = {"b": ir.DataType.BOOL, "f": ir.DataType.FLOAT}.get(array.dtype.kind, ir.DataType.INT64)
-    wanted = bound or (natural if natural in kinds or not kinds else next(iter(kinds)))
-    if array.dtype.kind in "OUS" and array.size:
-        raise EvaluationError(f"operand {name}: {plain(operand)} is not numeric")
-    return array.astype(wanted.numpy())
-
-
-def _onnx_type(text: str) -> ir.DataType | None:
-    inner = text.removeprefix("tensor(").removesuffix(")").upper()
-    return ir.DataType.__members__.get(inner)
-
-
 def _tails(expression: tree.Expression) -> Iterable[tree.Call]:
     if isinstance(expression, tree.Call):
         yield expression
     elif isinstance(expression, tree.Conditional):
         yield from _tails(expression.then)
         yield from _tails(expression.other)
+
+
+def computed(scope: Scope, span: Span, old: ir.Value, value: Any) -> ir.Value:
+    """A result that is known at conversion time, as a constant of the type it has in the source.
+
+    Raises Ill where the value is `none`, or a part of it.
+    """
+    if value is None or (isinstance(value, list) and None in value):
+        raise Ill(span, f"yields nothing for {old.name}")
+    elements = np.asarray(value)
+    if old.dtype is not None and old.dtype != ir.DataType.STRING:
+        elements = elements.astype(old.dtype.numpy())
+    return scope.constant(elements, old.name or "constant")
 
 
 def check(span: Span, old: ir.Value, new: ir.Value) -> str | None:

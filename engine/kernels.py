@@ -88,9 +88,9 @@ def _holds(wide: str, name: str) -> bool:
     if name == "bool":
         return True
     if is_float(name):
-        return is_float(wide) and bits(wide) > bits(name)
+        return bool(is_float(wide) and bits(wide) > bits(name))
     if not is_integer(name):
         return False
     if is_float(wide):
-        return bits(name) <= _MANTISSA[wide]
-    return lowest(wide) <= lowest(name) and highest(wide) >= highest(name)
+        return bool(bits(name) <= _MANTISSA[wide])
+    return bool(lowest(wide) <= lowest(name) and highest(wide) >= highest(name))

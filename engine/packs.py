@@ -189,7 +189,7 @@ def _digest(paths: Sequence[Path], texts: Mapping[str, str]) -> str:
     """A name for everything that a pack in its final form depends on."""
     digest = hashlib.sha256(f"{sys.version} {onnx.__version__}".encode())
     code = Path(__file__).parent
-    files = sorted([*code.glob("*.py"), *code.glob("language/*.*"), *BUILT_IN.glob("**/*.rules")])
+    files = sorted([*code.rglob("*.py"), *code.rglob("*.lark"), *BUILT_IN.rglob("*.rules")])
     for file in [*files, operators.OPS, *_entries(paths)]:
         digest.update(file.read_bytes())
     for name, text in texts.items():

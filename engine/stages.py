@@ -10,19 +10,22 @@ from typing import Any
 import onnx_ir as ir
 from onnx_ir.passes.common import CommonSubexpressionEliminationPass
 
-from .builder import Builder, Ill, Scope, check
+from .builder import Builder, Ill, check, computed
 from .errors import Reason, Refusal, RewriteError, RewriteFailure, Span, UnsupportedError
-from .expressions import Frame, Located, evaluate, interpolate, truth
+from .expressions import Frame, Located
 from .functions import EvaluationError, Unsupported
+from .guards import Refused, admits, chosen
 from .inference import InferenceError, extents, infer, merge
 from .language import tree
 from .matcher import Matcher
 from .operators import Catalogue
 from .pairs import minds, pair, paired
 from .rules import STAGES, Rule, RuleSet
+from .scope import Scope
 from .subgraphs import bodies, called
 from .trace import Subject, watching
 from .view import expose
+from .walks import around, taken, within
 
 #: keys of `metadata_props` that say where a node comes from
 RULE, SOURCE = "nnrewrite.rule", "nnrewrite.source"
@@ -162,7 +165,7 @@ class Rewriter:
         waiting: set[ir.Node] = set()
         left = _PATIENCE * (len(first) + 16)
         recent: deque[Rule] = deque(maxlen=16)
-        for node in itertools.chain(first, _taken(again)):
+        for node in itertools.chain(first, taken(again)):
             waiting.discard(node)
             if node.graph is None:
                 continue
@@ -175,7 +178,7 @@ class Rewriter:
                 if left < 0:
                     cycle = " -> ".join(dict.fromkeys(r.place for r in recent))
                     raise RewriteError(f"stage {stage} does not end: {cycle}")
-                for neighbour in (*made, *_around(made)):
+                for neighbour in (*made, *around(made)):
                     if neighbour not in waiting and neighbour.graph is not None:
                         waiting.add(neighbour)
                         again.append(neighbour)
@@ -222,9 +225,9 @@ class Rewriter:
         for bindings in Matcher(rule.equations, self._opset, None, self._subgraphs).matches(node):
             frame = self._frame(rule, dict(bindings))
             try:
-                if not self._admits(rule, frame, None):
+                if not admits(rule, frame, None):
                     continue
-                template = self._template(rule, frame)
+                template = chosen(rule, frame)
                 if template is not None:
                     return self._rewrite(rule, node, template, frame)
             except Refused as refusal:
@@ -241,39 +244,6 @@ class Rewriter:
             if spec is not None:
                 return spec.traits
         return frozenset()
-
-    def _admits(self, rule: Rule, frame: Frame, reasons: list[Reason] | None) -> bool:
-        """Whether the clauses hold; raises Refused where a `require` does not."""
-        for clause in rule.clauses:
-            try:
-                if isinstance(clause, tree.Let):
-                    frame.values[clause.name] = evaluate(clause.value, frame)
-                    continue
-                holds = truth(evaluate(clause.condition, frame))
-            except Located as error:
-                if isinstance(error.cause, Unsupported):
-                    raise Refused(error.span, str(error)) from error
-                if reasons is not None:
-                    reasons.append(Reason(rule.name, error.span, str(error)))
-                return False
-            if holds:
-                continue
-            if isinstance(clause, tree.Require):
-                raise Refused(clause.span, interpolate(clause.message, frame))
-            if reasons is not None:
-                message = interpolate(clause.message, frame) if clause.message else "the guard does not hold"
-                reasons.append(Reason(rule.name, clause.span, message))
-            return False
-        return True
-
-    def _template(self, rule: Rule, frame: Frame) -> tree.Template | None:
-        for template in rule.templates:
-            try:
-                if template.condition is None or truth(evaluate(template.condition, frame)):
-                    return template
-            except Located as error:
-                raise Refused(error.span, str(error)) from error
-        return None
 
     def _rewrite(self, rule: Rule, root: ir.Node, template: tree.Template, frame: Frame) -> list[ir.Node]:
         old = {name: frame.values[name] for e in template.equations for name in _names(e) if name in rule.results}
@@ -312,19 +282,8 @@ class Rewriter:
             if before is None:
                 continue
             if not isinstance(after, ir.Value):
-                after = self._computed(before, after)
+                after = computed(self._scope, span, before, after)
             yield before, after
-
-    def _computed(self, old: ir.Value, value: Any) -> ir.Value:
-        """A result that is known at conversion time, as a constant of the type it has in the source."""
-        import numpy as np
-
-        if value is None or (isinstance(value, list) and None in value):
-            raise Ill(Span("", 0, 0, 0, 0), f"yields nothing for {old.name}")
-        array = np.asarray(value)
-        if old.dtype is not None and old.dtype != ir.DataType.STRING:
-            array = array.astype(old.dtype.numpy())
-        return self._scope.constant(array, old.name or "constant")
 
     def _commit(
         self, rule: Rule, root: ir.Node, made: list[ir.Node], pairs: list[tuple[ir.Value, ir.Value]]
@@ -337,7 +296,7 @@ class Rewriter:
         stem = next((output.name for output in root.outputs if output.name), None) or next(
             (after.name for _, after in pairs if after.name), root.op_type
         )
-        for node in _within(made):
+        for node in within(made):
             for output in node.outputs:
                 if output.name is None:
                     output.name = self._scope.fresh(f"{stem}/{node.op_type}")
@@ -397,45 +356,13 @@ class Rewriter:
 
         matcher = Matcher(rule.equations, self._opset, note, self._subgraphs)
         for bindings in matcher.matches(node):
-            if self._admits(rule, self._frame(rule, dict(bindings)), misses):
+            if admits(rule, self._frame(rule, dict(bindings)), misses):
                 misses.append(Reason(rule.name, rule.span, "no template is for this opset"))
         return misses[-1] if misses else None
 
 
-class Refused(Exception):
-    """A rule that applies to a case it has no form for."""
-
-    def __init__(self, span: Span, message: str) -> None:
-        self.span = span
-        super().__init__(message)
-
-
-def _within(nodes: Iterable[ir.Node]) -> Iterator[ir.Node]:
-    """Nodes, and the nodes of their graphs."""
-    for node in nodes:
-        yield node
-        for body in bodies(node):
-            yield from _within(body)
-
-
 def _names(equation: tree.Equation) -> Iterator[str]:
     return (target.name for target in equation.targets)
-
-
-def _taken(work: deque[ir.Node]) -> Iterator[ir.Node]:
-    """The items of a queue in turn, until none is left; some may be added meanwhile."""
-    while work:
-        yield work.popleft()
-
-
-def _around(made: list[ir.Node]) -> Iterator[ir.Node]:
-    """The nodes that may match anew beside freshly made ones: users of their results, producers of their operands."""
-    for node in made:
-        yield from itertools.chain.from_iterable((usage.node for usage in output.uses()) for output in node.outputs)
-        for value in node.inputs:
-            producer = value.producer() if value is not None else None
-            if producer is not None:
-                yield producer
 
 
 __all__ = ["RULE", "SOURCE", "Rewriter"]

@@ -11,7 +11,7 @@ import onnx_ir as ir
 from .operators import Dialect, Option, option_value
 
 if TYPE_CHECKING:
-    from .builder import Scope
+    from .scope import Scope
 
 #: the types of options that name graphs of the model
 _ONE, _SEVERAL = "subgraph", "[subgraph]"

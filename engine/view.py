@@ -11,10 +11,10 @@ import numpy as np
 import onnx.defs
 import onnx_ir as ir
 
-from .builder import Scope
 from .constants import NUMBERS, stored
 from .operators import Dialect, OperatorSpec, option_value, schema
 from .quantization import Quantization
+from .scope import Scope
 
 #: classes of operators in ops.yaml; operators without one compute with real numbers
 CODES, RAW = "codes", "raw"
@@ -69,7 +69,7 @@ def expose(graph: ir.Graph, source: Dialect, target: Dialect, opset: int, scope:
 
 
 def _bare(node: ir.Node) -> bool:
-    """Whether integers come in without a map to real numbers, and go out with one: nothing but the integers is meant."""
+    """Whether integers come in without a map to real numbers and go out with one: they are all that is meant."""
     types = {value.dtype for value in node.outputs if quantization(value)}
     return any(value is not None and value.dtype in types and not quantization(value) for value in node.inputs)
 
@@ -198,7 +198,8 @@ def real_numbers(codes: np.ndarray[Any, Any], known: Quantization) -> np.ndarray
     else:
         extents = [-1 if known.per_axis and axis == known.axis else 1 for axis in range(codes.ndim)]
         scale, zero = scale.reshape(extents), zero.reshape(extents)
-    return ((codes.astype(np.int64) - zero).astype(np.float32) * scale).astype(np.float32)
+    real: np.ndarray[Any, Any] = ((codes.astype(np.int64) - zero).astype(np.float32) * scale).astype(np.float32)
+    return real
 
 
 def _products(node: ir.Node, spec: OperatorSpec | None) -> Iterator[tuple[int, Quantization]]:

@@ -16,7 +16,6 @@ import onnxruntime
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from nnrewrite.engine.builder import Scope
 from nnrewrite.engine.inference import extents
 from nnrewrite.engine.layout import Interface, arrange
 from nnrewrite.engine.layout.apply import Layout
@@ -25,6 +24,7 @@ from nnrewrite.engine.layout.order import elements, still
 from nnrewrite.engine.layout.region import Region, Regions
 from nnrewrite.engine.layout.tensors import Tensors
 from nnrewrite.engine.operators import load
+from nnrewrite.engine.scope import Scope
 
 from .random_graphs import FIRST as TO_FIRST
 from .random_graphs import KINDS, OPSET, Grower, grown

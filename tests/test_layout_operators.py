@@ -16,11 +16,11 @@ import onnxruntime
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from nnrewrite.engine.builder import Scope
 from nnrewrite.engine.layout.apply import Layout
 from nnrewrite.engine.layout.blocks import ATTRIBUTE, TRANSPARENT
 from nnrewrite.engine.layout.tensors import DEQUANTIZE, PERMUTE, QUANTIZE, Tensors
 from nnrewrite.engine.operators import load
+from nnrewrite.engine.scope import Scope
 
 ONNX = load().dialect("onnx")
 MOVABLE = sorted(n for n, s in ONNX.operators.items() if s.facts.get("layout") in (TRANSPARENT, ATTRIBUTE))

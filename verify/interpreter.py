@@ -128,10 +128,15 @@ class Interpreter:
         self._complaints.seek(0)
         self._complaints.truncate()
         late = threading.Event()
-        timer = threading.Timer(self.timeout, lambda: (late.set(), process.kill()))
+
+        def end() -> None:
+            late.set()
+            process.kill()
+
+        timer = threading.Timer(self.timeout, end)
         timer.start()
         try:
-            send(process.stdin, request, arrays)
+            send(process.stdin, request, arrays)  # type: ignore[arg-type]
             header, results = receive(process.stdout)  # type: ignore[arg-type]
         except (EOFError, BrokenPipeError):
             code = process.wait()

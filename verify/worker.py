@@ -74,7 +74,7 @@ def _described(detail: dict[str, Any]) -> dict[str, Any]:
 def _step(interpreter: Any, index: int) -> float:
     """Find the scale of the one quantized value that an output is a float view of, 0 where it is none."""
     # No public function lists the operators; without this one an output is merely held to the float tolerance.
-    operators = getattr(interpreter, "_get_ops_details", list)()
+    operators: list[dict[str, Any]] = getattr(interpreter, "_get_ops_details", list)()
     for operator in operators:
         if index in operator["outputs"] and len(operator["inputs"]) == 1:
             (source,) = operator["inputs"]

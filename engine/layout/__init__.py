@@ -10,9 +10,9 @@ from collections.abc import Mapping
 
 import onnx_ir as ir
 
-from ..builder import Scope
 from ..inference import extents
 from ..operators import Dialect
+from ..scope import Scope
 from .apply import Layout
 from .blocks import Arrangement
 from .cut import solve

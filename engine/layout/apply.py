@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from ..builder import Scope, attribute
 from ..constants import constant
 from ..inference import extents
+from ..literals import attribute
+from ..scope import Scope
 from ..stages import RULE, SOURCE
 from .blocks import Arrangement, changes, local, place
 from .order import Order, between, compose, identity, still

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 import onnx_ir as ir
 
-from ..builder import Scope
 from ..errors import CallError
 from ..inference import extents
 from ..operators import Dialect
+from ..scope import Scope
 from .order import Order, between, inverse
 from .tensors import PERMUTE
 

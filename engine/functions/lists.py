@@ -1,0 +1,138 @@
+"""Functions of lists and arrays."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .registry import (
+    LIMIT,
+    ElementType,
+    EvaluationError,
+    Items,
+    Number,
+    Numbers,
+    Sequences,
+    data_type,
+    function,
+    items,
+    known,
+    listed,
+    plain,
+)
+
+
+@function
+def len_(xs: Sequences) -> int:
+    """The number of items of a list, or of rows of an array."""
+    if np.ndim(xs) == 0 and not isinstance(xs, (list, tuple, str)):
+        raise EvaluationError("a single number has no length")
+    return len(xs)
+
+
+@function
+def range_(start: int, stop: int | None = None, step: int = 1) -> list[int]:
+    """The integers from 0 (or `start`) up to, not including, `stop`."""
+    found = range(known(start, "an extent")) if stop is None else range(start, stop, step)
+    if len(found) > LIMIT:
+        raise EvaluationError(f"a range of {len(found)} integers is longer than any rule needs")
+    return list(found)
+
+
+@function
+def zip_(*lists: Items) -> list[list[Any]]:
+    """Lists of the first items, the second items, and so on, of lists of equal length."""
+    items = [listed(xs) for xs in lists]
+    if len({len(xs) for xs in items}) > 1:
+        raise EvaluationError(f"zip over lists of different lengths: {', '.join(str(len(xs)) for xs in items)}")
+    return [list(group) for group in zip(*items, strict=True)]
+
+
+@function
+def enumerate_(xs: Items) -> list[list[Any]]:
+    """Pairs of index and item."""
+    return [[i, x] for i, x in enumerate(items(xs))]
+
+
+@function
+def sorted_(xs: Items) -> list[Any]:
+    """The items in ascending order."""
+    return sorted(listed(xs))
+
+
+@function
+def reversed_(xs: Items) -> list[Any]:
+    """The items in the opposite order."""
+    return list(reversed(items(xs)))
+
+
+@function
+def unique(xs: Items) -> list[Any]:
+    """The items without repeats, in the order of their first occurrence."""
+    return list(dict.fromkeys(listed(xs)))
+
+
+@function
+def index_of(xs: Items, x: Any) -> int:
+    """The position of an item in a list."""
+    items = listed(xs)
+    if plain(x) not in items:
+        raise EvaluationError(f"{plain(x)} is not in {items}")
+    return items.index(plain(x))
+
+
+@function
+def norm(axes: Numbers, rank: int) -> list[int]:
+    """Axes counted from the front: negative ones have the rank added."""
+    counted = [axis + rank if axis < 0 else axis for axis in listed(axes)]
+    if any(not 0 <= axis < rank for axis in counted):
+        raise EvaluationError(f"axes {listed(axes)} are out of range for rank {rank}")
+    return counted
+
+
+@function
+def inverse(perm: Numbers) -> list[int]:
+    """The permutation that undoes a permutation."""
+    items = listed(perm)
+    return [items.index(i) for i in range(len(items))]
+
+
+@function
+def array(values: Numbers, name: ElementType) -> np.ndarray[Any, Any]:
+    """A list of numbers as an array of an element type named in short."""
+    return np.asarray(plain(values)).astype(data_type(name).numpy())
+
+
+@function
+def full(extents: Numbers, number: Number, name: ElementType) -> np.ndarray[Any, Any]:
+    """An array of a shape filled with one number."""
+    extents = known(listed(extents), "an extent")
+    if math.prod(extents) > LIMIT:
+        raise EvaluationError(f"an array of shape {extents} is larger than any rule needs")
+    return np.full(extents, plain(number), data_type(name).numpy())
+
+
+@function
+def reshape(x: Numbers, extents: Numbers) -> np.ndarray[Any, Any]:
+    """An array with the same elements in another shape."""
+    try:
+        return np.reshape(x, listed(extents))
+    except ValueError as error:
+        raise EvaluationError(str(error)) from error
+
+
+@function
+def transpose(x: Numbers, perm: Numbers) -> np.ndarray[Any, Any]:
+    """An array with its axes permuted."""
+    try:
+        return np.transpose(x, listed(perm))
+    except ValueError as error:
+        raise EvaluationError(str(error)) from error
+
+
+@function
+def flatten(x: Numbers) -> list[Any]:
+    """The elements of an array, last axis fastest, as a list."""
+    return listed(np.ravel(x))

@@ -1,0 +1,104 @@
+"""Functions of numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .registry import EvaluationError, Number, Numbers, function, items, known, listed, plain
+
+
+@function
+def abs_(x: Number) -> Any:
+    """The absolute value."""
+    return np.abs(x) if isinstance(x, np.ndarray) else abs(x)
+
+
+@function
+def min_(*xs: Numbers) -> Any:
+    """The least of several numbers, or of one list."""
+    return min(_operands(xs, "min"))
+
+
+@function
+def max_(*xs: Numbers) -> Any:
+    """The greatest of several numbers, or of one list."""
+    return max(_operands(xs, "max"))
+
+
+@function
+def sum_(xs: Numbers) -> Any:
+    """The sum of a list of numbers."""
+    return sum(known(listed(xs), "an extent"))
+
+
+@function
+def prod(xs: Numbers) -> Any:
+    """The product of a list of numbers."""
+    return math.prod(known(listed(xs), "an extent"))
+
+
+@function
+def ceil_div(a: int, b: int) -> int:
+    """The quotient of two integers, rounded up."""
+    if known(b, "a divisor") == 0:
+        raise EvaluationError("division by zero")
+    quotient: int = -(-known(a, "an extent") // b)
+    return quotient
+
+
+@function
+def floor(x: float) -> int:
+    """The greatest integer not above a number."""
+    return math.floor(x)
+
+
+@function
+def ceil(x: float) -> int:
+    """The least integer not below a number."""
+    return math.ceil(x)
+
+
+@function
+def sqrt(x: float) -> float:
+    """The square root of a number that is not negative."""
+    if x < 0:
+        raise EvaluationError("square root of a negative number")
+    return math.sqrt(x)
+
+
+@function
+def int_(x: Numbers) -> int:
+    """A number, a truth value or an array of one element as an integer."""
+    return int(_single(x))
+
+
+@function
+def float_(x: Numbers) -> float:
+    """A number, a truth value or an array of one element as a floating-point number."""
+    return float(_single(x))
+
+
+@function
+def bit(mask: int, index: int) -> bool:
+    """Whether a bit of a mask is set; the lowest is bit 0."""
+    return bool(int(mask) >> min(int(index), 63) & 1)
+
+
+def _single(x: Any) -> Any:
+    x = known(plain(x), "a number")
+    while isinstance(x, list) and len(x) == 1:
+        x = x[0]
+    if not isinstance(x, (bool, int, float)):
+        raise EvaluationError(f"{x} is not a single number")
+    return x
+
+
+def _operands(xs: Sequence[Any], what: str) -> list[Any]:
+    found = [plain(x) for x in (items(xs[0]) if len(xs) == 1 else xs)]
+    if not found:
+        raise EvaluationError(f"{what} of nothing")
+    return list(known(found, "an extent"))

@@ -1,0 +1,52 @@
+"""The clauses between a rule's two sides: whether it takes what its pattern found, and by which template."""
+
+from __future__ import annotations
+
+from .errors import Reason, Span
+from .expressions import Frame, Located, evaluate, interpolate, truth
+from .functions import Unsupported
+from .language import tree
+from .rules import Rule
+
+
+class Refused(Exception):
+    """A rule that applies to a case it has no form for."""
+
+    def __init__(self, span: Span, message: str) -> None:
+        self.span = span
+        super().__init__(message)
+
+
+def admits(rule: Rule, frame: Frame, reasons: list[Reason] | None) -> bool:
+    """Whether the clauses hold; raises Refused where a `require` does not."""
+    for clause in rule.clauses:
+        try:
+            if isinstance(clause, tree.Let):
+                frame.values[clause.name] = evaluate(clause.value, frame)
+                continue
+            holds = truth(evaluate(clause.condition, frame))
+        except Located as error:
+            if isinstance(error.cause, Unsupported):
+                raise Refused(error.span, str(error)) from error
+            if reasons is not None:
+                reasons.append(Reason(rule.name, error.span, str(error)))
+            return False
+        if holds:
+            continue
+        if isinstance(clause, tree.Require):
+            raise Refused(clause.span, interpolate(clause.message, frame))
+        if reasons is not None:
+            message = interpolate(clause.message, frame) if clause.message else "the guard does not hold"
+            reasons.append(Reason(rule.name, clause.span, message))
+        return False
+    return True
+
+
+def chosen(rule: Rule, frame: Frame) -> tree.Template | None:
+    for template in rule.templates:
+        try:
+            if template.condition is None or truth(evaluate(template.condition, frame)):
+                return template
+        except Located as error:
+            raise Refused(error.span, str(error)) from error
+    return None

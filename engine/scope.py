@@ -1,0 +1,60 @@
+"""The names and constants of a graph under construction."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+#: small constants of equal type, shape and bytes are shared
+_SHARED = 256
+
+
+class Scope:
+    """The names and shared constants of one graph under construction."""
+
+    __slots__ = ("_adopted", "_shared", "_taken", "graph")
+
+    def __init__(self, graph: ir.Graph) -> None:
+        self.graph = graph
+        self._taken = {value.name for value in (*graph.inputs, *graph.initializers.values())}
+        self._taken.update(output.name for node in graph for output in node.outputs)
+        self._adopted: dict[ir.Value, ir.Value] = {}
+        self._shared: dict[tuple[str, tuple[int, ...], bytes], ir.Value] = {}
+
+    def fresh(self, base: str) -> str:
+        """A name that no value of the graph has yet."""
+        name, count = base, 1
+        while name in self._taken:
+            name, count = f"{base}_{count}", count + 1
+        self._taken.add(name)
+        return name
+
+    def constant(self, array: np.ndarray[Any, Any], base: str) -> ir.Value:
+        """A constant value, shared with an equal one where it is small."""
+        small = array.size <= _SHARED and array.dtype != np.object_
+        key = (array.dtype.str + str(array.dtype), array.shape, array.tobytes() if small else b"")
+        if small and key in self._shared:
+            return self._shared[key]
+        tensor = ir.StringTensor(array) if array.dtype == np.object_ else ir.Tensor(array)
+        name = self.fresh(base)
+        value = ir.Value(name=name, shape=ir.Shape(array.shape), type=ir.TensorType(tensor.dtype), const_value=tensor)
+        tensor.name = name
+        if small:
+            self._shared[key] = value
+        return value
+
+    def adopted(self, constant: ir.Value) -> ir.Value:
+        """A constant of another graph as one of this graph, the same one each time."""
+        if constant not in self._adopted:
+            value = ir.Value(
+                name=self.fresh(constant.name or "constant"),
+                shape=constant.shape,
+                type=constant.type,
+                const_value=constant.const_value,
+            )
+            value.meta.update(constant.meta)
+            self.graph.register_initializer(value)
+            self._adopted[constant] = value
+        return self._adopted[constant]

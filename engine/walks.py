@@ -1,0 +1,35 @@
+"""Ways through a graph that a stage takes."""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Iterable, Iterator
+
+import onnx_ir as ir
+
+from .subgraphs import bodies
+
+
+def within(nodes: Iterable[ir.Node]) -> Iterator[ir.Node]:
+    """Nodes, and the nodes of their graphs."""
+    for node in nodes:
+        yield node
+        for body in bodies(node):
+            yield from within(body)
+
+
+def taken(work: deque[ir.Node]) -> Iterator[ir.Node]:
+    """The items of a queue in turn, until none is left; some may be added meanwhile."""
+    while work:
+        yield work.popleft()
+
+
+def around(made: list[ir.Node]) -> Iterator[ir.Node]:
+    """The nodes that may match anew beside freshly made ones: users of their results, producers of their operands."""
+    for node in made:
+        yield from itertools.chain.from_iterable((usage.node for usage in output.uses()) for output in node.outputs)
+        for value in node.inputs:
+            producer = value.producer() if value is not None else None
+            if producer is not None:
+                yield producer
