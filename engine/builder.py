@@ -295,10 +295,10 @@ class Builder:
         found = schema(spec.name, self._opset, spec.domain)
         parameters = list(found.inputs) if found else []
         kinds = {c.type_param_str: list(c.allowed_type_strs) for c in found.type_constraints} if found else {}
-        formal = [formal(parameters, position) for position in range(len(operands))]
+        taken = [formal(parameters, position) for position in range(len(operands))]
         bound: dict[str, ir.DataType] = {}
         for exact in (True, False):  # run-time values say what a type variable is before arrays do
-            for parameter, operand in zip(formal, operands, strict=True):
+            for parameter, operand in zip(taken, operands, strict=True):
                 if parameter is None or isinstance(operand, ir.Value) != exact or operand is None:
                     continue
                 if isinstance(operand, ir.Value) and operand.dtype is not None:
@@ -306,7 +306,7 @@ class Builder:
                 elif isinstance(operand, np.ndarray):
                     bound.setdefault(parameter.type_str, ir.DataType.from_numpy(operand.dtype))
         inputs: list[ir.Value | None] = []
-        for position, (parameter, operand) in enumerate(zip(formal, operands, strict=True)):
+        for position, (parameter, operand) in enumerate(zip(taken, operands, strict=True)):
             if operand is None or isinstance(operand, ir.Value):
                 inputs.append(operand)
                 continue

@@ -43,6 +43,7 @@ def admits(rule: Rule, frame: Frame, reasons: list[Reason] | None) -> bool:
 
 
 def chosen(rule: Rule, frame: Frame) -> tree.Template | None:
+    """The first template whose condition holds; raises Refused where a condition has no value."""
     for template in rule.templates:
         try:
             if template.condition is None or truth(evaluate(template.condition, frame)):
