@@ -17,6 +17,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "check": ("nnrewrite.commands.check", "find the mistakes of rule packs"),
     "explain": ("nnrewrite.commands.explain", "say which rule made each node of a converted model"),
     "fmt": ("nnrewrite.commands.fmt", "format rule files"),
+    "fuzz": ("nnrewrite.commands.fuzz", "try rules on models drawn from their own tests"),
     "ops": ("nnrewrite.commands.ops", "list the operators that rules support"),
 }
 """Every other subcommand: name -> (its module, one line of help). A module's `command` is a click command."""

@@ -18,7 +18,7 @@ from .subjects import Subject
 #: draws that the interpreter refuses for each case wanted, before giving up
 _PATIENCE = 8
 #: seconds for making a failure small
-SHRINKING = 6.0
+SHRINKING = 4.0
 
 Drawn = Callable[[Dice], Case]
 
@@ -28,7 +28,8 @@ class Tally:
     """What came of the cases of one rule.
 
     `rejected` counts draws that the interpreter refused, by what it said; `refused` cases that the rules refused, by
-    their reasons; `fired` how often each rule fired. `failure` is the smallest case that failed.
+    their reasons; `fired` how often each rule fired. `failure` is the smallest case that failed; `crash` says how the
+    process ended that tried it, where it did not live to tell.
     """
 
     rule: str
@@ -40,6 +41,7 @@ class Tally:
     refused: Counter[str] = field(default_factory=Counter)
     fired: Counter[str] = field(default_factory=Counter)
     failure: tuple[Case, Finding] | None = None
+    crash: str = ""
 
     @property
     def acceptance(self) -> float:
@@ -53,6 +55,8 @@ class Tally:
             case, finding = self.failure
             opset = "" if case.opset is None else f" at opset {case.opset}"
             return f"{self.place}: {finding.reason}\n{case.describe()}{opset}"
+        if self.crash:
+            return f"{self.place}: {self.crash}"
         if not self.tried:
             said = max(self.rejected, key=lambda words: self.rejected[words], default="nothing was drawn")
             return f"{self.place}: the interpreter takes none of {self.rejected.total()} draws: {said}"
@@ -72,6 +76,7 @@ class Tally:
         ):
             mine.update(theirs)
         self.failure = self.failure or other.failure
+        self.crash = self.crash or other.crash
 
 
 def examine(

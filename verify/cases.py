@@ -343,9 +343,10 @@ class Bench:
                 self.extents[dimension.name] = self.dice.number(*_EXTENTS)
             return self.extents[dimension.name]
         assert dimension.low is not None
-        if f"{dimension.low}" in self.extents and dimension.high is None:
+        high = dimension.low if dimension.high is None else dimension.high
+        if f"{dimension.low}" in self.extents and high == dimension.low:
             return self.extents[f"{dimension.low}"]
-        return self.dice.number(dimension.low, dimension.low if dimension.high is None else dimension.high)
+        return self.dice.number(dimension.low, high)
 
     def _choose_types(self, pattern: NodePattern, spec: OperatorSpec, kinds: Admitted) -> None:
         """Decide on another element type for all operands that are declared alike, where ops.yaml admits one."""

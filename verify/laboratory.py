@@ -13,7 +13,7 @@ from .. import pipeline
 from ..engine.errors import RewriteError, RewriteFailure, UnsupportedError, VerificationError
 from ..engine.operators import Catalogue
 from ..engine.quantization import Quantization
-from .comparison import compare
+from .comparison import compare, largest_difference
 from .finding import End, Finding, Grids, Kind, Rejected
 from .frames import Array
 from .interpreter import Interpreter, InterpreterError, Kernels, Tensor
@@ -139,6 +139,23 @@ class Laboratory:
 
     # ---- what is made of a case
 
+    def _shaky(self, source: bytes, feeds: Sequence[Array]) -> bool:
+        """Whether the interpreter itself yields something else on inputs that differ in their last digits.
+
+        Where several operators follow each other, a rounding of the first may decide what the last makes of it.
+        """
+        shifted = [_shifted(array) for array in feeds]
+        try:
+            before, after = self._interpreter.run(source, [feeds, shifted], Kernels.OPTIMIZED)
+        except InterpreterError:
+            return False
+        return any(
+            largest_difference(one, other) > (1 if one.dtype.kind in "iu" else 1e-4 * float(np.abs(one).max(initial=0)))
+            or not np.array_equal(np.isfinite(one), np.isfinite(other))
+            for one, other in zip(before, after, strict=True)
+            if one.dtype.kind in "iuf"
+        )
+
     def _convert(self, source: bytes, opset: int | None) -> pipeline.Conversion:
         """Convert for an opset, or for the default one where the first cannot hold the types of the model."""
         try:
@@ -187,13 +204,23 @@ class Laboratory:
             again = compare_models(source, target, inputs=[feeds], interpreter=self._interpreter)
         except VerificationError as error:
             return Finding(End.FAILED, f"{error}", fired, *found)
-        if again.passed:
+        if again.passed or (len(case.steps) > 1 and self._shaky(source, feeds)):
             return Finding(End.PASSED, "", fired, *found)
         return Finding(End.FAILED, "; ".join(again.differences), fired, *found)
 
 
 def _fed(step: Step) -> list[Value]:
     return [value for value in dict.fromkeys(step.operands) if value is not None and value.fed]
+
+
+def _shifted(array: Array) -> Array:
+    """Floats changed in their last digits, 8-bit codes by one; other integers say where, and stay."""
+    if array.dtype.kind == "f":
+        return np.asarray(array * (1 + 2 * np.finfo(array.dtype).eps), array.dtype)
+    if array.dtype.itemsize == 1 and array.dtype.kind in "iu":
+        limits = np.iinfo(array.dtype)
+        return np.clip(array.astype(np.int32) + 1, limits.min, limits.max).astype(array.dtype)
+    return array
 
 
 def _dtype(array: Array, said: ir.DataType) -> ir.DataType:

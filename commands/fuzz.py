@@ -1,0 +1,158 @@
+"""The command `rewrite fuzz`: rules tried on models drawn from their own tests, against the interpreter."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ..cli import complain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..verify.campaign import Tally
+    from ..verify.subjects import Subject
+
+#: the default budget: cases for each rule, and seconds in all
+EXAMPLES, SECONDS = 24, 16.0
+#: rules of which the interpreter took less than this share of the draws are told of
+_LOW = 0.2
+
+
+@click.command("fuzz", context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--rules", multiple=True, default=("tflite2onnx",), metavar="PACK", help="Rules to try. May be repeated.")
+@click.option("--op", "operators", multiple=True, metavar="OP", help="Only rules about this operator. May be repeated.")
+@click.option("--rule", "names", multiple=True, metavar="NAME", help="Only this rule or family. May be repeated.")
+@click.option("--examples", type=click.IntRange(1), default=EXAMPLES, show_default=True, help="Cases for each rule.")
+@click.option("--time", "seconds", type=float, default=SECONDS, show_default=True, help="Seconds in all, at most.")
+@click.option("--seed", type=int, default=0, show_default=True, help="The same seed draws the same cases.")
+@click.option("--jobs", type=click.IntRange(1), default=None, help="Worker processes. [default: one for each core]")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path("fuzz-failures"),
+    show_default=True,
+    help="Where failures go.",
+)
+@click.option("--replay", type=click.Path(exists=True, path_type=Path), help="Run one saved failure again instead.")
+def command(
+    rules: tuple[str, ...],
+    operators: tuple[str, ...],
+    names: tuple[str, ...],
+    examples: int,
+    seconds: float,
+    seed: int,
+    jobs: int | None,
+    out: Path,
+    replay: Path | None,
+) -> None:
+    """Try rules on models drawn from their own tests, and on small graphs of several operators.
+
+    Each model runs in the TensorFlow Lite interpreter and, converted, in ONNX Runtime; the outputs are compared. What
+    differs is made as small as possible and saved with its inputs, both outputs and a report.
+    """
+    if replay is not None:
+        sys.exit(0 if _replayed(replay, rules) else 1)
+    from ..engine import packs
+    from ..engine.errors import CallError
+    from ..verify.fuzz import Budget, fuzz
+    from ..verify.subjects import subjects
+
+    pack = packs.load(rules)
+    every = [subject for subject in subjects(pack) if subject.tests]
+    chosen = [subject for subject in every if _wanted(subject, operators, names)]
+    if not chosen:
+        raise CallError(f"no rule with a test is called {', '.join(names)} or is about {', '.join(operators)}")
+    graphs = not (operators or names)
+    budget = Budget(examples, seconds, jobs or os.cpu_count() or 1, seed)
+    started = time.monotonic()
+    with _progress(len(chosen) * examples, started) as told:
+        tallies = fuzz(rules, chosen, graphs, budget, told)
+    failed = _told(tallies.values(), time.monotonic() - started)
+    places = {subject.name: subject.place for subject in every}
+    targets = {subject.name for subject in every if not subject.of_source}
+    for tally in failed:
+        _complain(tally, out, pack, places, tally.rule not in targets)
+    sys.exit(1 if failed else 0)
+
+
+def _wanted(subject: Subject, operators: Sequence[str], names: Sequence[str]) -> bool:
+    if not operators and not names:
+        return True
+    named = any(subject.name == name or subject.name.startswith(f"{name}.") for name in names)
+    return named or not subject.operators().isdisjoint(operators)
+
+
+@contextmanager
+def _progress(total: int, started: float) -> Iterator[Callable[[Tally], None]]:
+    """A bar on a terminal, with the rate; nothing in a pipe."""
+    if not sys.stderr.isatty():
+        yield lambda tally: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("", total=total)
+        tried = 0
+
+        def told(tally: Tally) -> None:
+            nonlocal tried
+            tried += tally.tried
+            rate = tried / max(time.monotonic() - started, 1e-3)
+            progress.update(task, advance=tally.tried, description=f"{tally.rule} {rate:.0f}/s")
+
+        yield told
+
+
+def _told(tallies: Iterable[Tally], seconds: float) -> list[Tally]:
+    """Print a line for each rule and one for all; the rules that failed."""
+    rows = [tally for tally in tallies if tally.tried or tally.rejected or tally.crash]
+    width = max((len(tally.rule) for tally in rows), default=4)
+    click.echo(f"{'rule':<{width}}  tried  passed  refused  accepted  fired")
+    for tally in sorted(rows, key=lambda one: one.rule):
+        refused, accepted = tally.refused.total(), f"{tally.acceptance:.0%}"
+        numbers = f"{tally.tried:>5}  {tally.passed:>6}  {refused:>7}  {accepted:>8}  {tally.fired[tally.rule]:>5}"
+        failed = tally.failure is not None or tally.crash
+        click.secho(f"{tally.rule:<{width}}  {numbers}", fg="red" if failed else None)
+    failed = [tally for tally in rows if tally.failure is not None or tally.crash]
+    tried, passed = sum(tally.tried for tally in rows), sum(tally.passed for tally in rows)
+    refused, rejected = sum(t.refused.total() for t in rows), sum(t.rejected.total() for t in rows)
+    low = [tally.rule for tally in rows if tally.acceptance < _LOW]
+    if low:
+        click.echo(f"the interpreter takes few of the draws for {', '.join(low)}")
+    click.secho(
+        f"{tried} cases of {len(rows)} rules in {seconds:.1f} s ({tried / seconds:.0f} a second): {passed} passed, "
+        f"{refused} refused by rules, {len(failed)} rules failed; {rejected} draws refused by the interpreter",
+        fg="red" if failed else "green",
+    )
+    return failed
+
+
+def _complain(tally: Tally, out: Path, pack: object, places: dict[str, str], of_source: bool) -> None:
+    from ..engine.packs import Pack
+    from ..verify.evidence import save
+
+    assert isinstance(pack, Pack)
+    complain(tally.problem())
+    if tally.failure is not None:
+        report = save(*tally.failure, out, pack.catalogue, places, of_source)
+        click.echo(f"  saved: {report}", err=True)
+
+
+def _replayed(path: Path, rules: tuple[str, ...]) -> bool:
+    """Run a saved failure again and print the comparison; whether it passes by now."""
+    from ..verify.evidence import replay
+    from ..verify.report import table
+
+    verification = replay(path, rules)
+    for line in table(verification, sys.stdout.isatty()):
+        click.echo(line)
+    return verification.passed

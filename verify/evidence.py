@@ -1,0 +1,57 @@
+"""Evidence: a failure as files that anybody can look at and run again."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from ..engine.errors import VerificationError
+from ..engine.operators import Catalogue
+from .finding import Finding
+from .frames import Array
+from .sketch import Case, encode
+from .verification import Verification, compare_models
+
+
+def save(
+    case: Case, finding: Finding, folder: Path, catalogue: Catalogue, places: Mapping[str, str], of_source: bool
+) -> Path:
+    """Write the model, its inputs, the outputs of both sides and a report into a folder; the path of the report.
+
+    A case of the source dialect becomes a `.tflite` file, one over the target alone is told in the report only.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    text = case.describe()
+    digest = hashlib.sha256(f"{text}{finding.reason}".encode()).hexdigest()[:8]
+    stem = folder / f"{re.sub(r'[^A-Za-z0-9_.]+', '-', case.rule)}-{digest}"
+    arrays: dict[str, Array] = {f"input_{place}": value.content for place, value in enumerate(case.inputs)}
+    arrays |= {f"expected_{place}": array for place, array in enumerate(finding.expected)}
+    arrays |= {f"actual_{place}": array for place, array in enumerate(finding.actual)}
+    np.savez(stem.with_suffix(".npz"), opset=case.opset or 0, **arrays)  # type: ignore[arg-type]
+    lines = [f"# {places.get(case.rule, case.rule)}", "", finding.reason, "", "```", text, "```", ""]
+    lines += ["Rules that fired:", "", *(f"- {places.get(name, name)}" for name in finding.fired), ""]
+    if of_source:
+        stem.with_suffix(".tflite").write_bytes(encode(case, catalogue))
+        lines += ["Run it again:", "", f"    rewrite fuzz --replay {stem.with_suffix('.tflite')}", ""]
+    report = stem.with_suffix(".md")
+    report.write_text("\n".join(lines), encoding="utf-8")
+    return report
+
+
+def replay(path: Path, rules: tuple[str, ...]) -> Verification:
+    """Convert a saved model again and compare it on the saved inputs; raises what a conversion raises."""
+    from .. import pipeline
+
+    try:
+        with np.load(path.with_suffix(".npz"), allow_pickle=True) as saved:
+            opset = int(saved["opset"]) or None
+            count = sum(name.startswith("input_") for name in saved.files)
+            feeds = [saved[f"input_{place}"] for place in range(count)]
+    except OSError as error:
+        raise VerificationError(f"there are no inputs beside {path}: {error}") from error
+    model = pipeline.rewrite(path, rules, opset).model
+    return compare_models(path, model.SerializeToString(), inputs=[feeds])

@@ -1,0 +1,161 @@
+"""Fuzzing: the rules of packs tried in turn by worker processes, until a budget is used up."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+
+from ..engine import packs
+from . import chains
+from .campaign import Tally, examine
+from .interpreter import Interpreter, require
+from .laboratory import Laboratory
+from .subjects import Subject, subjects
+
+#: cases tried before another rule has its turn
+_TURN = 4
+#: of so many turns of rules, one more goes to graphs of several operators
+_BETWEEN = 6
+#: seconds that the interpreter may take for one model
+_TIMEOUT = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How much is tried: cases for each rule, seconds in all, worker processes; the seed says which cases."""
+
+    examples: int
+    seconds: float
+    jobs: int
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One turn: a rule (or graphs), how many cases, which, and the moment to stop at."""
+
+    name: str
+    examples: int
+    seed: str
+    until: float
+
+
+def fuzz(
+    rules: tuple[str, ...], chosen: Sequence[Subject], graphs: bool, budget: Budget, told: Callable[[Tally], None]
+) -> dict[str, Tally]:
+    """Try rules, and with `graphs` also graphs of several operators; what came of each by name.
+
+    `told` hears of every turn as it ends. A rule that failed has no further turns. Raises VerificationError where the
+    interpreter or the runtime is not installed.
+    """
+    require("ai_edge_litert", "onnxruntime")
+    until = time.monotonic() + budget.seconds
+    tallies = {subject.name: Tally(subject.name, subject.place) for subject in chosen}
+    if graphs:
+        tallies[chains.NAME] = Tally(chains.NAME, chains.NAME)
+    turns = _turns([subject.name for subject in chosen], graphs, budget, until)
+    crew = [_Worker(rules) for _ in range(budget.jobs)]
+    try:
+        for worker in crew:
+            worker.begin(_next(turns, tallies))
+        while busy := [worker for worker in crew if worker.task is not None]:
+            for worker in _ready(busy):
+                tally = worker.end()
+                tallies[tally.rule].add(tally)
+                told(tally)
+                worker.begin(_next(turns, tallies) if time.monotonic() < until else None)
+    finally:
+        for worker in crew:
+            worker.close()
+    return tallies
+
+
+def _turns(names: Sequence[str], graphs: bool, budget: Budget, until: float) -> Iterator[Task]:
+    """All turns in the order in which they are taken: each rule once, then each again."""
+    order = list(names)
+    shuffle = random.Random(budget.seed)
+    drawn = 0
+    for turn in range(-(-budget.examples // _TURN)):
+        shuffle.shuffle(order)
+        for place, name in enumerate(order):
+            yield Task(name, min(_TURN, budget.examples - turn * _TURN), f"{budget.seed}/{turn}", until)
+            if graphs and (place % _BETWEEN == 0 or len(order) < _BETWEEN):
+                drawn += 1
+                yield Task(chains.NAME, _TURN, f"{budget.seed}/{drawn}", until)
+
+
+def _next(turns: Iterator[Task], tallies: dict[str, Tally]) -> Task | None:
+    return next((task for task in turns if tallies[task.name].failure is None), None)
+
+
+def _ready(busy: Sequence[_Worker]) -> list[_Worker]:
+    found = wait([worker.pipe for worker in busy] + [worker.process.sentinel for worker in busy])
+    return [worker for worker in busy if worker.pipe in found or worker.process.sentinel in found]
+
+
+class _Worker:
+    """A process that takes turns; one that dies in a turn is started anew, and the turn counts as failed."""
+
+    def __init__(self, rules: tuple[str, ...]) -> None:
+        self._rules = rules
+        self.task: Task | None = None
+        self.process: BaseProcess
+        self.pipe: Connection
+        self._start()
+
+    def _start(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.pipe, theirs = context.Pipe()
+        self.process = context.Process(target=serve, args=(theirs, self._rules), daemon=True)
+        self.process.start()
+        theirs.close()
+
+    def begin(self, task: Task | None) -> None:
+        """Take a turn, or rest."""
+        self.task = task
+        if task is not None:
+            self.pipe.send(task)
+
+    def end(self) -> Tally:
+        """What came of the turn."""
+        assert self.task is not None
+        try:
+            tally: Tally = self.pipe.recv()
+        except EOFError:
+            self.process.join()
+            said = f"the process that tried it ended with status {self.process.exitcode} (seed {self.task.seed})"
+            tally = Tally(self.task.name, self.task.name, crash=said)
+            self._start()
+        return tally
+
+    def close(self) -> None:
+        """End the process."""
+        self.pipe.close()
+        self.process.join(2)
+        if self.process.is_alive():
+            self.process.kill()
+
+
+def serve(pipe: Connection, rules: tuple[str, ...]) -> None:
+    """Take turns from a pipe until it closes."""
+    pack = packs.load(rules)
+    found = [subject for subject in subjects(pack) if subject.tests]
+    known = {subject.name: subject for subject in found}
+    sources = [subject for subject in found if subject.of_source]
+    graphs = chains.chains(sources)
+    with Interpreter(_TIMEOUT) as interpreter, contextlib.suppress(EOFError, BrokenPipeError, KeyboardInterrupt):
+        laboratory = Laboratory(interpreter, pack.catalogue, rules)
+        while True:
+            task: Task = pipe.recv()
+            if task.name == chains.NAME:
+                drawn = lambda dice: chains.draw(dice, sources, laboratory)  # noqa: E731
+                tally = examine(graphs, laboratory, task.examples, task.seed, task.until, drawn)
+            else:
+                tally = examine(known[task.name], laboratory, task.examples, task.seed, task.until)
+            pipe.send(tally)
