@@ -20,6 +20,7 @@ from .engine.errors import CallError, RewriteError
 from .engine.layout import LAYOUT, SOURCE, Interface, arrange
 from .engine.operators import Dialect
 from .engine.rules import RuleSet, compile_rules
+from .engine.scope import Scope
 from .engine.stages import Rewriter
 from .engine.state import described, externalize
 from .engine.view import least_opset
@@ -131,7 +132,13 @@ def rewrite(
     outputs += state.values()
     rewriter = Rewriter(graph, ruleset, catalogue, version, subgraphs)
     layouts: dict[str, str] = {}
-    rewriter.run(lambda scope: layouts.update(arrange(scope, ruleset.target, version, interface, tuple(outputs))))
+
+    def place(scope: Scope) -> None:
+        """The interface is that of the whole; graphs of nodes keep theirs."""
+        asked = (interface, tuple(outputs)) if scope.graph is graph else ()
+        layouts.update(arrange(scope, ruleset.target, version, *asked))
+
+    rewriter.run(place)
     proto = onnx_backend.write(graph, outputs, ruleset.target, version)
     turned = {f"{LAYOUT}.{name}": axes for name, axes in layouts.items()}
     onnx.helper.set_model_props(proto, {LAYOUT: f"{interface}", **turned, **described(state)})

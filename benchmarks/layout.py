@@ -160,8 +160,8 @@ def table(rows: list[tuple[str, Left, Left]]) -> str:
     total = [sum(getattr(row[side], what) for row in rows) for what in ("count", "elements") for side in (1, 2)]
     lines = [
         f"Over {len(rows)} models that both convert and that run: {total[0]:,} Transposes, tf2onnx 1.17.0 leaves",
-        f"{total[1]:,}; they move {total[2]:,} elements, tf2onnx's {total[3]:,}. Models with more of either than tf2onnx has: "
-        + (f"{', '.join(more)}." if more else "none."),
+        f"{total[1]:,}; they move {total[2]:,} elements, tf2onnx's {total[3]:,}."
+        " Models with more of either than tf2onnx has: " + (f"{', '.join(more)}." if more else "none."),
         "",
         "| model | Transposes | tf2onnx | elements moved | tf2onnx |",
         "|---|---:|---:|---:|---:|",

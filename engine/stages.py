@@ -67,7 +67,7 @@ class Rewriter:
         self._changed = False
 
     def run(self, arrange: Callable[[Scope], None] | None = None) -> None:
-        """Run all stages, and `arrange` before the first that simplifies.
+        """Run all stages, and `arrange` before the first that simplifies, on the graph and on those of its nodes.
 
         Raises UnsupportedError with every source node that no rule took.
         """
@@ -118,7 +118,7 @@ class Rewriter:
         if self.fired:
             self._share()
         for child in self._children:
-            child._improve(None)
+            child._improve(arrange)
         if self.fired or arrange is not None:
             self.graph.sort()
 

@@ -338,3 +338,19 @@ def test_time_grows_about_as_the_graph_does() -> None:
 
     seconds(100, 1)
     assert seconds(20_000, 1) / seconds(1_000, 2) <= 40
+
+
+# ---- graphs of nodes
+
+
+def test_what_an_inner_graph_reads_and_yields_keeps_its_order(grower: Grower) -> None:
+    value = convolutions(grower, "x0", 2)
+    other = convolutions(grower, value, 1)
+    inner = [onnx.helper.make_tensor_value_info("sum", onnx.TensorProto.FLOAT, (1, 4, 5, 3))]
+    add = onnx.helper.make_graph([onnx.helper.make_node("Add", [value, other], ["sum"])], "inner", [], inner)
+    same = onnx.helper.make_graph([onnx.helper.make_node("Identity", [value], ["sum"])], "same", [], inner)
+    flag = grower.constant(True, bool)
+    grower.node("If", [flag], (1, 4, 5, 3), then_branch=add, else_branch=same)
+    for condition in (True, False):
+        grower.constants[flag] = np.array(condition)
+        arranged(grower)

@@ -114,26 +114,34 @@ class Tensors:
 
     def _read(self, tensor: Tensor, outputs: dict[ir.Value, list[int]]) -> None:
         """Follow a tensor through its views to everything that uses it."""
-        self.all.append(tensor)
         start: tuple[ir.Value, Order, tuple[Scaled, ...]] = (tensor.root, tensor.own, ())
         pending = [start]
+        held: dict[ir.Value, tuple[Tensor, Order]] = {}
+        views: list[tuple[ir.Node, Order | None]] = []
         while pending:
             value, order, path = pending.pop()
-            self.of[value] = tensor, order
+            if value.is_graph_output() and value not in outputs:
+                return  # an inner graph yields it as it stands, and no use says so
+            held[value] = tensor, order
             stem, chain = _parted(path, self)
             for position in outputs.get(value, ()):
                 tensor.uses.append(Use(None, position, order, stem, chain))
             for node, position in value.uses():
                 perm = self.permutation(node) if position == 0 else None
                 if perm is not None:
-                    self.views.append(node)
-                    self.permutations.setdefault((value, perm), node.outputs[0])
+                    views.append((node, perm))
                     pending.append((node.outputs[0], compose(order, perm), path))
                 elif position == 0 and self.scales(node) is not None:
-                    self.views.append(node)
+                    views.append((node, None))
                     pending.append((node.outputs[0], order, (*path, (node, order))))
                 else:
                     tensor.uses.append(Use(node, position, order, stem, chain))
+        self.all.append(tensor)
+        self.of |= held
+        for node, perm in views:
+            self.views.append(node)
+            if perm is not None and node.inputs[0] is not None:
+                self.permutations.setdefault((node.inputs[0], perm), node.outputs[0])
 
 
 def _parted(path: tuple[Scaled, ...], tensors: Tensors) -> tuple[tuple[Scaled, ...], tuple[Scaled, ...]]:
