@@ -398,7 +398,8 @@ def test_real_models_are_read_or_refused_for_a_reason(models: list[Path], catalo
 def test_ops_yaml_agrees_with_itself() -> None:
     dialect = load().dialect("tflite")
     known = schema(dialect)
-    assert len(dialect.operators) == 210
+    builtin = [spec for spec in dialect.operators.values() if spec.domain == dialect.domain]
+    assert len(builtin) == 210
     assert sorted(spec.code for spec in dialect.operators.values() if spec.code is not None) == list(range(210))
     scalars = {"bool", "string", "bytes", "subgraph", "float", "double"}
     for table, fields in known.tables.items():
