@@ -19,6 +19,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "fmt": ("nnrewrite.commands.fmt", "format rule files"),
     "fuzz": ("nnrewrite.commands.fuzz", "try rules on models drawn from their own tests"),
     "ops": ("nnrewrite.commands.ops", "list the operators that rules support"),
+    "verify": ("nnrewrite.commands.verify", "compare two models on the same inputs"),
 }
 """Every other subcommand: name -> (its module, one line of help). A module's `command` is a click command."""
 

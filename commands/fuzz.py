@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..verify.subjects import Subject
 
 #: the default budget: cases for each rule, and seconds in all
-EXAMPLES, SECONDS = 24, 16.0
+EXAMPLES, SECONDS = 24, 15.0
 #: rules of which the interpreter took less than this share of the draws are told of
 _LOW = 0.2
 

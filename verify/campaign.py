@@ -16,9 +16,9 @@ from .sketch import Case
 from .subjects import Subject
 
 #: draws that the interpreter refuses for each case wanted, before giving up
-_PATIENCE = 8
+PATIENCE = 8
 #: seconds for making a failure small
-SHRINKING = 4.0
+SHRINKING = 3.0
 
 Drawn = Callable[[Dice], Case]
 
@@ -84,10 +84,10 @@ def examine(
     laboratory: Laboratory,
     examples: int,
     seed: int | str = 0,
-    until: float | None = None,
     drawn: Drawn | None = None,
+    patience: int = PATIENCE,
 ) -> Tally:
-    """Try a rule on so many cases, or until a moment of the clock `time.monotonic`; the same seed draws the same.
+    """Try a rule on so many cases, with up to `patience` draws for each; the same seed draws the same.
 
     Stops at the first failure and makes it small. `drawn` draws other cases than those of the rule's own tests.
     """
@@ -96,9 +96,7 @@ def examine(
     source = drawn or (lambda dice: draw(dice, subject, laboratory))
     started = time.monotonic()
     attempts = 0
-    while tally.tried < examples and attempts < examples * _PATIENCE and tally.failure is None:
-        if until is not None and time.monotonic() > until:
-            break
+    while tally.tried < examples and attempts < examples * patience and tally.failure is None:
         attempts += 1
         dice = Dice(f"{seed}/{subject.name}/{attempts}")
         try:

@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from ..engine.expressions import Frame, evaluate
-from ..engine.functions import DTYPES, plain
+from ..engine.functions import DTYPES
 from ..engine.language import tree
-from ..engine.operators import OperatorSpec, Option
+from ..engine.operators import OperatorSpec
 from ..engine.pattern import Absent, AnyOf, Defined, NodePattern, Number, Operand, Variable
 from .dice import Dice
 from .elements import elements, indices
 from .finding import Grids, Rejected
 from .frames import Array
 from .laboratory import Laboratory
+from .options import draw_options
 from .quantities import Quantities
 from .sketch import Case, Step, Value
 from .subjects import Subject
@@ -28,7 +28,7 @@ from .types import Admitted, admitted, alternatives, by_schema, holds
 #: the most operands drawn for a variadic one
 _MOST = 4
 #: in so many of a hundred draws
-_OTHER_TYPE, _OTHER_OPTION, _UNMENTIONED, _UNKNOWN_EXTENTS, _OTHER_OPSET, _CONSTANT = 35, 40, 6, 12, 40, 30
+_OTHER_TYPE, _UNKNOWN_EXTENTS, _CONSTANT, _TURNING, _OTHER_OPSET = 35, 12, 30, 50, 15
 #: extents that a drawn name may stand for
 _EXTENTS = (1, 5)
 
@@ -43,7 +43,7 @@ def draw(dice: Dice, subject: Subject, laboratory: Laboratory) -> Case:
     For rules over the target alone it is the runtime that does or does not.
     """
     test = dice.pick(subject.tests)
-    opset = dice.pick(subject.opsets) if dice.chance(_OTHER_OPSET) or not subject.of_source else None
+    opset = draw_opset(dice, subject)
     settle: Settle = laboratory.settle
     if opset is not None and not subject.of_source:
         settle = functools.partial(laboratory.twins.settle, opset=opset)
@@ -51,11 +51,19 @@ def draw(dice: Dice, subject: Subject, laboratory: Laboratory) -> Case:
     return Case(subject.name, bench.steps(), opset, bench.widened)
 
 
+def draw_opset(dice: Dice, subject: Subject) -> int | None:
+    """An opset to aim at, most often the default one or one at which the rule takes a turn."""
+    if subject.turning and dice.chance(_TURNING):
+        return dice.pick(subject.turning)
+    return dice.pick(subject.opsets) if dice.chance(_OTHER_OPSET) or not subject.of_source else None
+
+
 @dataclass(slots=True)
 class Bench:
     """One case in the making: what the test names and what has been drawn so far.
 
-    `given` are values of earlier steps that operands may take instead of new ones, `position` how many steps there are.
+    `given` are values of earlier steps that operands may take instead of new ones, `position` how many steps there are;
+    with `free` the first operand may also have another rank than the test declares.
     """
 
     dice: Dice
@@ -65,6 +73,7 @@ class Bench:
     opset: int
     given: Sequence[Value] = ()
     position: int = 0
+    free: bool = False
     widened: bool = False
     made: list[Step] = field(default_factory=list)
     values: dict[str, Any] = field(default_factory=dict)
@@ -75,6 +84,7 @@ class Bench:
     types: tuple[str, str] = ("", "")
     unknown: bool = False
     named_values: int = 0
+    shapes: dict[tuple[tree.Dimension, ...], tuple[int, ...]] = field(default_factory=dict)
 
     def steps(self) -> tuple[Step, ...]:
         """Build the left side, operands before users; raises Rejected where the interpreter does not take it."""
@@ -99,7 +109,8 @@ class Bench:
         operands: list[Value | None] = []
         for position, (operand, wanted) in enumerate(self._operands(pattern, spec)):
             operands.append(self._operand(operand, wanted, spec, position, kinds, quantities, operands))
-        options = self._options(pattern, spec, len(operands))
+        options, widened = draw_options(self.dice, self.subject, pattern, spec, len(operands), self.named)
+        self.widened |= widened
         while operands and operands[-1] is None:
             operands.pop()
         step = Step(spec, tuple(operands), options)
@@ -156,42 +167,6 @@ class Bench:
         operands = [value.dtype for place in data if (value := step.operands[place]) is not None]
         usual = [ir.DataType.FLOAT, ir.DataType.INT32, ir.DataType.INT64, ir.DataType.BOOL]
         return list(dict.fromkeys([*typed, *said, *operands, *([] if said else usual)]))
-
-    # ---- options
-
-    def _options(self, pattern: NodePattern, spec: OperatorSpec, operands: int) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        patterns = {option.name: option for option in pattern.options}
-        for name, option in spec.options.items():
-            wanted = patterns.get(name)
-            variable = wanted.variable if wanted is not None else None
-            if name in self.named or variable in self.named:
-                found[name] = self.named[name if name in self.named else str(variable)]
-            elif wanted is not None and variable is None:
-                found[name] = plain(evaluate(wanted.value, Frame(self.named)))
-            elif spec.facts.get("counts", {}).get(name) in {operand.name for operand in spec.operands}:
-                found[name] = operands
-            else:
-                percent = _OTHER_OPTION if variable not in (None, "_") else _UNMENTIONED
-                others = [] if name in spec.facts.get("stays", ()) else self._others(option)
-                if others and self.dice.chance(percent):
-                    found[name] = self.dice.pick(others)
-                    self.widened = True
-            if variable not in (None, "_") and name in found:
-                self.named[str(variable)] = found[name]
-        return {name: value for name, value in found.items() if value is not None}
-
-    def _others(self, option: Option) -> list[Any]:
-        """Values that an option may have besides its default; none where nothing is known of it."""
-        enumeration = self.subject.reads.enums.get(option.type)
-        if option.type == "bool":
-            return [not option.default]
-        if enumeration is not None and option.type != "TensorType":
-            unheeded = self.subject.reads.facts.get("unheeded", {}).get(option.type, ())
-            return [name for name in enumeration if name != option.default and name not in unheeded]
-        if option.type.startswith("int") and isinstance(option.default, int) and option.default > 0:
-            return [option.default + 1, option.default + 2]
-        return []
 
     # ---- operands
 
@@ -265,7 +240,8 @@ class Bench:
         quantized = name.startswith("q")
         dtype = DTYPES[name.removeprefix("q")]
         index = dtype.is_integer() and not quantized and kinds.index_like(position) and not mutable
-        reused = self._reused(declaration, dtype, quantized, position)
+        limit = quantities.limit(position)
+        reused = None if limit or index else self._reused(declaration, dtype, quantized, position)
         if reused is not None:
             quantities.take(position, reused)
             return reused
@@ -278,33 +254,40 @@ class Bench:
             if made is not None:
                 content, grid, weights = made
                 return Value(self._name(pattern), quantities.stored(dtype, content), content, constant or weights, grid)
-        limit = quantities.limit(position)
         if index:
             content = indices(self.dice, dtype, shape, self.sizes, limit)
         else:
             content = elements(self.dice, dtype, shape, limit)
         self.sizes += [extent for extent in shape if extent not in self.sizes]
-        return Value(self._name(pattern), dtype, content, constant, open=self.unknown and not constant)
+        return Value(self._name(pattern), dtype, content, constant, open=self.unknown and not (constant or index))
 
     def _reused(
         self, declaration: tree.Declaration, dtype: ir.DataType, quantized: bool, position: int
     ) -> Value | None:
         """A value of an earlier step in place of a new one, of the type and rank that the test declares."""
+        # A list with an entry for each axis goes with the rank that is declared, any list with the extents.
+        lists = [listed for listed in self.named.values() if isinstance(listed, list)]
+        rank = len(declaration.shape)
+        free = self.free and not any(len(listed) == rank for listed in lists)
         fit = [
             value
             for value in self.given
             if value.dtype == dtype
             and (value.grid is not None) == quantized
-            and value.content.ndim == len(declaration.shape)
+            and (rank == value.content.ndim or (free and not position and value.content.ndim > rank))
             and value.content.size
         ]
         if position:
             shape = self._shape(declaration)
             fit = [value for value in fit if list(value.content.shape) == shape]
+        elif lists and not free:
+            fit = [value for value in fit if all(map(_within, declaration.shape, value.content.shape))]
+        fit = [value for value in fit if _alike(declaration.shape, value.content.shape)]
         if not fit or (position and self.dice.chance(40)):
             return None
         value = self.dice.pick(fit[::-1])
-        for dimension, extent in zip(declaration.shape, value.content.shape, strict=True):
+        self.shapes[declaration.shape] = value.content.shape
+        for dimension, extent in zip(declaration.shape, value.content.shape, strict=False):
             for said in (dimension.low, dimension.name):
                 if said is not None and said != 1:
                     self.extents.setdefault(f"{said}", extent)
@@ -335,7 +318,8 @@ class Bench:
         return f"{pattern.name}_{self.position}_{self.named_values}"
 
     def _shape(self, declaration: tree.Declaration) -> list[int]:
-        return [self._extent(dimension) for dimension in declaration.shape]
+        known = self.shapes.get(declaration.shape)
+        return [self._extent(dimension) for dimension in declaration.shape] if known is None else list(known)
 
     def _extent(self, dimension: tree.Dimension) -> int:
         if dimension.name is not None:
@@ -370,6 +354,18 @@ class Bench:
         other = self.dice.pick(others) if others and (barred or self.dice.chance(_OTHER_TYPE)) else first
         self.widened |= other != first
         self.types = first, other
+
+
+def _alike(declared: Sequence[tree.Dimension], extents: Sequence[int]) -> bool:
+    """Whether extents that are declared the same are the same, where there are as many as declared."""
+    pairs = {(d.low, d.high, d.name): extent for d, extent in zip(declared, extents, strict=False)}
+    same = all(pairs[d.low, d.high, d.name] == extent for d, extent in zip(declared, extents, strict=False))
+    return same or len(declared) != len(extents)
+
+
+def _within(dimension: tree.Dimension, extent: int) -> bool:
+    low = dimension.low
+    return low is None or low <= extent <= (low if dimension.high is None else dimension.high)
 
 
 def _is(value: Value, name: str) -> bool:

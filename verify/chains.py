@@ -4,21 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from ..engine.errors import Span
-from .cases import Bench
+from ..engine.pattern import Variable, nodes
+from .cases import Bench, draw_opset
 from .dice import Dice
 from .finding import Rejected
-from .laboratory import Laboratory
+from .laboratory import RANDOM, Laboratory
 from .sketch import Case, Step, Value, leaves
 from .subjects import Subject
 
 #: how many operators, and how many draws an operator is given before the graph goes on without it
 _LENGTHS = (2, 6)
-_DRAWS = 5
+_DRAWS, _FEW = 5, 2
 #: what a graph of several operators is called where a rule would be named
 NAME = "several operators"
 #: elements of a value that is used again, at most
 _LARGEST = 4096
+_HUGE = 1e6
+#: the rank of images, whose layouts differ
+_IMAGE = 4
+_REAL = "f32"
 
 
 def chains(subjects: Sequence[Subject]) -> Subject:
@@ -33,33 +40,94 @@ def draw(dice: Dice, subjects: Sequence[Subject], laboratory: Laboratory) -> Cas
 
     Every operator but the first takes results or inputs of those before it where they fit, so that values are shared.
     """
-    wanted = dice.number(*_LENGTHS)
-    opset = dice.pick(subjects[0].opsets) if dice.chance(25) else None
-    steps: list[Step] = []
-    for _ in range(wanted):
+    graph = _Graph(dice, laboratory, draw_opset(dice, subjects[0]))
+    for _ in range(dice.number(*_LENGTHS)):
         for _ in range(_DRAWS):
-            subject = dice.pick(subjects)
-            bench = Bench(
-                dice, laboratory.settle, subject, dice.pick(subject.tests), opset or subject.opsets[-1], _given(steps)
-            )
-            bench.position = len(steps)
-            try:
-                made = bench.steps()
-            except Rejected:
-                continue
-            if not steps or _joined(made, steps):
-                steps += made
+            if graph.add(dice.pick(subjects), free=dice.chance(30)):
                 break
-    if len(steps) < _LENGTHS[0]:
-        raise Rejected("the operators drawn do not fit each other")
-    return Case(NAME, tuple(steps), opset, True)
+    return graph.case()
+
+
+def between(dice: Dice, subject: Subject, subjects: Sequence[Subject], laboratory: Laboratory) -> Case:
+    """Draw a graph with the operator of one rule between two whose layouts differ on both sides.
+
+    Raises Rejected where it does not take what the first of them yields.
+    """
+    images = [other for other in subjects if _of_images(other)]
+    graph = _Graph(dice, laboratory, None)
+    if not any(graph.add(dice.pick(images), free=False) for _ in range(_FEW)):
+        raise Rejected("no operator on images came about")
+    if not any(graph.add(subject, free=True) for _ in range(_FEW)):
+        raise Rejected("the operator does not take an image")
+    for _ in range(_FEW):
+        if graph.add(dice.pick(images), free=False, latest=True):
+            break
+    return graph.case()
+
+
+class _Graph:
+    """A graph in the making."""
+
+    def __init__(self, dice: Dice, laboratory: Laboratory, opset: int | None) -> None:
+        self._dice, self._laboratory, self._opset = dice, laboratory, opset
+        self._steps: list[Step] = []
+
+    def add(self, subject: Subject, free: bool, latest: bool = False) -> bool:
+        """Add the operator of a rule where it fits; `latest` wants it to take a result of the last step."""
+        steps = self._steps
+        given = _usable(steps[-1].results) if latest else _given(steps)
+        bench = Bench(
+            self._dice,
+            self._laboratory.settle,
+            subject,
+            self._dice.pick(subject.tests),
+            self._opset or subject.opsets[-1],
+            given,
+            len(steps),
+            free,
+        )
+        try:
+            made = bench.steps()
+        except Rejected:
+            return False
+        fit = all(_moderate(value) for value in made[-1].results) and RANDOM not in made[-1].operator.traits
+        if not fit or (steps and not _joined(made, steps)):
+            return False
+        steps += made
+        return True
+
+    def case(self) -> Case:
+        """The graph as it stands; raises Rejected where it is one operator, or none."""
+        if len(self._steps) < _LENGTHS[0]:
+            raise Rejected("the operators drawn do not fit each other")
+        return Case(NAME, tuple(self._steps), self._opset, True)
+
+
+def takes_images(subject: Subject) -> bool:
+    """Whether the operator of a rule may come between two that have layouts: one of its operands is of real numbers."""
+    return subject.of_source and any(d.type == _REAL and d.shape for test in subject.tests for d in test.declarations)
+
+
+def _of_images(subject: Subject) -> bool:
+    """Whether the operator of a rule has a layout of its own for images."""
+    patterns = nodes(subject.pattern(subject.opsets[-1])[-1].value)
+    operands = (operand for pattern in patterns for operand in pattern.operands if isinstance(operand, Variable))
+    return any(operand.layout is not None and len(operand.layout) == _IMAGE for operand in operands)
 
 
 def _given(steps: Sequence[Step]) -> list[Value]:
-    """The values that a further operator may take: results, the latest last, and what was fed."""
+    """The values that a further operator may take: what was fed, and results, the latest last."""
     fed = [value for value in leaves(steps) if value.fed]
-    results = [value for step in steps for value in step.results]
-    return [value for value in (*fed, *results) if 0 < value.content.size <= _LARGEST]
+    return _usable([*fed, *(value for step in steps for value in step.results)])
+
+
+def _usable(values: Sequence[Value]) -> list[Value]:
+    return [value for value in values if 0 < value.content.size <= _LARGEST and not value.open]
+
+
+def _moderate(value: Value) -> bool:
+    """Whether what follows can still compute with a value: no infinities, and nothing close to them."""
+    return value.content.dtype.kind != "f" or bool((np.abs(value.content.astype(np.float64)) < _HUGE).all())
 
 
 def _joined(made: Sequence[Step], steps: Sequence[Step]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import multiprocessing
 import random
 import time
@@ -20,8 +21,11 @@ from .subjects import Subject, subjects
 
 #: cases tried before another rule has its turn
 _TURN = 4
-#: of so many turns of rules, one more goes to graphs of several operators
-_BETWEEN = 6
+#: graphs about the operator of a rule that follow a turn of the rule
+_ABOUT = 2
+_FEW = 3
+#: of so many turns of rules, one more goes to graphs of any operators
+_BETWEEN = 8
 #: seconds that the interpreter may take for one model
 _TIMEOUT = 20.0
 
@@ -38,12 +42,12 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One turn: a rule (or graphs), how many cases, which, and the moment to stop at."""
+    """One turn: a rule (or graphs, of any operators or `about` that of one rule), how many cases, and which."""
 
     name: str
     examples: int
     seed: str
-    until: float
+    about: str | None = None
 
 
 def fuzz(
@@ -55,13 +59,15 @@ def fuzz(
     interpreter or the runtime is not installed.
     """
     require("ai_edge_litert", "onnxruntime")
-    until = time.monotonic() + budget.seconds
     tallies = {subject.name: Tally(subject.name, subject.place) for subject in chosen}
     if graphs:
         tallies[chains.NAME] = Tally(chains.NAME, chains.NAME)
-    turns = _turns([subject.name for subject in chosen], graphs, budget, until)
+    turns = _turns(chosen, graphs, budget)
     crew = [_Worker(rules) for _ in range(budget.jobs)]
     try:
+        for worker in crew:
+            worker.ready()
+        until = time.monotonic() + budget.seconds
         for worker in crew:
             worker.begin(_next(turns, tallies))
         while busy := [worker for worker in crew if worker.task is not None]:
@@ -76,18 +82,19 @@ def fuzz(
     return tallies
 
 
-def _turns(names: Sequence[str], graphs: bool, budget: Budget, until: float) -> Iterator[Task]:
-    """All turns in the order in which they are taken: each rule once, then each again."""
-    order = list(names)
+def _turns(chosen: Sequence[Subject], graphs: bool, budget: Budget) -> Iterator[Task]:
+    """All turns in the order in which they are taken: each rule once, then each again, now also between others."""
+    order = list(chosen)
     shuffle = random.Random(budget.seed)
-    drawn = 0
     for turn in range(-(-budget.examples // _TURN)):
         shuffle.shuffle(order)
-        for place, name in enumerate(order):
-            yield Task(name, min(_TURN, budget.examples - turn * _TURN), f"{budget.seed}/{turn}", until)
-            if graphs and (place % _BETWEEN == 0 or len(order) < _BETWEEN):
-                drawn += 1
-                yield Task(chains.NAME, _TURN, f"{budget.seed}/{drawn}", until)
+        for place, subject in enumerate(order):
+            seed = f"{budget.seed}/{turn}"
+            yield Task(subject.name, min(_TURN, budget.examples - turn * _TURN), seed)
+            if graphs and turn % 2 and chains.takes_images(subject):
+                yield Task(chains.NAME, _ABOUT, f"{seed}/{subject.name}", subject.name)
+            if graphs and place % _BETWEEN == 0:
+                yield Task(chains.NAME, _TURN, f"{seed}/{place}")
 
 
 def _next(turns: Iterator[Task], tallies: dict[str, Tally]) -> Task | None:
@@ -116,6 +123,11 @@ class _Worker:
         self.process.start()
         theirs.close()
 
+    def ready(self) -> None:
+        """Wait until the process has loaded the rules."""
+        if self.pipe.poll(None):
+            self.pipe.recv()
+
     def begin(self, task: Task | None) -> None:
         """Take a turn, or rest."""
         self.task = task
@@ -132,6 +144,7 @@ class _Worker:
             said = f"the process that tried it ended with status {self.process.exitcode} (seed {self.task.seed})"
             tally = Tally(self.task.name, self.task.name, crash=said)
             self._start()
+            self.ready()
         return tally
 
     def close(self) -> None:
@@ -151,11 +164,17 @@ def serve(pipe: Connection, rules: tuple[str, ...]) -> None:
     graphs = chains.chains(sources)
     with Interpreter(_TIMEOUT) as interpreter, contextlib.suppress(EOFError, BrokenPipeError, KeyboardInterrupt):
         laboratory = Laboratory(interpreter, pack.catalogue, rules)
+        pipe.send(True)
         while True:
             task: Task = pipe.recv()
-            if task.name == chains.NAME:
-                drawn = lambda dice: chains.draw(dice, sources, laboratory)  # noqa: E731
-                tally = examine(graphs, laboratory, task.examples, task.seed, task.until, drawn)
+            if task.name != chains.NAME:
+                tally = examine(known[task.name], laboratory, task.examples, task.seed)
+            elif task.about is None:
+                any_of = functools.partial(chains.draw, subjects=sources, laboratory=laboratory)
+                tally = examine(graphs, laboratory, task.examples, task.seed, any_of)
             else:
-                tally = examine(known[task.name], laboratory, task.examples, task.seed, task.until)
+                about = functools.partial(
+                    chains.between, subject=known[task.about], subjects=sources, laboratory=laboratory
+                )
+                tally = examine(graphs, laboratory, task.examples, task.seed, about, _FEW)
             pipe.send(tally)

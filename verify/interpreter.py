@@ -54,6 +54,14 @@ class Tensor:
 
 
 @dataclass(frozen=True, slots=True)
+class Layer:
+    """A result of one of a model's operators."""
+
+    operator: str
+    tensor: Tensor
+
+
+@dataclass(frozen=True, slots=True)
 class Signature:
     """The inputs and outputs of a model, in its own order."""
 
@@ -109,6 +117,16 @@ class Interpreter:
         _, arrays = self._ask(request, model, [array for sample in samples for array in sample])
         count = len(arrays) // len(samples) if samples else 0
         return [arrays[at * count : (at + 1) * count] for at in range(len(samples))]
+
+    def layers(self, model: Source, sample: Sequence[Array]) -> list[tuple[Layer, Array]]:
+        """Run a model on one sample and return what each operator yields, in the order in which they run.
+
+        Raises InterpreterError as `run` does.
+        """
+        header, arrays = self._ask({"action": "layers", "kernels": Kernels.OPTIMIZED}, model, list(sample))
+        entries: list[dict[str, Any]] = header["layers"]
+        found = [Layer(entry["operator"], tensor) for entry, tensor in zip(entries, _tensors(entries), strict=True)]
+        return list(zip(found, arrays, strict=True))
 
     def close(self) -> None:
         """End the worker."""

@@ -6,8 +6,8 @@ from .comparison import Comparison, Verdict
 from .interpreter import Kernels
 from .verification import Verification
 
-COLUMNS = ("output", "shape", "range", "max abs", "max rel", "top-10", "verdict")
-FIGURES = ("max abs", "max rel", "top-10")
+COLUMNS = ("output", "shape", "range", "max abs", "max rel", "mean rel", "top-10", "verdict")
+FIGURES = ("max abs", "max rel", "mean rel", "top-10")
 COLOURS = {Verdict.EQUAL: "green", Verdict.CLOSE: "green", Verdict.SPREAD: "yellow", Verdict.DIFFERENT: "red"}
 
 
@@ -48,6 +48,7 @@ def _row(one: Comparison) -> tuple[str, ...]:
         "" if one.low is None or one.high is None else f"{one.low:.3g} .. {one.high:.3g}",
         "" if one.absolute is None else f"{one.absolute:.2g}{unit}",
         "" if one.relative is None else f"{one.relative:.1g}",
+        "" if one.mean_relative is None else f"{one.mean_relative:.1g}",
         "" if one.top is None else f"{one.top:.0%}",
         one.verdict.value,
     )

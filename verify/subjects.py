@@ -21,7 +21,8 @@ from ..engine.rules import STAGES, written_out
 class Subject:
     """One rule to try: the dialect and equations of its left side, its tests, and where it stands.
 
-    `opsets` are those worth aiming at: the ends of the range, and both sides of each opset that the rules compare with.
+    `opsets` are those worth aiming at: the ends of the range, and both sides of each opset that the rules compare with;
+    `turning` those among them that the rule itself or a definition it uses compares with.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Subject:
     tests: tuple[tree.Test, ...]
     definitions: Mapping[str, tree.Definition]
     opsets: tuple[int, ...]
+    turning: tuple[int, ...] = ()
 
     @property
     def place(self) -> str:
@@ -67,24 +69,33 @@ def subjects(pack: Pack) -> list[Subject]:
     """All rules of a pack, tables and families written out."""
     definitions = {d.name: d for file in pack.files for d in file.items if isinstance(d, tree.Definition)}
     low, high = pack.opsets
-    compared = sorted({n for bound in _bounds(pack.files) for n in (bound - 1, bound) if low <= n <= high})
+    compared = _sides(_bounds([item for file in pack.files for item in file.items], definitions), low, high)
     opsets = tuple(dict.fromkeys((low, *compared, high)))
     found = []
     for file, rule in written_out(pack.files):
         reads = pack.catalogue.dialect(file.source if rule.stage in STAGES[:2] else file.target)
-        found.append(Subject(rule.name, rule.span, rule.stage, reads, rule.equations, rule.tests, definitions, opsets))
+        turning = _sides(_bounds([rule], definitions), low, high)
+        found.append(
+            Subject(rule.name, rule.span, rule.stage, reads, rule.equations, rule.tests, definitions, opsets, turning)
+        )
     return found
 
 
-def _bounds(files: Iterable[tree.RuleFile]) -> set[int]:
-    """The opsets that rules compare with."""
-    return {
-        node.right.value
-        for file in files
-        for node in tree.walk(tuple(file.items))
-        if isinstance(node, tree.Binary)
-        and isinstance(node.left, tree.Name)
-        and node.left.name == OPSET
-        and isinstance(node.right, tree.Literal)
-        and isinstance(node.right.value, int)
-    }
+def _sides(bounds: Iterable[int], low: int, high: int) -> tuple[int, ...]:
+    return tuple(sorted({n for bound in bounds for n in (bound - 1, bound) if low <= n <= high}))
+
+
+def _bounds(items: Iterable[object], definitions: Mapping[str, tree.Definition]) -> set[int]:
+    """The opsets that items of rule files compare with, and the definitions that they use."""
+    found: set[int] = set()
+    seen: set[str] = set()
+    waiting = list(items)
+    while waiting:
+        for node in tree.walk(waiting.pop()):
+            match node:
+                case tree.Binary(left=tree.Name(name=name), right=tree.Literal(value=int(bound))) if name == OPSET:
+                    found.add(bound)
+                case tree.Call(callee=callee) if callee in definitions and callee not in seen:
+                    seen.add(callee)
+                    waiting.append(definitions[callee])
+    return found

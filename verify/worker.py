@@ -34,12 +34,12 @@ def answer(request: dict[str, Any], arrays: list[Array]) -> tuple[dict[str, Any]
     """Answer one request: `describe` a model's inputs and outputs, or `run` it on the samples given.
 
     The model is the file at `path`, or the bytes in the first array. The other arrays are the inputs of the first
-    sample, then those of the second, and so on; the results are ordered likewise.
+    sample, then those of the second, and so on; the results are ordered likewise. `layers` runs one sample and answers
+    with what each operator yields, in the order in which they run.
     """
-    if "path" in request:
-        interpreter = _interpreter(request["kernels"], model_path=request["path"])
-    else:
-        interpreter = _interpreter(request["kernels"], model_content=arrays.pop(0).tobytes())
+    if request["action"] == "layers":
+        return _layers(_model(request, arrays, experimental_preserve_all_tensors=True), arrays)
+    interpreter = _model(request, arrays)
     if request["action"] == "describe":
         tensors = {
             "inputs": [_described(detail) for detail in interpreter.get_input_details()],
@@ -50,6 +50,31 @@ def answer(request: dict[str, Any], arrays: list[Array]) -> tuple[dict[str, Any]
         }
         return tensors, []
     return {}, _run(interpreter, arrays, request["samples"])
+
+
+def _model(request: dict[str, Any], arrays: list[Array], **options: Any) -> Any:
+    """An interpreter with the model of a request, which is taken off the arrays where it is not a file."""
+    if "path" in request:
+        return _interpreter(request["kernels"], model_path=request["path"], **options)
+    return _interpreter(request["kernels"], model_content=arrays.pop(0).tobytes(), **options)
+
+
+def _layers(interpreter: Any, arrays: list[Array]) -> tuple[dict[str, Any], list[Array]]:
+    _run(interpreter, arrays, 1)
+    details = {detail["index"]: detail for detail in interpreter.get_tensor_details()}
+    layers: list[dict[str, Any]] = []
+    results: list[Array] = []
+    for operator in interpreter._get_ops_details():
+        for index in operator["outputs"]:
+            if index not in details:
+                continue
+            try:
+                array = _fetched(interpreter, int(index))
+            except ValueError:  # a tensor that the interpreter did not keep
+                continue
+            layers.append({"operator": operator["op_name"], **_described(details[index])})
+            results.append(array)
+    return {"layers": layers}, results
 
 
 def _interpreter(kernels: str, **model: Any) -> Any:

@@ -1,0 +1,139 @@
+"""`rewrite verify`: two models on the same inputs, output by output or tensor by tensor."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from ..verify import Interpreter, Verification
+    from ..verify.frames import Array
+    from ..verify.layers import Step
+
+_MODEL = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+@click.command("rewrite verify", context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("source", metavar="A.tflite", type=_MODEL)
+@click.argument("target", metavar="B.onnx", type=_MODEL)
+@click.option(
+    "--inputs", "path", type=_MODEL, metavar="FILE.npz", help="Inputs by name; one more axis in front holds samples."
+)
+@click.option("--samples", type=click.IntRange(1), default=1, show_default=True, help="How many inputs to draw.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Which inputs to draw.")
+@click.option(
+    "--per-layer", is_flag=True, help="Compare every tensor that both models have, and name the first to differ."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    source: Path,
+    target: Path,
+    path: Path | None,
+    samples: int,
+    seed: int,
+    per_layer: bool,
+    as_json: bool,
+) -> None:
+    """Run a TensorFlow Lite model and an ONNX model on the same inputs and compare their outputs.
+
+    Errors are the largest, the largest relative to the output's largest magnitude, and the mean relative one; in steps
+    (st) for quantized outputs. Top-10 is the share of the ten highest scores that both have.
+
+    Exit status: 0 the outputs agree; 1 they differ, or one of the models does not run.
+    """
+    from ..verify import Interpreter, compare_models
+
+    with Interpreter() as interpreter:
+        feeds = None if path is None else read_inputs(path, interpreter, source)
+        verification = compare_models(source, target, seed, samples, feeds, interpreter)
+        steps = _steps(source, target, interpreter, seed, feeds) if per_layer else []
+    if as_json:
+        click.echo(json.dumps(_document(verification, steps if per_layer else None), indent=2))
+    else:
+        _print(verification, steps, per_layer)
+    ctx.exit(0 if verification.passed else 1)
+
+
+def read_inputs(path: Path, interpreter: Interpreter, model: Path) -> list[list[Array]]:
+    """Read samples of a model's inputs from a file of arrays, each named as its input is.
+
+    An array with one more axis than the input holds a sample at each index of the first; all others count for every
+    sample. Raises VerificationError for an input that is missing or whose rank is another.
+    """
+    import numpy as np
+
+    from ..engine.errors import VerificationError
+
+    tensors = interpreter.describe(model).inputs
+    try:
+        with np.load(path) as file:
+            arrays = {name: file[name] for name in file.files}
+    except (OSError, ValueError) as error:
+        raise VerificationError(f"{path} cannot be read: {error}") from error
+    missing = [tensor.name for tensor in tensors if tensor.name not in arrays]
+    if missing:
+        raise VerificationError(f"{path} has no array {missing[0]}, only {', '.join(arrays) or 'none at all'}")
+    wrong = [t.name for t in tensors if arrays[t.name].ndim - len(t.shape) not in (0, 1)]
+    if wrong:
+        raise VerificationError(f"{path}: {wrong[0]} has {arrays[wrong[0]].ndim} axes, the model's has another number")
+    stacked = {t.name: arrays[t.name].ndim > len(t.shape) for t in tensors}
+    counts = {len(arrays[name]) for name, several in stacked.items() if several}
+    if len(counts) > 1:
+        raise VerificationError(f"{path}: inputs have different numbers of samples: {', '.join(map(str, counts))}")
+    return [
+        [
+            np.asarray(
+                arrays[t.name][place] if stacked[t.name] else arrays[t.name], None if t.dtype == "object" else t.dtype
+            )
+            for t in tensors
+        ]
+        for place in range(counts.pop() if counts else 1)
+    ]
+
+
+def _steps(
+    source: Path, target: Path, interpreter: Interpreter, seed: int, feeds: Sequence[Sequence[Array]] | None
+) -> list[Step]:
+    from ..verify.layers import compare_layers
+
+    return compare_layers(source, target, interpreter, seed, None if feeds is None else feeds[0])
+
+
+def _print(verification: Verification, steps: Sequence[Step], per_layer: bool) -> None:
+    from ..verify.layers import first_divergence
+    from ..verify.report import table
+
+    if per_layer:
+        width = max((len(step.operator) for step in steps), default=0)
+        for step in steps:
+            one = step.comparison
+            error = "" if one.relative is None else f"{one.relative:.1g}"
+            steps_off = f" ({one.absolute:.3g} st)" if one.quantized else ""
+            colour = None if one.verdict.passed else "red"
+            click.secho(
+                f"{step.operator:<{width}}  {one.verdict.value:<9}  {error:>7}{steps_off}  {one.name}", fg=colour
+            )
+        first = first_divergence(steps)
+        told = (
+            "no tensor differs"
+            if first is None
+            else (f"the first to differ is {first.comparison.name} (of {first.operator}): {first.comparison.reason}")
+        )
+        click.echo(f"{len(steps)} tensors compared: {told}")
+    for line in table(verification, sys.stdout.isatty()):
+        click.echo(line)
+
+
+def _document(verification: Verification, steps: Sequence[Step] | None) -> dict[str, Any]:
+    document = dataclasses.asdict(verification) | {"passed": verification.passed}
+    if steps is not None:
+        document["layers"] = [{"operator": s.operator, **dataclasses.asdict(s.comparison)} for s in steps]
+    return document

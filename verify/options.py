@@ -1,0 +1,61 @@
+"""Options: those that a test names, and others that ops.yaml lets an operator have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..engine.expressions import Frame, evaluate
+from ..engine.functions import plain
+from ..engine.operators import OperatorSpec, Option
+from ..engine.pattern import NodePattern
+from .dice import Dice
+from .subjects import Subject
+
+#: in so many of a hundred draws an option that the rule reads, and one that it does not mention, is not its default
+_OTHER, _UNMENTIONED = 40, 6
+#: keys of ops.yaml: what options count, options that keep their default, and enumerants that kernels read past
+_COUNTS, _STAYS, _UNHEEDED = "counts", "stays", "unheeded"
+
+
+def draw_options(
+    dice: Dice, subject: Subject, pattern: NodePattern, spec: OperatorSpec, operands: int, named: dict[str, Any]
+) -> tuple[dict[str, Any], bool]:
+    """Draw the options of a node, and tell whether one was drawn that the test does not name.
+
+    `named` holds what the test names, and takes in what the pattern's variables stand for; `operands` is how many the
+    node has. An option that is left out has its default.
+    """
+    found: dict[str, Any] = {}
+    widened = False
+    patterns = {option.name: option for option in pattern.options}
+    counts = spec.facts.get(_COUNTS, {})
+    for name, option in spec.options.items():
+        wanted = patterns.get(name)
+        variable = wanted.variable if wanted is not None else None
+        if name in named or variable in named:
+            found[name] = named[name if name in named else str(variable)]
+        elif wanted is not None and variable is None:
+            found[name] = plain(evaluate(wanted.value, Frame(named)))
+        elif counts.get(name) in {operand.name for operand in spec.operands}:
+            found[name] = operands
+        else:
+            others = [] if name in spec.facts.get(_STAYS, ()) else _others(option, subject)
+            if others and dice.chance(_UNMENTIONED if variable in (None, "_") else _OTHER):
+                found[name] = dice.pick(others)
+                widened = True
+        if variable not in (None, "_") and name in found:
+            named[str(variable)] = found[name]
+    return {name: value for name, value in found.items() if value is not None}, widened
+
+
+def _others(option: Option, subject: Subject) -> list[Any]:
+    """Values that an option may have besides its default; none where nothing is known of it."""
+    enumeration = subject.reads.enums.get(option.type)
+    if option.type == "bool":
+        return [not option.default]
+    if enumeration is not None and option.type != "TensorType":
+        unheeded = subject.reads.facts.get(_UNHEEDED, {}).get(option.type, ())
+        return [name for name in enumeration if name != option.default and name not in unheeded]
+    if option.type.startswith("int") and isinstance(option.default, int) and option.default > 0:
+        return [option.default + 1, option.default + 2]
+    return []
