@@ -6,7 +6,7 @@ import contextlib
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,21 +17,19 @@ if TYPE_CHECKING:
 
     from .console import Console
     from .jobs import Job
+    from .options import Options
     from .pipeline import Report
     from .verify import Interpreter, Verification
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
-    """What a call asks of every model."""
+class Call:
+    """What a call asks for: the options of every conversion, and what is done beside it."""
 
-    rules: tuple[str, ...]
-    opset: int | None
+    options: Options
     verify: bool
     keep_going: bool
     quiet: bool
-    layout: tuple[str, ...] = ()
-    target: str = "onnxruntime"
     explain: bool = False
     picture: Path | None = None
 
@@ -128,20 +126,17 @@ def _version(ctx: click.Context, option: click.Parameter, wanted: bool) -> None:
 @click.pass_context
 def command(
     ctx: click.Context,
+    /,
     models: tuple[Path, ...],
-    rules: tuple[str, ...],
     output: Path | None,
     folder: Path | None,
-    opset: int | None,
-    target: str,
-    layout: tuple[str, ...],
     explain_layout: bool,
     layout_svg: Path | None,
-    member: str | None,
     keep_going: bool,
     verify: bool,
     trace: str | None,
     quiet: bool,
+    **asked: Any,
 ) -> None:
     """Rewrite neural networks by rules: convert each MODEL and write it as ONNX.
 
@@ -155,7 +150,8 @@ def command(
     from .engine.layout import Interface
     from .engine.trace import Trace, traced
     from .jobs import plan
-    from .pipeline import members, prepare, stacked
+    from .options import Options
+    from .pipeline import members, prepare
 
     if trace and (not models or Path(trace).exists()):
         models, trace = (
@@ -164,17 +160,18 @@ def command(
         )  # `--trace MODEL`: the option stands before what it takes no value of
     if not models:
         raise click.MissingParameter(ctx=ctx, param_hint="MODEL...", param_type="argument")
+    # Every other option of the command is a field of Options, by its name.
+    options = Options(**asked)
     try:
-        jobs = plan(models, output, folder, member, members)
+        jobs = plan(models, output, folder, options.member, members)
         # Rules that cannot be had concern no single model: they are told before the first is read, and once.
-        prepared = prepare(stacked(rules, target), opset)
-        Interface.parse(layout)
+        prepared = prepare(options.stacked, options.opset)
+        Interface.parse(options.layout)
         if layout_svg is not None and len(jobs) != 1:
             raise CallError(f"--layout-svg draws one model, {len(jobs)} are given")
     except CallError as error:
         complain(f"{error}")
         ctx.exit(2)
-    options = Options(rules, opset, verify, keep_going, quiet, layout, target, explain_layout, layout_svg)
     if verify:
         from .verify.interpreter import require
 
@@ -183,7 +180,8 @@ def command(
         for override in prepared.pack.overrides:
             click.echo(f"rewrite: note: {override.rule} takes the place of {override.instead_of}", err=True)
     with traced(None if trace is None else Trace(click.echo, trace or None)):
-        ctx.exit(0 if run(jobs, options) else 1)
+        call = Call(options, verify, keep_going, quiet, explain_layout, layout_svg)
+        ctx.exit(0 if run(jobs, call) else 1)
 
 
 def serialized(model: ModelProto, target: Path) -> bytes:
@@ -205,21 +203,21 @@ def original(job: Job) -> Path | bytes:
     return bytes(open_member(job.source, job.member))
 
 
-def run(jobs: list[Job], options: Options) -> bool:
+def run(jobs: list[Job], call: Call) -> bool:
     """Convert all models, print what came of each, and tell whether all went well."""
     from .console import Console
 
-    console = Console(len(jobs), options.quiet)
+    console = Console(len(jobs), call.quiet)
     started = time.perf_counter()
     results: list[Result] = []
     failures = 0
-    with console, _interpreter(options) as interpreter:
+    with console, _interpreter(call) as interpreter:
         for job in jobs:
             console.begin(job)
-            result = _attempt(job, options, console, interpreter)
+            result = _attempt(job, call, console, interpreter)
             if result is None:
                 failures += 1
-                if not options.keep_going:
+                if not call.keep_going:
                     break
             else:
                 results.append(result)
@@ -230,30 +228,30 @@ def run(jobs: list[Job], options: Options) -> bool:
     return not failures and all(one.passed for one in results)
 
 
-def convert(job: Job, options: Options, interpreter: Interpreter | None = None) -> Result:
+def convert(job: Job, call: Call, interpreter: Interpreter | None = None) -> Result:
     """Convert one model, write it, and verify it where there is an interpreter to do so with."""
     from .destination import replacing
     from .pipeline import explain, picture, rewrite
 
     started = time.perf_counter()
-    conversion = rewrite(job.source, options.rules, options.opset, job.member, options.layout, options.target)
+    conversion = rewrite(job.source, call.options, member=job.member)
     data = serialized(conversion.model, job.target)
     with replacing(job.target) as file:
         file.write(data)
     seconds = time.perf_counter() - started
     source = original(job)
     size = len(source) if isinstance(source, bytes) else source.stat().st_size
-    explained = tuple(f"{one}" for one in explain(conversion.model, options.rules)) if options.explain else ()
-    if options.picture is not None:
-        with replacing(options.picture) as file:
-            file.write(picture(conversion.model, options.rules).encode())
+    explained = tuple(f"{one}" for one in explain(conversion.model, call.options.rules)) if call.explain else ()
+    if call.picture is not None:
+        with replacing(call.picture) as file:
+            file.write(picture(conversion.model, call.options.rules).encode())
     result = Result(job, conversion.report, size, len(data), seconds, explained=explained)
     return _verified(result, source, interpreter) if interpreter is not None else result
 
 
-def _interpreter(options: Options) -> contextlib.AbstractContextManager[Interpreter | None]:
+def _interpreter(call: Call) -> contextlib.AbstractContextManager[Interpreter | None]:
     """One worker verifies all models of a call."""
-    if not options.verify:
+    if not call.verify:
         return contextlib.nullcontext()
     from .verify import Interpreter
 
@@ -270,19 +268,19 @@ def _verified(result: Result, source: Path | bytes, interpreter: Interpreter) ->
         return replace(result, unverified=f"{error}")
 
 
-def _attempt(job: Job, options: Options, console: Console, interpreter: Interpreter | None) -> Result | None:
+def _attempt(job: Job, call: Call, console: Console, interpreter: Interpreter | None) -> Result | None:
     """Convert one model; None where that failed, which has then been told. A mistake in a rule concerns all models."""
     from .engine.errors import RewriteError, RuleError
 
     try:
-        return convert(job, options, interpreter)
+        return convert(job, call, interpreter)
     except RuleError:
         raise
     except RewriteError as error:
         console.complain(job, f"{error}")
     except Exception as error:
         # A mistake of ours: on its own it is shown whole, among many models it must not cost the others.
-        if not options.keep_going:
+        if not call.keep_going:
             raise
         console.complain(job, f"internal error: {type(error).__name__}: {error}")
     return None

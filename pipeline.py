@@ -8,7 +8,7 @@ import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import onnx
 import onnx.helper
@@ -25,13 +25,13 @@ from .engine.stages import Rewriter
 from .engine.state import described, externalize
 from .engine.view import least_opset
 from .frontends import bundle, tflite
+from .options import DEFAULT, Options
 
 if TYPE_CHECKING:
     from .engine.layout.explain import Remaining
 
-
-#: the runtime that models are made for where the user names none, and the word for none in particular
-TARGET, PORTABLE = "onnxruntime", "portable"
+#: a model: its path, or the bytes of its file
+Source: TypeAlias = str | os.PathLike[str] | bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,51 +70,28 @@ class Prepared:
     opset: int
 
 
-def stacked(rules: str | Sequence[str], target: str = TARGET) -> tuple[str, ...]:
-    """The rule sets of a conversion: those asked for, and on them what the target adds."""
-    names = (rules,) if isinstance(rules, str) else tuple(rules)
-    return names if target == PORTABLE or target in names else (*names, target)
-
-
 def members(path: str | os.PathLike[str]) -> list[str]:
     """The models inside a bundle; none for a plain model file. Raises ModelError when it cannot be read."""
     return bundle.members(path) if bundle.is_bundle(path) else []
 
 
-def convert(
-    source: str | os.PathLike[str] | bytes,
-    rules: str | Sequence[str] = "tflite2onnx",
-    opset: int | None = None,
-    member: str | None = None,
-    layout: str | Sequence[str] = SOURCE,
-    target: str = TARGET,
-) -> onnx.ModelProto:
-    """Convert a model, from a path or from bytes, by a rule set or by several that are laid over each other.
-
-    Takes and raises what `rewrite` does.
-    """
-    return rewrite(source, rules, opset, member, layout, target).model
+def convert(source: Source, options: Options = DEFAULT, **changes: Any) -> onnx.ModelProto:
+    """Convert a model, from a path or from bytes; takes and raises what `rewrite` does."""
+    return rewrite(source, options, **changes).model
 
 
-def rewrite(
-    source: str | os.PathLike[str] | bytes,
-    rules: str | Sequence[str] = "tflite2onnx",
-    opset: int | None = None,
-    member: str | None = None,
-    layout: str | Sequence[str] = SOURCE,
-    target: str = TARGET,
-) -> Conversion:
-    """Convert a model and report what was done; `member` names one model of a bundle.
+def rewrite(source: Source, options: Options = DEFAULT, **changes: Any) -> Conversion:
+    """Convert a model, from a path or from bytes, and report what was done.
 
-    `layout` is `source` (inputs and outputs keep their order of axes), `target` (channels come first wherever that
-    saves a permutation), `NAME=NHWC:NCHW` for one input or output, or several of these.
+    `changes` are fields of Options, for which see there: `rewrite(path, opset=17)`.
 
     Raises ModelError for a file that is no model, UnsupportedError for operators without a rule, RuleError for
     mistakes in rule files, CallError for an unknown rule set or layout or an opset outside the range the rules declare.
     """
-    interface = Interface.parse(layout)
-    names = stacked(rules, target)
-    prepared = prepare(names, opset)
+    options = options.but(**changes)
+    interface = Interface.parse(options.layout)
+    member, opset = options.member, options.opset
+    prepared = prepare(options.stacked, opset)
     catalogue = prepared.pack.catalogue
     data = bundle.open_member(source, member) if member is not None and not isinstance(source, bytes) else source
     model = tflite.read(data, catalogue, _called(source, member))
@@ -123,7 +100,7 @@ def rewrite(
     if least > prepared.opset:
         if opset is not None:
             raise RewriteError(f"opset {opset} cannot hold the quantized types of the model, opset {least} can")
-        prepared = prepare(names, least)
+        prepared = prepare(options.stacked, least)
     ruleset, version = prepared.rules, prepared.opset
     before = Counter(node.op_type for node in graph)
     subgraphs = model.meta.get("subgraphs", ())
@@ -164,7 +141,7 @@ def _target(rules: str | Sequence[str]) -> Dialect:
     return prepare((rules,) if isinstance(rules, str) else tuple(rules), None).rules.target
 
 
-def _called(source: str | os.PathLike[str] | bytes, member: str | None) -> str | None:
+def _called(source: Source, member: str | None) -> str | None:
     if isinstance(source, bytes):
         return None
     return os.fspath(source) if member is None else f"{os.fspath(source)}:{member}"

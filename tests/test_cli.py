@@ -222,8 +222,8 @@ def test_with_keep_going_a_mistake_of_ours_costs_one_model(
 ) -> None:
     real = pipeline.rewrite
 
-    def failing(source: Path, *rest: Any) -> Any:
-        return real(source, *rest) if source.name != "a.tflite" else {}["operator"]
+    def failing(source: Path, *rest: Any, **named: Any) -> Any:
+        return real(source, *rest, **named) if source.name != "a.tflite" else {}["operator"]
 
     monkeypatch.setattr(pipeline, "rewrite", failing)
     for name in ("a", "b"):
@@ -307,8 +307,8 @@ def test_a_difference_is_an_error_and_the_file_stays(
 ) -> None:
     real = pipeline.rewrite
 
-    def wrong(*arguments: Any) -> Any:
-        conversion = real(*arguments)
+    def wrong(*arguments: Any, **named: Any) -> Any:
+        conversion = real(*arguments, **named)
         conversion.model.graph.node[0].op_type = "Neg"
         return conversion
 
@@ -328,8 +328,8 @@ def test_what_cannot_be_verified_is_not_called_converted_in_vain(
 ) -> None:
     real = pipeline.rewrite
 
-    def refused(*arguments: Any) -> Any:
-        conversion = real(*arguments)
+    def refused(*arguments: Any, **named: Any) -> Any:
+        conversion = real(*arguments, **named)
         conversion.model.graph.node[0].op_type = "NoSuchOperator"
         return conversion
 
@@ -341,7 +341,7 @@ def test_what_cannot_be_verified_is_not_called_converted_in_vain(
 
 
 def test_an_interruption_leaves_nothing(folder: Path, relu: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(*arguments: Any) -> Any:
+    def interrupted(*arguments: Any, **named: Any) -> Any:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Path, "replace", interrupted)

@@ -53,5 +53,5 @@ def replay(path: Path, rules: tuple[str, ...]) -> Verification:
             feeds = [saved[f"input_{place}"] for place in range(count)]
     except OSError as error:
         raise VerificationError(f"there are no inputs beside {path}: {error}") from error
-    model = pipeline.rewrite(path, rules, opset).model
+    model = pipeline.rewrite(path, rules=rules, opset=opset).model
     return compare_models(path, model.SerializeToString(), inputs=[feeds])

@@ -171,13 +171,13 @@ class Laboratory:
     def _convert(self, source: bytes, opset: int | None) -> pipeline.Conversion:
         """Convert for an opset, or for the default one where the first cannot hold the types of the model."""
         try:
-            return pipeline.rewrite(source, self._rules, opset)
+            return pipeline.rewrite(source, rules=self._rules, opset=opset)
         except (RewriteFailure, UnsupportedError):
             raise
         except RewriteError:
             if opset is None:
                 raise
-            return pipeline.rewrite(source, self._rules)
+            return pipeline.rewrite(source, rules=self._rules)
 
     def judge(self, case: Case) -> Finding:
         """Convert a case and compare both models on its inputs."""

@@ -1,0 +1,45 @@
+"""Options: what a conversion is asked for beside its model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+#: the runtime that models are made for where the user names none, and the word for none in particular
+TARGET, PORTABLE = "onnxruntime", "portable"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What a conversion is asked for; the command line has an option of the same name for each field.
+
+    `rules` are rule sets that are laid over each other, `opset` the version to write (None: what the rules name),
+    `member` one model of a bundle. `layout` has `source` (inputs and outputs keep their order of axes, as when it is
+    empty), `target` (channels come first wherever that saves a permutation) or `NAME=NHWC:NCHW` for one input or
+    output. `target` is the runtime to make the model for, or `portable`.
+    """
+
+    rules: Sequence[str] = ("tflite2onnx",)
+    opset: int | None = None
+    member: str | None = None
+    layout: Sequence[str] = ()
+    target: str = TARGET
+
+    def but(self, **changes: Any) -> Options:
+        """These options with some fields changed, a single string where several are held; raises TypeError for a
+        name that is no field."""
+        several = {name: (value,) for name, value in changes.items() if name in _SEVERAL and isinstance(value, str)}
+        return replace(self, **(changes | several))
+
+    @property
+    def stacked(self) -> tuple[str, ...]:
+        """The rule sets of the conversion: those asked for, and on them what the target adds."""
+        names = tuple(self.rules)
+        return names if self.target == PORTABLE or self.target in names else (*names, self.target)
+
+
+#: what is asked for by one who asks for nothing in particular
+DEFAULT = Options()
+
+_SEVERAL = frozenset(("rules", "layout"))
