@@ -10,7 +10,7 @@ import click
 if TYPE_CHECKING:
     from ..engine.support import Support
 
-_COLOURS = {"yes": "green", "in part": "yellow", "no": "red"}
+_COLOURS = {"yes": "green", "as state": "green", "in part": "yellow", "no": "red"}
 
 
 @click.command("rewrite ops", context_settings={"help_option_names": ["-h", "--help"]})
@@ -75,7 +75,8 @@ def detail(one: Support) -> list[str]:
     if spec.options:
         lines.append("options:")
         lines += [f"  {name}: {one.options.get(name, 'not taken')}" for name in spec.options]
-    lines.append("rules:" if one.uses else "no rule is about it")
+    if one.uses:
+        lines.append("rules:")
     for use in one.uses:
         conditions = f" where {' and '.join(use.conditions)}" if use.conditions else ""
         lines.append(f"  {use.rule} ({use.span.file}:{use.span.line}), stage {use.stage}{conditions}")
@@ -116,6 +117,7 @@ def markdown(found: Sequence[Support], rules: Sequence[str]) -> list[str]:
 def _count(found: Sequence[Support]) -> str:
     counts = {state: sum(one.state == state for one in found) for state in _COLOURS}
     return (
-        f"{len(found)} operators: {counts['yes']} supported in every case, {counts['in part']} in part, "
+        f"{len(found)} operators: {counts['yes']} supported in every case, {counts['as state']} as state of the "
+        f"model, {counts['in part']} in part, "
         f"{counts['no']} not at all."
     )

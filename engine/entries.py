@@ -16,7 +16,11 @@ from .language.diagnosis import joined, suggest
 _OPERAND = re.compile(r"\w+(\?|\.\.\.|!|\?\.\.\.)?")
 _TYPES = frozenset({"bool", "float", "string", "bytes", "int8", "int16", "int32", "int64", "uint8", "uint32", "uint64"})
 _PLAIN: dict[str, tuple[type, ...]] = {"bool": (bool,), "float": (int, float), "string": (str,), "bytes": (str, bytes)}
-_FIELDS = frozenset({"code", "operands", "results", "options", "traits", "role", "infix", "domain", "types"})
+_FIELDS = frozenset(
+    {"code", "operands", "results", "options", "traits", "role", "infix", "domain", "types", "unsupported"}
+)
+
+_TEXT = "tag:yaml.org,2002:str"
 
 Node = yaml.Node
 
@@ -112,6 +116,9 @@ class _Reader:
                     f"custom operators say `domain: {custom}`",
                 )
         yield from self._options(given.get("options"), enums, tables)
+        reason = given.get("unsupported")
+        if reason is not None and not (isinstance(reason, yaml.ScalarNode) and reason.tag == _TEXT and reason.value):
+            yield self._error(reason, "`unsupported` says in words why no rule is about the operator")
         traits = given.get("traits")
         if traits is not None and not isinstance(traits, yaml.SequenceNode):
             yield self._error(traits, "`traits` is a list of words")

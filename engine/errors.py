@@ -102,11 +102,12 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """One source node that no rule took."""
+    """One source node that no rule took; `why` says why no rule is about its operator, where that is known."""
 
     operator: str
     node: str
     reasons: tuple[Reason, ...] = field(default=())
+    why: str = ""
 
 
 class UnsupportedError(RewriteError):
@@ -114,16 +115,16 @@ class UnsupportedError(RewriteError):
 
     def __init__(self, refusals: Sequence[Refusal]) -> None:
         self.refusals = tuple(refusals)
-        groups: dict[tuple[str, tuple[Reason, ...]], list[str]] = {}
+        groups: dict[tuple[str, tuple[Reason, ...], str], list[str]] = {}
         for refusal in self.refusals:
-            groups.setdefault((refusal.operator, refusal.reasons), []).append(refusal.node)
+            groups.setdefault((refusal.operator, refusal.reasons, refusal.why), []).append(refusal.node)
         operators = len({refusal.operator for refusal in self.refusals})
         counts = f"{operators} operator{'s' * (operators != 1)}", f"{len(refusals)} node{'s' * (len(refusals) != 1)}"
         lines = [f"{counts[0]} cannot be converted ({counts[1]}):"]
-        for (operator, reasons), nodes in groups.items():
+        for (operator, reasons, why), nodes in groups.items():
             shown = ", ".join(nodes[:4]) + (f" and {len(nodes) - 4} more" if len(nodes) > 4 else "")
             lines.append(f"  {operator} x {len(nodes)}: {shown}")
             lines += [f"    {reason.span}: rule {reason.rule}: {reason.message}" for reason in reasons]
             if not reasons:
-                lines.append(f"    no rule is about {operator}")
+                lines.append(f"    {why or f'no rule is about {operator}'}")
         super().__init__("\n".join(lines))

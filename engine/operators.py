@@ -68,6 +68,8 @@ class OperatorSpec:
     traits: frozenset[str] = frozenset()
     role: str | None = None
     infix: str | None = None
+    #: why no rule is about it, where ops.yaml says so
+    unsupported: str | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     def arity(self) -> tuple[int, int | None]:
@@ -299,7 +301,7 @@ def _enumeration(values: Any, entry: Mapping[str, Any]) -> dict[str, int]:
     return dict(values) if isinstance(values, dict) else {value: code for code, value in enumerate(values)}
 
 
-_KEYS = {"code", "operands", "results", "options", "traits", "role", "infix", "domain"}
+_KEYS = {"code", "operands", "results", "options", "traits", "role", "infix", "domain", "unsupported"}
 
 
 def _operator(
@@ -325,6 +327,7 @@ def _operator(
         frozenset(fields.get("traits", ())),
         fields.get("role"),
         fields.get("infix"),
+        fields.get("unsupported"),
         {key: value for key, value in fields.items() if key not in _KEYS},
     )
 

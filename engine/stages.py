@@ -336,7 +336,12 @@ class Rewriter:
 
     def _refusals(self, stage: str) -> list[Refusal]:
         foreign = [node for node in self.graph if node.domain != self._rules.target.domain]
-        return [Refusal(node.op_type, node.name or "", self._reasons(stage, node)) for node in foreign]
+        return [self._refusal(stage, node) for node in foreign]
+
+    def _refusal(self, stage: str, node: ir.Node) -> Refusal:
+        spec = self._rules.source.operator(node.op_type)
+        why = f"no pack of rules describes {node.op_type}" if spec is None else spec.unsupported or ""
+        return Refusal(node.op_type, node.name or "", self._reasons(stage, node), why)
 
     def _reasons(self, stage: str, node: ir.Node) -> tuple[Reason, ...]:
         """Why each candidate rule said no, from the place where it got furthest."""

@@ -15,6 +15,14 @@ from .subgraphs import Body, bound
 #: the roles in ops.yaml of the operators that name a variable, read it, write it, and run a graph the first time
 VARIABLE, READ, ASSIGN, INITIALIZE = "variable", "read", "assign", "initialize"
 
+#: what becomes of the operators of each role, in words for whoever asks which operators are supported
+ROLES = {
+    VARIABLE: "a variable is an input and an output of the model, which the caller feeds back",
+    READ: "reads the input that a variable has become, or what was assigned before",
+    ASSIGN: "what is assigned is an output of the model, which the caller feeds back",
+    INITIALIZE: "what it assigns to variables is the default of their inputs; it may assign constants only",
+}
+
 
 def externalize(graph: ir.Graph, dialect: Dialect, subgraphs: Sequence[ir.Graph]) -> dict[str, str]:
     """Turn the variables of a graph into inputs and outputs; the names of the inputs, and the outputs to feed to them.

@@ -12,9 +12,12 @@ from .language import tree
 from .language.versions import Opsets, possible
 from .operators import Catalogue, Dialect, OperatorSpec
 from .rules import STAGES, written_out
+from .state import ROLES
 
 #: an operator that rules take in every case, in some cases, or never
 WHOLE, PART, NONE = "yes", "in part", "no"
+#: an operator that no rule is about since the engine takes all of its role
+STATE = "as state"
 
 _ANY, _IGNORED = "any", "ignored"
 
@@ -145,8 +148,9 @@ def _options(call: tree.Call, spec: OperatorSpec) -> dict[str, str]:
 def _support(spec: OperatorSpec, uses: Sequence[Use], declared: Opsets, dialect: Dialect) -> Support:
     own = [use for use in uses if use.alone and not use.general]
     if not own:
-        reason = spec.facts.get("unsupported")
-        said = str(reason) if reason else "only inside larger patterns" if uses else "no rule is about it"
+        if not uses and spec.role in ROLES:
+            return Support(spec, (), STATE, {}, (ROLES[spec.role],), declared)
+        said = "only inside larger patterns" if uses else spec.unsupported or "no rule is about it"
         return Support(spec, tuple(uses), PART if uses else NONE, {}, (said,), frozenset())
     options = {name: _together([use.options[name] for use in own]) for name in spec.options}
     opsets = frozenset().union(*(use.opsets for use in own))

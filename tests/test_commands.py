@@ -12,6 +12,7 @@ from nnrewrite.cli import app
 from nnrewrite.engine import packs
 from nnrewrite.engine.language.formatter import formatted
 from nnrewrite.engine.operators import load
+from nnrewrite.engine.support import survey
 
 ROOT = Path(packs.BUILT_IN).parent
 DOCS = ROOT / "docs"
@@ -88,7 +89,30 @@ def test_every_operator_is_listed_with_its_state() -> None:
     count = len(load().dialect("tflite").operators)
     assert count > 210
     assert len(lines) == count + 2
-    assert re.fullmatch(rf"{count} operators: \d+ supported in every case, \d+ in part, \d+ not at all\.", lines[-1])
+    counts = re.fullmatch(
+        rf"{count} operators: (\d+) supported in every case, (\d+) as state of the model, (\d+) in part, "
+        r"(\d+) not at all\.",
+        lines[-1],
+    )
+    assert counts is not None
+    assert sum(int(number) for number in counts.groups()) == count
+
+
+def test_operators_that_the_engine_takes_by_their_role_are_supported_as_state() -> None:
+    for name in ("VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE"):
+        lines = call("ops", name).stdout.splitlines()
+        assert lines[0].endswith("supported: as state")
+        assert "no rule" not in "\n".join(lines)
+
+
+def test_an_operator_without_a_rule_says_why() -> None:
+    assert "it hashes the bytes of its operands" in call("ops", "LSH_PROJECTION").stdout
+
+
+def test_what_is_called_unsupported_has_no_rule() -> None:
+    pack = packs.load(["tflite2onnx"])
+    for one in survey(pack.files, pack.catalogue):
+        assert not (one.uses and one.operator.unsupported), one.operator.name
 
 
 def test_one_operator_is_told_whole() -> None:

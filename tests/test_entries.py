@@ -53,6 +53,7 @@ def test_a_good_entry_is_read(tmp_path: Path) -> None:
         (entry(GOOD.replace("1.0", "one")), "3:89", "`one` is no default of type float"),
         (entry(GOOD.replace("SAME", "SMAE")), "3:108", "`SMAE` is no default of type Padding"),
         (entry(GOOD.replace("[float, 1.0]", "[[int32], []]")), "3:82", "an option is its type and its default"),
+        (entry(GOOD.replace("results", "unsupported: true, results")), "3:67", "`unsupported` says in words why"),
         (entry(GOOD) + f"    Mine: {GOOD}\n", "4:5", "`Mine` is described twice"),
     ],
 )

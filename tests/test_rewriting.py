@@ -414,6 +414,16 @@ def test_all_operators_without_a_rule_are_told_together(rewrite: Rewrite) -> Non
     assert str(caught.value).startswith("2 operators cannot be converted (3 nodes):")
 
 
+def test_an_operator_that_no_rule_can_be_about_says_why(rewrite: Rewrite) -> None:
+    with pytest.raises(UnsupportedError) as caught:
+        rewrite(
+            "rule r { y = EXP(x) => y = Exp(x) }",
+            "(float[2] x) => (float[2] y) { y = tflite.SKIP_GRAM(x) }",
+            between=TFLITE,
+        )
+    assert "it takes strings apart" in str(caught.value)
+
+
 def test_nodes_know_their_rule_and_their_source(rewrite: Rewrite) -> None:
     rules = "rule r { y = ABS(x) => y = Abs(x) }"
     graph = rewrite(rules, "(float[2] x) => (float[2] y) { [abs] y = tflite.ABS(x) }", between=TFLITE)
