@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from . import flags
 from .cli import commands_help, complain
 
 if TYPE_CHECKING:
@@ -71,13 +72,7 @@ def _version(ctx: click.Context, option: click.Parameter, wanted: bool) -> None:
     epilog=commands_help(),
 )
 @click.argument("models", metavar="MODEL...", nargs=-1, type=click.Path(path_type=Path))
-@click.option(
-    "--rules",
-    multiple=True,
-    default=("tflite2onnx",),
-    metavar="PACK",
-    help="Rules to apply: a pack that comes with the program, or a folder. May be repeated. [default: tflite2onnx]",
-)
+@flags.asked
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="The file to write, for one model."
 )
@@ -89,21 +84,6 @@ def _version(ctx: click.Context, option: click.Parameter, wanted: bool) -> None:
     metavar="DIR",
     help="The folder to write to, made where it is missing. [default: the current one]",
 )
-@click.option("--opset", type=click.IntRange(min=1), metavar="N", help="The ONNX opset to write.")
-@click.option(
-    "--target",
-    default="onnxruntime",
-    metavar="TARGET",
-    help="The runtime to make models for: onnxruntime, a folder of rules, or portable for none in particular."
-    " [default: onnxruntime]",
-)
-@click.option(
-    "--layout",
-    multiple=True,
-    metavar="LAYOUT",
-    help="The order of axes of inputs and outputs: source (the model's own), target (channels first where that saves"
-    " a Transpose), or NAME=NHWC:NCHW for one of them. May be repeated. [default: source]",
-)
 @click.option("--explain-layout", is_flag=True, help="Tell of each Transpose left which two operators force it.")
 @click.option(
     "--layout-svg",
@@ -111,7 +91,6 @@ def _version(ctx: click.Context, option: click.Parameter, wanted: bool) -> None:
     metavar="FILE",
     help="Draw the graph in two colours for the two layouts, for one model.",
 )
-@click.option("--member", metavar="NAME", help="Of a .task bundle, convert this model alone.")
 @click.option("--keep-going", is_flag=True, help="Go on with the other models when one cannot be converted.")
 @click.option("--verify", is_flag=True, help="Run both models on the same inputs and compare their outputs.")
 @click.option(

@@ -14,17 +14,17 @@ TARGET, PORTABLE = "onnxruntime", "portable"
 class Options:
     """What a conversion is asked for; the command line has an option of the same name for each field.
 
-    `rules` are rule sets that are laid over each other, `opset` the version to write (None: what the rules name),
-    `member` one model of a bundle. `layout` has `source` (inputs and outputs keep their order of axes, as when it is
-    empty), `target` (channels come first wherever that saves a permutation) or `NAME=NHWC:NCHW` for one input or
-    output. `target` is the runtime to make the model for, or `portable`.
+    `rules` are rule sets that are laid over each other, `opset` the version to write (None: what the rules name).
+    `target` is the runtime to make the model for, or `portable`. `layout` has `source` (inputs and outputs keep their
+    order of axes, as when it is empty), `target` (channels come first wherever that saves a permutation) or
+    `NAME=NHWC:NCHW` for one input or output. `member` is one model of a bundle.
     """
 
     rules: Sequence[str] = ("tflite2onnx",)
     opset: int | None = None
-    member: str | None = None
-    layout: Sequence[str] = ()
     target: str = TARGET
+    layout: Sequence[str] = ()
+    member: str | None = None
 
     def but(self, **changes: Any) -> Options:
         """These options with some fields changed, a single string where several are held; raises TypeError for a

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import subprocess
 import sys
@@ -10,16 +11,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import click
 import numpy as np
 import onnx
 import pytest
 from click.testing import CliRunner, Result
-from nnrewrite import cli, pipeline
+from nnrewrite import cli, flags, pipeline
 from nnrewrite.backends.probe import single
 from nnrewrite.destination import DestinationError, replacing
 from nnrewrite.engine.errors import CallError, ModelError
 from nnrewrite.engine.operators import load
 from nnrewrite.jobs import Job, plan
+from nnrewrite.options import Options
 
 
 @pytest.fixture(scope="module")
@@ -415,3 +418,12 @@ def test_several_models_have_a_progress_bar_on_a_terminal(folder: Path, relu: by
     assert "100%" in drawn
     assert done.stdout.decode().splitlines()[0].startswith("a.onnx: 1 -> 1 operators")
     assert b"\x1b" not in done.stdout
+
+
+def test_every_field_of_options_is_an_option_of_the_command_line() -> None:
+    @click.command()
+    @flags.asked
+    def command(**asked: Any) -> None:
+        pass
+
+    assert [one.name for one in command.params] == [field.name for field in dataclasses.fields(Options)]

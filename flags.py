@@ -1,0 +1,44 @@
+"""Flags: the options of the command line that are fields of Options, for each command that converts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+#: one for each field of Options, by its name; what the help shows is in this order
+FLAGS = (
+    click.option(
+        "--rules",
+        multiple=True,
+        default=("tflite2onnx",),
+        metavar="PACK",
+        help="Rules to apply: a pack that comes with the program, or a folder. May be repeated. [default: tflite2onnx]",
+    ),
+    click.option("--opset", type=click.IntRange(min=1), metavar="N", help="The ONNX opset to write."),
+    click.option(
+        "--target",
+        default="onnxruntime",
+        metavar="TARGET",
+        help="The runtime to make models for: onnxruntime, a folder of rules, or portable for none in particular."
+        " [default: onnxruntime]",
+    ),
+    click.option(
+        "--layout",
+        multiple=True,
+        metavar="LAYOUT",
+        help="The order of axes of inputs and outputs: source (the model's own), target (channels first where that"
+        " saves a Transpose), or NAME=NHWC:NCHW for one of them. May be repeated. [default: source]",
+    ),
+    click.option("--member", metavar="NAME", help="Of a .task bundle, convert this model alone."),
+)
+
+
+def asked(command: Command) -> Command:
+    """Let a command take every field of Options, as an argument of the same name."""
+    for flag in reversed(FLAGS):
+        command = flag(command)
+    return command
