@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,6 +13,7 @@ import numpy.typing as npt
 from ..frontends.flatbuffer import Field, Schema
 
 Record = Mapping[str, Any]
+Buffer = bytes | bytearray | memoryview
 
 #: alignment of vectors of plain bytes, which hold tensors (`force_align: 16` in the schema)
 _DATA_ALIGNMENT = 16
@@ -32,8 +33,8 @@ class Outside:
     data: npt.NDArray[np.uint8]
 
 
-def encode(schema: Schema, table: str, record: Record, identifier: str) -> bytes:
-    """Write a root table. Fields that a record does not have, or has as None, are left out; all others are stored.
+def encode(schema: Schema, table: str, record: Record, identifier: str) -> Iterator[Buffer]:
+    """Write a root table, in parts. Fields that a record does not have, or has as None, are left out.
 
     Values are as frontends.flatbuffer reads them, but unions are a Union, vectors any sequence, and a scalar may be
     Outside.
@@ -41,7 +42,7 @@ def encode(schema: Schema, table: str, record: Record, identifier: str) -> bytes
     encoder = _Encoder(schema)
     encoder.out += b"\0\0\0\0" + identifier.encode()
     encoder.patch(0, encoder.table(table, record))
-    return encoder.finish()
+    return encoder.parts()
 
 
 class _Slot(NamedTuple):
@@ -62,12 +63,18 @@ class _Encoder:
         self.vtables: dict[bytes, int] = {}
         self.outside: list[tuple[int, Outside]] = []
 
-    def finish(self) -> bytes:
+    def parts(self) -> Iterator[Buffer]:
+        """The tables, and then what lies outside them, which is copied nowhere."""
+        end = len(self.out)
+        gaps = []
         for place, outside in self.outside:
-            self.align(_DATA_ALIGNMENT)
-            struct.pack_into("<Q", self.out, place, len(self.out))
-            self.out += outside.data.data
-        return bytes(self.out)
+            gaps.append(-end % _DATA_ALIGNMENT)
+            struct.pack_into("<Q", self.out, place, end + gaps[-1])
+            end += gaps[-1] + outside.data.nbytes
+        yield self.out
+        for gap, (_, outside) in zip(gaps, self.outside, strict=True):
+            yield bytes(gap)
+            yield outside.data.data
 
     def align(self, to: int, header: int = 0) -> None:
         """Pad so that what follows `header` more bytes is at a multiple of `to`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,11 +37,16 @@ def write(model: ir.Model, catalogue: Catalogue, inline: int = _INLINE) -> bytes
     behind the tables when they take more than `inline` bytes. Raises ModelError when the graph has something that the
     format cannot say.
     """
+    return b"".join(parts(model, catalogue, inline))
+
+
+def parts(model: ir.Model, catalogue: Catalogue, inline: int = _INLINE) -> Iterator[flatbuffer.Buffer]:
+    """Write as `write` does, in parts to be put one behind the other; constants behind the tables are not copied."""
     dialect = catalogue.dialect("tflite")
     with uncollected():
         record = _Writer(dialect, inline).model(model)
         try:
-            return flatbuffer.encode(schema(dialect), "Model", record, dialect.facts["identifier"])
+            yield from flatbuffer.encode(schema(dialect), "Model", record, dialect.facts["identifier"])
         except (struct.error, UnicodeEncodeError) as error:
             raise ModelError(f"a number or a name in the graph does not fit the format: {error}") from error
 
