@@ -15,6 +15,7 @@ DEFAULT = "nnrewrite.conversion"
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "check": ("nnrewrite.commands.check", "find the mistakes of rule packs"),
+    "coverage": ("nnrewrite.commands.coverage", "list what of the rules was never tried"),
     "explain": ("nnrewrite.commands.explain", "say which rule made each node of a converted model"),
     "fmt": ("nnrewrite.commands.fmt", "format rule files"),
     "fuzz": ("nnrewrite.commands.fuzz", "try rules on models drawn from their own tests"),

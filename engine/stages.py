@@ -10,6 +10,7 @@ from typing import Any
 import onnx_ir as ir
 from onnx_ir.passes.common import CommonSubexpressionEliminationPass
 
+from . import coverage
 from .builder import Builder, Ill, check, computed
 from .errors import Reason, Refusal, RewriteError, RewriteFailure, Span, UnsupportedError
 from .expressions import Frame, Located
@@ -272,6 +273,8 @@ class Rewriter:
             builder.discard()
             span = error.span if error.span.file else template.span
             raise RewriteFailure(span, rule.name, root.name or root.op_type, str(error)) from error
+        if coverage.active is not None:
+            coverage.active.note(rule, template, frame.values)
         return self._commit(rule, root, builder.nodes, pairs)
 
     def _pairs(self, span: Span, old: Any, new: Any) -> Iterator[tuple[ir.Value, ir.Value]]:

@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("ai_edge_litert")
 pytest.importorskip("hypothesis")
 
-from nnrewrite.engine import packs
+from nnrewrite.engine import coverage, packs
 from nnrewrite.verify import Interpreter
 from nnrewrite.verify.campaign import examine
 from nnrewrite.verify.laboratory import Laboratory
@@ -38,6 +38,7 @@ SUBJECTS = [subject for subject in subjects(packs.load(RULES)) if subject.tests]
 def laboratory() -> Iterator[Laboratory]:
     with Interpreter(timeout=20) as interpreter:
         yield Laboratory(interpreter, packs.load(RULES).catalogue, RULES)
+    coverage.save()
 
 
 @pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: subject.name)

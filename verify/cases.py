@@ -28,7 +28,7 @@ from .types import Admitted, admitted, alternatives, by_schema, holds
 #: the most operands drawn for a variadic one
 _MOST = 4
 #: in so many of a hundred draws
-_OTHER_TYPE, _UNKNOWN_EXTENTS, _CONSTANT, _TURNING, _OTHER_OPSET = 35, 12, 30, 50, 15
+_OTHER_TYPE, _UNKNOWN_EXTENTS, _CONSTANT, _TURNING, _OTHER_OPSET, _ABSENT = 35, 12, 30, 50, 15, 15
 #: extents that a drawn name may stand for
 _EXTENTS = (1, 5)
 
@@ -208,7 +208,7 @@ class Bench:
             return self._node(self.definers[pattern.name].value, self.definers[pattern.name])[0]
         mutable = position < len(spec.operands) and spec.operands[position].mutable
         if declaration is not None:
-            if pattern.optional and self.dice.chance(30):
+            if pattern.optional and self.dice.chance(_ABSENT):
                 value = None
             else:
                 value = self._declared(pattern, declaration, spec, position, kinds, quantities, before, mutable)
@@ -339,7 +339,7 @@ class Bench:
         places = [
             (position, declaration.type)
             for position, (_, declaration) in enumerate(self._operands(pattern, spec))
-            if declaration is not None and not kinds.index_like(position)
+            if declaration is not None and not kinds.index_like(position) and not kinds.sum_like(position)
         ]
         if not places:
             return

@@ -17,6 +17,7 @@ _WORDS = (b"", b"a", b"tensor", b"\xc3\xa9t\xc3\xa9", b"0")
 
 # What kernels round, saturate, compare or divide by: halves, zeros of both signs, equal neighbours, magnitudes apart.
 _FLOATS = ("plain", "plain", "plain", "halves", "sparse", "positive", "tiny", "small", "large")
+_POWERS = (0.5, 0.25, 0.125, 1.0)
 _FINER = 1 / 4096
 _SCALES = (0.5, 0.1, 0.02, 0.75, 0.0078125, 0.3)
 
@@ -97,10 +98,13 @@ def _indices(dice: Dice, dtype: ir.DataType, shape: Sequence[int], extents: Sequ
     return np.asarray(generator.integers(low, high, shape, endpoint=True)).astype(numpy_type)
 
 
-def grid(dice: Dice, dtype: ir.DataType, symmetric: bool = False) -> Quantization:
-    """Draw one scale and zero point for a whole value; `symmetric` ones have the zero point 0."""
+def grid(dice: Dice, dtype: ir.DataType, symmetric: bool = False, exact: bool = False) -> Quantization:
+    """Draw one scale and zero point for a whole value; `symmetric` ones have the zero point 0.
+
+    The scales of `exact` ones are powers of two, so that equal numbers on different grids are told from unequal ones.
+    """
     # Sixteen bits are for precision: their scales are those of eight bits made finer.
-    scale = dice.pick(_SCALES) * (1 if dtype.bitwidth == 8 else _FINER)
+    scale = dice.pick(_POWERS if exact else _SCALES) * (1 if dtype.bitwidth == 8 else _FINER)
     zero = 0
     if not symmetric and dtype in (ir.DataType.INT8, ir.DataType.UINT8):
         limits = np.iinfo(dtype.numpy())

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 
-from ..engine import packs
+from ..engine import coverage, packs
 from . import chains
 from .campaign import Tally, examine
 from .interpreter import Interpreter, require
@@ -157,6 +157,13 @@ class _Worker:
 
 def serve(pipe: Connection, rules: tuple[str, ...]) -> None:
     """Take turns from a pipe until it closes."""
+    try:
+        _serve(pipe, rules)
+    finally:
+        coverage.save()
+
+
+def _serve(pipe: Connection, rules: tuple[str, ...]) -> None:
     pack = packs.load(rules)
     found = [subject for subject in subjects(pack) if subject.tests]
     known = {subject.name: subject for subject in found}

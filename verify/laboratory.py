@@ -235,10 +235,11 @@ def _within_steps(case: Case, outputs: Sequence[Value], actual: Sequence[Array])
 
 
 def _shifted(array: Array, quantized: bool) -> Array:
-    """Floats changed in their last digits, codes by one; other numbers are exact, and stay."""
+    """Floats changed in their last digits, zeros in their sign, codes by one; other numbers are exact, and stay."""
     signs = np.random.default_rng(0).integers(-1, 1, array.shape, endpoint=True)
     if array.dtype.kind == "f":
-        return np.asarray(array * (1 + 4 * signs * np.finfo(array.dtype).eps), array.dtype)
+        info = np.finfo(array.dtype)
+        return np.asarray(array * (1 + 4 * signs * info.eps) + np.where(array == 0, signs * info.tiny, 0), array.dtype)
     if quantized:
         limits = np.iinfo(array.dtype)
         return np.asarray(np.clip(array.astype(np.int32) + signs, limits.min, limits.max), array.dtype)

@@ -78,7 +78,7 @@ class Quantities:
             axis = layout.index(_OUT)
             found = axis_grid(self._dice, shape[axis], axis)
         else:
-            found = grid(self._dice, dtype, symmetric=weights and dtype == ir.DataType.INT8)
+            found = grid(self._dice, dtype, weights and dtype == ir.DataType.INT8, self._alike and free)
         self._grids[position] = found
         zero = int(found.zero_point.flat[0])
         return codes(self._dice, dtype, shape, weights, zero, self.limit(position)), found, weights

@@ -13,9 +13,10 @@ from ..engine.functions import DTYPES
 from ..engine.operators import OperatorSpec, schema
 from .frames import Array
 
-#: what `any` stands for, and the keys of ops.yaml: types of results, and types for which the interpreter is wrong
+#: what `any` stands for, and the keys of ops.yaml: types of results, types for which the interpreter is wrong, and the
+#: operands whose scale is a product
 _ANY = ("f32", "i32", "i64", "i8", "u8", "i16", "bool", "qi8", "qu8", "qi16")
-_YIELDS, _FAULTY = "yields", "faulty"
+_YIELDS, _FAULTY, _PRODUCTS = "yields", "faulty", "products"
 _INDEX = frozenset({"i16", "i32", "i64"})
 #: quantized types that values are drawn of; narrower ones are packed and hold weights only
 _QUANTIZED = frozenset({"qi8", "qu8", "qi16"})
@@ -27,12 +28,18 @@ _DRAWN = DTYPES.keys() - {"i4", "u4", "bf16"}
 class Admitted:
     """The types of each operand, the last list standing for all operands after it, and of each result.
 
-    A type that is quantized has a `q` before its name. An empty list says nothing.
+    A type that is quantized has a `q` before its name. An empty list says nothing. `sums` are the positions of operands
+    that are sums of products.
     """
 
     operands: tuple[tuple[str, ...], ...]
     results: tuple[tuple[ir.DataType, ...], ...]
     variadic: bool
+    sums: frozenset[int] = frozenset()
+
+    def sum_like(self, position: int) -> bool:
+        """Whether an operand is added to products of others, and stored wider than they are where those are codes."""
+        return position in self.sums
 
     def operand(self, position: int) -> tuple[str, ...]:
         if self.variadic and self.operands:
@@ -63,15 +70,20 @@ def admitted(spec: OperatorSpec) -> Admitted:
     """Read the types of an operator's entry in ops.yaml."""
     variadic = any(operand.variadic for operand in spec.operands)
     faulty = frozenset(spec.facts.get(_FAULTY, ()))
-    return _admitted(tuple(spec.facts.get("types", ())), tuple(spec.facts.get(_YIELDS, ())), variadic, faulty)
+    products = spec.facts.get(_PRODUCTS, {})
+    sums = frozenset(place for place, operand in enumerate(spec.operands) if operand.name in products)
+    return _admitted(tuple(spec.facts.get("types", ())), tuple(spec.facts.get(_YIELDS, ())), variadic, faulty, sums)
 
 
 @functools.cache
-def _admitted(operands: tuple[str, ...], results: tuple[str, ...], variadic: bool, faulty: frozenset[str]) -> Admitted:
+def _admitted(
+    operands: tuple[str, ...], results: tuple[str, ...], variadic: bool, faulty: frozenset[str], sums: frozenset[int]
+) -> Admitted:
     return Admitted(
         tuple(tuple(name for name in _names(text) if name not in faulty) for text in operands),
         tuple(tuple(DTYPES[name.removeprefix("q")] for name in _names(text)) for text in results),
         variadic,
+        sums,
     )
 
 

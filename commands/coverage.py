@@ -1,0 +1,94 @@
+"""`rewrite coverage`: what of the rules was never tried, after a run that noted it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from ..engine.coverage import Coverage
+    from ..engine.language import tree
+    from ..engine.packs import Pack
+
+#: where notes are looked for when the environment names no folder
+DEFAULT = ".rule-coverage"
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A rule, a template or an option that was not tried, with its place."""
+
+    kind: str
+    place: str
+    name: str
+
+
+@click.command("rewrite coverage", context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("folder", required=False, type=click.Path(file_okay=False, path_type=Path))
+@click.option("--rules", multiple=True, default=("tflite2onnx",), metavar="PACK", help="The rules. May be repeated.")
+@click.option("--fail-under", type=float, default=100.0, show_default=True, help="Least share of rules, in percent.")
+@click.pass_context
+def command(ctx: click.Context, folder: Path | None, rules: tuple[str, ...], fail_under: float) -> None:
+    """List the rules that never fired, templates never used, and options that never had a second value.
+
+    Run tests or `rewrite fuzz` with NNREWRITE_COVERAGE=FOLDER first; each process adds a file to the folder.
+
+    Exit status: 0 enough rules fired; 1 too few, or nothing was noted.
+    """
+    from ..cli import complain
+    from ..engine import packs
+    from ..engine.coverage import FOLDER, load
+
+    folder = folder or Path(os.environ.get(FOLDER) or DEFAULT)
+    pack = packs.load(rules)
+    found = load(folder)
+    if not found.templates:
+        complain(f"{folder} holds no notes: run the tests with {FOLDER}={folder}")
+        ctx.exit(1)
+    lines, share = summary(pack, found)
+    click.echo("\n".join(lines))
+    ctx.exit(0 if share >= fail_under else 1)
+
+
+def summary(pack: Pack, found: Coverage) -> tuple[list[str], float]:
+    """A line for each gap and one for all; the share of rules that fired, in percent."""
+    rules = list(_rules(pack))
+    missing = list(gaps(rules, found))
+    lines = [f"{gap.place}: {gap.kind} {gap.name}" for gap in missing]
+    templates = sum(len(rule.templates) for rule in rules)
+    idle = {kind: sum(gap.kind == kind for gap in missing) for kind in ("rule never fired:", "template never used:")}
+    fired, used = len(rules) - idle["rule never fired:"], templates - idle["template never used:"]
+    share = 100 * fired / len(rules)
+    lines.append(f"{fired} of {len(rules)} rules fired ({share:.1f} %), {used} of {templates} templates were used")
+    return lines, share
+
+
+def gaps(rules: Sequence[tree.Rule], found: Coverage) -> Iterator[Gap]:
+    """What was not tried: rules, templates of rules that fired, and options of those that always had one value."""
+    for rule in rules:
+        place = f"{rule.span.file}:{rule.span.line}"
+        used = found.templates.get(rule.name, {})
+        if not used:
+            yield Gap("rule never fired:", place, rule.name)
+        for template in rule.templates:
+            if template.span.line not in used:
+                spot = f"{template.span.file}:{template.span.line}"
+                yield Gap("template never used:", spot, rule.name)
+        if used:
+            for option, seen in found.options.get(rule.name, {}).items():
+                if len(seen) < 2:
+                    said = ", ".join(seen) or "nothing"
+                    yield Gap("option never varied:", place, f"{rule.name} {{{option}}} was always {said}")
+
+
+def _rules(pack: Pack) -> Iterator[tree.Rule]:
+    from ..engine.rules import written_out
+
+    for _, rule in written_out(pack.files):
+        if rule.tests:
+            yield rule

@@ -1,0 +1,173 @@
+"""Fuzzing draws the same for the same seed, finds what is wrong, makes it small, and saves what runs again."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+
+pytest.importorskip("ai_edge_litert")
+
+from nnrewrite.engine import packs
+from nnrewrite.engine.operators import OPS
+from nnrewrite.verify import Interpreter
+from nnrewrite.verify.campaign import examine
+from nnrewrite.verify.cases import draw
+from nnrewrite.verify.dice import Dice, shrink
+from nnrewrite.verify.finding import End, Rejected
+from nnrewrite.verify.laboratory import Laboratory
+from nnrewrite.verify.sketch import Case
+from nnrewrite.verify.subjects import Subject, subjects
+
+PACK = OPS.parent / "rules" / "tflite2onnx"
+
+
+def mutant(folder: Path, file: str, before: str, after: str) -> tuple[str, ...]:
+    """A copy of the pack in which one thing is changed."""
+    target = folder / "pack"
+    shutil.copytree(PACK, target)
+    text = (target / file).read_text(encoding="utf-8")
+    assert before in text
+    (target / file).write_text(text.replace(before, after, 1), encoding="utf-8")
+    return (f"{target}",)
+
+
+def found(rules: tuple[str, ...], name: str) -> Subject:
+    return next(subject for subject in subjects(packs.load(rules)) if subject.name == name)
+
+
+def laboratory(interpreter: Interpreter, rules: tuple[str, ...]) -> Laboratory:
+    return Laboratory(interpreter, packs.load(rules).catalogue, rules)
+
+
+# ---- choices ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_same_seed_makes_the_same_choices() -> None:
+    first, second, other = Dice(1), Dice(1), Dice(2)
+    rolls = [[dice.number(0, 1000) for _ in range(8)] for dice in (first, second, other)]
+    assert rolls[0] == rolls[1] != rolls[2]
+
+
+def test_choices_made_again_are_the_same_and_beyond_them_come_the_least() -> None:
+    dice = Dice(3)
+    rolled = [dice.number(5, 90) for _ in range(4)]
+    again = Dice(given=dice.choices)
+    assert [again.number(5, 90) for _ in range(4)] == rolled
+    assert again.number(5, 90) == 5
+
+
+def test_a_choice_out_of_a_range_that_became_smaller_is_its_end() -> None:
+    assert Dice(given=[80]).number(0, 10) == 10
+
+
+def test_shrinking_finds_the_least_choices_that_still_fail() -> None:
+    def fails(choices: Sequence[int]) -> Sequence[int] | None:
+        return choices if any(choice >= 17 for choice in choices) else None
+
+    assert shrink([3, 90, 40, 2], fails) == [17]
+
+
+# ---- cases -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_same_choices_draw_the_same_case(interpreter: Interpreter) -> None:
+    rules = ("tflite2onnx",)
+    subject, lab = found(rules, "conv_2d"), laboratory(interpreter, rules)
+    cases: list[Case] = []
+    dice = Dice("same")
+    while len(cases) < 1:
+        try:
+            cases.append(draw(dice, subject, lab))
+        except Rejected:
+            dice = Dice(f"{len(dice.choices)}")
+    again = draw(Dice(given=dice.choices), subject, lab)
+    assert again.describe() == cases[0].describe()
+    for one, other in zip(cases[0].inputs, again.inputs, strict=True):
+        assert np.array_equal(one.content, other.content)
+
+
+def test_draws_vary_types_options_and_what_is_constant(interpreter: Interpreter) -> None:
+    rules = ("tflite2onnx",)
+    subject, lab = found(rules, "conv_2d"), laboratory(interpreter, rules)
+    drawn: list[Case] = []
+    for seed in range(60):
+        try:
+            drawn.append(draw(Dice(seed), subject, lab))
+        except Rejected:
+            continue
+    steps = [case.steps[0] for case in drawn]
+    assert {ir.DataType.FLOAT, ir.DataType.INT8} <= {step.operands[0].dtype for step in steps if step.operands[0]}
+    assert {step.options["padding"] for step in steps} == {"SAME", "VALID"}
+    assert len({step.operands[1].constant for step in steps if step.operands[1]}) == 2
+    assert len(drawn) > 40
+
+
+def test_what_the_interpreter_refuses_is_counted_and_no_failure(interpreter: Interpreter) -> None:
+    rules = ("tflite2onnx",)
+    tally = examine(found(rules, "slice_dynamic"), laboratory(interpreter, rules), 20)
+    assert tally.rejected
+    assert tally.failure is None
+    assert 0 < tally.acceptance < 1
+
+
+# ---- mistakes --------------------------------------------------------------------------------------------------------
+
+MUTANTS = {
+    "a pad on the other side": (
+        "convolution.rules",
+        "[total(z...) // 2 for z in zip(size, k, s, d)] ++",
+        "[ceil_div(total(z...), 2) for z in zip(size, k, s, d)] ++",
+        "conv_2d",
+    ),
+    "an epsilon": ("reduction.rules", "1.0e-6", "1.0e-3", "l2_normalization"),
+    "a bound": ("activation.rules", "y = Clip(x, 0.0, 6.0)", "y = Clip(x, 0.0, 6.5)", "relu6"),
+    "an axis": ("activation.rules", "x * beta) {axis: -1}", "x * beta) {axis: 1}", "softmax"),
+    "strides swapped": (
+        "pooling.rules",
+        "let s = [stride_h, stride_w]",
+        "let s = [stride_w, stride_h]",
+        "pool_2d.MAX_POOL_2D",
+    ),
+    "a comparison": ("elementwise.rules", "reached = GreaterOrEqual(", "reached = Greater(", "bucketize"),
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_mistake_in_a_rule_is_found(name: str, tmp_path: Path, interpreter: Interpreter) -> None:
+    file, before, after, rule = MUTANTS[name]
+    rules = mutant(tmp_path, file, before, after)
+    tally = examine(found(rules, rule), laboratory(interpreter, rules), 60)
+    assert tally.failure is not None
+    case, finding = tally.failure
+    assert finding.end is End.FAILED
+    assert len(case.steps) == 1
+    assert rule in tally.problem()
+
+
+def test_a_failure_is_saved_and_runs_again_from_its_files(tmp_path: Path) -> None:
+    rules = mutant(tmp_path, *MUTANTS["a bound"][:3])
+    out = tmp_path / "failures"
+    command = [sys.executable, "-m", "nnrewrite", "fuzz", "--rules", *rules]
+    run = subprocess.run(
+        [*command, "--rule", "relu6", "--examples", "20", "--jobs", "1", "--out", f"{out}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 1
+    assert "activation.rules:" in run.stderr
+    (model,) = out.glob("relu6-*.tflite")
+    assert f"--replay {model}" in model.with_suffix(".md").read_text(encoding="utf-8")
+    with np.load(model.with_suffix(".npz")) as saved:
+        assert not np.array_equal(saved["expected_0"], saved["actual_0"])
+    wrong = subprocess.run([*command, "--replay", f"{model}"], capture_output=True, text=True, check=False)
+    assert (wrong.returncode, "different" in wrong.stdout) == (1, True)
+    right = [sys.executable, "-m", "nnrewrite", "fuzz", "--replay", f"{model}"]
+    assert subprocess.run(right, capture_output=True, check=False).returncode == 0

@@ -1,0 +1,114 @@
+"""`rewrite verify` measures outputs, and names the first tensor that differs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import pytest
+from nnrewrite import convert
+from onnx import numpy_helper
+
+pytest.importorskip("ai_edge_litert")
+
+from nnrewrite.engine.operators import load
+from nnrewrite.verify import Interpreter
+from nnrewrite.verify.layers import compare_layers, first_divergence
+from nnrewrite.verify.sketch import Case, Step, Value, encode
+
+
+def chain() -> bytes:
+    """A model that multiplies by two, adds one and squashes, as three operators."""
+    catalogue = load()
+    operators = catalogue.dialect("tflite").operators
+
+    def value(name: str, content: object, constant: bool = False) -> Value:
+        return Value(name, ir.DataType.FLOAT, np.asarray(content, np.float32), constant)
+
+    x, two, one = value("x", np.zeros((1, 4))), value("two", [2.0], True), value("one", [1.0], True)
+    twice, more, y = (value(name, np.zeros((1, 4))) for name in ("twice", "more", "y"))
+    steps = (
+        Step(operators["MUL"], (x, two), {}, (twice,)),
+        Step(operators["ADD"], (twice, one), {}, (more,)),
+        Step(operators["TANH"], (more,), {}, (y,)),
+    )
+    return encode(Case("chain", steps), catalogue)
+
+
+@pytest.fixture
+def models(tmp_path: Path) -> tuple[Path, Path]:
+    source, target = tmp_path / "a.tflite", tmp_path / "b.onnx"
+    source.write_bytes(chain())
+    onnx.save(convert(source), target)
+    return source, target
+
+
+def spoil(target: Path) -> None:
+    """Add something else than one."""
+    model = onnx.load(target)
+    for tensor in model.graph.initializer:
+        if numpy_helper.to_array(tensor).tolist() == [1.0]:
+            tensor.CopyFrom(numpy_helper.from_array(np.array([1.5], np.float32), tensor.name))
+    onnx.save(model, target)
+
+
+def verify(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "nnrewrite", "verify", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_models_that_agree_pass(models: tuple[Path, Path]) -> None:
+    run = verify(*models, "--samples", 3)
+    assert run.returncode == 0, run.stderr
+    assert "3 samples" in run.stdout
+
+
+def test_models_that_differ_fail_with_the_measure_of_it(models: tuple[Path, Path]) -> None:
+    spoil(models[1])
+    run = verify(*models, "--json")
+    assert run.returncode == 1
+    document = json.loads(run.stdout)
+    (output,) = document["comparisons"]
+    assert not document["passed"]
+    assert output["verdict"] == "different"
+    assert output["absolute"] > output["mean_relative"] > 0
+
+
+def test_the_first_operator_that_differs_is_named(models: tuple[Path, Path]) -> None:
+    spoil(models[1])
+    run = verify(*models, "--per-layer")
+    assert run.returncode == 1
+    assert "the first to differ is more (of ADD)" in run.stdout
+
+
+def test_every_tensor_that_both_have_is_compared_in_order(models: tuple[Path, Path], interpreter: Interpreter) -> None:
+    steps = compare_layers(models[0].read_bytes(), models[1].read_bytes(), interpreter)
+    assert [step.comparison.name for step in steps] == ["twice", "more", "y"]
+    assert first_divergence(steps) is None
+
+
+def test_inputs_are_read_by_name_with_samples_in_front(models: tuple[Path, Path], tmp_path: Path) -> None:
+    file = tmp_path / "inputs.npz"
+    np.savez(file, x=np.arange(8, dtype=np.float32).reshape(2, 1, 4))
+    run = verify(*models, "--inputs", file, "--json")
+    assert run.returncode == 0, run.stderr
+    assert json.loads(run.stdout)["samples"] == 2
+
+
+@pytest.mark.parametrize(
+    ("arrays", "words"),
+    [({"z": np.zeros((1, 4), np.float32)}, "has no array x"), ({"x": np.zeros(3, np.float32)}, "another number")],
+)
+def test_inputs_that_are_not_the_models_are_told(
+    models: tuple[Path, Path], tmp_path: Path, arrays: dict[str, np.ndarray], words: str
+) -> None:
+    file = tmp_path / "inputs.npz"
+    np.savez(file, **arrays)
+    run = verify(*models, "--inputs", file)
+    assert run.returncode == 1
+    assert words in run.stderr
