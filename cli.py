@@ -14,6 +14,7 @@ DEFAULT = "nnrewrite.conversion"
 """The module of the command that needs no name: `rewrite --rules tflite2onnx MODEL...`."""
 
 COMMANDS: dict[str, tuple[str, str]] = {
+    "bench": ("nnrewrite.commands.bench", "time models in TensorFlow Lite and in ONNX Runtime"),
     "check": ("nnrewrite.commands.check", "find the mistakes of rule packs"),
     "coverage": ("nnrewrite.commands.coverage", "list what of the rules was never tried"),
     "explain": ("nnrewrite.commands.explain", "say which rule made each node of a converted model"),

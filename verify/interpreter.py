@@ -128,19 +128,28 @@ class Interpreter:
         found = [Layer(entry["operator"], tensor) for entry, tensor in zip(entries, _tensors(entries), strict=True)]
         return list(zip(found, arrays, strict=True))
 
+    def load(self, model: Source, sample: Sequence[Array], threads: int) -> None:
+        """Load a model to be timed, feed it and run it once; raises InterpreterError as `run` does."""
+        self._ask({"action": "load", "kernels": Kernels.DEFAULT, "threads": threads}, model, list(sample))
+
+    def time(self, runs: int) -> list[float]:
+        """Run the model that was loaded last several times; the seconds of each run."""
+        header, _ = self._ask({"action": "time", "runs": runs}, None, [])
+        return [float(seconds) for seconds in header["seconds"]]
+
     def close(self) -> None:
         """End the worker."""
         self._end()
         self._complaints.close()
 
     def _ask(
-        self, request: Mapping[str, Any], model: Source, arrays: Sequence[Array]
+        self, request: Mapping[str, Any], model: Source | None, arrays: Sequence[Array]
     ) -> tuple[dict[str, Any], list[Array]]:
         process = self._started()
         assert process.stdin is not None and process.stdout is not None
         if isinstance(model, bytes):
             arrays = [np.frombuffer(model, np.uint8), *arrays]
-        else:
+        elif model is not None:
             request = {**request, "path": os.fspath(model)}
         # The worker shares this file's position, so what it says about this request starts at the front again.
         self._complaints.seek(0)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,16 +21,21 @@ STATE = "nnrewrite.state."
 class Runtime:
     """A model loaded into ONNX Runtime's CPU provider; `threads` limits how many it computes with.
 
+    With `profile`, a folder, the runtime writes there how long each node takes.
+
     Raises VerificationError where the runtime refuses the model, or later fails to run it.
     """
 
-    def __init__(self, model: Source, threads: int = 0) -> None:
+    def __init__(self, model: Source, threads: int = 0, profile: Path | None = None) -> None:
         require("onnxruntime")
         import onnxruntime
 
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4
         options.intra_op_num_threads = threads
+        if profile is not None:
+            options.enable_profiling = True
+            options.profile_file_prefix = f"{profile / 'profile'}"
         source = model if isinstance(model, bytes) else os.fspath(model)
         try:
             self._session: Any = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
@@ -45,13 +52,34 @@ class Runtime:
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """Run the model on one sample, inputs and outputs in the model's order, their axes in the original's."""
-        feeds = {name: self._turned(name, _fed(array), 1) for name, array in zip(self.inputs, inputs, strict=True)}
+        feeds = self.feeds(inputs)
         try:
             results: list[Any] = self._session.run(list(self.outputs), feeds)
         except Exception as error:
             raise VerificationError(f"ONNX Runtime fails to run the model: {_line(error)}") from error
         named = zip(self.outputs, results, strict=True)
         return [self._turned(name, np.asarray(result), -1) for name, result in named]
+
+    def feeds(self, inputs: Sequence[Array]) -> dict[str, Array]:
+        """Inputs of the original by the names, types and layouts that the model has."""
+        return {name: self._turned(name, _fed(array), 1) for name, array in zip(self.inputs, inputs, strict=True)}
+
+    def time(self, feeds: Mapping[str, Array], runs: int) -> list[float]:
+        """Run the model several times on the same inputs; the seconds of each run."""
+        seconds = []
+        try:
+            for _ in range(runs):
+                started = time.perf_counter()
+                self._session.run(None, feeds)
+                seconds.append(time.perf_counter() - started)
+        except Exception as error:
+            raise VerificationError(f"ONNX Runtime fails to run the model: {_line(error)}") from error
+        return seconds
+
+    def end_profile(self) -> str:
+        """End the profile; the path of its file."""
+        path: str = self._session.end_profiling()
+        return path
 
     def _turned(self, name: str, array: Array, direction: int) -> Array:
         """An input, or with direction -1 an output, whose axes were put in another order."""

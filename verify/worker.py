@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from typing import Any, BinaryIO
 
 from .frames import Array, receive, send
 
 # The interpreter's three sets of kernels: with its default delegate (XNNPACK), optimized without it, reference.
 RESOLVERS = {"default": "AUTO", "optimized": "BUILTIN_WITHOUT_DEFAULT_DELEGATES", "reference": "BUILTIN_REF"}
+
+#: the model that is timed, where one is
+_loaded: list[Any] = []
 
 
 def serve(requests: BinaryIO, answers: BinaryIO) -> None:
@@ -35,8 +39,15 @@ def answer(request: dict[str, Any], arrays: list[Array]) -> tuple[dict[str, Any]
 
     The model is the file at `path`, or the bytes in the first array. The other arrays are the inputs of the first
     sample, then those of the second, and so on; the results are ordered likewise. `layers` runs one sample and answers
-    with what each operator yields, in the order in which they run.
+    with what each operator yields, in the order in which they run. `load` keeps a model to `time` it.
     """
+    if request["action"] == "time":
+        return {"seconds": _timed(request["runs"])}, []
+    if request["action"] == "load":
+        interpreter = _model(request, arrays, num_threads=request["threads"])
+        _run(interpreter, arrays, 1)
+        _loaded[:] = [interpreter]
+        return {}, []
     if request["action"] == "layers":
         return _layers(_model(request, arrays, experimental_preserve_all_tensors=True), arrays)
     interpreter = _model(request, arrays)
@@ -57,6 +68,17 @@ def _model(request: dict[str, Any], arrays: list[Array], **options: Any) -> Any:
     if "path" in request:
         return _interpreter(request["kernels"], model_path=request["path"], **options)
     return _interpreter(request["kernels"], model_content=arrays.pop(0).tobytes(), **options)
+
+
+def _timed(runs: int) -> list[float]:
+    """The seconds of each of several runs of the model that was loaded."""
+    (interpreter,) = _loaded
+    seconds = []
+    for _ in range(runs):
+        started = time.perf_counter()
+        interpreter.invoke()
+        seconds.append(time.perf_counter() - started)
+    return seconds
 
 
 def _layers(interpreter: Any, arrays: list[Array]) -> tuple[dict[str, Any], list[Array]]:
