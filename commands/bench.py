@@ -102,7 +102,7 @@ def _integers(profile: Profile) -> dict[str, float]:
 def _converted(source: Path, rules: tuple[str, ...], target: str) -> bytes:
     from ..pipeline import convert
 
-    data: bytes = convert(source, rules, target=target).SerializeToString()
+    data: bytes = convert(source, rules=rules, target=target).SerializeToString()
     return data
 
 
