@@ -126,6 +126,7 @@ def command(
     wrong.
     """
     from .engine.errors import CallError
+    from .engine.extents import Asked
     from .engine.layout import Interface
     from .engine.trace import Trace, traced
     from .jobs import plan
@@ -146,6 +147,7 @@ def command(
         # Rules that cannot be had concern no single model: they are told before the first is read, and once.
         prepared = prepare(options.stacked, options.opset)
         Interface.parse(options.layout)
+        Asked.parse(options.input_shape, options.batch)
         if layout_svg is not None and len(jobs) != 1:
             raise CallError(f"--layout-svg draws one model, {len(jobs)} are given")
     except CallError as error:

@@ -33,6 +33,17 @@ FLAGS = (
         help="The order of axes of inputs and outputs: source (the model's own), target (channels first where that"
         " saves a Transpose), or NAME=NHWC:NCHW for one of them. May be repeated. [default: source]",
     ),
+    click.option(
+        "--input-shape",
+        multiple=True,
+        metavar="NAME=SHAPE",
+        help="Give an input another shape than the file says, such as NAME=1,224,224,3. May be repeated.",
+    ),
+    click.option(
+        "--batch",
+        metavar="N|dynamic",
+        help="Give the inputs another batch (their first extent), or leave it to be known at run time.",
+    ),
     click.option("--member", metavar="NAME", help="Of a .task bundle, convert this model alone."),
 )
 

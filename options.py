@@ -17,13 +17,16 @@ class Options:
     `rules` are rule sets that are laid over each other, `opset` the version to write (None: what the rules name).
     `target` is the runtime to make the model for, or `portable`. `layout` has `source` (inputs and outputs keep their
     order of axes, as when it is empty), `target` (channels come first wherever that saves a permutation) or
-    `NAME=NHWC:NCHW` for one input or output. `member` is one model of a bundle.
+    `NAME=NHWC:NCHW` for one input or output. `input_shape` has `NAME=1,224,224,3` for inputs of another shape than the
+    file says, `batch` is a number or `dynamic` for another first extent. `member` is one model of a bundle.
     """
 
     rules: Sequence[str] = ("tflite2onnx",)
     opset: int | None = None
     target: str = TARGET
     layout: Sequence[str] = ()
+    input_shape: Sequence[str] = ()
+    batch: int | str | None = None
     member: str | None = None
 
     def but(self, **changes: Any) -> Options:
@@ -42,4 +45,4 @@ class Options:
 #: what is asked for by one who asks for nothing in particular
 DEFAULT = Options()
 
-_SEVERAL = frozenset(("rules", "layout"))
+_SEVERAL = frozenset(("rules", "layout", "input_shape"))

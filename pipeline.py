@@ -16,7 +16,8 @@ import onnx_ir as ir
 
 from .backends import onnx as onnx_backend
 from .engine import packs
-from .engine.errors import CallError, RewriteError
+from .engine.errors import CallError, RewriteError, RewriteFailure
+from .engine.extents import Asked, Resizing
 from .engine.layout import LAYOUT, SOURCE, Interface, arrange
 from .engine.operators import Dialect
 from .engine.rules import RuleSet, compile_rules
@@ -89,7 +90,7 @@ def rewrite(source: Source, options: Options = DEFAULT, **changes: Any) -> Conve
     mistakes in rule files, CallError for an unknown rule set or layout or an opset outside the range the rules declare.
     """
     options = options.but(**changes)
-    interface = Interface.parse(options.layout)
+    interface, asked = Interface.parse(options.layout), Asked.parse(options.input_shape, options.batch)
     member, opset = options.member, options.opset
     prepared = prepare(options.stacked, opset)
     catalogue = prepared.pack.catalogue
@@ -105,6 +106,7 @@ def rewrite(source: Source, options: Options = DEFAULT, **changes: Any) -> Conve
     before = Counter(node.op_type for node in graph)
     subgraphs = model.meta.get("subgraphs", ())
     outputs = [value.name or "" for value in graph.outputs]
+    resized = Resizing(graph, subgraphs, ruleset.source, asked) if asked else None
     state = externalize(graph, ruleset.source, subgraphs)
     outputs += state.values()
     rewriter = Rewriter(graph, ruleset, catalogue, version, subgraphs)
@@ -112,10 +114,17 @@ def rewrite(source: Source, options: Options = DEFAULT, **changes: Any) -> Conve
 
     def place(scope: Scope) -> None:
         """The interface is that of the whole; graphs of nodes keep theirs."""
-        asked = (interface, tuple(outputs)) if scope.graph is graph else ()
-        layouts.update(arrange(scope, ruleset.target, version, *asked))
+        whole = (interface, tuple(outputs)) if scope.graph is graph else ()
+        layouts.update(arrange(scope, ruleset.target, version, *whole))
 
-    rewriter.run(place)
+    try:
+        rewriter.run(place)
+    except RewriteFailure as failure:
+        if resized is None:
+            raise
+        raise RewriteError(f"{failure.node} forbids the extents asked for: {failure.message}") from failure
+    if resized is not None:
+        resized.check(graph)
     proto = onnx_backend.write(graph, outputs, ruleset.target, version)
     turned = {f"{LAYOUT}.{name}": axes for name, axes in layouts.items()}
     onnx.helper.set_model_props(proto, {LAYOUT: f"{interface}", **turned, **described(state)})

@@ -87,7 +87,7 @@ class RewriteFailure(RewriteError):
     """A rule that fired and produced something ill-formed: a mistake in the rule, named with its place."""
 
     def __init__(self, span: Span, rule: str, node: str, message: str) -> None:
-        self.span, self.rule, self.node = span, rule, node
+        self.span, self.rule, self.node, self.message = span, rule, node, message
         super().__init__(f"{span}: error: rule {rule} on {node}: {message}")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -63,8 +63,10 @@ def bound(option: Option, value: Any, subgraphs: Sequence[ir.Graph]) -> Any:
     return value
 
 
-def called(graph: ir.Graph, dialect: Dialect, subgraphs: Sequence[ir.Graph]) -> list[ir.Graph]:
-    """The graphs that the nodes of a graph name, and those that their nodes name in turn, each once."""
+def called(
+    graph: Iterable[ir.Node], dialect: Dialect, subgraphs: Sequence[ir.Graph], deep: bool = True
+) -> list[ir.Graph]:
+    """The graphs that the nodes of a graph name, if `deep` those that their nodes name in turn too, each once."""
     found: list[ir.Graph] = []
     work = [graph]
     while work:
@@ -75,7 +77,7 @@ def called(graph: ir.Graph, dialect: Dialect, subgraphs: Sequence[ir.Graph]) -> 
                 for body in value if isinstance(value, list) else [value]:
                     if isinstance(body, Body) and body.graph is not graph and body.graph not in found:
                         found.append(body.graph)
-                        work.append(body.graph)
+                        work += [body.graph] if deep else []
     return found
 
 

@@ -1,0 +1,127 @@
+"""Inputs of other extents than the file says: shapes by name, and the batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import nnrewrite
+import numpy as np
+import onnxruntime
+import pytest
+from nnrewrite.engine.errors import CallError
+from nnrewrite.engine.extents import Asked
+from nnrewrite.verify import Interpreter, Kernels
+
+Single = Callable[..., bytes]
+F32 = "FLOAT32"
+
+
+def ints(*numbers: int) -> np.ndarray:
+    return np.array(numbers, np.int32)
+
+
+def session(source: bytes | Path, **asked: Any) -> onnxruntime.InferenceSession:
+    return onnxruntime.InferenceSession(nnrewrite.convert(source, **asked).SerializeToString())
+
+
+def run(source: bytes | Path, x: np.ndarray, **asked: Any) -> np.ndarray:
+    runtime = session(source, **asked)
+    [y] = runtime.run(None, {runtime.get_inputs()[0].name: x})
+    return np.asarray(y)
+
+
+def noise(*shape: int) -> np.ndarray:
+    return np.random.default_rng(0).uniform(-1, 1, shape).astype(np.float32)
+
+
+@pytest.fixture
+def flat(single: Single) -> bytes:
+    """A reshape that says the batch in its shape."""
+    return single("RESHAPE", {"x": (F32, [1, 2, 3]), "to": ints(1, 6)}, [(F32, [1, 6])])
+
+
+@pytest.mark.parametrize("batch", [4, "4", "dynamic"])
+def test_a_reshape_to_a_constant_shape_takes_another_batch(flat: bytes, batch: int | str) -> None:
+    x = noise(4, 2, 3)
+    np.testing.assert_array_equal(run(flat, x, batch=batch), x.reshape(4, 6))
+    assert session(flat, batch=batch).get_outputs()[0].shape == ["batch" if batch == "dynamic" else 4, 6]
+
+
+def test_so_does_one_that_says_it_in_an_option(single: Single) -> None:
+    source = single("RESHAPE", {"x": (F32, [1, 2, 3])}, [(F32, [1, 6])], new_shape=[1, 6])
+    assert run(source, noise(5, 2, 3), batch="dynamic").shape == (5, 6)
+
+
+def test_a_slice_takes_the_whole_of_a_dynamic_batch(single: Single) -> None:
+    source = single("SLICE", {"x": (F32, [1, 4]), "begin": ints(0, 1), "size": ints(1, 2)}, [(F32, [1, 2])])
+    x = noise(3, 4)
+    np.testing.assert_array_equal(run(source, x, batch="dynamic"), x[:, 1:3])
+    np.testing.assert_array_equal(run(source, x, batch=3), x[:, 1:3])
+
+
+def test_a_node_that_merges_the_batch_is_named(single: Single) -> None:
+    source = single("RESHAPE", {"x": (F32, [1, 6]), "to": ints(2, 3)}, [(F32, [2, 3])])
+    with pytest.raises(nnrewrite.RewriteError, match=r"RESHAPE@0:0 forbids .*\[2, 3\]"):
+        nnrewrite.convert(source, batch=4)
+
+
+def test_a_node_that_keeps_the_batch_of_a_constant_is_named(single: Single) -> None:
+    inputs = {"x": (F32, [1, 2]), "c": np.ones((1, 1), np.float32)}
+    source = single("CONCATENATION", inputs, [(F32, [1, 3])], axis=1)
+    for batch in (4, "dynamic"):
+        with pytest.raises(nnrewrite.RewriteError, match=r"CONCATENATION.0.* forbids"):
+            nnrewrite.convert(source, batch=batch)
+
+
+def test_an_input_of_another_shape_is_what_the_interpreter_resizes_to(
+    single: Single, interpreter: Interpreter, models_folder: Path
+) -> None:
+    pool = single(
+        "AVERAGE_POOL_2D",
+        {"x": (F32, [1, 6, 6, 2])},
+        [(F32, [1, 3, 3, 2])],
+        padding="SAME",
+        stride_w=2,
+        stride_h=2,
+        filter_width=3,
+        filter_height=3,
+    )
+    x = noise(2, 9, 5, 2)
+    [[wanted]] = interpreter.run(pool, [[x]], Kernels.DEFAULT)
+    found = run(pool, x, input_shape="x=2,9,5,2")
+    np.testing.assert_allclose(found, wanted, rtol=1e-5)
+    network = next(models_folder.rglob("mnist_cnn_fp32.tflite"))
+    shape = session(network).get_inputs()[0].shape
+    x = noise(3, *(extent for extent in shape[1:]))
+    [[wanted]] = interpreter.run(network, [[x]], Kernels.DEFAULT)
+    for batch in (3, "dynamic"):
+        np.testing.assert_allclose(run(network, x, batch=batch), wanted, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"input_shape": "x"}, "is no input with its shape"),
+        ({"input_shape": "x=1,a"}, "is no input with its shape"),
+        ({"input_shape": ["x=1,2", "x=1,3"]}, "two shapes are asked for"),
+        ({"input_shape": "z=1,2,3"}, "has no input z, only x"),
+        ({"input_shape": "x=1,2"}, "has 3 dimensions, 2 are asked for"),
+        ({"batch": "many"}, "is no batch"),
+        ({"batch": 0}, "holds nothing"),
+    ],
+)
+def test_what_cannot_be_asked_for_is_told(flat: bytes, asked: dict[str, Any], message: str) -> None:
+    with pytest.raises(CallError, match=message):
+        nnrewrite.convert(flat, **asked)
+
+
+def test_a_model_without_a_batch_has_none_to_change(single: Single) -> None:
+    source = single("ABS", {"x": (F32, [])}, [(F32, [])])
+    with pytest.raises(CallError, match="no input of the model has a batch"):
+        nnrewrite.convert(source, batch=2)
+
+
+def test_names_of_inputs_may_hold_an_equals_sign() -> None:
+    assert Asked.parse(["a=b=1,2"]).shapes == {"a=b": (1, 2)}
