@@ -44,6 +44,14 @@ FLAGS = (
         metavar="N|dynamic",
         help="Give the inputs another batch (their first extent), or leave it to be known at run time.",
     ),
+    click.option("--float", is_flag=True, help="Make everything that is quantized float32."),
+    click.option("--float-io", is_flag=True, help="Make quantized inputs and outputs float32."),
+    click.option("--keep-float16", is_flag=True, help="Leave float16 constants as they are stored."),
+    click.option(
+        "--activations",
+        type=click.Choice(["int8", "uint8"]),
+        help="The signedness of inner 8-bit values of quantized models. [default: what the target is fast with]",
+    ),
     click.option("--member", metavar="NAME", help="Of a .task bundle, convert this model alone."),
 )
 

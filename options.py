@@ -9,6 +9,9 @@ from typing import Any
 #: the runtime that models are made for where the user names none, and the word for none in particular
 TARGET, PORTABLE = "onnxruntime", "portable"
 
+#: the signedness of activations that a target has most integer kernels for; each is a rule set of that name
+_ACTIVATIONS = {TARGET: "uint8"}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
@@ -19,6 +22,10 @@ class Options:
     order of axes, as when it is empty), `target` (channels come first wherever that saves a permutation) or
     `NAME=NHWC:NCHW` for one input or output. `input_shape` has `NAME=1,224,224,3` for inputs of another shape than the
     file says, `batch` is a number or `dynamic` for another first extent. `member` is one model of a bundle.
+
+    `float_io` makes quantized inputs and outputs real numbers, `float` everything that is quantized, `keep_float16`
+    leaves constants of half precision as they are stored. `activations` is `int8` or `uint8`, for the inner values of
+    a quantized model (None: what the target has most integer kernels for).
     """
 
     rules: Sequence[str] = ("tflite2onnx",)
@@ -28,6 +35,10 @@ class Options:
     input_shape: Sequence[str] = ()
     batch: int | str | None = None
     member: str | None = None
+    float: bool = False
+    float_io: bool = False
+    keep_float16: bool = False
+    activations: str | None = None
 
     def but(self, **changes: Any) -> Options:
         """These options with some fields changed, a single string where several are held; raises TypeError for a
@@ -37,9 +48,10 @@ class Options:
 
     @property
     def stacked(self) -> tuple[str, ...]:
-        """The rule sets of the conversion: those asked for, and on them what the target adds."""
-        names = tuple(self.rules)
-        return names if self.target == PORTABLE or self.target in names else (*names, self.target)
+        """The rule sets of the conversion: those asked for, and on them what the target and its activations add."""
+        activations = _ACTIVATIONS.get(self.target) if self.activations is None else self.activations
+        added = (None if self.target == PORTABLE else self.target, None if self.float else activations)
+        return tuple(dict.fromkeys(name for name in (*self.rules, *added) if name is not None))
 
 
 #: what is asked for by one who asks for nothing in particular

@@ -16,6 +16,7 @@ import onnx_ir as ir
 
 from .backends import onnx as onnx_backend
 from .engine import packs
+from .engine.constants import keep
 from .engine.errors import CallError, RewriteError, RewriteFailure
 from .engine.extents import Asked, Resizing
 from .engine.layout import LAYOUT, SOURCE, Interface, arrange
@@ -24,7 +25,7 @@ from .engine.rules import RuleSet, compile_rules
 from .engine.scope import Scope
 from .engine.stages import Rewriter
 from .engine.state import described, externalize
-from .engine.view import least_opset
+from .engine.view import least_opset, real_interface
 from .frontends import bundle, tflite
 from .options import DEFAULT, Options
 
@@ -97,7 +98,7 @@ def rewrite(source: Source, options: Options = DEFAULT, **changes: Any) -> Conve
     data = bundle.open_member(source, member) if member is not None and not isinstance(source, bytes) else source
     model = tflite.read(data, catalogue, _called(source, member))
     graph = model.graph
-    least = least_opset(graph, prepared.rules.target)
+    least = 0 if options.float else least_opset(graph, prepared.rules.target)
     if least > prepared.opset:
         if opset is not None:
             raise RewriteError(f"opset {opset} cannot hold the quantized types of the model, opset {least} can")
@@ -107,9 +108,13 @@ def rewrite(source: Source, options: Options = DEFAULT, **changes: Any) -> Conve
     subgraphs = model.meta.get("subgraphs", ())
     outputs = [value.name or "" for value in graph.outputs]
     resized = Resizing(graph, subgraphs, ruleset.source, asked) if asked else None
+    if options.float_io:
+        real_interface(graph, ruleset.target, version)
+    if options.keep_float16:
+        keep(graph, ir.DataType.FLOAT16)
     state = externalize(graph, ruleset.source, subgraphs)
     outputs += state.values()
-    rewriter = Rewriter(graph, ruleset, catalogue, version, subgraphs)
+    rewriter = Rewriter(graph, ruleset, catalogue, version, subgraphs, plain=options.float)
     layouts: dict[str, str] = {}
 
     def place(scope: Scope) -> None:

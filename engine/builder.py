@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from .constants import NUMBERS, stored
+from .constants import KEPT, NUMBERS, stored
 from .errors import Span
 from .expressions import Frame, evaluate
 from .folding import fold
@@ -242,7 +242,10 @@ class Builder:
         except InferenceError as error:
             raise Ill(span or Span("", 0, 0, 0, 0), f"{spec.name}: {error}") from error
         folded = fold(node, spec, self._opset)
-        if folded is not None:
+        if folded is not None and spec.role == "convert" and inputs[0] is not None and KEPT in inputs[0].meta:
+            [numbers] = folded
+            node.outputs[0].meta[NUMBERS] = lambda: numbers
+        elif folded is not None:
             self.nodes.pop()
             node.resize_inputs(0)
             base = next((v.name for v in inputs if v is not None and v.name), spec.name)

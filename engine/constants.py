@@ -9,6 +9,15 @@ import onnx_ir as ir
 
 #: the key under which a dequantized constant holds a function that computes its real numbers
 NUMBERS = "numbers"
+#: the key under which a constant says that it is to stay as it is stored
+KEPT = "kept"
+
+
+def keep(graph: ir.Graph, dtype: ir.DataType) -> None:
+    """Let the constants of an element type stay as they are stored, and be converted where the model runs."""
+    for value in graph.initializers.values():
+        if value.dtype == dtype:
+            value.meta[KEPT] = True
 
 
 def stored(value: ir.Value) -> np.ndarray[Any, Any] | None:

@@ -50,6 +50,7 @@ class Rewriter:
         opset: int,
         subgraphs: Sequence[ir.Graph] = (),
         parent: Rewriter | None = None,
+        plain: bool = False,
     ) -> None:
         self.graph = graph
         self.fired: Counter[str] = Counter()
@@ -59,6 +60,8 @@ class Rewriter:
         self._catalogue = catalogue
         self._opset = opset
         self._subgraphs = subgraphs
+        #: whether no value is to stay quantized
+        self._plain = plain
         self._depth: int = 0 if parent is None else parent._depth + 1
         self._scope: Scope = Scope(graph) if parent is None else parent._scope
         self._children: list[Rewriter] = []
@@ -73,7 +76,7 @@ class Rewriter:
         Raises UnsupportedError with every source node that no rule took.
         """
         for graph in called(self.graph, self._rules.source, self._subgraphs) if self._subgraphs else ():
-            other = Rewriter(graph, self._rules, self._catalogue, self._opset, self._subgraphs)
+            other = Rewriter(graph, self._rules, self._catalogue, self._opset, self._subgraphs, plain=self._plain)
             other.fired, other.remarks = self.fired, self.remarks
             other._expose()
             self._complex = self._complex or other._complex
@@ -89,7 +92,7 @@ class Rewriter:
         if self._rules.source is self._rules.target:
             return
         self._complex = pair(self.graph) or self._complex
-        expose(self.graph, self._rules.source, self._rules.target, self._opset, self._scope)
+        expose(self.graph, self._rules.source, self._rules.target, self._opset, self._scope, self._plain)
 
     def _convert(self) -> list[Refusal]:
         """Rewrite the source's operators, those in graphs of nodes as well; the nodes that no rule took."""

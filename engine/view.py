@@ -17,7 +17,7 @@ from .quantization import Quantization
 from .scope import Scope
 
 #: classes of operators in ops.yaml; operators without one compute with real numbers
-CODES, RAW = "codes", "raw"
+CODES, RAW, EXTENTS = "codes", "raw", "extents"
 #: the trait of operators whose kernels take real activations with integer weights
 HYBRID = "hybrid"
 #: the key under which a value holds its Quantization
@@ -43,29 +43,52 @@ def quantization(value: ir.Value | None) -> Quantization | None:
     return found if isinstance(found, Quantization) else None
 
 
-def expose(graph: ir.Graph, source: Dialect, target: Dialect, opset: int, scope: Scope) -> None:
+def real_interface(graph: ir.Graph, target: Dialect, opset: int) -> None:
+    """Let the inputs and outputs of a graph be real numbers: quantized on their way in, dequantized on their way out.
+
+    Inputs with an initial value, which are state and no interface, stay as they are.
+    """
+    view = _View(graph, target, opset, Scope(graph))
+    for position, value in enumerate(list(graph.inputs)):
+        if value.const_value is None and quantization(value) is not None:
+            graph.inputs[position] = view.entrance(value)
+    view.exits()
+
+
+def expose(graph: ir.Graph, source: Dialect, target: Dialect, opset: int, scope: Scope, plain: bool = False) -> None:
     """Let every operator that computes with real numbers take and yield them.
 
     A quantized operand is read through the target's dequantize operator, a quantized result written through its
     quantize operator. Operators of the class `codes` move integers, and are left alone where all their quantized
     values map to real numbers alike and no activation is fused into them, unless the target's `codes: real` in ops.yaml
     asks for the same form for all and no constant would be made real; operators of the class `raw` mean the integers
-    themselves.
+    themselves, those of the class `extents` read no elements at all.
+
+    With `plain` no value stays quantized: constants become real numbers, and so do all others, unrounded, except those
+    that operators of the class `raw` read and yield.
     """
-    view = _View(graph, target, opset, scope)
+    view = _View(graph, target, opset, scope, plain)
+    if plain:
+        view.inputs()
     keep = target.facts.get(CODES) != "real"
     for node in list(graph):
+        if node.domain == target.domain != source.domain:
+            continue  # what rules over integers have made, or an interface
         spec = source.operators.get(node.op_type)
         facts: Mapping[str, Any] = {} if spec is None else spec.facts
         kind = facts.get(_KEY)
         maps = [m for m in map(quantization, (*node.inputs, *node.outputs)) if m is not None]
-        if not maps or kind == RAW:
+        if plain and kind == RAW:
+            view.codes(node)
+        if not maps or kind in (RAW, EXTENTS):
             continue
         alike = all(m == maps[0] for m in maps) and not _activates(node, spec, source)
-        if kind == CODES and (_bare(node) or (alike and (keep or _weighty(node)))):
+        if kind == CODES and (_bare(node) or (alike and not plain and (keep or _weighty(node)))):
             continue
         view.operands(node, spec)
         view.results(node)
+    if plain:
+        view.exits()
 
 
 def _bare(node: ir.Node) -> bool:
@@ -89,14 +112,79 @@ def _activates(node: ir.Node, spec: OperatorSpec | None, source: Dialect) -> boo
 class _View:
     """The conversions put into one graph; each value is dequantized once."""
 
-    def __init__(self, graph: ir.Graph, target: Dialect, opset: int, scope: Scope) -> None:
+    def __init__(self, graph: ir.Graph, target: Dialect, opset: int, scope: Scope, plain: bool = False) -> None:
         self._graph = graph
+        self._plain = plain
         self._quantize = target.role("quantize")
         self._dequantize = target.role("dequantize")
         self._opset = opset
         self._scope = scope
         self._reread: dict[ir.Value, ir.Value] = {}
         self._real: dict[tuple[ir.Value, bytes], ir.Value] = {}
+        #: values that have become real: what their integers would be, and of which type
+        self._were: dict[ir.Value, tuple[Quantization, ir.DataType]] = {}
+
+    def inputs(self) -> None:
+        """Let the graph's inputs be real, initial values included."""
+        for value in self._graph.inputs:
+            known = quantization(value)
+            if known is None:
+                continue
+            self._become_real(value, known)
+            if value.const_value is not None:
+                value.const_value = ir.Tensor(real_numbers(value.const_value.numpy(), known), name=value.name)
+
+    def codes(self, node: ir.Node) -> None:
+        """Let a node that means the integers read them where its operands have become real."""
+        for position, value in enumerate(node.inputs):
+            if value is None or value not in self._were:
+                continue
+            known, dtype = self._were[value]
+            written = self._node(self._quantize, [value, *self._parameters(known, dtype)], _axis(known), node)
+            made = written.outputs[0]
+            made.type, made.shape, made.name = (
+                ir.TensorType(dtype),
+                value.shape,
+                self._scope.fresh(f"{value.name}/codes"),
+            )
+            self._graph.insert_before(node, written)
+            node.replace_input_with(position, made)
+
+    def entrance(self, value: ir.Value) -> ir.Value:
+        """A real input in the place of a quantized one, which is computed from it."""
+        known = quantization(value)
+        assert known is not None and value.dtype is not None
+        made = ir.Value(name=value.name, type=ir.TensorType(ir.DataType.FLOAT), shape=value.shape)
+        node = ir.Node(
+            self._quantize.domain,
+            self._quantize.name,
+            [made, *self._parameters(known, value.dtype)],
+            _axis(known),
+            num_outputs=1,
+        )
+        node.name = self._scope.fresh(f"{value.name}/{self._quantize.name}")
+        codes = node.outputs[0]
+        codes.type, codes.shape, codes.name = value.type, value.shape, self._scope.fresh(f"{value.name}/codes")
+        codes.meta.update(value.meta)
+        ir.convenience.replace_all_uses_with(value, codes, replace_graph_outputs=True)
+        if len(self._graph):
+            self._graph.insert_before(self._graph[0], node)
+        else:
+            self._graph.append(node)
+        return made
+
+    def exits(self) -> None:
+        """Let the graph's outputs be real where they are quantized."""
+        for position, value in enumerate(self._graph.outputs):
+            known, producer = quantization(value), value.producer()
+            if known is not None and producer is not None:
+                self._graph.outputs[position] = self._read(producer, value, known)
+
+    def _become_real(self, value: ir.Value, known: Quantization) -> None:
+        assert value.dtype is not None
+        self._were[value] = known, value.dtype
+        value.meta.pop(_KEY)
+        value.type = ir.TensorType(ir.DataType.FLOAT)
 
     def operands(self, node: ir.Node, spec: OperatorSpec | None) -> None:
         """Let a node read its quantized operands as real numbers."""
@@ -115,6 +203,9 @@ class _View:
         for result in node.outputs:
             known = quantization(result)
             if known is None:
+                continue
+            if self._plain:
+                self._become_real(result, known)
                 continue
             assert result.dtype is not None
             name, uses = result.name, list(result.uses())
@@ -153,7 +244,7 @@ class _View:
         assert value.dtype is not None
         codes = stored(value)
         real = None if codes is None else functools.partial(real_numbers, codes, known)
-        if not _takes(self._dequantize, value.dtype, self._opset) and real is not None:
+        if real is not None and (self._plain or not _takes(self._dequantize, value.dtype, self._opset)):
             return self._scope.constant(real(), f"{value.name}/real")
         parameters = self._parameters(known, value.dtype)
         made = self._node(self._dequantize, [value, *parameters], _axis(known), node)

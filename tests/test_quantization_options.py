@@ -1,0 +1,184 @@
+"""What may be asked for of quantized models: a float interface, no quantization, signedness, half precision."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import nnrewrite
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from nnrewrite.engine.quantization import Quantization
+from nnrewrite.verify import Interpreter, Kernels
+from onnx import TensorProto
+
+RNG = np.random.default_rng(0)
+PAIR = {"QuantizeLinear", "DequantizeLinear"}
+
+
+def grid(scale: float, zero: int) -> Quantization:
+    return Quantization(np.array([scale], np.float32), np.array([zero], np.int64))
+
+
+X, Y = grid(0.05, -3), grid(0.1, 7)
+
+
+@pytest.fixture
+def convolution(single: Callable[..., bytes]) -> bytes:
+    """An int8 convolution with weights scaled per channel and a bias."""
+    scales = np.array([0.02, 0.03, 0.01, 0.04], np.float32)
+    weights = RNG.integers(-127, 128, (4, 3, 3, 2), dtype=np.int8), Quantization(scales, np.zeros(4, np.int64))
+    bias = RNG.integers(-500, 500, 4, dtype=np.int32), Quantization(scales * X.scale, np.zeros(4, np.int64))
+    x, y = ("INT8", [1, 5, 6, 2], X), ("INT8", [1, 5, 6, 4], Y)
+    return single("CONV_2D", {"x": x, "w": weights, "b": bias}, [y], stride_h=1, stride_w=1)
+
+
+def run(model: onnx.ModelProto, *feeds: np.ndarray) -> list[np.ndarray]:
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    return session.run(None, {value.name: feed for value, feed in zip(session.get_inputs(), feeds, strict=True)})
+
+
+def types(model: onnx.ModelProto) -> tuple[list[int], list[int]]:
+    ends = model.graph.input, model.graph.output
+    return tuple([value.type.tensor_type.elem_type for value in values] for values in ends)  # type: ignore[return-value]
+
+
+def operators(model: onnx.ModelProto) -> set[str]:
+    return {node.op_type for node in model.graph.node}
+
+
+def codes(shape: tuple[int, ...] = (1, 5, 6, 2)) -> np.ndarray:
+    return RNG.integers(-128, 128, shape, dtype=np.int8)
+
+
+def real(integers: np.ndarray, known: Quantization) -> np.ndarray:
+    return ((integers.astype(np.float32) - known.zero_point[0]) * known.scale[0]).astype(np.float32)
+
+
+def expected(source: bytes, interpreter: Interpreter, *feeds: np.ndarray) -> list[np.ndarray]:
+    [arrays] = interpreter.run(source, [list(feeds)], Kernels.DEFAULT)
+    return list(arrays)
+
+
+@pytest.mark.parametrize("target", ["portable", "onnxruntime"])
+def test_a_float_interface_quantizes_what_comes_in(convolution: bytes, interpreter: Interpreter, target: str) -> None:
+    model = nnrewrite.convert(convolution, float_io=True, target=target)
+    assert types(model) == ([TensorProto.FLOAT], [TensorProto.FLOAT])
+    x = codes()
+    [want], [got] = expected(convolution, interpreter, x), run(model, real(x, X))
+    assert np.abs(real(want, Y) - got).max() < 1e-5
+    [name] = [value.name for value in nnrewrite.convert(convolution).graph.input]
+    assert [value.name for value in model.graph.input] == [name]
+
+
+@pytest.mark.parametrize("opset", [13, 18, 25])
+def test_float_leaves_no_quantization(convolution: bytes, interpreter: Interpreter, opset: int) -> None:
+    model = nnrewrite.convert(convolution, float=True, opset=opset)
+    assert not operators(model) & PAIR
+    assert types(model) == ([TensorProto.FLOAT], [TensorProto.FLOAT])
+    assert {tensor.data_type for tensor in model.graph.initializer} <= {TensorProto.FLOAT, TensorProto.INT64}
+    x = codes()
+    [want], [got] = expected(convolution, interpreter, x), run(model, real(x, X))
+    inside = (want > -128) & (want < 127)
+    assert inside.sum() > 20
+    assert np.abs(real(want, Y) - got)[inside].max() <= 0.51 * Y.scale[0]
+
+
+def test_float_takes_types_that_the_opset_cannot_quantize_to(single: Callable[..., bytes]) -> None:
+    fine = grid(0.001, 0)
+    source = single("ADD", {"a": ("INT16", [3], fine), "b": ("INT16", [3], fine)}, [("INT16", [3], fine)])
+    with pytest.raises(nnrewrite.RewriteError, match="opset 21"):
+        nnrewrite.convert(source, opset=13)
+    [got] = run(nnrewrite.convert(source, opset=13, float=True), np.float32([1, 2, 3]), np.float32([4, 5, 6]))
+    assert got.tolist() == [5, 7, 9]
+
+
+def test_float_quantizes_where_integers_are_meant(single: Callable[..., bytes], interpreter: Interpreter) -> None:
+    x = ("INT8", [2, 3], X)
+    source = single("CAST", {"x": x}, [("INT32", [2, 3])], in_data_type="INT8", out_data_type="INT32")
+    integers = codes((2, 3))
+    [want] = expected(source, interpreter, integers)
+    [got] = run(nnrewrite.convert(source, float=True), real(integers, X))
+    np.testing.assert_array_equal(got, want)
+
+
+def test_float_reads_extents_off_real_numbers(single: Callable[..., bytes]) -> None:
+    source = single("SHAPE", {"x": ("INT8", [None, 3], X)}, [("INT32", [2])])
+    model = nnrewrite.convert(source, float=True)
+    assert not operators(model) & PAIR
+    assert run(model, np.zeros((4, 3), np.float32))[0].tolist() == [4, 3]
+
+
+@pytest.mark.parametrize(
+    ("asked", "made"), [(None, TensorProto.UINT8), ("int8", TensorProto.INT8), ("uint8", TensorProto.UINT8)]
+)
+def test_activations_have_the_signedness_asked_for(
+    catalogue: Any, interpreter: Interpreter, asked: str | None, made: int
+) -> None:
+    source = chain(catalogue)
+    model = nnrewrite.convert(source, activations=asked)
+    assert types(model) == ([TensorProto.INT8], [TensorProto.INT8])
+    zeros = {tensor.name: tensor.data_type for tensor in model.graph.initializer}
+    written = [zeros[node.input[2]] for node in model.graph.node if node.op_type == "QuantizeLinear"]
+    assert written[:-1] == [made] and written[-1] == TensorProto.INT8
+    x = codes((2, 3))
+    [got], [want] = run(model, x), expected(source, interpreter, x)
+    assert np.abs(got.astype(int) - want).max() <= 1  # the kernel of RELU rounds twice
+    np.testing.assert_array_equal(got, run(nnrewrite.convert(source, target="portable"), x)[0])
+
+
+def test_activations_of_a_portable_model_stay_unless_asked_for(catalogue: Any) -> None:
+    source = chain(catalogue)
+    zeros = {tensor.data_type for tensor in nnrewrite.convert(source, target="portable").graph.initializer}
+    assert TensorProto.UINT8 not in zeros
+    asked = nnrewrite.convert(source, target="portable", activations="uint8")
+    assert TensorProto.UINT8 in {tensor.data_type for tensor in asked.graph.initializer}
+
+
+def chain(catalogue: Any) -> bytes:
+    """Two quantized operators after each other."""
+    import onnx_ir as ir
+    from nnrewrite.backends.probe import graph
+    from nnrewrite.backends.tflite import write
+
+    model = graph(catalogue, "LOGISTIC", {"x": ("INT8", [2, 3], X)}, [("INT8", [2, 3], grid(1 / 256, -128))])
+    [between] = model.graph.outputs
+    node = ir.Node("tflite", "RELU", [between], num_outputs=1, name="relu")
+    [result] = node.outputs
+    result.type, result.shape, result.name = between.type, between.shape, "result"
+    result.meta["quantization"] = grid(0.0117, -100)
+    model.graph.append(node)
+    model.graph.outputs[0] = result
+    return write(model, catalogue)
+
+
+def test_half_precision_weights_are_kept_where_asked_for(catalogue: Any, interpreter: Interpreter) -> None:
+    import onnx_ir as ir
+    from nnrewrite.backends.probe import graph
+    from nnrewrite.backends.tflite import write
+
+    weights = RNG.normal(size=(4, 3, 3, 2)).astype(np.float16)
+    model = graph(catalogue, "DEQUANTIZE", {"w": weights}, [("FLOAT32", [4, 3, 3, 2])])
+    [w] = model.graph.outputs
+    x = ir.Value(name="x", type=ir.TensorType(ir.DataType.FLOAT), shape=ir.Shape([1, 5, 6, 2]))
+    zeros = ir.tensor(np.zeros(4, np.float32), name="b")
+    b = ir.Value(name="b", type=x.type, shape=ir.Shape([4]), const_value=zeros)
+    model.graph.register_initializer(b)
+    node = ir.Node("tflite", "CONV_2D", [x, w, b], num_outputs=1, name="conv")
+    node.attributes.add(ir.AttrInt64("stride_h", 1))
+    node.attributes.add(ir.AttrInt64("stride_w", 1))
+    [y] = node.outputs
+    y.type, y.shape, y.name = x.type, ir.Shape([1, 5, 6, 4]), "y"
+    model.graph.append(node)
+    model.graph.inputs.append(x)
+    model.graph.outputs[0] = y
+    source = write(model, catalogue)
+    folded, kept = nnrewrite.convert(source), nnrewrite.convert(source, keep_float16=True)
+    assert {tensor.data_type for tensor in folded.graph.initializer} == {TensorProto.FLOAT}
+    assert [tensor.data_type for tensor in kept.graph.initializer if len(tensor.dims) == 4] == [TensorProto.FLOAT16]
+    assert [node.op_type for node in kept.graph.node].count("Transpose") == 2  # of the image, not of the weights
+    feed = RNG.normal(size=(1, 5, 6, 2)).astype(np.float32)
+    for made in (folded, kept):
+        np.testing.assert_allclose(run(made, feed)[0], expected(source, interpreter, feed)[0], atol=1e-4)
