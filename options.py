@@ -34,11 +34,11 @@ class Options:
     layout: Sequence[str] = ()
     input_shape: Sequence[str] = ()
     batch: int | str | None = None
-    member: str | None = None
     float: bool = False
     float_io: bool = False
     keep_float16: bool = False
     activations: str | None = None
+    member: str | None = None
 
     def but(self, **changes: Any) -> Options:
         """These options with some fields changed, a single string where several are held; raises TypeError for a
