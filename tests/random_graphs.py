@@ -165,6 +165,74 @@ class Grower:
         if len(wanted) <= 5:
             self.node("Reshape", [x, self.constant(wanted)], tuple(wanted))
 
+    def product(self, x: str, width: int) -> str:
+        """Rows by constant weights, as one operator or another, the weights quantized or not."""
+        rows, inner = self.shapes[x]
+        weights = np.random.default_rng(inner).uniform(-1, 1, (inner, width))
+        if self.draw(st.booleans()):
+            return self.node("MatMul", [x, self.constant(weights, np.float32)], (rows, width))[0]
+        turned, inputs = self.draw(st.integers(0, 1)), [x]
+        weights = weights.T if turned else weights
+        if self.draw(st.booleans()):
+            scales = [self.constant(0.01, np.float32), self.constant(3, np.int8)]
+            stored = self.constant(np.round(weights * 90), np.int8)
+            self.nodes.append(onnx.helper.make_node("DequantizeLinear", [stored, *scales], [f"w{stored}"]))
+            inputs.append(f"w{stored}")
+        else:
+            inputs.append(self.constant(weights, np.float32))
+        if self.draw(st.booleans()):
+            inputs.append(self.constant(np.random.default_rng(width).uniform(-1, 1, width), np.float32))
+        return self.node("Gemm", inputs, (rows, width), transB=turned)[0]
+
+    def dense(self) -> None:
+        """A value flattened, perhaps changed element by element, and multiplied by constant weights."""
+        x = self.value(4)
+        if x is None:
+            return
+        rows, inner = self.shapes[x][0], int(np.prod(self.shapes[x][1:]))
+        (flat,) = self.node("Reshape", [x, self.constant([rows, inner])], (rows, inner))
+        for _ in range(self.draw(st.integers(0, 2))):
+            flat = self.along(flat)
+        self.product(flat, 3)
+
+    def along(self, x: str) -> str:
+        """A step that treats all columns alike, but for constants."""
+        rows, inner = self.shapes[x]
+        kind = self.pick("Relu", "Sub", "Concat", "Softmax", "scales", "Transpose")
+        if kind == "Sub":
+            extents_ = self.pick((inner,), (1, inner), (1,))
+            other = self.constant(np.random.default_rng(inner).uniform(-1, 1, extents_), np.float32)
+            return self.node(kind, self.pick([x, other], [other, x]), (rows, inner))[0]
+        if kind == "Concat":
+            other = self.constant(np.ones((rows, 2)), np.float32)
+            return self.node(kind, self.pick([x, other], [other, x]), (rows, inner + 2), axis=1)[0]
+        if kind == "Softmax":
+            return self.node(kind, [x], (rows, inner), axis=self.pick(0, 1))[0]
+        if kind == "scales":
+            scales = [self.constant(0.02, np.float32), self.constant(100, np.uint8)]
+            (q,) = self.node("QuantizeLinear", [x, *scales], (rows, inner))
+            return self.node("DequantizeLinear", [q, *scales], self.shapes.pop(q))[0]
+        if kind == "Transpose":
+            (turned,) = self.node(kind, [x], (inner, rows), perm=(1, 0))
+            (changed,) = self.node("Abs", [turned], (inner, rows))
+            return self.node(kind, [changed], (rows, inner), perm=(1, 0))[0]
+        return self.node("Relu", [x], (rows, inner))[0]
+
+    def picture(self) -> None:
+        """Columns of a product made an image, for an operator with a layout of its own."""
+        x = self.value(2)
+        if x is None or self.shapes[x][0] > 8:
+            return
+        flat = self.product(x, 24)
+        for _ in range(self.draw(st.integers(0, 1))):
+            flat = self.along(flat)
+        rows, inner = self.shapes[flat]
+        if inner == 24:
+            (image,) = self.node("Reshape", [flat, self.constant([rows, 2, 3, 4])], (rows, 2, 3, 4))
+            (first,) = self.node("Transpose", [image], (rows, 4, 2, 3), perm=FIRST)
+            (y,) = self.node("MaxPool", [first], (rows, 4, 2, 3), kernel_shape=[3, 3], pads=[1, 1, 1, 1])
+            self.node("Transpose", [y], (rows, 2, 3, 4), perm=LAST)
+
     def squeeze(self) -> None:
         x = self.value()
         ones = [i for i, n in enumerate(self.shapes[x]) if n == 1] if x is not None else []
@@ -215,7 +283,7 @@ class Grower:
 
 
 KINDS = [name for name in vars(Grower) if not name.startswith("_")]
-KINDS = [n for n in KINDS if n not in ("pick", "value", "constant", "node", "model", "feeds")]
+KINDS = [n for n in KINDS if n not in ("pick", "value", "constant", "node", "product", "along", "model", "feeds")]
 
 
 def broadcasts(one: tuple[int, ...], to: tuple[int, ...]) -> bool:

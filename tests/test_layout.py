@@ -278,6 +278,50 @@ def test_the_layout_of_one_tensor_can_be_given_without_any_convolution(grower: G
     assert output
 
 
+def through_weights(grower: Grower, quantized: bool) -> ir.Graph:
+    """A convolution, flattened, shifted and multiplied; the Transpose before it is the only one that may be left."""
+    value = convolutions(grower, "x0", 1)
+    scales = [grower.constant(0.05, np.float32), grower.constant(128, np.uint8)]
+
+    def stored(value: str) -> str:
+        shape = grower.shapes[value]
+        (codes,) = grower.node("QuantizeLinear", [value, *scales], shape) if quantized else (value,)
+        return grower.node("DequantizeLinear", [codes, *scales], shape)[0] if quantized else value
+
+    (flat,) = grower.node("Reshape", [stored(value), grower.constant([1, 60])], (1, 60))
+    flat = stored(flat)
+    (flat,) = grower.node("Sub", [flat, grower.constant(np.linspace(-1, 1, 60), np.float32)], (1, 60))
+    weights = np.random.default_rng(1).uniform(-1, 1, (7, 60))
+    (product,) = grower.node("Gemm", [flat, grower.constant(weights, np.float32)], (1, 7), transB=1)
+    grower.node("Softmax", [product], (1, 7), axis=1)
+    return arranged(grower)
+
+
+@pytest.mark.parametrize("quantized", [False, True])
+def test_the_weights_of_a_product_take_up_the_order_of_what_was_flattened(grower: Grower, quantized: bool) -> None:
+    assert [node.inputs[0].name for node in permutations(through_weights(grower, quantized))] == ["x0"]
+
+
+def test_the_weights_of_a_product_yield_the_order_that_a_convolution_wants(grower: Grower) -> None:
+    grower.shapes = {"x0": (2, 5)}
+    weights, bias = (np.random.default_rng(1).uniform(-1, 1, shape) for shape in ((24, 5), (24,)))
+    operands = ["x0", grower.constant(weights, np.float32), grower.constant(bias, np.float32)]
+    (flat,) = grower.node("Gemm", operands, (2, 24), transB=1)
+    (flat,) = grower.node("Relu", [flat], (2, 24))
+    (image,) = grower.node("Reshape", [flat, grower.constant([2, 2, 3, 4])], (2, 2, 3, 4))
+    (first,) = grower.node("Transpose", [image], (2, 4, 2, 3), perm=TO_FIRST)
+    grower.node("MaxPool", [first], (2, 4, 2, 3), kernel_shape=[1, 1])
+    assert not permutations(arranged(grower))
+
+
+def test_elements_that_an_output_shows_keep_their_order(grower: Grower) -> None:
+    value = convolutions(grower, "x0", 1)
+    (flat,) = grower.node("Reshape", [value, grower.constant([1, 60])], (1, 60))
+    grower.node("Gemm", [flat, grower.constant(np.ones((60, 2)), np.float32)], (1, 2))
+    grower.node("Relu", [flat], (1, 60))
+    assert len(permutations(arranged(grower))) == 2
+
+
 @pytest.mark.parametrize(("rank", "letters"), [(3, "NWC:NCW"), (5, "NDHWC:NCDHW")])
 def test_ranks_three_and_five_have_layouts_too(grower: Grower, rank: int, letters: str) -> None:
     shape = (1, *range(2, rank + 1))

@@ -16,6 +16,7 @@ from ..stages import RULE, SOURCE
 from .blocks import Arrangement, changes, local, place
 from .order import Order, between, compose, identity, still
 from .region import Unit
+from .shuffle import sources
 from .tensors import PERMUTE, Scaled, Tensor, Tensors, Use
 
 #: what takes the place of a rule in the provenance of nodes that the pass makes
@@ -36,6 +37,8 @@ class Layout:
         self._made: dict[tuple[object, ...], ir.Value] = {}
         #: operands that count axes and have been given new numbers
         self._counted: set[tuple[ir.Node, int]] = set()
+        #: constant operands that take shuffles up: the axis, the first element, and where each comes from
+        self._shuffles: dict[tuple[ir.Node, int], list[tuple[int, int, list[int]]]] = {}
 
     def apply(self) -> None:
         """Rewrite the graph; operators keep their order."""
@@ -66,6 +69,11 @@ class Layout:
                 node.replace_input_with(position, self._numbers(node.inputs[position], value, name))
         for output, side in zip(node.outputs, blocks.results, strict=True):
             self._turn(output, local(side, choice))
+        for group in blocks.groups:
+            order = [group.members.index(block) for block in choice if block in group.members]
+            for slot in group.slots if order != sorted(order) else ():
+                shuffles = self._shuffles.setdefault((slot.node, slot.position), [])
+                shuffles.append((slot.axis, slot.start, sources(group.shape, order)))
 
     def _numbers(self, old: ir.Value | None, value: Sequence[int], name: str) -> ir.Value:
         before = constant(old) if old is not None else None
@@ -105,13 +113,25 @@ class Layout:
 
     def _view(self, tensor: Tensor, use: Use, order: Order) -> ir.Value:
         """A tensor, or what quantizes and dequantizes it, in an order."""
-        value, has = tensor.root, self._stored.get(tensor.root, tensor.own)
+        value, has = self._shuffled(tensor, use), self._stored.get(tensor.root, tensor.own)
         for scaled in use.stem:
             value = self._scaled(value, scaled, has)
         value = self._permuted(value, between(has, order))
         for scaled in use.chain:
             value = self._scaled(value, scaled, order)
         return value
+
+    def _shuffled(self, tensor: Tensor, use: Use) -> ir.Value:
+        """A constant with its elements in the orders that a use wants them in; any other tensor as it is."""
+        shuffles = self._shuffles.get((use.node, use.position)) if use.node is not None else None
+        array = constant(tensor.root) if shuffles else None
+        if shuffles is None or array is None:
+            return tensor.root
+        for axis, start, taken in shuffles:
+            along = use.order[axis]
+            before, after = np.arange(start), np.arange(start + len(taken), array.shape[along])
+            array = np.take(array, [*before, *(start + at for at in taken), *after], along)
+        return self._folded(tensor.root, ("shuffled", repr(shuffles)), array)
 
     def _scaled(self, value: ir.Value, scaled: Scaled, order: Order) -> ir.Value:
         """What quantizes or dequantizes, over a tensor that stands in an order."""

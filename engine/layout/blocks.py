@@ -7,6 +7,7 @@ is a run of axes in each operand and result, possibly an empty one, and an arran
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -30,6 +31,30 @@ TRANSPARENT, ATTRIBUTE = "transparent", "attribute"
 
 
 @dataclass(frozen=True, slots=True)
+class Slot:
+    """A constant operand of a node that takes up a shuffle: along `axis`, from the element `start` on."""
+
+    node: ir.Node
+    position: int
+    axis: int
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Blocks that a Reshape merges into one axis, or makes of one, and that may stand in any order side by side.
+
+    The separate axes are the operand's where `given`, the result's otherwise; `shape` has their extents. What their
+    order does to the merged axis is taken up by `slots`.
+    """
+
+    members: tuple[int, ...]
+    given: bool
+    shape: tuple[int, ...]
+    slots: tuple[Slot, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Blocks:
     """The blocks of one node: its operands that take part, by position, and its results.
 
@@ -39,11 +64,22 @@ class Blocks:
     operands: Mapping[int, Side]
     results: tuple[Side, ...]
     broadcasts: bool = False
+    groups: tuple[Group, ...] = ()
 
     @property
     def count(self) -> int:
         """How many blocks there are."""
         return len(self.results[0])
+
+    def admits(self, arrangement: Sequence[int]) -> bool:
+        """Whether the members of each group stand side by side, but for axes that the merged value has not got."""
+        for group in self.groups:
+            merged = self.results[0] if group.given else next(iter(self.operands.values()))
+            there = [block for block in arrangement if block in group.members or merged[block]]
+            first = min(there.index(block) for block in group.members)
+            if not set(there[first : first + len(group.members)]) <= set(group.members):
+                return False
+        return True
 
     def gaps(self, position: int, arrangement: Sequence[int]) -> list[int]:
         """Where an operand of lower rank needs axes of extent 1, so that broadcasting aligns it as before.
@@ -56,7 +92,7 @@ class Blocks:
         return later if self.broadcasts else []
 
 
-class _Opaque(Exception):
+class Opaque(Exception):
     """A node that is not understood well enough to be moved."""
 
 
@@ -93,11 +129,9 @@ def blocks(node: ir.Node, spec: OperatorSpec | None) -> Blocks | None:
     try:
         _admit(node, spec)
         found = _broadcast(node) if category == TRANSPARENT else _attribute(node, spec)
-        if found.count < 2:
-            return None
         _whole(node, found)
         changes(node, spec, found, tuple(range(found.count)))  # everything that will have to change is known
-    except _Opaque:
+    except Opaque:
         return None
     return found
 
@@ -106,15 +140,15 @@ def _admit(node: ir.Node, spec: OperatorSpec) -> None:
     """The category may hold only for some values of options; options that an opset has not got do not count."""
     for name, wanted in spec.facts.get("only", {}).items():
         if name in spec.options and (option_value(node, spec.options[name]) or 0) != wanted:
-            raise _Opaque
+            raise Opaque
 
 
 def _whole(node: ir.Node, found: Blocks) -> None:
     """The blocks must cover the axes of what is there, or the node is not what its description says."""
     sides = [(node.inputs[position], side) for position, side in found.operands.items()]
     for value, side in [*sides, *zip(node.outputs, found.results, strict=True)]:
-        if sum(map(len, side)) != len(_extents(value)):
-            raise _Opaque
+        if sum(map(len, side)) != len(known(value)):
+            raise Opaque
 
 
 def read(node: ir.Node, spec: OperatorSpec, name: str) -> list[int] | None:
@@ -130,7 +164,7 @@ def read(node: ir.Node, spec: OperatorSpec, name: str) -> list[int] | None:
         return None
     array = constant(operand)
     if array is None or array.dtype.kind not in "iu":
-        raise _Opaque
+        raise Opaque
     return [int(number) for number in np.ravel(array)]
 
 
@@ -165,13 +199,13 @@ def _complete(node: ir.Node, spec: OperatorSpec, value: list[int], wanted: int) 
     if spec.facts.get("broadcasts"):
         value = [1] * (wanted - len(value)) + value
     if spec.facts.get("regroups"):
-        shape = _extents(node.outputs[0])
-        known = [extent if isinstance(extent, int) else -1 for extent in shape]
-        if known.count(-1) > 1 or 0 in known:
-            raise _Opaque
-        value = known
+        shape = known(node.outputs[0])
+        numbers = [extent if isinstance(extent, int) else -1 for extent in shape]
+        if numbers.count(-1) > 1 or 0 in numbers:
+            raise Opaque
+        value = numbers
     if len(value) != wanted:
-        raise _Opaque
+        raise Opaque
     return value
 
 
@@ -180,38 +214,38 @@ def _complete(node: ir.Node, spec: OperatorSpec, value: list[int], wanted: int) 
 
 def _broadcast(node: ir.Node) -> Blocks:
     """Axes align at the last one; operands that are alike in all orders stay out of it."""
-    rank = len(_extents(node.outputs[0]))
-    if any(len(_extents(output)) != rank for output in node.outputs):
-        raise _Opaque
+    rank = len(known(node.outputs[0]))
+    if any(len(known(output)) != rank for output in node.outputs):
+        raise Opaque
     operands: dict[int, Side] = {}
     for position, value in enumerate(node.inputs):
         if value is None:
             continue
-        shape = _extents(value)
+        shape = known(value)
         if len(shape) > rank:
-            raise _Opaque
+            raise Opaque
         if any(extent != 1 for extent in shape):
             missing = rank - len(shape)
             operands[position] = tuple((axis - missing,) if axis >= missing else () for axis in range(rank))
     if not operands:
-        raise _Opaque
+        raise Opaque
     return Blocks(operands, (_plain(rank),) * len(node.outputs), broadcasts=True)
 
 
 def _attribute(node: ir.Node, spec: OperatorSpec) -> Blocks:
     positions = _framed(node, spec)
     first = node.inputs[positions[0]]
-    shape = _extents(first)
-    if any(len(_extents(node.inputs[position])) != len(shape) for position in positions):
-        raise _Opaque
+    shape = known(first)
+    if any(len(known(node.inputs[position])) != len(shape) for position in positions):
+        raise Opaque
     facts = spec.facts
     if facts.get("broadcasts"):
-        rank = len(_extents(node.outputs[0]))
+        rank = len(known(node.outputs[0]))
         missing = rank - len(shape)
         side: Side = tuple((axis - missing,) if axis >= missing else () for axis in range(rank))
         return Blocks({positions[0]: side}, (_plain(rank),), broadcasts=True)
     if facts.get("regroups"):
-        return _pairs(positions[0], _regroup(shape, _extents(node.outputs[0])))
+        return _pairs(positions[0], _regroup(shape, known(node.outputs[0])))
     if "permutes" in facts:
         perm = read(node, spec, facts["permutes"]) or list(reversed(range(len(shape))))
         return _pairs(positions[0], [((axis,), (at,)) for at, axis in enumerate(perm)])
@@ -220,17 +254,17 @@ def _attribute(node: ir.Node, spec: OperatorSpec) -> Blocks:
     if "replaces" in facts:
         ((name, operand),) = facts["replaces"].items()
         axis, into = read(node, spec, name), node.inputs[place(spec, operand)]
-        return _pairs(positions[0], _replaced(len(shape), axis, len(_extents(into))))
+        return _pairs(positions[0], _replaced(len(shape), axis, len(known(into))))
     keeps = facts.get("keeps")
     if "removes" in facts and (keeps is None or not option_value(node, spec.options[keeps])):
         axes = read(node, spec, facts["removes"])
         if axes is None:
-            return _pairs(positions[0], _regroup(shape, _extents(node.outputs[0])))
+            return _pairs(positions[0], _regroup(shape, known(node.outputs[0])))
         gone = {axis % len(shape) for axis in axes}
         return _pairs(positions[0], _numbered((axis,) if axis not in gone else None for axis in range(len(shape))))
     side = _plain(len(shape))
-    if any(len(_extents(output)) != len(shape) for output in node.outputs):
-        raise _Opaque
+    if any(len(known(output)) != len(shape) for output in node.outputs):
+        raise Opaque
     return Blocks(dict.fromkeys(positions, side), (side,) * len(node.outputs))
 
 
@@ -242,7 +276,7 @@ def _framed(node: ir.Node, spec: OperatorSpec) -> list[int]:
         at = place(spec, name)
         found += range(at, len(node.inputs)) if spec.operands[at].variadic else [at]
     if not found or any(position >= len(node.inputs) or node.inputs[position] is None for position in found):
-        raise _Opaque
+        raise Opaque
     return found
 
 
@@ -269,7 +303,7 @@ def _numbered(kept: Iterable[Axes | None]) -> Pairs:
 
 def _inserted(rank: int, axes: list[int] | None) -> Pairs:
     if axes is None:
-        raise _Opaque
+        raise Opaque
     total = rank + len(axes)
     new = {axis % total for axis in axes}
     pairs: Pairs = []
@@ -283,7 +317,7 @@ def _inserted(rank: int, axes: list[int] | None) -> Pairs:
 def _replaced(rank: int, axis: list[int] | None, by: int) -> Pairs:
     """One axis becomes as many as the operand that picks from it has."""
     if axis is None or rank == 0:
-        raise _Opaque
+        raise Opaque
     at = axis[0] % rank
     before: Pairs = [((i,), (i,)) for i in range(at)]
     after: Pairs = [((i,), (i + by - 1,)) for i in range(at + 1, rank)]
@@ -292,6 +326,7 @@ def _replaced(rank: int, axis: list[int] | None, by: int) -> Pairs:
 
 def _regroup(before: Extents, after: Extents) -> Pairs:
     """The runs of axes that a Reshape merges, splits or leaves; axes of extent 1 belong to none."""
+    before, after = _solved(before, after), _solved(after, before)
     low = 0
     while low < min(len(before), len(after)) and _same(before[low], after[low]):
         low += 1
@@ -306,16 +341,25 @@ def _regroup(before: Extents, after: Extents) -> Pairs:
     return [*head, *shifted, *tail]
 
 
+def _solved(shape: Extents, other: Extents) -> Extents:
+    """A shape whose one extent that is not known follows from another shape with as many elements."""
+    numbers, wanted = ([extent for extent in side if isinstance(extent, int)] for side in (shape, other))
+    if len(numbers) != len(shape) - 1 or len(wanted) != len(other) or 0 in (*numbers, *wanted):
+        return shape
+    missing, rest = divmod(math.prod(wanted), math.prod(numbers))
+    return shape if rest else tuple(extent if isinstance(extent, int) else missing for extent in shape)
+
+
 def _same(first: int | str | None, second: int | str | None) -> bool:
     return first is not None and first == second
 
 
 def _runs(before: Extents, after: Extents) -> Pairs:
     if any(not isinstance(extent, int) for extent in (*before, *after)):
-        return _run(before, after)
+        return _around(before, after) or _run(before, after)
     a, b = ([int(extent) for extent in side if isinstance(extent, int)] for side in (before, after))
     if int(np.prod(a, dtype=object)) != int(np.prod(b, dtype=object)) or 0 in a:
-        raise _Opaque
+        raise Opaque
     pairs: Pairs = []
     i = j = 0
     while i < len(a) or j < len(b):
@@ -335,6 +379,20 @@ def _runs(before: Extents, after: Extents) -> Pairs:
             pairs.append((tuple(run_a), tuple(run_b)))
             i, j = run_a[-1] + 1, run_b[-1] + 1
     return pairs
+
+
+def _around(before: Extents, after: Extents) -> Pairs | None:
+    """The runs on either side of the one extent that is not known, where it must be the same before and after."""
+    unknown = [[at for at, extent in enumerate(side) if not isinstance(extent, int)] for side in (before, after)]
+    if [len(at) for at in unknown] != [1, 1]:
+        return None
+    (i,), (j,) = unknown
+    try:
+        head, tail = _runs(before[:i], after[:j]), _runs(before[i + 1 :], after[j + 1 :])
+    except Opaque:
+        return None
+    later = [(tuple(axis + i + 1 for axis in a), tuple(axis + j + 1 for axis in b)) for a, b in tail]
+    return [*head, ((i,), (j,)), *later]
 
 
 def _run(before: Extents, after: Extents) -> Pairs:
@@ -358,8 +416,9 @@ def _product(extents_: list[int], run: list[int]) -> int:
     return int(np.prod([extents_[i] for i in run], dtype=object))
 
 
-def _extents(value: ir.Value | None) -> Extents:
+def known(value: ir.Value | None) -> Extents:
+    """The extents of a value; Opaque where not even their number is known."""
     found = None if value is None else extents(value)
     if found is None:
-        raise _Opaque
+        raise Opaque
     return found

@@ -62,7 +62,7 @@ def _upwards(tensors: Tensors, value: ir.Value, order: Order) -> str:
         perm, blocks = tensors.permutation(producer), tensors.blocks(producer)
         at = value.index() or 0
         arranged = arrangement(blocks.results[at], order) if blocks is not None and perm is None else None
-        if blocks is None or arranged is None:
+        if blocks is None or arranged is None or not blocks.admits(arranged):
             return _named(producer)
         moved = ((producer.inputs[position], local(side, arranged)) for position, side in blocks.operands.items())
         following = next(((v, o) for v, o in moved if v is not None and v.const_value is None), None)
@@ -83,7 +83,7 @@ def _downwards(tensors: Tensors, value: ir.Value, order: Order) -> str:
         blocks = tensors.blocks(use.node) if tensors.permutation(use.node) is None else None
         side = blocks.operands.get(use.idx) if blocks is not None else None
         arranged = arrangement(side, back) if side is not None else None
-        if blocks is None or arranged is None:
+        if blocks is None or arranged is None or not blocks.admits(arranged):
             return _named(use.node)
         value, back = use.node.outputs[0], local(blocks.results[0], arranged)
         if back == identity(len(back)):

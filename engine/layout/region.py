@@ -144,6 +144,9 @@ class Regions:
         asis = identity(len(guide.side))
         if first is None or second is None or asis not in (first, second):
             return None
+        blocks = self._tensors.blocks(unit) if isinstance(unit, ir.Node) else None
+        if blocks is not None and not (blocks.admits(first) and blocks.admits(second)):
+            return None
         if not isinstance(unit, ir.Node) and channels_first(len(asis)) not in (first, second):
             return None
         reached: dict[Tensor, Pair] = {}

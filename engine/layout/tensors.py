@@ -11,6 +11,7 @@ from ..inference import extents
 from ..operators import Dialect, OperatorSpec
 from .blocks import Blocks, blocks
 from .order import Extents, Order, compose, identity
+from .shuffle import opened
 
 PERMUTE, QUANTIZE, DEQUANTIZE = "permute", "quantize", "dequantize"
 
@@ -61,10 +62,11 @@ class Tensor:
 class Tensors:
     """All tensors of a graph and the blocks of its nodes."""
 
-    __slots__ = ("_blocks", "_opset", "all", "dialect", "graph", "of", "permutations", "views")
+    __slots__ = ("_blocks", "_opset", "_plain", "all", "dialect", "graph", "of", "permutations", "views")
 
     def __init__(self, graph: ir.Graph, dialect: Dialect, opset: int) -> None:
         self.graph, self.dialect, self._opset = graph, dialect, opset
+        self._plain: dict[ir.Node, Blocks | None] = {}
         self._blocks: dict[ir.Node, Blocks | None] = {}
         #: permutations by what they permute and how
         self.permutations: dict[tuple[ir.Value, Order], ir.Value] = {}
@@ -87,8 +89,16 @@ class Tensors:
     def blocks(self, node: ir.Node) -> Blocks | None:
         """The blocks of a node of this graph, None where nothing may be moved through it."""
         if node not in self._blocks:
-            self._blocks[node] = blocks(node, self.spec(node)) if node.graph is self.graph else None
+            plain = self.plain(node)
+            found = None if plain is None else opened(self, node, plain)
+            self._blocks[node] = found if found is not None and found.count > 1 else None
         return self._blocks[node]
+
+    def plain(self, node: ir.Node) -> Blocks | None:
+        """The blocks of a node as its operator alone has them, whatever reads its results."""
+        if node not in self._plain:
+            self._plain[node] = blocks(node, self.spec(node)) if node.graph is self.graph else None
+        return self._plain[node]
 
     def permutation(self, node: ir.Node) -> Order | None:
         """The permutation that a node does, None where it does something else."""
@@ -103,7 +113,7 @@ class Tensors:
         """Whether a node quantizes or dequantizes, and does it for any order of axes."""
         spec = self.spec(node)
         role = spec.role if spec is not None else None
-        return role if role in (QUANTIZE, DEQUANTIZE) and self.blocks(node) is not None else None
+        return role if role in (QUANTIZE, DEQUANTIZE) and self.plain(node) is not None else None
 
     def _roots(self) -> Iterator[ir.Value]:
         yield from self.graph.inputs
