@@ -14,7 +14,8 @@ import onnx_ir as ir
 
 from ..inference import extents
 from ..operators import OperatorSpec, option_value
-from .blocks import Axes, Blocks, Group, Opaque, Slot, known, place, read
+from .blocks import Blocks, Group, Slot, known, place, read
+from .regroup import Axes, Opaque
 
 if TYPE_CHECKING:
     from .tensors import Tensor, Tensors
