@@ -14,8 +14,6 @@ from . import flags
 from .cli import commands_help, complain
 
 if TYPE_CHECKING:
-    from onnx import ModelProto
-
     from .console import Console
     from .jobs import Job
     from .options import Options
@@ -33,6 +31,7 @@ class Call:
     quiet: bool
     explain: bool = False
     picture: Path | None = None
+    external_data: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +99,11 @@ def _version(ctx: click.Context, option: click.Parameter, wanted: bool) -> None:
     metavar="[NODE]",
     help="Show each match; with =NODE, the name of a node or of a value, every rule tried on it and where it stopped.",
 )
+@click.option(
+    "--external-data",
+    is_flag=True,
+    help="Put weights into a second file, FILE.data, as is done without asking above 2 GB.",
+)
 @click.option("--quiet", is_flag=True, help="Print errors only.")
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version.")
 @click.pass_context
@@ -114,6 +118,7 @@ def command(
     keep_going: bool,
     verify: bool,
     trace: str | None,
+    external_data: bool,
     quiet: bool,
     **asked: Any,
 ) -> None:
@@ -161,18 +166,8 @@ def command(
         for override in prepared.pack.overrides:
             click.echo(f"rewrite: note: {override.rule} takes the place of {override.instead_of}", err=True)
     with traced(None if trace is None else Trace(click.echo, trace or None)):
-        call = Call(options, verify, keep_going, quiet, explain_layout, layout_svg)
+        call = Call(options, verify, keep_going, quiet, explain_layout, layout_svg, external_data)
         ctx.exit(0 if run(jobs, call) else 1)
-
-
-def serialized(model: ModelProto, target: Path) -> bytes:
-    """Serialize a model; raises DestinationError where it exceeds what a protobuf message can hold."""
-    from .destination import DestinationError
-
-    if model.ByteSize() >= 2**31:
-        raise DestinationError(f"{target}: the model exceeds the 2 GB that one ONNX file can hold")
-    data: bytes = model.SerializeToString()
-    return data
 
 
 def original(job: Job) -> Path | bytes:
@@ -216,9 +211,7 @@ def convert(job: Job, call: Call, interpreter: Interpreter | None = None) -> Res
 
     started = time.perf_counter()
     conversion = rewrite(job.source, call.options, member=job.member)
-    data = serialized(conversion.model, job.target)
-    with replacing(job.target) as file:
-        file.write(data)
+    written = conversion.save(job.target, call.external_data)
     seconds = time.perf_counter() - started
     source = original(job)
     size = len(source) if isinstance(source, bytes) else source.stat().st_size
@@ -226,7 +219,7 @@ def convert(job: Job, call: Call, interpreter: Interpreter | None = None) -> Res
     if call.picture is not None:
         with replacing(call.picture) as file:
             file.write(picture(conversion.model, call.options.rules).encode())
-    result = Result(job, conversion.report, size, len(data), seconds, explained=explained)
+    result = Result(job, conversion.report, size, written, seconds, explained=explained)
     return _verified(result, source, interpreter) if interpreter is not None else result
 
 

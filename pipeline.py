@@ -8,13 +8,15 @@ import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import onnx
-import onnx.helper
 import onnx_ir as ir
 
 from .backends import onnx as onnx_backend
+from .backends import stream
+from .destination import replacing
 from .engine import packs
 from .engine.constants import keep
 from .engine.errors import CallError, RewriteError, RewriteFailure
@@ -57,10 +59,30 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """A converted model and the report about it."""
+    """A converted model and the report about it; weights are read when the model is saved or asked for."""
 
-    model: onnx.ModelProto
+    encoded: stream.Encoded
     report: Report
+
+    @property
+    def model(self) -> onnx.ModelProto:
+        """The model, the same each time; raises TooLargeError where it exceeds what one message can hold."""
+        return self.encoded.proto()
+
+    def save(self, path: str | os.PathLike[str], external_data: bool = False) -> int:
+        """Write the model to a file, which takes the place of an older one when it is whole; the bytes written.
+
+        With `external_data`, and where the model exceeds 2 GB, large constants are in a second file, `PATH.data`.
+        Raises DestinationError for what the system refuses.
+        """
+        target = Path(path)
+        if not external_data and self.encoded.size <= stream.LIMIT:
+            with replacing(target) as file:
+                return stream.write(file, self.encoded.parts())
+        beside = target.with_name(f"{target.name}.data")
+        head, parts = self.encoded.apart(beside.name)
+        with replacing(target) as file, replacing(beside) as data:
+            return file.write(head) + stream.write(data, parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,11 +152,11 @@ def rewrite(source: Source, options: Options = DEFAULT, **changes: Any) -> Conve
         raise RewriteError(f"{failure.node} forbids the extents asked for: {failure.message}") from failure
     if resized is not None:
         resized.check(graph)
-    proto = onnx_backend.write(graph, outputs, ruleset.target, version)
     turned = {f"{LAYOUT}.{name}": axes for name, axes in layouts.items()}
-    onnx.helper.set_model_props(proto, {LAYOUT: f"{interface}", **turned, **described(state)})
+    metadata = {LAYOUT: f"{interface}", **turned, **described(state)}
+    encoded = onnx_backend.write(graph, outputs, ruleset.target, version, metadata)
     report = _report(graph, ruleset.target, before, version, rewriter)
-    return Conversion(proto, replace(report, layout=f"{interface}", layouts=layouts))
+    return Conversion(encoded, replace(report, layout=f"{interface}", layouts=layouts))
 
 
 def explain(model: onnx.ModelProto, rules: str | Sequence[str] = "tflite2onnx") -> list[Remaining]:

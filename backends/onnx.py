@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-import onnx
 import onnx.checker
+import onnx.shape_inference
 import onnx_ir as ir
 
 from ..engine.errors import RewriteError
 from ..engine.operators import Dialect
+from .stream import Encoded
 
 #: the ONNX intermediate representation that first carried an opset; runtimes refuse models that claim a newer one
 _IR_VERSIONS = {13: 7, 15: 8, 19: 9, 21: 10, 23: 11, 24: 12, 25: 13}
 
 
-def write(graph: ir.Graph, names: Sequence[str], dialect: Dialect, opset: int) -> onnx.ModelProto:
-    """Serialize a graph whose outputs are to have `names`, and check the model.
+def write(
+    graph: ir.Graph, names: Sequence[str], dialect: Dialect, opset: int, metadata: Mapping[str, str] | None = None
+) -> Encoded:
+    """Encode a graph whose outputs are to have `names` as a model with `metadata`, and check the model.
 
     Raises RewriteError when onnx.checker with full shape inference does not accept it.
     """
@@ -24,9 +27,10 @@ def write(graph: ir.Graph, names: Sequence[str], dialect: Dialect, opset: int) -
     graph.opset_imports.clear()
     graph.opset_imports[dialect.domain] = opset
     version = max(v for first, v in _IR_VERSIONS.items() if first <= opset)
-    model = ir.to_proto(ir.Model(graph, ir_version=version, producer_name="nnrewrite"))
-    check(model)
-    return model
+    model = ir.Model(graph, ir_version=version, producer_name="nnrewrite", metadata_props=dict(metadata or {}))
+    encoded = Encoded.of(model)
+    check(encoded.outline())
+    return encoded
 
 
 def name_outputs(graph: ir.Graph, names: Sequence[str], dialect: Dialect) -> None:
@@ -69,8 +73,8 @@ def _unused(base: str, taken: dict[str | None, ir.Value]) -> str:
     return f"{base}_{count}"
 
 
-def check(model: onnx.ModelProto) -> None:
-    """Run onnx.checker with full shape inference; raises RewriteError with its words."""
+def check(model: bytes) -> None:
+    """Run onnx.checker with full shape inference on a serialized model; raises RewriteError with its words."""
     try:
         onnx.checker.check_model(model, full_check=True)
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:

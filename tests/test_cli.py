@@ -305,15 +305,22 @@ def test_verification_shows_what_it_found(folder: Path, relu: bytes) -> None:
     assert "seed 0, 1 sample" in result.stdout
 
 
+def with_operator(conversion: pipeline.Conversion, name: str) -> pipeline.Conversion:
+    """A conversion whose first node has become another."""
+    graph = onnx.GraphProto.FromString(conversion.encoded.graph)
+    graph.node[0].op_type = name
+    return dataclasses.replace(
+        conversion, encoded=dataclasses.replace(conversion.encoded, graph=graph.SerializeToString())
+    )
+
+
 def test_a_difference_is_an_error_and_the_file_stays(
     folder: Path, relu: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = pipeline.rewrite
 
     def wrong(*arguments: Any, **named: Any) -> Any:
-        conversion = real(*arguments, **named)
-        conversion.model.graph.node[0].op_type = "Neg"
-        return conversion
+        return with_operator(real(*arguments, **named), "Neg")
 
     monkeypatch.setattr(pipeline, "rewrite", wrong)
     Path("net.tflite").write_bytes(relu)
@@ -332,9 +339,7 @@ def test_what_cannot_be_verified_is_not_called_converted_in_vain(
     real = pipeline.rewrite
 
     def refused(*arguments: Any, **named: Any) -> Any:
-        conversion = real(*arguments, **named)
-        conversion.model.graph.node[0].op_type = "NoSuchOperator"
-        return conversion
+        return with_operator(real(*arguments, **named), "NoSuchOperator")
 
     monkeypatch.setattr(pipeline, "rewrite", refused)
     Path("net.tflite").write_bytes(relu)
@@ -427,3 +432,14 @@ def test_every_field_of_options_is_an_option_of_the_command_line() -> None:
         pass
 
     assert [one.name for one in command.params] == [field.name for field in dataclasses.fields(Options)]
+
+
+def test_weights_go_into_a_second_file_when_asked(folder: Path) -> None:
+    weights = np.ones((64, 64), np.float32)
+    model = single(load(), "FULLY_CONNECTED", {"x": ("FLOAT32", (1, 64)), "w": weights}, [("FLOAT32", (1, 64))])
+    Path("net.tflite").write_bytes(model)
+    result = call("net.tflite", "--external-data", "--verify")
+    assert (result.exit_code, result.stderr) == (0, "")
+    sizes = [Path(name).stat().st_size for name in ("net.onnx", "net.onnx.data")]
+    assert sizes[1] == weights.nbytes
+    assert f"{len(model):,} in, {sum(sizes):,} out" in result.stdout

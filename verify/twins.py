@@ -38,8 +38,8 @@ class Twins:
             for value, found in zip(named.outputs, infer(named.node(0), opset), strict=True):
                 value.type = None if found.dtype is None else ir.TensorType(found.dtype)
                 value.shape = None if found.shape is None else ir.Shape(found.shape)
-            proto = onnx_backend.write(named, [blank.name for blank in blanks], self._dialect, opset)
-            arrays = Runtime(proto.SerializeToString(), threads=1).run([value.content for value in _fed(step)])
+            written = onnx_backend.write(named, [blank.name for blank in blanks], self._dialect, opset)
+            arrays = Runtime(b"".join(written.parts()), threads=1).run([value.content for value in _fed(step)])
         except (RewriteError, VerificationError, InferenceError) as error:
             raise Rejected(f"{error}") from error
         results = (
@@ -59,7 +59,7 @@ class Twins:
         rewriter = Rewriter(made, alone, prepared.pack.catalogue, prepared.opset)
         try:
             rewriter.run()
-            proto = onnx_backend.write(made, names, self._dialect, prepared.opset)
+            written = onnx_backend.write(made, names, self._dialect, prepared.opset)
         except RewriteFailure as failure:
             return Finding(End.FAILED, f"{failure}")
         except RewriteError as error:
@@ -71,7 +71,7 @@ class Twins:
         if not fired:
             return Finding(End.REFUSED, "the rule does not match its own left side", fired, expected)
         try:
-            actual = Runtime(proto.SerializeToString(), threads=1).run(feeds)
+            actual = Runtime(b"".join(written.parts()), threads=1).run(feeds)
         except VerificationError as error:
             return Finding(End.FAILED, f"{error}", fired, expected)
         compared = [

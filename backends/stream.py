@@ -1,0 +1,240 @@
+"""ONNX files written part by part: lengths first, then the bytes of large constants from where they lie."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO, TypeAlias
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+from onnx_ir import serde
+
+from ..engine.errors import RewriteError
+
+#: constants of as many bytes are written from where they lie, smaller ones with the nodes
+LARGE = 1 << 12
+#: what one protobuf message can hold, some space left
+LIMIT = (1 << 31) - (1 << 16)
+#: so many bytes are in memory at once beside a constant that has to be arranged anew
+_CHUNK = 1 << 22
+#: external data begins at multiples of a page, so that it can be mapped
+_PAGE = mmap.PAGESIZE
+#: so many bytes of memory reach the processor at a time, and so many stay near it
+_LINE, _CACHE = 64, 1 << 15
+#: fields of the protobuf messages, from onnx.proto
+_GRAPH = onnx.ModelProto.DESCRIPTOR.fields_by_name["graph"].number
+_INITIALIZER = onnx.GraphProto.DESCRIPTOR.fields_by_name["initializer"].number
+_RAW = onnx.TensorProto.DESCRIPTOR.fields_by_name["raw_data"].number
+
+Buffer: TypeAlias = bytes | memoryview
+
+
+class TooLargeError(RewriteError):
+    """A model that exceeds what one protobuf message can hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """A large constant: what a tensor says of itself, and the tensor whose bytes follow."""
+
+    head: bytes
+    tensor: ir.TensorProtocol
+
+    @property
+    def size(self) -> int:
+        """How many bytes the message takes."""
+        return len(self.head) + len(_prefix(_RAW, self.tensor.nbytes)) + self.tensor.nbytes
+
+    def parts(self) -> Iterator[Buffer]:
+        """The message."""
+        yield self.head + _prefix(_RAW, self.tensor.nbytes)
+        yield from content(self.tensor)
+
+    def beside(self, location: str, offset: int) -> bytes:
+        """The message, when the bytes are in another file at an offset."""
+        told = {"location": location, "offset": f"{offset}", "length": f"{self.tensor.nbytes}"}
+        entries = [onnx.StringStringEntryProto(key=key, value=value) for key, value in told.items()]
+        place = onnx.TensorProto(data_location=onnx.TensorProto.EXTERNAL, external_data=entries)
+        return self.head + bytes(place.SerializeToString())
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A model in the wire format: itself, its graph, and apart from both the constants that are large.
+
+    Nothing of a large constant is in memory before it is written, if it is a view of a mapped file or lazy.
+    """
+
+    head: bytes
+    graph: bytes
+    weights: tuple[Weight, ...]
+    _kept: list[onnx.ModelProto] = field(default_factory=list, repr=False, compare=False)
+
+    @classmethod
+    def of(cls, model: ir.Model) -> Encoded:
+        """Encode a model; its graph stays as it is."""
+        graph = model.graph
+        found = {value.name: value.const_value for value in graph.initializers.values() if _large(value.const_value)}
+        small = [value for value in graph.initializers.values() if value.name not in found]
+        view = ir.GraphView(
+            graph.inputs,
+            graph.outputs,
+            nodes=tuple(graph),
+            initializers=small,
+            name=graph.name,
+            doc_string=graph.doc_string,
+            opset_imports=graph.opset_imports,
+            metadata_props=graph.metadata_props,
+        )
+        proto = serde.serialize_model(_over(model, view))
+        body = proto.graph.SerializeToString()
+        proto.ClearField("graph")
+        weights = tuple(_weight(name or "", tensor) for name, tensor in found.items() if tensor is not None)
+        return cls(proto.SerializeToString(), body, weights)
+
+    @property
+    def size(self) -> int:
+        """How many bytes the model takes as one message."""
+        body = self._body
+        return len(self.head) + len(_prefix(_GRAPH, body)) + body
+
+    @property
+    def _body(self) -> int:
+        sizes = (weight.size for weight in self.weights)
+        return len(self.graph) + sum(len(_prefix(_INITIALIZER, size)) + size for size in sizes)
+
+    def parts(self) -> Iterator[Buffer]:
+        """The model as one message; raises TooLargeError where it does not fit into one."""
+        if self.size > LIMIT:
+            raise TooLargeError(f"the model of {self.size:,} bytes exceeds the 2 GB that one message can hold")
+        yield self.head + _prefix(_GRAPH, self._body) + self.graph
+        for weight in self.weights:
+            yield _prefix(_INITIALIZER, weight.size)
+            yield from weight.parts()
+
+    def apart(self, location: str) -> tuple[bytes, Iterator[Buffer]]:
+        """The model as a message that has its large constants in the file `location`, and what that file holds."""
+        messages, offsets, end = [], [], 0
+        for weight in self.weights:
+            offsets.append(end + -end % _PAGE)
+            end = offsets[-1] + weight.tensor.nbytes
+            message = weight.beside(location, offsets[-1])
+            messages.append(_prefix(_INITIALIZER, len(message)) + message)
+        body = self.graph + b"".join(messages)
+        return self.head + _prefix(_GRAPH, len(body)) + body, self._aligned(offsets)
+
+    def _aligned(self, offsets: Sequence[int]) -> Iterator[Buffer]:
+        end = 0
+        for weight, offset in zip(self.weights, offsets, strict=True):
+            yield bytes(offset - end)
+            yield from content(weight.tensor)
+            end = offset + weight.tensor.nbytes
+
+    def outline(self) -> bytes:
+        """The model with inputs in the place of its large constants, to be checked without them."""
+        heads = [onnx.TensorProto.FromString(weight.head) for weight in self.weights]
+        inputs = [onnx.helper.make_tensor_value_info(head.name, head.data_type, head.dims) for head in heads]
+        body = self.graph + onnx.GraphProto(input=inputs).SerializeToString()
+        return self.head + _prefix(_GRAPH, len(body)) + bytes(body)
+
+    def proto(self) -> onnx.ModelProto:
+        """The model as a ModelProto, the same each time; raises TooLargeError where it does not fit into one."""
+        if not self._kept:
+            if self.size > LIMIT:
+                raise TooLargeError(f"the model of {self.size:,} bytes exceeds the 2 GB that one message can hold")
+            model = onnx.ModelProto.FromString(self.head)
+            model.graph.MergeFromString(self.graph)
+            for weight in self.weights:
+                tensor = model.graph.initializer.add()
+                tensor.MergeFromString(weight.head)
+                tensor.raw_data = b"".join(content(weight.tensor))
+            self._kept.append(model)
+        return self._kept[0]
+
+
+def write(file: BinaryIO, parts: Iterator[Buffer]) -> int:
+    """Write parts one behind the other; how many bytes they are."""
+    return sum(file.write(part) for part in parts)
+
+
+def content(tensor: ir.TensorProtocol) -> Iterator[Buffer]:
+    """The bytes of a tensor as TensorProto.raw_data has them; what was mapped for it is given back."""
+    if isinstance(tensor, ir.PackedTensor):
+        array = tensor.numpy_packed()
+    elif tensor.dtype.bitwidth < 8:
+        yield tensor.tobytes()
+        return
+    else:
+        array = tensor.numpy()
+    if not array.flags.c_contiguous:
+        step = max(1, len(array) * _CHUNK // array.nbytes)
+        for start in range(0, len(array), step):
+            yield _bytes(_arranged(array[start : start + step]))
+    else:
+        yield _bytes(array)
+    release(array)
+
+
+def release(array: np.ndarray[Any, Any]) -> None:
+    """Give back the memory into which a mapped file was read for an array; it can be read anew all the same."""
+    owner: Any = array
+    while isinstance(owner, np.ndarray):
+        array, owner = owner, owner.base
+    held = getattr(owner, "obj", owner)
+    if not isinstance(held, mmap.mmap) or not hasattr(held, "madvise"):
+        return
+    start = array.ctypes.data - np.frombuffer(held, np.uint8).ctypes.data
+    first = start + -start % _PAGE
+    whole = (start + array.nbytes - first) // _PAGE * _PAGE
+    if whole > 0:
+        held.madvise(mmap.MADV_DONTNEED, first, whole)
+
+
+def _arranged(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """A copy in the order of the axes, made so that whatever is read of memory is used before it leaves the cache."""
+    made = np.empty(array.shape, array.dtype)
+    last = array.shape[-1]
+    # Reading along the last axis touches a line an element: a whole row of them would push each other out.
+    step = max(1, _LINE // array.itemsize) if last * _LINE > _CACHE and abs(array.strides[-1]) >= _LINE else last
+    for start in range(0, last, step):
+        made[..., start : start + step] = array[..., start : start + step]
+    return made
+
+
+def _bytes(array: np.ndarray[Any, Any]) -> memoryview:
+    return array.reshape(-1).view(np.uint8).data
+
+
+def _large(tensor: ir.TensorProtocol | None) -> bool:
+    return tensor is not None and tensor.dtype != ir.DataType.STRING and tensor.nbytes >= LARGE
+
+
+def _weight(name: str, tensor: ir.TensorProtocol) -> Weight:
+    dims = tensor.shape.numpy()
+    head = onnx.TensorProto(name=name, data_type=int(tensor.dtype), dims=dims)
+    return Weight(head.SerializeToString(), tensor)
+
+
+def _over(model: ir.Model, view: ir.GraphView) -> ir.Model:
+    return ir.Model(
+        view,  # type: ignore[arg-type]
+        ir_version=model.ir_version,
+        producer_name=model.producer_name,
+        metadata_props=dict(model.metadata_props),
+    )
+
+
+def _prefix(number: int, size: int) -> bytes:
+    """What stands before a field that has a length: its number with its wire type 2, and the length."""
+    return _varint(number << 3 | 2) + _varint(size)
+
+
+def _varint(number: int) -> bytes:
+    out = bytearray()
+    while number > 127:
+        out.append(number & 127 | 128)
+        number >>= 7
+    return bytes((*out, number))

@@ -1,0 +1,206 @@
+"""Models written part by part: the same model as in one piece, in one file or in two, and nothing kept in memory."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx.numpy_helper
+import onnx_ir as ir
+import pytest
+from nnrewrite import rewrite
+from nnrewrite.backends import probe, stream, tflite
+from nnrewrite.backends.stream import Encoded
+from nnrewrite.engine.operators import Catalogue
+from onnx_ir import serde
+
+RNG = np.random.default_rng(0)
+LARGE = stream.LARGE
+
+TENSORS = {
+    "float": ir.Tensor(RNG.random((3, LARGE), np.float32)),
+    "transposed": ir.Tensor(RNG.random((700, 50, 61), np.float32).transpose(2, 0, 1)),
+    "half": ir.Tensor(RNG.random((LARGE,)).astype(np.float16)),
+    "bytes": ir.Tensor(RNG.integers(0, 255, (LARGE, 2)).astype(np.uint8)),
+    "flags": ir.Tensor(RNG.random(LARGE) < 0.5),
+    "packed": ir.PackedTensor(np.arange(LARGE + 1).astype(np.uint8), ir.DataType.INT4, shape=(2 * LARGE + 1,)),
+    "nibbles": ir.Tensor(RNG.integers(-8, 7, 2 * LARGE + 1).astype(ir.DataType.INT4.numpy()), ir.DataType.INT4),
+    "brain": ir.Tensor(RNG.random(LARGE).astype(ir.DataType.BFLOAT16.numpy()), ir.DataType.BFLOAT16),
+    "lazy": ir.LazyTensor(
+        lambda: ir.Tensor(np.arange(LARGE)), dtype=ir.DataType.INT64, shape=ir.Shape((LARGE,))
+    ),
+    "small": ir.Tensor(np.arange(7, dtype=np.int64)),
+    "scalar": ir.Tensor(np.array(2.5, np.float32)),
+    "words": ir.StringTensor([b"a" * LARGE, b"b"], shape=ir.Shape((2,))),
+}  # fmt: skip
+
+
+def holding(tensors: dict[str, ir.TensorProtocol]) -> ir.Model:
+    """A model that yields each of some constants."""
+    values = []
+    for name, tensor in tensors.items():
+        known = ir.TensorType(tensor.dtype)
+        values.append(ir.Value(name=name, shape=ir.Shape(tensor.shape.numpy()), type=known, const_value=tensor))
+    nodes = [ir.Node("", "Identity", [value], num_outputs=1) for value in values]
+    for node, value in zip(nodes, values, strict=True):
+        node.outputs[0].name, node.outputs[0].type, node.outputs[0].shape = f"{value.name}_out", value.type, value.shape
+    graph = ir.Graph(
+        [], [node.outputs[0] for node in nodes], nodes=nodes, initializers=values, opset_imports={"": 21}, name="g"
+    )
+    return ir.Model(graph, ir_version=10, producer_name="nnrewrite", metadata_props={"key": "value"})
+
+
+def described(model: onnx.ModelProto) -> tuple[object, ...]:
+    """What a model says, whatever the order of its constants."""
+    constants = {
+        tensor.name: (tensor.data_type, list(tensor.dims), onnx.numpy_helper.to_array(tensor).tobytes())
+        for tensor in model.graph.initializer
+        if tensor.data_type != onnx.TensorProto.STRING
+    }
+    words = {tensor.name: list(tensor.string_data) for tensor in model.graph.initializer}
+    head = onnx.ModelProto()
+    head.CopyFrom(model)
+    head.ClearField("graph")
+    body = model.graph
+    return head.SerializeToString(), list(body.node), list(body.output), list(body.input), constants, words
+
+
+def test_one_message_says_what_the_model_says_whatever_the_type_of_its_constants() -> None:
+    model = holding(TENSORS)
+    written = b"".join(Encoded.of(model).parts())
+    assert described(onnx.ModelProto.FromString(written)) == described(serde.serialize_model(model))
+    onnx.checker.check_model(written, full_check=True)
+
+
+def test_the_length_is_known_before_anything_is_written() -> None:
+    encoded = Encoded.of(holding(TENSORS))
+    assert encoded.size == sum(map(len, encoded.parts()))
+    assert encoded.proto().SerializeToString() and encoded.proto() is encoded.proto()
+    assert described(encoded.proto()) == described(onnx.ModelProto.FromString(b"".join(encoded.parts())))
+
+
+def test_constants_beside_the_model_are_read_back_from_the_second_file(tmp_path: Path) -> None:
+    model = holding(TENSORS)
+    head, parts = Encoded.of(model).apart("m.onnx.data")
+    (tmp_path / "m.onnx").write_bytes(head)
+    with (tmp_path / "m.onnx.data").open("wb") as file:
+        stream.write(file, parts)
+    onnx.checker.check_model(str(tmp_path / "m.onnx"), full_check=True)
+    assert described(onnx.load(tmp_path / "m.onnx")) == described(serde.serialize_model(model))
+    offsets = [
+        int(entry.value)
+        for tensor in onnx.load(tmp_path / "m.onnx", load_external_data=False).graph.initializer
+        for entry in tensor.external_data
+        if entry.key == "offset"
+    ]
+    assert len(offsets) == 9 and all(offset % mmap.PAGESIZE == 0 for offset in offsets)
+
+
+def test_the_outline_is_checked_without_the_weights() -> None:
+    encoded = Encoded.of(holding(TENSORS))
+    assert len(encoded.outline()) < 4 * LARGE
+    onnx.checker.check_model(encoded.outline(), full_check=True)
+
+
+def test_what_exceeds_a_message_is_refused_and_fits_into_two_files() -> None:
+    huge = ir.LazyTensor(
+        lambda: pytest.fail("the bytes are not wanted"), dtype=ir.DataType.FLOAT, shape=ir.Shape((1 << 29,))
+    )
+    encoded = Encoded.of(holding({"huge": huge}))
+    for wanted in (encoded.proto, lambda: next(encoded.parts())):
+        with pytest.raises(stream.TooLargeError, match="exceeds the 2 GB"):
+            wanted()
+    onnx.checker.check_model(encoded.outline(), full_check=True)
+    assert len(encoded.apart("x.data")[0]) < 1000
+
+
+def test_memory_into_which_a_mapped_file_was_read_is_given_back(tmp_path: Path) -> None:
+    size = 1 << 25
+    (tmp_path / "weights").write_bytes(bytes(size))
+    with (tmp_path / "weights").open("rb") as file:
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    array = np.frombuffer(memoryview(mapped), np.float32, offset=4096).reshape(-1, 1024).T
+    before = resident()
+    assert not array.any()
+    assert resident() - before > size // 2
+    stream.release(array)
+    assert resident() - before < size // 2
+    assert not array.any()
+
+
+def resident() -> int:
+    """How many bytes of the process are in memory."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
+
+
+@pytest.fixture(scope="module")
+def perceptron(catalogue: Catalogue) -> bytes:
+    """A layer with weights of more than a page, in an order that the target turns."""
+    weights = RNG.standard_normal((8, 3, 3, 64)).astype(np.float32)
+    return probe.single(
+        catalogue,
+        "CONV_2D",
+        {"x": ("FLOAT32", (1, 6, 6, 64)), "w": weights, "b": np.ones(8, np.float32)},
+        [("FLOAT32", (1, 6, 6, 8))],
+        padding="SAME", stride_h=1, stride_w=1,
+    )  # fmt: skip
+
+
+def test_a_conversion_is_saved_in_one_file_or_in_two_that_run_alike(perceptron: bytes, tmp_path: Path) -> None:
+    runtime = pytest.importorskip("onnxruntime")
+    conversion = rewrite(perceptron)
+    one, two = tmp_path / "one.onnx", tmp_path / "two.onnx"
+    assert conversion.save(one) == one.stat().st_size
+    data = tmp_path / "two.onnx.data"
+    assert conversion.save(two, external_data=True) == two.stat().st_size + data.stat().st_size
+    assert data.stat().st_size >= 8 * 3 * 3 * 64 * 4
+    x = RNG.random((1, 6, 6, 64), np.float32)
+    found = [runtime.InferenceSession(path).run(None, {"x": x})[0] for path in (one, two)]
+    assert np.array_equal(*found) and found[0].std() > 0.1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["one.onnx", "two.onnx", "two.onnx.data"]
+
+
+def test_nothing_is_left_of_two_files_when_one_cannot_be_written(
+    perceptron: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*arguments: object) -> int:
+        raise KeyboardInterrupt
+
+    conversion = rewrite(perceptron)
+    monkeypatch.setattr(stream, "write", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        conversion.save(tmp_path / "two.onnx", external_data=True)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(not os.environ.get("NNREWRITE_LARGE"), reason="writes 5 GB; is run where NNREWRITE_LARGE=1")
+def test_a_model_above_two_gigabytes_is_written_read_and_run(catalogue: Catalogue, tmp_path: Path) -> None:
+    runtime = pytest.importorskip("onnxruntime")
+    size, layers = 9000, 7
+    pool = RNG.standard_normal((size, size), np.float32) / np.float32(np.sqrt(size))
+    spec = catalogue.dialect("tflite").operators["FULLY_CONNECTED"]
+    float_ = ir.TensorType(ir.DataType.FLOAT)
+    x = last = ir.Value(name="x", type=float_, shape=ir.Shape((1, size)))
+    nodes, weights = [], []
+    for i in range(layers):
+        weights.append(ir.Value(name=f"w{i}", type=float_, shape=ir.Shape(pool.shape), const_value=ir.Tensor(pool)))
+        result = ir.Value(name=f"y{i}", type=float_, shape=ir.Shape((1, size)))
+        nodes.append(ir.Node(spec.domain, spec.name, [last, weights[-1]], outputs=[result]))
+        last = result
+    graph = ir.Graph([x], [last], nodes=nodes, initializers=weights, name="main")
+    source, target = tmp_path / "large.tflite", tmp_path / "large.onnx"
+    with source.open("wb") as file:
+        stream.write(file, tflite.parts(ir.Model(graph, ir_version=10), catalogue))
+    conversion = rewrite(source)
+    assert conversion.encoded.size > stream.LIMIT
+    conversion.save(target)
+    onnx.checker.check_model(str(target))
+    fed = RNG.standard_normal((1, size)).astype(np.float32)
+    expected = fed
+    for _ in range(layers):
+        expected = expected @ pool.T
+    (found,) = runtime.InferenceSession(target).run(None, {"x": fed})
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-3 * float(np.abs(expected).max()))
