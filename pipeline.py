@@ -196,7 +196,7 @@ def prepare(rules: tuple[str, ...], opset: int | None) -> Prepared:
     return _prepared(rules, opset, packs.stamp(rules))
 
 
-@functools.lru_cache(maxsize=16)
+@functools.lru_cache(maxsize=64)  # as many as there are opsets, for a few sets of packs
 def _prepared(rules: tuple[str, ...], opset: int | None, stamp: packs.Stamp) -> Prepared:
     pack = _pack(rules, stamp)
     low, high = pack.opsets

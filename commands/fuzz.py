@@ -34,6 +34,7 @@ _LOW = 0.2
 @click.option("--time", "seconds", type=float, default=SECONDS, show_default=True, help="Seconds in all, at most.")
 @click.option("--seed", type=int, default=0, show_default=True, help="The same seed draws the same cases.")
 @click.option("--jobs", type=click.IntRange(1), default=None, help="Worker processes. [default: one for each core]")
+@click.option("--first", is_flag=True, help="End with the first failure.")
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
@@ -50,6 +51,7 @@ def command(
     seconds: float,
     seed: int,
     jobs: int | None,
+    first: bool,
     out: Path,
     replay: Path | None,
 ) -> None:
@@ -71,10 +73,10 @@ def command(
     if not chosen:
         raise CallError(f"no rule with a test is called {', '.join(names)} or is about {', '.join(operators)}")
     graphs = not (operators or names)
-    budget = Budget(examples, seconds, jobs or os.cpu_count() or 1, seed)
+    budget = Budget(examples, seconds, jobs or os.cpu_count() or 1, seed, first)
     started = time.monotonic()
     with _progress(len(chosen) * examples, started) as told:
-        tallies = fuzz(rules, chosen, graphs, budget, told)
+        tallies = fuzz(pack, rules, chosen, graphs, budget, told)
     failed = _told(tallies.values(), time.monotonic() - started)
     places = {subject.name: subject.place for subject in every}
     targets = {subject.name for subject in every if not subject.of_source}

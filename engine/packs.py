@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -86,8 +87,27 @@ def load(names: Sequence[str]) -> Pack:
 
 def stamp(names: Sequence[str]) -> Stamp:
     """What changes when a file of some packs does, as far as their folders tell."""
+    if _held is not None and (known := _held.get(tuple(names))) is not None:
+        return known
     files = (file for path in folders(names) for file in (path, *path.glob("**/*.rules"), path / "ops.yaml"))
-    return tuple((str(file), (s := file.stat()).st_mtime_ns, s.st_size) for file in files if file.exists())
+    found = tuple((str(file), (s := file.stat()).st_mtime_ns, s.st_size) for file in files if file.exists())
+    if _held is not None:
+        _held[tuple(names)] = found
+    return found
+
+
+@contextlib.contextmanager
+def held() -> Iterator[None]:
+    """Take the files of packs as they are when they are first looked at, however often they are asked for inside."""
+    global _held
+    before, _held = _held, {}
+    try:
+        yield
+    finally:
+        _held = before
+
+
+_held: dict[tuple[str, ...], Stamp] | None = None
 
 
 def read(names: Sequence[str]) -> Pack:

@@ -5,17 +5,32 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Mapping, Sequence
-from typing import Any, BinaryIO
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
+
+class Sink(Protocol):
+    """What frames are written to."""
+
+    def write(self, data: bytes | memoryview, /) -> object: ...
+    def flush(self) -> object: ...
+
+
+class Spring(Protocol):
+    """What frames are read from: `readinto` fills a part of a view and says how much, 0 at the end."""
+
+    def readinto(self, view: memoryview, /) -> int | None: ...
+
+
 LENGTH = struct.Struct("<Q")
+_AT_ONCE = 1 << 20
 
 
-def send(stream: BinaryIO, header: Mapping[str, Any], arrays: Sequence[Array] = ()) -> None:
+def send(stream: Sink, header: Mapping[str, Any], arrays: Sequence[Array] = ()) -> None:
     """Write one frame: the header's length, the header, then each array's bytes.
 
     Arrays of strings have dtype object and hold bytes; their header entry lists the length of each.
@@ -32,13 +47,15 @@ def send(stream: BinaryIO, header: Mapping[str, Any], arrays: Sequence[Array] = 
             blobs.append(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
         entries.append(entry)
     text = json.dumps({**header, "arrays": entries}).encode()
-    stream.write(LENGTH.pack(len(text)) + text)
+    blobs[:0] = [LENGTH.pack(len(text)), text]
+    if sum(map(len, blobs)) <= _AT_ONCE:  # each write wakes the reader
+        blobs = [b"".join(blobs)]
     for blob in blobs:
         stream.write(blob)
     stream.flush()
 
 
-def receive(stream: BinaryIO) -> tuple[dict[str, Any], list[Array]]:
+def receive(stream: Spring) -> tuple[dict[str, Any], list[Array]]:
     """Read one frame back; raises EOFError where the stream ends before the frame does."""
     (length,) = LENGTH.unpack(_exactly(stream, LENGTH.size))
     header: dict[str, Any] = json.loads(_exactly(stream, length))
@@ -68,12 +85,12 @@ def _dtype(name: str) -> np.dtype[Any]:
         return found
 
 
-def _exactly(stream: BinaryIO, size: int) -> bytearray:
+def _exactly(stream: Spring, size: int) -> bytearray:
     data = bytearray(size)
     view, filled = memoryview(data), 0
     while filled < size:
         # A raw pipe hands over what is there, a buffered one fills the view.
-        count = stream.readinto(view[filled:])  # type: ignore[attr-defined]
+        count = stream.readinto(view[filled:])
         if not count:
             raise EOFError("the stream ended inside a frame")
         filled += count

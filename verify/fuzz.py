@@ -6,13 +6,16 @@ import contextlib
 import functools
 import multiprocessing
 import random
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
+from typing import Any
 
 from ..engine import coverage, packs
+from ..engine.packs import Pack
 from . import chains
 from .campaign import Tally, examine
 from .interpreter import Interpreter, require
@@ -29,15 +32,21 @@ _BETWEEN = 8
 #: seconds that the interpreter may take for one model
 _TIMEOUT = 20.0
 
+Told = Callable[[Tally], None]
+
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How much is tried: cases for each rule, seconds in all, worker processes; the seed says which cases."""
+    """How much is tried: cases for each rule, seconds in all, worker processes; the seed says which cases.
+
+    With `first` the first failure ends it.
+    """
 
     examples: int
     seconds: float
     jobs: int
     seed: int = 0
+    first: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,23 +60,23 @@ class Task:
 
 
 def fuzz(
-    rules: tuple[str, ...], chosen: Sequence[Subject], graphs: bool, budget: Budget, told: Callable[[Tally], None]
+    pack: Pack, rules: tuple[str, ...], chosen: Sequence[Subject], graphs: bool, budget: Budget, told: Told
 ) -> dict[str, Tally]:
-    """Try rules, and with `graphs` also graphs of several operators; what came of each by name.
+    """Try rules of a pack, and with `graphs` also graphs of several operators; what came of each by name.
 
     `told` hears of every turn as it ends. A rule that failed has no further turns. Raises VerificationError where the
     interpreter or the runtime is not installed.
     """
     require("ai_edge_litert", "onnxruntime")
+    until = time.monotonic() + budget.seconds
     tallies = {subject.name: Tally(subject.name, subject.place) for subject in chosen}
     if graphs:
         tallies[chains.NAME] = Tally(chains.NAME, chains.NAME)
     turns = _turns(chosen, graphs, budget)
-    crew = [_Worker(rules) for _ in range(budget.jobs)]
+    crew = [_Worker(pack, rules) for _ in range(budget.jobs)]
     try:
         for worker in crew:
             worker.ready()
-        until = time.monotonic() + budget.seconds
         for worker in crew:
             worker.begin(_next(turns, tallies))
         while busy := [worker for worker in crew if worker.task is not None]:
@@ -75,6 +84,8 @@ def fuzz(
                 tally = worker.end()
                 tallies[tally.rule].add(tally)
                 told(tally)
+                if tally.failure is not None and budget.first:
+                    until = 0.0
                 worker.begin(_next(turns, tallies) if time.monotonic() < until else None)
     finally:
         for worker in crew:
@@ -109,17 +120,18 @@ def _ready(busy: Sequence[_Worker]) -> list[_Worker]:
 class _Worker:
     """A process that takes turns; one that dies in a turn is started anew, and the turn counts as failed."""
 
-    def __init__(self, rules: tuple[str, ...]) -> None:
-        self._rules = rules
+    def __init__(self, pack: Pack, rules: tuple[str, ...]) -> None:
+        self._pack, self._rules = pack, rules
         self.task: Task | None = None
         self.process: BaseProcess
         self.pipe: Connection
         self._start()
 
     def _start(self) -> None:
-        context = multiprocessing.get_context("spawn")
+        # A fork has the rules and the libraries already, where forking is safe.
+        context: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
         self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=serve, args=(theirs, self._rules), daemon=True)
+        self.process = context.Process(target=serve, args=(theirs, self.pipe, self._pack, self._rules), daemon=True)
         self.process.start()
         theirs.close()
 
@@ -149,39 +161,39 @@ class _Worker:
 
     def close(self) -> None:
         """End the process."""
-        self.pipe.close()
+        with contextlib.suppress(BrokenPipeError):
+            self.pipe.send(None)  # a fork made later holds this end open too
         self.process.join(2)
+        self.pipe.close()
         if self.process.is_alive():
             self.process.kill()
 
 
-def serve(pipe: Connection, rules: tuple[str, ...]) -> None:
-    """Take turns from a pipe until it closes."""
+def serve(pipe: Connection, other: Connection, pack: Pack, rules: tuple[str, ...]) -> None:
+    """Take turns from a pipe until its other end is closed, which a fork has a copy of."""
+    other.close()
     try:
-        _serve(pipe, rules)
+        with packs.held(), Interpreter(_TIMEOUT) as interpreter:
+            _serve(pipe, Laboratory(interpreter, pack.catalogue, rules), subjects(pack))
     finally:
         coverage.save()
 
 
-def _serve(pipe: Connection, rules: tuple[str, ...]) -> None:
-    pack = packs.load(rules)
-    found = [subject for subject in subjects(pack) if subject.tests]
-    known = {subject.name: subject for subject in found}
-    sources = [subject for subject in found if subject.of_source]
+def _serve(pipe: Connection, laboratory: Laboratory, known: Sequence[Subject]) -> None:
+    named = {subject.name: subject for subject in known}
+    sources = [subject for subject in known if subject.tests and subject.of_source]
     graphs = chains.chains(sources)
-    with Interpreter(_TIMEOUT) as interpreter, contextlib.suppress(EOFError, BrokenPipeError, KeyboardInterrupt):
-        laboratory = Laboratory(interpreter, pack.catalogue, rules)
+    with contextlib.suppress(EOFError, BrokenPipeError, KeyboardInterrupt):
         pipe.send(True)
-        while True:
-            task: Task = pipe.recv()
+        while task := pipe.recv():
             if task.name != chains.NAME:
-                tally = examine(known[task.name], laboratory, task.examples, task.seed)
+                tally = examine(named[task.name], laboratory, task.examples, task.seed)
             elif task.about is None:
                 any_of = functools.partial(chains.draw, subjects=sources, laboratory=laboratory)
                 tally = examine(graphs, laboratory, task.examples, task.seed, any_of)
             else:
                 about = functools.partial(
-                    chains.between, subject=known[task.about], subjects=sources, laboratory=laboratory
+                    chains.between, subject=named[task.about], subjects=sources, laboratory=laboratory
                 )
                 tally = examine(graphs, laboratory, task.examples, task.seed, about, _FEW)
             pipe.send(tally)

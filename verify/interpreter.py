@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import signal
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -19,6 +19,7 @@ import numpy as np
 
 from ..engine.errors import VerificationError
 from .frames import Array, receive, send
+from .pipe import Pipe
 
 Source = str | os.PathLike[str] | bytes
 """A model: the path of its file, or its bytes."""
@@ -154,29 +155,24 @@ class Interpreter:
         # The worker shares this file's position, so what it says about this request starts at the front again.
         self._complaints.seek(0)
         self._complaints.truncate()
-        late = threading.Event()
-
-        def end() -> None:
-            late.set()
-            process.kill()
-
-        timer = threading.Timer(self.timeout, end)
-        timer.start()
+        pipe = Pipe(process.stdin.fileno(), process.stdout.fileno(), self.timeout)
         try:
-            send(process.stdin, request, arrays)  # type: ignore[arg-type]
-            header, results = receive(process.stdout)  # type: ignore[arg-type]
+            send(pipe, request, arrays)
+            header, results = receive(pipe)
+        except TimeoutError:
+            self._end()
+            raise InterpreterError(f"the TFLite interpreter took more than {self.timeout:g} s") from None
         except (EOFError, BrokenPipeError):
             code = process.wait()
             self._end()
-            if late.is_set():
-                raise InterpreterError(f"the TFLite interpreter took more than {self.timeout:g} s") from None
             raise InterpreterError(f"the TFLite interpreter crashed ({self._last_words(code)})") from None
         except BaseException:
             # An answer that was not read would be taken for that of the next request.
             self._end()
             raise
-        finally:
-            timer.cancel()
+        if "crash" in header:
+            self.restarts += 1
+            raise InterpreterError(f"the TFLite interpreter crashed ({self._last_words(header['crash'])})")
         if "error" in header:
             raise InterpreterError(f"the TFLite interpreter says: {' '.join(header['error'].split())}")
         return header, results
@@ -185,7 +181,12 @@ class Interpreter:
         if self._process is None or self._process.poll() is not None:
             self._end()
             self._process = subprocess.Popen(
-                self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._complaints
+                self._command,
+                bufsize=0,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._complaints,
+                start_new_session=True,
             )
             self.restarts += 1
         return self._process
@@ -194,7 +195,8 @@ class Interpreter:
         process, self._process = self._process, None
         if process is None:
             return
-        process.kill()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # the worker and its fork
         process.wait()
         for stream in (process.stdin, process.stdout):
             if stream is not None:

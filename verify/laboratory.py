@@ -47,6 +47,7 @@ class Laboratory:
         self._interpreter = interpreter
         self._rules = rules
         self._versions: dict[str, int] = {}
+        self._hopeless: set[tuple[str, str]] = set()
         self._known: dict[tuple[object, ...], tuple[ir.DataType, ...]] = {}
 
     # ---- what a step yields
@@ -60,14 +61,19 @@ class Laboratory:
         key = (step.operator.name, *(None if v is None else (v.dtype, v.grid is None) for v in step.operands))
         said = tuple(value for value in step.options.values() if isinstance(value, str))
         names = [f"{step.operator.name}_{place}" for place in range(max(counts))]
-        complaint = ""
+        complaints: dict[str, None] = {}
         variadic = any(result.variadic for result in step.operator.results)
+        known = self._known.get((*key, *said))
         for kinds in self._candidates((*key, *said), counts, types, grids, variadic):
             try:
                 step, arrays = self._run(step, kinds)
             except InterpreterError as error:
-                complaint = complaint or f"{error}"
-                if _CRASH in f"{error}":
+                complaint = f"{error}"
+                complaints[complaint] = None
+                # What it says of results that such operands had before, and what no other results ever helped, is
+                # not about the results.
+                ours = tuple(dtype for dtype, _ in kinds) == known
+                if ours or _CRASH in complaint or (step.operator.name, complaint) in self._hopeless:
                     break
                 continue
             if not all(array.size for array in arrays) and all(v.content.size for v in step.operands if v is not None):
@@ -77,6 +83,7 @@ class Laboratory:
                 (dtype, grid) if (found := _dtype(array, dtype)) == dtype else (found, None)
                 for (dtype, grid), array in zip(kinds, arrays, strict=True)
             ]
+            self._hopeless -= {(step.operator.name, complaint) for complaint in complaints}
             kinds, arrays = self._fitted(step, kinds, arrays)
             self._known[(*key, *said)] = tuple(dtype for dtype, _ in kinds)
             unknown = any(value is not None and value.open for value in step.operands)
@@ -85,7 +92,10 @@ class Laboratory:
                 for name, (dtype, grid), array in zip(names, kinds, arrays, strict=False)
             )
             return replace(step, results=results)
-        raise Rejected(complaint or "there is no type for its results")
+        first = next(iter(complaints), "there is no type for its results")
+        if len(complaints) == 1:
+            self._hopeless.add((step.operator.name, first))
+        raise Rejected(first)
 
     def _run(self, step: Step, kinds: Sequence[Kind]) -> tuple[Step, list[Array]]:
         """Run a step on its own, at the first version of its operator that the interpreter knows."""

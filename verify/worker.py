@@ -1,17 +1,20 @@
 """The worker: a process of its own that runs the TFLite interpreter, which aborts on some ill-formed models.
 
 `python -m nnrewrite.verify.worker` answers frames on standard input with frames on standard output until its input
-ends. A request that raises is answered with `error`; a crash ends the process, and the client sees the stream end.
+ends. A request that raises is answered with `error`. Requests are served by a fork, so that a crash costs no more than
+another fork; it is answered with `crash` and the exit status.
 """
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import os
 import sys
 import time
-from typing import Any, BinaryIO
+from typing import Any
 
-from .frames import Array, receive, send
+from .frames import Array, Sink, Spring, receive, send
 
 # The interpreter's three sets of kernels: with its default delegate (XNNPACK), optimized without it, reference.
 RESOLVERS = {"default": "AUTO", "optimized": "BUILTIN_WITHOUT_DEFAULT_DELEGATES", "reference": "BUILTIN_REF"}
@@ -20,7 +23,7 @@ RESOLVERS = {"default": "AUTO", "optimized": "BUILTIN_WITHOUT_DEFAULT_DELEGATES"
 _loaded: list[Any] = []
 
 
-def serve(requests: BinaryIO, answers: BinaryIO) -> None:
+def serve(requests: Spring, answers: Sink) -> None:
     """Answer requests until the stream ends."""
     while True:
         try:
@@ -160,7 +163,26 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     sys.stdout = sys.stderr
-    serve(requests, answers)
+    if not hasattr(os, "fork"):
+        serve(requests, answers)
+        return
+    with contextlib.suppress(ImportError):  # told to the client by the first request
+        importlib.import_module("ai_edge_litert.interpreter")
+    while code := _forked(requests, answers):
+        send(answers, {"crash": code})
+
+
+def _forked(requests: Spring, answers: Sink) -> int:
+    """Serve in a fork; its exit status, which is below 0 for a signal, and 0 where the stream ended."""
+    child = os.fork()
+    if child:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    code = 1
+    try:
+        serve(requests, answers)
+        code = 0
+    finally:
+        os._exit(code)
 
 
 if __name__ == "__main__":
