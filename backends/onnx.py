@@ -34,12 +34,16 @@ def write(
 
 
 def name_outputs(graph: ir.Graph, names: Sequence[str], dialect: Dialect) -> None:
-    """Give the outputs their names; one that is an input, a constant or a repeat gets a node of its own."""
+    """Give the outputs their names; one that is another input, a constant or a repeat gets a node of its own."""
     wanted = dict(zip(range(len(names)), names, strict=True))
     seen: set[ir.Value] = set()
     taken = {value.name: value for value in _values(graph)}
     for position, name in wanted.items():
         value = graph.outputs[position]
+        if value.name == name and value.is_graph_input() and value not in seen:
+            # The source passes an input on by its name, which no other value can have.
+            seen.add(value)
+            continue
         if value.name != name or value in seen or value.producer() is None:
             other = taken.get(name)
             if value.producer() is not None and value not in seen and other is None:

@@ -128,6 +128,9 @@ class Builder:
             nodes = self.nodes
         finally:
             self.nodes = outer
+        # A graph names what has no name, by numbers that are those of the graphs around it too.
+        for node in nodes:
+            self._scope.christen(node, f"{option}/{node.op_type}")
         return ir.Graph(inputs, outputs, nodes=nodes, name=self._scope.fresh(option))
 
     def _parameter(self, operand: Any, kind: str | None) -> ir.Value:

@@ -31,6 +31,13 @@ class Scope:
         self._taken.add(name)
         return name
 
+    def christen(self, node: ir.Node, base: str) -> None:
+        """Name the results of a node that have no name yet, and the node like its first."""
+        for output in node.outputs:
+            if output.name is None:
+                output.name = self.fresh(base)
+        node.name = node.name or node.outputs[0].name
+
     def constant(self, array: np.ndarray[Any, Any], base: str) -> ir.Value:
         """A constant value, shared with an equal one where it is small."""
         small = array.size <= _SHARED and array.dtype != np.object_

@@ -303,24 +303,37 @@ class Rewriter:
             (after.name for _, after in pairs if after.name), root.op_type
         )
         for node in within(made):
-            for output in node.outputs:
-                if output.name is None:
-                    output.name = self._scope.fresh(f"{stem}/{node.op_type}")
+            self._scope.christen(node, f"{stem}/{node.op_type}")
             for value in node.inputs:
                 self._register(value)
-            node.name = node.name or node.outputs[0].name
             node.metadata_props[RULE] = rule.place
             node.metadata_props.setdefault(SOURCE, source)
         for _, after in pairs:
             self._register(after)
         self.graph.insert_before(root, made)
         for before, after in pairs:
+            if self._depth and before.is_graph_output() and not self._yieldable(after):
+                after = self._copied(root, after)
             ir.convenience.replace_all_uses_with(before, after, replace_graph_outputs=True)
         if not any(output.uses() or output.is_graph_output() for output in root.outputs):
             self.graph.remove(root, safe=True)
         self.fired[rule.name] += 1
         self._changed = True
         return made
+
+    def _yieldable(self, value: ir.Value) -> bool:
+        """Whether an inner graph can yield a value: what its own nodes make, and once."""
+        producer = value.producer()
+        return producer is not None and producer.graph is self.graph and not value.is_graph_output()
+
+    def _copied(self, root: ir.Node, value: ir.Value) -> ir.Value:
+        spec = self._rules.target.role("copy")
+        node = ir.Node(spec.domain, spec.name, [value], num_outputs=1)
+        self._scope.christen(node, f"{value.name}/{spec.name}")
+        (copy,) = node.outputs
+        copy.type, copy.shape = value.type, value.shape
+        self.graph.insert_before(root, [node])
+        return copy
 
     def _register(self, value: ir.Value | None) -> None:
         if value is not None and value.const_value is not None and value.graph is None:

@@ -56,6 +56,24 @@ def test_a_branch_takes_the_side_of_its_condition(catalogue: Catalogue, interpre
     assert agree(source, interpreter, [[np.array([side]), x] for side in (True, False)])
 
 
+def test_branches_can_yield_one_constant(catalogue: Catalogue, interpreter: Interpreter) -> None:
+    flag = ("BOOL", [2])
+    constant = probe.graph(catalogue, "LOGICAL_NOT", {"never": np.zeros(2, np.bool_)}, [flag])
+    constant.graph.inputs.append(ir.Value(name="x", type=ir.TensorType(ir.DataType.BOOL), shape=ir.Shape([2])))
+    options = {"then_subgraph_index": 1, "else_subgraph_index": 1}
+    branch = probe.graph(catalogue, "IF", {"yes": ("BOOL", [1]), "x": flag}, [flag], **options)
+    x = np.array([True, False])
+    assert agree(joined(catalogue, branch, constant), interpreter, [[np.array([side]), x] for side in (True, False)])
+
+
+def test_an_input_that_is_passed_on_keeps_its_name_on_both_sides(catalogue: Catalogue) -> None:
+    model = probe.graph(catalogue, "NEG", {"x": VECTOR}, [VECTOR])
+    model.graph.outputs.append(model.graph.inputs[0])
+    converted = nnrewrite.convert(write(model, catalogue))
+    assert [value.name for value in converted.graph.input] == ["x"]
+    assert [value.name for value in converted.graph.output] == ["output_0", "x"]
+
+
 def test_a_composition_is_what_its_graph_says_with_fused_activations(
     catalogue: Catalogue, interpreter: Interpreter
 ) -> None:

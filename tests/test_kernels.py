@@ -45,6 +45,15 @@ def test_integers_without_a_kernel_are_added_in_a_wider_type(
     assert compare_models(source, model.SerializeToString(), interpreter=interpreter).passed
 
 
+@pytest.mark.parametrize("transposed", [{}, {"adj_x": True}, {"adj_y": True}, {"adj_x": True, "adj_y": True}])
+def test_a_product_of_plain_integers_is_as_wide_as_it_says(
+    single: Callable[..., bytes], interpreter: Interpreter, transposed: dict[str, bool]
+) -> None:
+    x = ("INT8", [3, 3])
+    source = single("BATCH_MATMUL", {"a": x, "b": x}, [("INT32", [3, 3])], **transposed)
+    assert compare_models(source, nnrewrite.convert(source).SerializeToString(), interpreter=interpreter).passed
+
+
 def test_complex_numbers_are_pairs_along_a_last_axis(single: Callable[..., bytes], interpreter: Interpreter) -> None:
     from onnxruntime import InferenceSession
 
