@@ -52,6 +52,8 @@ class Subgraph:
     values: dict[int, ir.Value] = field(default_factory=dict)
     constants: list[ir.Value] = field(default_factory=list)
     taken: set[str] = field(default_factory=set)
+    #: tensors of no extents are told apart: scalars, and those whose rank is not known
+    says_rank: bool = False
 
     def rename(self, i: int, suffix: str) -> str:
         """Give a tensor another name that no tensor has, and tell it."""
@@ -141,7 +143,7 @@ class TensorReader:
         record = subgraph.tensors[i]
         if value.const_value is not None:
             return ir.Shape(static)
-        if not static and not record["has_rank"] and i not in subgraph.inputs:
+        if not static and not record["has_rank"] and (i not in subgraph.inputs or subgraph.says_rank):
             # Also how files from before the field say scalar; an operator's result can be inferred, an input cannot.
             return None
         signature = record["shape_signature"]

@@ -150,7 +150,8 @@ class _Reader:
         for number, operator in enumerate(record["operators"] or []):
             produced.update(self._indices(operator["outputs"], tensors, "a result of operator", number))
         names = unique(tensors, inputs + outputs)
-        return Subgraph(index, record, tensors, names, frozenset(inputs), frozenset(produced))
+        says_rank = any(tensor["has_rank"] for tensor in tensors)
+        return Subgraph(index, record, tensors, names, frozenset(inputs), frozenset(produced), says_rank=says_rank)
 
     def _indices(
         self, vector: memoryview | None, tensors: list[Record], what: str, number: int, least: int = 0

@@ -14,7 +14,7 @@ def axis(value: Sequence[int], order: Order, result: Order) -> list[int]:
 
 def axes(value: Sequence[int], order: Order, result: Order) -> list[int]:
     """Several axes by their numbers, the entries in the order they had."""
-    return [order.index(number % len(order)) for number in value]
+    return [order.index(number % len(order)) if order else number for number in value]
 
 
 def perm(value: Sequence[int], order: Order, result: Order) -> list[int]:
