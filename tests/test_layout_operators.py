@@ -16,10 +16,12 @@ import onnxruntime
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from nnrewrite.engine import packs
+from nnrewrite.engine.language import tree
 from nnrewrite.engine.layout.apply import Layout
 from nnrewrite.engine.layout.blocks import ATTRIBUTE, TRANSPARENT
 from nnrewrite.engine.layout.tensors import DEQUANTIZE, PERMUTE, QUANTIZE, Tensors
-from nnrewrite.engine.operators import load
+from nnrewrite.engine.operators import OperatorSpec, load
 from nnrewrite.engine.scope import Scope
 
 ONNX = load().dialect("onnx")
@@ -215,6 +217,20 @@ def scatter_elements(draw: Draw) -> Case:
     return case
 
 
+def cast_like(draw: Draw) -> Case:
+    return Case([array(shapes(draw)), array((2,), np.int64)])
+
+
+def crop_or_pad(draw: Draw) -> Case:
+    shape = shapes(draw)
+    axes = list(range(len(shape)))
+    options = {}
+    if draw(st.booleans()):
+        axes = draw(st.lists(st.sampled_from(axes), min_size=1, unique=True))
+        options["axes"] = [axis - len(shape) if draw(st.booleans()) else axis for axis in axes]
+    return Case([array(shape)], options, {1: numbers(*(draw(st.integers(1, 5)) for _ in axes))})
+
+
 def cumsum(draw: Draw) -> Case:
     shape = shapes(draw)
     return Case([array(shape)], {}, {1: np.array(draw(st.integers(0, len(shape) - 1)), np.int64)})
@@ -266,6 +282,9 @@ SPECIAL: dict[str, Callable[[Draw], Case]] = {
     "Hardmax": with_axis("Hardmax"),
     "LpNormalization": with_axis("LpNormalization"),
     "MeanVarianceNormalization": normalized,
+    "CastLike": cast_like,
+    "Dropout": lambda draw: Case([array(shapes(draw))], results=draw(st.integers(1, 2))),
+    "CenterCropPad": crop_or_pad,
     "CumSum": cumsum,
     "TopK": topk,
     "Gather": gather,
@@ -311,6 +330,45 @@ def run(proto: onnx.ModelProto, fed: list[Array]) -> list[Array]:
     except onnxruntime.capi.onnxruntime_pybind11_state.NotImplemented:
         return [np.asarray(a) for a in onnx.reference.ReferenceEvaluator(proto).run(None, feeds)]
     return [np.asarray(a) for a in session.run(None, feeds)]
+
+
+def emitted() -> dict[str, str]:
+    """Every operator that a rule, a table or a definition of a built-in rule set writes, with the first place."""
+    found: dict[str, str] = {}
+    for folder in sorted(path.name for path in packs.BUILT_IN.iterdir() if path.is_dir()):
+        pack = packs.load([folder])
+        dialect = pack.catalogue.dialect("onnx")
+        for item in (item for file in pack.files for item in file.items):
+            over = item.over if isinstance(item, tree.Rule) else item.entries if isinstance(item, tree.Table) else ()
+            written = item.templates if isinstance(item, tree.Rule) else item
+            names = {entry.target for entry in over}
+            names |= {call.callee for call in tree.walk(written) if isinstance(call, tree.Call)}
+            for name in names:
+                if dialect.operator(name, pack.opsets[1]) is not None:
+                    found.setdefault(name, f"{item.span.file}:{item.span.line}")
+    return found
+
+
+def test_every_operator_that_rules_write_has_a_category() -> None:
+    dialect = packs.load(sorted(path.name for path in packs.BUILT_IN.iterdir() if path.is_dir())).catalogue
+    known = dialect.dialect("onnx").operators
+    missing = {name: place for name, place in emitted().items() if category(known.get(name)) is None}
+    assert not missing, (
+        f"no layout is given in ops.yaml for {missing}: say `layout: transparent` for an operator that works element by"
+        " element, `attribute` with what counts its axes, `implicit` for one with a layout of its own, `terminate` for"
+        " any other (the comment above the operators of onnx in ops.yaml has the words; docs/layout.md tells more)"
+    )
+    assert len(emitted()) > 80
+
+
+def test_every_operator_of_onnx_has_a_category() -> None:
+    names = {s.name for s in onnx.defs.get_all_schemas_with_history() if s.domain == "" and not s.deprecated}
+    assert not [name for name in sorted(names) if category(ONNX.operators.get(name)) is None]
+
+
+def category(spec: OperatorSpec | None) -> str | None:
+    found = spec.facts.get("layout") if spec is not None else None
+    return found if found in (TRANSPARENT, ATTRIBUTE, "implicit", "terminate") else None
 
 
 def test_every_movable_operator_can_be_tested() -> None:
