@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from .constants import KEPT, NUMBERS, stored
+from .constants import KEPT, NUMBERS, permuted
 from .errors import Span
 from .expressions import Frame, evaluate
 from .folding import fold
@@ -205,16 +205,16 @@ class Builder:
         """A dequantized constant with its axes in another order: the integers move, and the axis of the scales."""
         producer = value.producer()
         assert producer is not None and producer.inputs[0] is not None
-        codes = stored(producer.inputs[0])
+        codes = permuted(producer.inputs[0], perm)
         assert codes is not None
-        moved = self._scope.constant(np.transpose(codes, perm), f"{producer.inputs[0].name}")
+        moved = self._scope.constant(codes, f"{producer.inputs[0].name}")
         made = ir.Node(producer.domain, producer.op_type, [moved, *producer.inputs[1:]], num_outputs=1)
         for name, kept in producer.attributes.items():
             axis = name == "axis"
             made.attributes.add(ir.AttrInt64(name, list(perm).index(kept.as_int())) if axis else kept)
         self.nodes.append(made)
         result, real = made.outputs[0], value.meta[NUMBERS]
-        result.type, result.shape = value.type, ir.Shape(codes.transpose(perm).shape)
+        result.type, result.shape = value.type, ir.Shape(codes.shape)
         result.meta[NUMBERS] = lambda: np.transpose(real(), perm)
         return result
 

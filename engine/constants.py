@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import onnx_ir as ir
 
+#: what a constant holds: an array, or a tensor that has it when it is asked
+Elements: TypeAlias = np.ndarray[Any, Any] | ir.LazyTensor
+
 #: the key under which a dequantized constant holds a function that computes its real numbers
 NUMBERS = "numbers"
+#: constants of as many bytes are computed when they are written, so that one at a time is in memory
+_LATER = 1 << 16
 #: the key under which a constant says that it is to stay as it is stored
 KEPT = "kept"
 
@@ -34,3 +41,36 @@ def constant(value: ir.Value) -> np.ndarray[Any, Any] | None:
         real: np.ndarray[Any, Any] = value.meta[NUMBERS]()
         return real
     return found
+
+
+def single(value: ir.Value) -> np.ndarray[Any, Any] | None:
+    """The element of a value that is known at conversion time and has only one."""
+    if value.shape is not None and any(isinstance(extent, int) and extent != 1 for extent in value.shape):
+        return None
+    found = constant(value)
+    return found if found is not None and found.size == 1 else None
+
+
+def permuted(value: ir.Value, perm: Sequence[int]) -> Elements | None:
+    """The elements of an initializer with its axes in another order; None where it is none."""
+    tensor = None if value.is_graph_input() else value.const_value
+    if isinstance(tensor, ir.LazyTensor):
+        extents = tensor.shape.numpy()
+        return _later(lambda: np.transpose(tensor.numpy(), perm), tensor.dtype, [extents[axis] for axis in perm])
+    return None if tensor is None else np.transpose(tensor.numpy(), perm)
+
+
+def widened(tensor: ir.TensorProtocol, dtype: ir.DataType) -> Elements | None:
+    """A tensor in an element type that holds all it can hold; None where the other type does not."""
+    if ir.DataType.STRING in (tensor.dtype, dtype) or not np.can_cast(tensor.dtype.numpy(), dtype.numpy(), "safe"):
+        return None
+    return computed(lambda: tensor.numpy().astype(dtype.numpy(), copy=False), dtype, tensor.shape.numpy())
+
+
+def computed(elements: Callable[[], np.ndarray[Any, Any]], dtype: ir.DataType, shape: Sequence[int]) -> Elements:
+    """What a function computes: now where that is small, else each time that it is asked for."""
+    return elements() if math.prod(shape) * dtype.itemsize < _LATER else _later(elements, dtype, shape)
+
+
+def _later(elements: Callable[[], np.ndarray[Any, Any]], dtype: ir.DataType, shape: Sequence[int]) -> ir.LazyTensor:
+    return ir.LazyTensor(lambda: ir.Tensor(elements(), dtype), dtype=dtype, shape=ir.Shape(shape))

@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 from onnx_ir import serde
 
-from .constants import stored
+from .constants import Elements, permuted, stored, widened
 from .operators import OperatorSpec
 
 #: results larger than this are kept only where the operands are about as large
 _GROWTH = 1 << 16
 
 
-def fold(node: ir.Node, spec: OperatorSpec, opset: int) -> list[np.ndarray[Any, Any]] | None:
+def fold(node: ir.Node, spec: OperatorSpec, opset: int) -> Sequence[Elements] | None:
     """Compute the results of a node whose operands are all constant; None where it has to stay a node.
 
-    Operators that only rearrange their operand yield views. All others are computed by onnx.reference.
+    Operators that only rearrange their operand yield views, those that widen it what is computed later. All others are
+    computed by onnx.reference.
     """
     if spec.facts.get("pure") is False or spec.facts.get("fold") is False or not node.inputs:
         return None
+    if spec.role in ("permute", "convert") and len(node.inputs) == 1 and (found := _moved(node, spec)) is not None:
+        return [found]
     operands = [None if value is None else stored(value) for value in node.inputs]
     if any(value is not None and operand is None for value, operand in zip(node.inputs, operands, strict=True)):
         return None
-    first = operands[0]
-    if spec.role == "permute" and first is not None:
-        perm = node.attributes.get("perm")
-        return [np.transpose(first, None if perm is None else perm.as_ints())]
     results = _evaluate(node, operands, opset)
     if results is None:
         return None
@@ -36,6 +36,18 @@ def fold(node: ir.Node, spec: OperatorSpec, opset: int) -> list[np.ndarray[Any, 
     if sum(result.nbytes for result in results) > max(_GROWTH, 2 * given):
         return None
     return results
+
+
+def _moved(node: ir.Node, spec: OperatorSpec) -> Elements | None:
+    """What a node yields that permutes a constant or converts it to a wider type."""
+    value = node.inputs[0]
+    tensor = None if value is None or value.is_graph_input() else value.const_value
+    if value is None or tensor is None:
+        return None
+    if spec.role == "permute":
+        perm = node.attributes.get("perm")
+        return permuted(value, range(len(tensor.shape))[::-1] if perm is None else perm.as_ints())
+    return widened(tensor, ir.DataType(node.attributes["to"].as_int()))
 
 
 def _evaluate(

@@ -9,7 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from . import subgraphs
-from .constants import constant
+from .constants import constant, single
 from .errors import Span
 from .expressions import Frame, evaluate, same
 from .functions import plain
@@ -183,7 +183,7 @@ class Matcher:
         elif value is None:
             self._miss(pattern.span, "the operand is left out")
         elif isinstance(pattern, Number):
-            if _equals(constant(value), pattern.value):
+            if _equals(single(value), pattern.value):
                 yield found
             else:
                 self._miss(pattern.span, f"{value.name} is not the constant {pattern.value}")
@@ -258,7 +258,7 @@ def _is_default(node: ir.Node, option: Option) -> bool:
 
 
 def _equals(array: np.ndarray[Any, Any] | None, number: float) -> bool:
-    if array is None or array.size != 1 or array.dtype.kind not in "biuf":
+    if array is None or array.dtype.kind not in "biuf":
         return False
     # A rule writes 0.1 and means the nearest number of the constant's type.
     return bool(array.reshape(()) == np.asarray(number).astype(array.dtype))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import onnx_ir as ir
+
+from .constants import Elements
 
 #: small constants of equal type, shape and bytes are shared
 _SHARED = 256
@@ -38,17 +38,19 @@ class Scope:
                 output.name = self.fresh(base)
         node.name = node.name or node.outputs[0].name
 
-    def constant(self, array: np.ndarray[Any, Any], base: str) -> ir.Value:
+    def constant(self, elements: Elements, base: str) -> ir.Value:
         """A constant value, shared with an equal one where it is small."""
-        small = array.size <= _SHARED and array.dtype != np.object_
-        key = (array.dtype.str + str(array.dtype), array.shape, array.tobytes() if small else b"")
-        if small and key in self._shared:
-            return self._shared[key]
-        tensor = ir.StringTensor(array) if array.dtype == np.object_ else ir.Tensor(array)
+        key = None
+        if isinstance(elements, np.ndarray) and elements.size <= _SHARED and elements.dtype != np.object_:
+            key = str(elements.dtype), elements.shape, elements.tobytes()
+            if key in self._shared:
+                return self._shared[key]
+        tensor = _tensor(elements)
         name = self.fresh(base)
-        value = ir.Value(name=name, shape=ir.Shape(array.shape), type=ir.TensorType(tensor.dtype), const_value=tensor)
+        shape = ir.Shape(elements.shape)
+        value = ir.Value(name=name, shape=shape, type=ir.TensorType(tensor.dtype), const_value=tensor)
         tensor.name = name
-        if small:
+        if key is not None:
             self._shared[key] = value
         return value
 
@@ -65,3 +67,9 @@ class Scope:
             self.graph.register_initializer(value)
             self._adopted[constant] = value
         return self._adopted[constant]
+
+
+def _tensor(elements: Elements) -> ir.TensorProtocol:
+    if isinstance(elements, ir.LazyTensor):
+        return elements
+    return ir.StringTensor(elements) if elements.dtype == np.object_ else ir.Tensor(elements)

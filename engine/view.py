@@ -11,7 +11,7 @@ import numpy as np
 import onnx.defs
 import onnx_ir as ir
 
-from .constants import NUMBERS, stored
+from .constants import NUMBERS, computed, stored
 from .operators import Dialect, OperatorSpec, option_value, schema
 from .quantization import Quantization
 from .scope import Scope
@@ -98,7 +98,8 @@ def _bare(node: ir.Node) -> bool:
 
 
 def _weighty(node: ir.Node) -> bool:
-    return any(value is not None and quantization(value) and stored(value) is not None for value in node.inputs)
+    known = (value for value in node.inputs if value is not None and value.const_value is not None)
+    return any(quantization(value) and not value.is_graph_input() for value in known)
 
 
 def _activates(node: ir.Node, spec: OperatorSpec | None, source: Dialect) -> bool:
@@ -245,7 +246,8 @@ class _View:
         codes = stored(value)
         real = None if codes is None else functools.partial(real_numbers, codes, known)
         if real is not None and (self._plain or not _takes(self._dequantize, value.dtype, self._opset)):
-            return self._scope.constant(real(), f"{value.name}/real")
+            extents = value.shape.numpy() if value.shape is not None else ()
+            return self._scope.constant(computed(real, ir.DataType.FLOAT, extents), f"{value.name}/real")
         parameters = self._parameters(known, value.dtype)
         made = self._node(self._dequantize, [value, *parameters], _axis(known), node)
         result = made.outputs[0]

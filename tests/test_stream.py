@@ -149,6 +149,27 @@ def perceptron(catalogue: Catalogue) -> bytes:
     )  # fmt: skip
 
 
+def test_weights_that_are_widened_are_computed_when_they_are_written(catalogue: Catalogue) -> None:
+    half = RNG.standard_normal((8, 3, 3, 512)).astype(np.float16)
+    convolution, float_ = catalogue.dialect("tflite"), ir.TensorType(ir.DataType.FLOAT)
+    spec = convolution.operators["CONV_2D"]
+    stored = ir.Value(name="w16", type=ir.TensorType(ir.DataType.FLOAT16), shape=ir.Shape(half.shape))
+    stored.const_value = ir.Tensor(half)
+    w, x, y = (ir.Value(name=name, type=float_) for name in "wxy")
+    w.shape, x.shape, y.shape = (ir.Shape(n) for n in (half.shape, (1, 6, 6, 512), (1, 6, 6, 8)))
+    options = {"padding": "SAME", "stride_h": 1, "stride_w": 1}
+    attributes = [a for n, v in options.items() if (a := probe.attribute(spec.options[n], v, convolution)) is not None]
+    widen = ir.Node(spec.domain, "DEQUANTIZE", [stored], outputs=[w])
+    node = ir.Node(spec.domain, spec.name, [x, w], attributes, outputs=[y])
+    graph = ir.Graph([x], [y], nodes=[widen, node], initializers=[stored], name="main")
+    conversion = rewrite(tflite.write(ir.Model(graph, ir_version=10), catalogue))
+    (weight,) = conversion.encoded.weights
+    assert isinstance(weight.tensor, ir.LazyTensor) and not weight.tensor.cache
+    (tensor,) = conversion.model.graph.initializer
+    expected = half.astype(np.float32).transpose(0, 3, 1, 2)
+    assert np.array_equal(onnx.numpy_helper.to_array(tensor), expected)
+
+
 def test_a_conversion_is_saved_in_one_file_or_in_two_that_run_alike(perceptron: bytes, tmp_path: Path) -> None:
     runtime = pytest.importorskip("onnxruntime")
     conversion = rewrite(perceptron)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
-from ..constants import constant
+from ..constants import Elements, constant, permuted
 from ..inference import extents
 from ..literals import attribute
 from ..scope import Scope
@@ -157,8 +156,8 @@ class Layout:
     def _permuted(self, value: ir.Value, perm: Order) -> ir.Value:
         if perm == identity(len(perm)):
             return value
-        if value.const_value is not None and value.is_initializer() and (array := constant(value)) is not None:
-            return self._folded(value, ("permuted", perm), np.transpose(array, perm))
+        if value.is_initializer() and (moved := permuted(value, perm)) is not None:
+            return self._folded(value, ("permuted", perm), moved)
         key = value, perm
         if key in self._made:
             return self._made[key]
@@ -204,10 +203,10 @@ class Layout:
             self._made[key] = made
         return self._made[key]
 
-    def _folded(self, value: ir.Value, how: tuple[object, ...], array: np.ndarray[Any, Any]) -> ir.Value:
+    def _folded(self, value: ir.Value, how: tuple[object, ...], elements: Elements) -> ir.Value:
         key = (value, *how)
         if key not in self._made:
-            self._made[key] = self._register(self._scope.constant(array, value.name or "constant"))
+            self._made[key] = self._register(self._scope.constant(elements, value.name or "constant"))
         return self._made[key]
 
     # ---- the graph
