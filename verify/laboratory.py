@@ -22,6 +22,9 @@ from .sketch import Case, Step, Value, draft, encode
 from .twins import Twins
 from .verification import compare_models
 
+#: operators whose results may differ from run to run
+RANDOM = "random"
+
 #: how often the scale of a result is changed so that its codes neither pile up at the ends nor vanish in the middle
 _FITTINGS = 4
 #: what the interpreter and its client say of an operator's version, and of an end that was not its own
