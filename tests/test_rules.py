@@ -19,7 +19,8 @@ from nnrewrite.verify.campaign import examine
 from nnrewrite.verify.laboratory import Laboratory
 from nnrewrite.verify.subjects import Subject, subjects
 
-RULES = ("tflite2onnx",)
+#: with the rules of the default target, which are tried on their own left sides
+RULES = ("tflite2onnx", "onnxruntime")
 EXAMPLES = int(os.environ.get("NNREWRITE_EXAMPLES", "12"))
 SEED = int(os.environ.get("NNREWRITE_SEED", "0"))
 

@@ -102,7 +102,8 @@ def inverse(perm: Numbers) -> list[int]:
 @function
 def array(values: Numbers, name: ElementType) -> np.ndarray[Any, Any]:
     """A list of numbers as an array of an element type named in short."""
-    return np.asarray(plain(values)).astype(data_type(name).numpy())
+    elements = values if isinstance(values, np.ndarray) else np.asarray(plain(values))
+    return elements.astype(data_type(name).numpy())
 
 
 @function

@@ -108,6 +108,13 @@ def producer(x: ir.Value) -> str | None:
 
 
 @function
+def readers(x: ir.Value) -> int:
+    """How often nodes read a value whose own results are used."""
+    # What a rewrite leaves behind reads as well until it is swept away.
+    return sum(any(y.uses() or y.is_graph_output() for y in usage.node.outputs) for usage in x.uses())
+
+
+@function
 def value(x: Tensor) -> Any:
     """The elements of a value that is constant; `none` for any other."""
     if not isinstance(x, ir.Value):
