@@ -179,7 +179,8 @@ class Bench:
                 found.append((operand, declared.get(operand.name) if isinstance(operand, Variable) else None))
             elif operand.name in declared:
                 least, most = spec.arity()
-                count = self.dice.number(max(least, 1), _MOST if most is None else most)
+                others = len(pattern.operands) - 1
+                count = self.dice.number(max(least - others, not others), _MOST if most is None else most - others)
                 found += [(operand, declared[operand.name])] * count
             else:  # a table, whose tests give the operands in order
                 found += [(operand, declaration) for declaration in self.test.declarations]
