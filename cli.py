@@ -45,6 +45,9 @@ class Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command meant; an error for the user is printed and ends it with status 1, or 2 for a rule's."""
+        from .imports import light
+
+        light()
         from .engine.errors import RewriteError, RuleError
 
         try:

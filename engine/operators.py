@@ -12,7 +12,6 @@ import onnx
 import onnx.defs
 import onnx.helper
 import onnx_ir as ir
-import yaml
 
 from .errors import RewriteError, RuleError
 
@@ -257,6 +256,8 @@ def load(paths: Iterable[Path] = ()) -> Catalogue:
 
 
 def _yaml(path: Path, checked: bool = False) -> dict[str, dict[str, Any]]:
+    import yaml  # what is read stays in the cache of packs
+
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         text = path.read_text(encoding="utf-8")

@@ -1,0 +1,62 @@
+"""What a call of the command imports: nothing that it does not need."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from nnrewrite.backends.probe import single
+from nnrewrite.engine.operators import load
+
+#: each takes longer to import than a small model to convert
+HEAVY = {"sympy", "scipy", "rich", "hypothesis", "onnxruntime", "ai_edge_litert", "lark", "yaml", "onnx.reference"}
+
+
+def imported(folder: Path, *call: str, then: str = "") -> set[str]:
+    """The modules that are there after a call of the command."""
+    code = f"""
+import sys
+from nnrewrite import cli
+sys.argv[1:] = {call!r}
+try:
+    cli.main()
+except SystemExit as end:
+    assert not end.code, end
+{then}
+open("modules", "w").write(" ".join(sys.modules))
+"""
+    subprocess.run([sys.executable, "-c", code], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+    return set((folder / "modules").read_text().split())
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    model = single(load(), "RELU", {"x": ("FLOAT32", (1, 4))}, [("FLOAT32", (1, 4))])
+    (tmp_path / "net.tflite").write_bytes(model)
+    return tmp_path
+
+
+def test_help_imports_neither_onnx_nor_numpy(folder: Path) -> None:
+    assert not imported(folder, "--help") & (HEAVY | {"onnx", "onnx_ir", "numpy"})
+
+
+def test_a_conversion_imports_nothing_heavy(folder: Path) -> None:
+    first = imported(folder, "net.tflite")  # which may have to read the rules
+    assert {"onnx", "onnx_ir"} <= first
+    assert not imported(folder, "net.tflite") & HEAVY
+    assert (folder / "net.onnx").exists()
+
+
+def test_symbolic_extents_can_still_be_computed_with(folder: Path) -> None:
+    then = """
+import onnx_ir as ir
+batch = ir.Shape(["n"])[0]
+assert str((batch + 1).value) == "n + 1"
+bounded = ir.SymbolicDim("max(n, 3) * 2")
+assert bounded.evaluate({"n": 7}) == 14
+import sympy
+assert isinstance(batch._expr, sympy.Symbol)
+"""
+    assert "sympy" in imported(folder, "net.tflite", then=then)
