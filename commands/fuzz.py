@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..verify.campaign import Tally
-    from ..verify.subjects import Subject
+    from ..verify.fuzz import Trial
 
 #: the default budget: cases for each rule, and seconds in all
 EXAMPLES, SECONDS = 24, 15.0
@@ -64,11 +64,14 @@ def command(
         sys.exit(0 if _replayed(replay, rules) else 1)
     from ..engine import packs
     from ..engine.errors import CallError
-    from ..verify.fuzz import Budget, fuzz
-    from ..verify.subjects import subjects
+    from ..options import Options
+    from ..verify.chains import NAME
+    from ..verify.fuzz import Budget, fuzz, trials
+    from ..verify.subjects import Subject
 
+    rules = Options(rules=rules).stacked
     pack = packs.load(rules)
-    every = [subject for subject in subjects(pack) if subject.tests]
+    every = trials(pack)
     chosen = [subject for subject in every if _wanted(subject, operators, names)]
     if not chosen:
         raise CallError(f"no rule with a test is called {', '.join(names)} or is about {', '.join(operators)}")
@@ -79,13 +82,13 @@ def command(
         tallies = fuzz(pack, rules, chosen, graphs, budget, told)
     failed = _told(tallies.values(), time.monotonic() - started)
     places = {subject.name: subject.place for subject in every}
-    targets = {subject.name for subject in every if not subject.of_source}
+    sources = {subject.name for subject in every if isinstance(subject, Subject) and subject.of_source}
     for tally in failed:
-        _complain(tally, out, pack, places, tally.rule not in targets)
+        _complain(tally, out, pack, places, tally.rule in {*sources, NAME})
     sys.exit(1 if failed else 0)
 
 
-def _wanted(subject: Subject, operators: Sequence[str], names: Sequence[str]) -> bool:
+def _wanted(subject: Trial, operators: Sequence[str], names: Sequence[str]) -> bool:
     if not operators and not names:
         return True
     named = any(subject.name == name or subject.name.startswith(f"{name}.") for name in names)

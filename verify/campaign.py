@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from . import categories
 from .cases import draw
+from .categories import Category
 from .dice import Dice, shrink
 from .finding import End, Finding, Rejected
 from .laboratory import Laboratory
@@ -21,6 +24,7 @@ PATIENCE = 8
 SHRINKING = 3.0
 
 Drawn = Callable[[Dice], Case]
+Judge = Callable[[Case], Finding]
 
 
 @dataclass(slots=True)
@@ -80,20 +84,21 @@ class Tally:
 
 
 def examine(
-    subject: Subject,
+    subject: Subject | Category,
     laboratory: Laboratory,
     examples: int,
     seed: int | str = 0,
     drawn: Drawn | None = None,
     patience: int = PATIENCE,
 ) -> Tally:
-    """Try a rule on so many cases, with up to `patience` draws for each; the same seed draws the same.
+    """Try a rule or a layout category on so many cases, with up to `patience` draws for each.
 
-    Stops at the first failure and makes it small. `drawn` draws other cases than those of the rule's own tests.
+    The same seed draws the same. Stops at the first failure and makes it small. `drawn` draws other cases than those
+    of the rule's own tests.
     """
     tally = Tally(subject.name, subject.place)
-    judge = laboratory.judge if subject.of_source else laboratory.twins.judge
-    source = drawn or (lambda dice: draw(dice, subject, laboratory))
+    judge, source = _trial(subject, laboratory)
+    source = drawn or source
     started = time.monotonic()
     attempts = 0
     while tally.tried < examples and attempts < examples * patience and tally.failure is None:
@@ -116,13 +121,22 @@ def examine(
     return tally
 
 
+def _trial(subject: Subject | Category, laboratory: Laboratory) -> tuple[Judge, Drawn]:
+    """How cases are judged and drawn."""
+    if isinstance(subject, Category):
+        return (
+            functools.partial(categories.judge, category=subject),
+            functools.partial(categories.draw, category=subject, twins=laboratory.twins),
+        )
+    judge = laboratory.judge if subject.of_source else laboratory.twins.judge
+    return judge, functools.partial(draw, subject=subject, laboratory=laboratory)
+
+
 class _Enough(Exception):
     """Ends a search whose time is over."""
 
 
-def _smallest(
-    choices: Sequence[int], first: tuple[Case, Finding], source: Drawn, judge: Callable[[Case], Finding]
-) -> tuple[Case, Finding]:
+def _smallest(choices: Sequence[int], first: tuple[Case, Finding], source: Drawn, judge: Judge) -> tuple[Case, Finding]:
     """The simplest case to be found that fails too."""
     end = time.monotonic() + SHRINKING
     found = {tuple(choices): first}

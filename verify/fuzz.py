@@ -18,6 +18,7 @@ from ..engine import coverage, packs
 from ..engine.packs import Pack
 from . import chains
 from .campaign import Tally, examine
+from .categories import Category, categories
 from .interpreter import Interpreter, require
 from .laboratory import Laboratory
 from .subjects import Subject, subjects
@@ -32,6 +33,7 @@ _BETWEEN = 8
 #: seconds that the interpreter may take for one model
 _TIMEOUT = 20.0
 
+Trial = Subject | Category
 Told = Callable[[Tally], None]
 
 
@@ -60,7 +62,7 @@ class Task:
 
 
 def fuzz(
-    pack: Pack, rules: tuple[str, ...], chosen: Sequence[Subject], graphs: bool, budget: Budget, told: Told
+    pack: Pack, rules: tuple[str, ...], chosen: Sequence[Trial], graphs: bool, budget: Budget, told: Told
 ) -> dict[str, Tally]:
     """Try rules of a pack, and with `graphs` also graphs of several operators; what came of each by name.
 
@@ -93,7 +95,7 @@ def fuzz(
     return tallies
 
 
-def _turns(chosen: Sequence[Subject], graphs: bool, budget: Budget) -> Iterator[Task]:
+def _turns(chosen: Sequence[Trial], graphs: bool, budget: Budget) -> Iterator[Task]:
     """All turns in the order in which they are taken: each rule once, then each again, now also between others."""
     order = list(chosen)
     shuffle = random.Random(budget.seed)
@@ -102,7 +104,7 @@ def _turns(chosen: Sequence[Subject], graphs: bool, budget: Budget) -> Iterator[
         for place, subject in enumerate(order):
             seed = f"{budget.seed}/{turn}"
             yield Task(subject.name, min(_TURN, budget.examples - turn * _TURN), seed)
-            if graphs and turn % 2 and chains.takes_images(subject):
+            if graphs and turn % 2 and isinstance(subject, Subject) and chains.takes_images(subject):
                 yield Task(chains.NAME, _ABOUT, f"{seed}/{subject.name}", subject.name)
             if graphs and place % _BETWEEN == 0:
                 yield Task(chains.NAME, _TURN, f"{seed}/{place}")
@@ -174,14 +176,19 @@ def serve(pipe: Connection, other: Connection, pack: Pack, rules: tuple[str, ...
     other.close()
     try:
         with packs.held(), Interpreter(_TIMEOUT) as interpreter:
-            _serve(pipe, Laboratory(interpreter, pack.catalogue, rules), subjects(pack))
+            _serve(pipe, Laboratory(interpreter, pack.catalogue, rules), trials(pack))
     finally:
         coverage.save()
 
 
-def _serve(pipe: Connection, laboratory: Laboratory, known: Sequence[Subject]) -> None:
+def trials(pack: Pack) -> list[Trial]:
+    """All that can be tried of a pack: rules with tests, and layout categories."""
+    return [*(subject for subject in subjects(pack) if subject.tests), *categories(pack)]
+
+
+def _serve(pipe: Connection, laboratory: Laboratory, known: Sequence[Trial]) -> None:
     named = {subject.name: subject for subject in known}
-    sources = [subject for subject in known if subject.tests and subject.of_source]
+    sources = [subject for subject in known if isinstance(subject, Subject) and subject.of_source]
     graphs = chains.chains(sources)
     with contextlib.suppress(EOFError, BrokenPipeError, KeyboardInterrupt):
         pipe.send(True)
@@ -192,8 +199,7 @@ def _serve(pipe: Connection, laboratory: Laboratory, known: Sequence[Subject]) -
                 any_of = functools.partial(chains.draw, subjects=sources, laboratory=laboratory)
                 tally = examine(graphs, laboratory, task.examples, task.seed, any_of)
             else:
-                about = functools.partial(
-                    chains.between, subject=named[task.about], subjects=sources, laboratory=laboratory
-                )
+                subject = next(subject for subject in sources if subject.name == task.about)
+                about = functools.partial(chains.between, subject=subject, subjects=sources, laboratory=laboratory)
                 tally = examine(graphs, laboratory, task.examples, task.seed, about, _FEW)
             pipe.send(tally)

@@ -21,18 +21,21 @@ STATE = "nnrewrite.state."
 class Runtime:
     """A model loaded into ONNX Runtime's CPU provider; `threads` limits how many it computes with.
 
-    With `profile`, a folder, the runtime writes there how long each node takes.
+    With `profile`, a folder, the runtime writes there how long each node takes. Without `optimized` it runs the model
+    as it is written, which takes the runtime's own rewriting out of what is compared.
 
     Raises VerificationError where the runtime refuses the model, or later fails to run it.
     """
 
-    def __init__(self, model: Source, threads: int = 0, profile: Path | None = None) -> None:
+    def __init__(self, model: Source, threads: int = 0, profile: Path | None = None, optimized: bool = True) -> None:
         require("onnxruntime")
         import onnxruntime
 
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4
         options.intra_op_num_threads = threads
+        if not optimized:
+            options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         if profile is not None:
             options.enable_profiling = True
             options.profile_file_prefix = f"{profile / 'profile'}"

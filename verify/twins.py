@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import onnx_ir as ir
@@ -36,10 +36,13 @@ class Twins:
         named = graph([step], blanks, self._dialect)
         try:
             for value, found in zip(named.outputs, infer(named.node(0), opset), strict=True):
-                value.type = None if found.dtype is None else ir.TensorType(found.dtype)
-                value.shape = None if found.shape is None else ir.Shape(found.shape)
-            written = onnx_backend.write(named, [blank.name for blank in blanks], self._dialect, opset)
-            arrays = Runtime(b"".join(written.parts()), threads=1).run([value.content for value in _fed(step)])
+                first = next((operand for operand in step.operands if operand is not None), None)
+                dtype = found.dtype or (first.dtype if first is not None else None)  # few have no inference at all
+                shape = found.shape or (first.content.shape if first is not None else None)
+                value.type = None if dtype is None else ir.TensorType(dtype)
+                value.shape = None if shape is None else ir.Shape(shape)
+            model = written(named, [blank.name for blank in blanks], self._dialect, opset)
+            arrays = Runtime(model, threads=1).run([value.content for value in _fed(step)])
         except (RewriteError, VerificationError, InferenceError) as error:
             raise Rejected(f"{error}") from error
         results = (
@@ -53,13 +56,12 @@ class Twins:
         prepared = pipeline.prepare(self._rules, case.opset)
         outputs = case.outputs
         names = [value.name for value in outputs]
-        feeds = [value.content for value in case.inputs]
         made = graph(case.steps, outputs, self._dialect)
         alone = _alone(prepared.pack, case.rule, prepared.opset)
         rewriter = Rewriter(made, alone, prepared.pack.catalogue, prepared.opset)
         try:
             rewriter.run()
-            written = onnx_backend.write(made, names, self._dialect, prepared.opset)
+            model = written(made, names, self._dialect, prepared.opset)
         except RewriteFailure as failure:
             return Finding(End.FAILED, f"{failure}")
         except RewriteError as error:
@@ -70,20 +72,35 @@ class Twins:
         expected = tuple(value.content for value in outputs)
         if not fired:
             return Finding(End.REFUSED, "the rule does not match its own left side", fired, expected)
+        return self.compared(case, model, fired)
+
+    @staticmethod
+    def compared(case: Case, model: bytes, fired: Mapping[str, int], said: str = "", optimized: bool = True) -> Finding:
+        """Run what became of a case, by the runtime as `optimized` says, and compare; `said` precedes what is wrong."""
+        outputs = case.outputs
+        expected = tuple(value.content for value in outputs)
         try:
-            actual = Runtime(b"".join(written.parts()), threads=1).run(feeds)
+            runtime = Runtime(model, threads=1, optimized=optimized)
+            actual = runtime.run([value.content for value in case.inputs])
         except VerificationError as error:
-            return Finding(End.FAILED, f"{error}", fired, expected)
+            return Finding(End.FAILED, f"{said}{error}", fired, expected)
         compared = [
             compare(_tensor(value), value.content, got, Kernels.REFERENCE)
             for value, got in zip(outputs, actual, strict=True)
         ]
         wrong = "; ".join(f"{one.name}: {one.reason}" for one in compared if not one.verdict.passed)
-        return Finding(End.FAILED if wrong else End.PASSED, wrong, fired, expected, tuple(actual))
+        return Finding(
+            End.FAILED if wrong else End.PASSED, f"{said}{wrong}" if wrong else "", fired, expected, tuple(actual)
+        )
 
     @property
     def _dialect(self) -> Dialect:
         return pipeline.prepare(self._rules, None).rules.target
+
+
+def written(made: ir.Graph, names: Sequence[str], dialect: Dialect, opset: int) -> bytes:
+    """A graph of the target dialect as the bytes of a model; raises RewriteError where it is none."""
+    return b"".join(onnx_backend.write(made, names, dialect, opset).parts())
 
 
 def _alone(pack: Pack, name: str, opset: int) -> RuleSet:

@@ -88,7 +88,7 @@ class Blocks:
         side = self.operands[position]
         leading = next((i for i, block in enumerate(arrangement) if side[block]), 0)
         later = [i - leading for i, block in enumerate(arrangement) if i > leading and not side[block]]
-        return later if self.broadcasts else []
+        return later if self.broadcasts and any(side) else []
 
 
 def local(side: Side, arrangement: Sequence[int]) -> Order:
