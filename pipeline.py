@@ -20,6 +20,7 @@ from .destination import replacing
 from .engine import packs
 from .engine.constants import keep
 from .engine.errors import CallError, RewriteError, RewriteFailure
+from .engine.evaluation import evaluate
 from .engine.extents import Asked, Resizing
 from .engine.layout import LAYOUT, SOURCE, Interface, arrange
 from .engine.operators import Dialect
@@ -134,7 +135,8 @@ def rewrite(source: Source, options: Options = DEFAULT, **changes: Any) -> Conve
         real_interface(graph, ruleset.target, version)
     if options.keep_float16:
         keep(graph, ir.DataType.FLOAT16)
-    state = externalize(graph, ruleset.source, subgraphs)
+    constants = functools.partial(evaluate, rules=ruleset, catalogue=catalogue, opset=version, subgraphs=subgraphs)
+    state = externalize(graph, ruleset.source, subgraphs, constants)
     outputs += state.values()
     rewriter = Rewriter(graph, ruleset, catalogue, version, subgraphs, plain=options.float)
     layouts: dict[str, str] = {}

@@ -77,7 +77,11 @@ class Encoded:
     def of(cls, model: ir.Model) -> Encoded:
         """Encode a model; its graph stays as it is."""
         graph = model.graph
-        found = {value.name: value.const_value for value in graph.initializers.values() if _large(value.const_value)}
+        found = {
+            value.name: value.const_value
+            for value in graph.initializers.values()
+            if _large(value.const_value) and not value.is_graph_input()
+        }
         small = [value for value in graph.initializers.values() if value.name not in found]
         view = ir.GraphView(
             graph.inputs,

@@ -223,8 +223,10 @@ class _Writer:
             code: tuple[int, str | None, int] = (int(self.dialect.role("custom").code or 0), node.op_type, version)
         elif node.domain != self.dialect.domain or not (spec or unknown):
             raise ModelError(f"{node.name}: TensorFlow Lite has no operator {node.domain}::{node.op_type}")
+        elif unknown:
+            code = (int(unknown[1]), None, version)
         elif spec is None or spec.code is None:
-            code = (int(unknown[1]) if unknown else 0, None, version)
+            raise ModelError(f"{node.name}: {node.op_type} is a form that no file has")
         else:
             code = (spec.code, None, version)
             record.update(self._options(node, spec))
@@ -245,7 +247,9 @@ class _Writer:
         place = next(field.name for field in tables.tables["Operator"].values() if field.type == union[0])
         options = {}
         for name, known in spec.options.items():
-            if name in node.attributes:
+            if name in spec.when:
+                options[name] = self._option(known, spec.when[name], node)
+            elif name in node.attributes:
                 options[name] = self._option(known, node.attributes[name].value, node)
             elif name in node.meta:
                 options[name] = node.meta[name]

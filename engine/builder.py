@@ -12,22 +12,15 @@ from .constants import KEPT, NUMBERS, permuted
 from .errors import Span
 from .expressions import Frame, evaluate
 from .folding import fold
-from .functions import DTYPES, PAIR, EvaluationError, is_complex
-from .inference import InferenceError, extents, infer, merge
+from .functions import DTYPES, EvaluationError
+from .inference import InferenceError, infer
 from .kernels import typed, widenings
 from .language import tree
 from .literals import array, attribute, formal
 from .operators import Dialect, OperatorSpec, schema
+from .replacement import Ill
 from .scope import Scope
 from .subgraphs import Body, bodies, detach, generalize
-
-
-class Ill(Exception):
-    """A template that built something its operator, or the value it replaces, does not admit."""
-
-    def __init__(self, span: Span, message: str) -> None:
-        self.span = span
-        super().__init__(message)
 
 
 class Builder:
@@ -101,12 +94,23 @@ class Builder:
         results = self._make(call.span, spec, operands, [a for a in attributes if a is not None], count)
         return results if count != 1 else results[0]
 
-    def graph(self, frame: Frame, expression: tree.GraphOf, operator: str, option: str, operands: list[Any]) -> Any:
+    def graph(
+        self,
+        frame: Frame,
+        expression: tree.GraphOf,
+        operator: str,
+        option: str,
+        operands: list[Any],
+        options: Mapping[str, Any],
+    ) -> Any:
         """Build the graph that is an attribute of an operator; its parameters stand for the operator's operands.
 
-        Parameters without an operand have the types that ops.yaml gives the operator's graph.
+        Parameters without an operand have the types that ops.yaml gives the operator's graph; where it says `slices`,
+        the last operands, as many as that option counts, are given to the graph slice by slice along their first axis.
         """
         spec = self._spec(operator)
+        slices = options.get(spec.facts.get("slices", ""), 0)
+        operands = [*operands[: len(operands) - slices], *map(self._slice, operands[len(operands) - slices :])]
         kinds = spec.facts.get("parameters", {}).get(option, [])
         inputs: list[ir.Value] = []
         values = dict(frame.values)
@@ -132,6 +136,11 @@ class Builder:
         for node in nodes:
             self._scope.christen(node, f"{option}/{node.op_type}")
         return ir.Graph(inputs, outputs, nodes=nodes, name=self._scope.fresh(option))
+
+    def _slice(self, operand: Any) -> ir.Value:
+        """A value like a slice of an operand, or of a constant, along its first axis."""
+        value = operand if isinstance(operand, ir.Value) else self._scope.constant(np.asarray(operand), "sequence")
+        return ir.Value(type=value.type, shape=None if value.shape is None else ir.Shape(value.shape[1:]))
 
     def _parameter(self, operand: Any, kind: str | None) -> ir.Value:
         name = self._scope.fresh("parameter")
@@ -239,6 +248,7 @@ class Builder:
         self.nodes.append(node)
         if schema(spec.name, self._opset, spec.domain) is None or any(bodies(node)):
             self._inherit(node)
+            self._stacked(node, spec)
             return list(node.outputs)
         try:
             inferred = infer(node, self._opset)
@@ -259,6 +269,20 @@ class Builder:
             if one.shape is not None:
                 output.shape = ir.Shape(one.shape)
         return list(node.outputs)
+
+    def _stacked(self, node: ir.Node, spec: OperatorSpec) -> None:
+        """What a node yields that goes through slices of operands: the last results of its graph, and all others."""
+        counted = node.attributes.get(spec.facts.get("slices", ""))
+        if counted is None:
+            return
+        carried = len(node.inputs) - counted.as_int()
+        source = node.inputs[-1]
+        extent = None if source is None or source.shape is None else source.shape[0]
+        for body in bodies(node):
+            for place, (result, inner) in enumerate(zip(node.outputs, body.outputs, strict=True)):
+                result.type = inner.type
+                if inner.shape is not None:
+                    result.shape = ir.Shape([*([] if place < carried else [extent]), *inner.shape])
 
     def _widened(
         self,
@@ -339,43 +363,3 @@ def _tails(expression: tree.Expression) -> Iterable[tree.Call]:
     elif isinstance(expression, tree.Conditional):
         yield from _tails(expression.then)
         yield from _tails(expression.other)
-
-
-def computed(scope: Scope, span: Span, old: ir.Value, value: Any) -> ir.Value:
-    """A result that is known at conversion time, as a constant of the type it has in the source.
-
-    Raises Ill where the value is `none`, or a part of it.
-    """
-    if value is None or (isinstance(value, list) and None in value):
-        raise Ill(span, f"yields nothing for {old.name}")
-    elements = np.asarray(value)
-    if old.dtype is not None and old.dtype != ir.DataType.STRING:
-        elements = elements.astype(old.dtype.numpy())
-    return scope.constant(elements, old.name or "constant")
-
-
-def check(span: Span, old: ir.Value, new: ir.Value) -> str | None:
-    """Compare what a rule yields with what it replaces, and keep what both say of the shape.
-
-    Raises Ill where element types or ranks differ. Extents that differ are told in words and those of the new value
-    kept: some files hold stale extents, which the interpreter computes anew as well.
-    """
-    if old.dtype is not None and new.dtype is not None and old.dtype != new.dtype:
-        raise Ill(span, f"yields {new.dtype.name} where {old.name} is {old.dtype.name}")
-    was, now = extents(old), extents(new)
-    if was is not None and now is not None and len(was) != len(now):
-        raise Ill(span, f"yields rank {len(now)} where {old.name} has rank {len(was)}")
-    remark = None
-    try:
-        shape = merge(was, now)
-    except InferenceError as error:
-        shape, remark = now, f"{old.name}: {error}"
-    if is_complex(old):
-        new.meta[PAIR] = True
-    if new.is_graph_input() or new.const_value is not None:
-        return remark
-    if new.type is None:
-        new.type = old.type
-    if shape is not None:
-        new.shape = ir.Shape(shape)
-    return remark

@@ -22,7 +22,15 @@ class Emitter(Protocol):
     def node(self, frame: Frame, call: tree.Call, operator: str, operands: list[Any], options: dict[str, Any]) -> Any:
         """Make a node; return its result, or the list of its results where several were asked for."""
 
-    def graph(self, frame: Frame, expression: tree.GraphOf, operator: str, option: str, operands: list[Any]) -> Any:
+    def graph(
+        self,
+        frame: Frame,
+        expression: tree.GraphOf,
+        operator: str,
+        option: str,
+        operands: list[Any],
+        options: dict[str, Any],
+    ) -> Any:
         """Build the graph that is an attribute of an operator; its parameters stand for the operator's operands."""
 
     def infix(self, frame: Frame, symbol: str, left: Any, right: Any) -> Any:
@@ -272,7 +280,9 @@ def _comprehension(expression: tree.Comprehension) -> Code:
 def _call(call: tree.Call) -> Code:
     arguments = [_argument(argument) for argument in call.arguments]
     spreads = [argument.spread for argument in call.arguments]
-    attributes = [(attribute.name, _attribute(attribute)) for attribute in call.attributes]
+    # Graphs come last: what their parameters are may depend on the other options.
+    ordered = sorted(call.attributes, key=lambda attribute: isinstance(attribute.value, tree.GraphOf))
+    attributes = [(attribute.name, _attribute(attribute)) for attribute in ordered]
     name = call.callee
 
     def values(frame: Frame) -> list[Any]:
@@ -300,18 +310,24 @@ def _call(call: tree.Call) -> Code:
             return evaluate(definition.body, inner)
         operator = frame.values.get(name, name)
         operands = values(frame)
-        options = {key: code(frame, operator, operands) for key, code in attributes}
+        options: dict[str, Any] = {}
+        for key, code in attributes:
+            options[key] = code(frame, operator, operands, options)
         return _emitter(frame).node(frame, call, operator, operands, options)
 
     return run
 
 
-def _attribute(attribute: tree.Attribute) -> Callable[[Frame, str, list[Any]], Any]:
+def _attribute(attribute: tree.Attribute) -> Callable[[Frame, str, list[Any], dict[str, Any]], Any]:
     value = attribute.value
     if isinstance(value, tree.GraphOf):
-        return lambda frame, operator, operands: _emitter(frame).graph(frame, value, operator, attribute.name, operands)
+
+        def build(frame: Frame, operator: str, operands: list[Any], options: dict[str, Any]) -> Any:
+            return _emitter(frame).graph(frame, value, operator, attribute.name, operands, options)
+
+        return build
     code = _compile(value)
-    return lambda frame, operator, operands: code(frame)
+    return lambda frame, operator, operands, options: code(frame)
 
 
 def _argument(argument: tree.Argument) -> Code:

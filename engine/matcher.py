@@ -72,10 +72,16 @@ class Matcher:
     def _results(self, equation: Defined, node: ir.Node, found: Bindings) -> Bindings | None:
         bound = dict(found)
         outputs: list[ir.Value] = list(node.outputs)
+        shift = 0  # how many more results there are than names, once a name that takes several is past
         for position, target in enumerate(equation.targets):
+            at = position + shift
+            if target.spread:
+                shift = len(outputs) - len(equation.targets)
             if target.name == IGNORED:
                 continue
-            value: Any = outputs[position:] if target.spread else outputs[position] if position < len(outputs) else None
+            value: Any = outputs[at] if at < len(outputs) else None
+            if target.spread:
+                value = outputs[at : at + shift + 1]
             known = bound.get(target.name)
             if known is not None and known is not value:
                 return self._miss(target.span, f"{target.name} is not this result of the node")

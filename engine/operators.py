@@ -17,6 +17,9 @@ from .errors import RewriteError, RuleError
 
 OPS = Path(__file__).parent.parent / "ops.yaml"
 
+#: the trait of operators that no file has: forms that rules give others before they lower them
+FORM = "form"
+
 _ZERO = {"bool": False, "float": 0.0, "string": "", "bytes": b""}
 
 
@@ -71,6 +74,17 @@ class OperatorSpec:
     unsupported: str | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def when(self) -> Mapping[str, Any]:
+        """The options by which a node shows that it is of this operator and not of another one with the same code."""
+        when: Mapping[str, Any] = self.facts.get("when", {})
+        return when
+
+    @property
+    def yields(self) -> tuple[Operand, ...]:
+        """What a node of it yields: its results, then what becomes of each mutable operand."""
+        return (*self.results, *(o for o in self.operands if o.mutable))
+
     def arity(self) -> tuple[int, int | None]:
         """How many operands it takes: least and most, None for no limit."""
         least = sum(not (o.optional or o.variadic) for o in self.operands)
@@ -103,6 +117,13 @@ class Dialect:
     def by_code(self, code: int) -> OperatorSpec | None:
         """Find an operator by the number its file format gives it."""
         return _codes(self).get(code)
+
+    def form(self, spec: OperatorSpec, options: Mapping[str, Any]) -> OperatorSpec:
+        """The operator that a node is with these options: some share a number, and are told apart by an option."""
+        for form in _forms(self).get(-1 if spec.code is None else spec.code, ()):
+            if all(options.get(name) == value for name, value in form.when.items()):
+                return form
+        return spec
 
     def role(self, role: str) -> OperatorSpec:
         """The operator that plays a role (such as `permute`) in this dialect.
@@ -148,7 +169,16 @@ class Catalogue:
 
 @functools.cache
 def _codes(dialect: Dialect) -> dict[int, OperatorSpec]:
-    return {spec.code: spec for spec in dialect.operators.values() if spec.code is not None}
+    return {spec.code: spec for spec in dialect.operators.values() if spec.code is not None and not spec.when}
+
+
+@functools.cache
+def _forms(dialect: Dialect) -> dict[int, list[OperatorSpec]]:
+    forms: dict[int, list[OperatorSpec]] = {}
+    for spec in dialect.operators.values():
+        if spec.code is not None and spec.when:
+            forms.setdefault(spec.code, []).append(spec)
+    return forms
 
 
 @functools.cache
@@ -316,13 +346,17 @@ def _operator(
     options = fields.get("options", {})
     table = options if isinstance(options, str) else None
     rows = tables.get(table, {}) if table else options
+    when = fields.get("when", {})  # what tells an operator from another of its number is its default
     return OperatorSpec(
         dialect,
         fields.get("domain", domain),
         name,
         tuple(Operand.parse(o) for o in fields.get("operands", ())),
         tuple(Operand.parse(o) for o in fields.get("results", ())),
-        {key: _option(key, row, enums, slotted=table is not None) for key, row in rows.items()},
+        {
+            key: _option(key, [*row[:2], when[key]] if key in when else row, enums, slotted=table is not None)
+            for key, row in rows.items()
+        },
         fields.get("code"),
         table,
         frozenset(fields.get("traits", ())),

@@ -11,7 +11,7 @@ import onnx_ir as ir
 from onnx_ir.passes.common import CommonSubexpressionEliminationPass
 
 from . import coverage
-from .builder import Builder, Ill, check, computed
+from .builder import Builder
 from .errors import Reason, Refusal, RewriteError, RewriteFailure, Span, UnsupportedError
 from .expressions import Frame, Located
 from .functions import EvaluationError, Unsupported
@@ -21,6 +21,7 @@ from .language import tree
 from .matcher import Matcher
 from .operators import Catalogue
 from .pairs import minds, pair, paired
+from .replacement import Ill, check, computed
 from .rules import STAGES, Rule, RuleSet
 from .scope import Scope
 from .subgraphs import bodies, called

@@ -1,4 +1,4 @@
-"""Variables that a model keeps between calls, as inputs and outputs that the caller feeds back."""
+"""State: variables that a model keeps between calls, as inputs and outputs that the caller feeds back."""
 
 from __future__ import annotations
 
@@ -7,141 +7,216 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import onnx_ir as ir
 
-from .constants import stored
-from .errors import Reason, Refusal, Span, UnsupportedError
-from .operators import Dialect, OperatorSpec, option_value
-from .subgraphs import Body, bound
+from .operators import Dialect
+from .variables import ASSIGN, CONTENT, FILL, INITIALIZE, KEPT, READ, TABLE, VARIABLE, Evaluate, Variables, refused
 
-#: the roles in ops.yaml of the operators that name a variable, read it, write it, and run a graph the first time
-VARIABLE, READ, ASSIGN, INITIALIZE = "variable", "read", "assign", "initialize"
-
+#: the prefix of the metadata that lists a model's state
+STATE = "nnrewrite.state"
 #: what becomes of the operators of each role, in words for whoever asks which operators are supported
 ROLES = {
     VARIABLE: "a variable is an input and an output of the model, which the caller feeds back",
     READ: "reads the input that a variable has become, or what was assigned before",
     ASSIGN: "what is assigned is an output of the model, which the caller feeds back",
-    INITIALIZE: "what it assigns to variables is the default of their inputs; it may assign constants only",
+    INITIALIZE: "what it assigns to variables is the default of their inputs",
+    TABLE: "a table is known when the model is converted, and goes into what reads it",
+    FILL: "the columns of a table are constant",
 }
+#: where state is kept: by the caller, or nowhere, so that each call begins anew
+EXTERNAL, INTERNAL = "external", "internal"
 
 
-def externalize(graph: ir.Graph, dialect: Dialect, subgraphs: Sequence[ir.Graph]) -> dict[str, str]:
+def externalize(
+    graph: ir.Graph, dialect: Dialect, subgraphs: Sequence[ir.Graph], evaluate: Evaluate, kept: str = EXTERNAL
+) -> dict[str, str]:
     """Turn the variables of a graph into inputs and outputs; the names of the inputs, and the outputs to feed to them.
 
     An input has the variable's initial value as its default, so that a single call needs nothing new: the value that
     the model's own initialization gives it, else zeros. Reads see the assignments before them in the order of the
-    nodes, as the interpreter runs them.
+    nodes, as the interpreter runs them; an operator with a mutable operand yields what becomes of it after its own
+    results; graphs of nodes take what they touch as operands and yield it. Variables that never change are constants.
+    With `kept` internal all begin with their initial values at each call, and none is an input or output. `evaluate`
+    computes initial values that are not constant.
 
-    Raises UnsupportedError where an initial value is computed and not a constant.
+    Raises UnsupportedError where a variable is beyond this.
     """
-    return _State(graph, dialect, subgraphs).run()
+    variables = Variables(dialect, subgraphs, evaluate)
+    variables.survey(graph)
+    return _State(graph, variables, kept == INTERNAL).run()
 
 
 class _State:
-    """The variables of one graph, followed through its nodes."""
+    """The variables of one model, followed through its nodes."""
 
-    def __init__(self, graph: ir.Graph, dialect: Dialect, subgraphs: Sequence[ir.Graph]) -> None:
+    def __init__(self, graph: ir.Graph, variables: Variables, internal: bool) -> None:
         self._graph = graph
-        self._dialect = dialect
-        self._subgraphs = subgraphs
-        self._initial: dict[str, np.ndarray] = {}
-        self._inputs: dict[str, ir.Value] = {}
-        self._current: dict[str, ir.Value] = {}
+        self._known = variables
+        self._internal = internal
+        self._threaded: set[ir.Graph] = {graph}
 
     def run(self) -> dict[str, str]:
-        handles: dict[ir.Value, str] = {}
-        for node in list(self._graph):
-            spec = self._dialect.operators.get(node.op_type)
-            if spec is None or spec.role not in (VARIABLE, READ, ASSIGN, INITIALIZE):
-                continue
-            if spec.role == VARIABLE:
-                handles[node.outputs[0]] = _key(node, spec)
-                continue
-            if spec.role == INITIALIZE:
-                self._initialize(node, spec)
-            elif node.inputs[0] in handles:
-                key = handles[node.inputs[0]]
-                if spec.role == READ:
-                    self._read(node.outputs[0], key)
-                elif node.inputs[1] is not None:
-                    self._current[key] = node.inputs[1]
-            else:
-                continue
-            self._graph.remove(node, safe=True)
-        for value in handles:
-            producer = value.producer()
-            if producer is not None and not value.uses():
-                self._graph.remove(producer)
-        return dict(self._fed_back())
-
-    def _fed_back(self) -> list[tuple[str, str]]:
-        pairs = []
-        for key, value in self._current.items():
-            own = self._inputs.get(key)
-            if value is own:
-                continue
-            # A variable that is written and never read is state all the same to whoever looks at it.
-            self._graph.outputs.append(value)
-            pairs.append((key if own is None else own.name or key, f"{key}_out"))
+        graph, known = self._graph, self._known
+        touched = [key for key in known.samples if key in known.touched[graph]]
+        begun = {key: self._begin(graph, key) for key in touched}
+        current = dict(begun)
+        self._follow(graph, current)
+        self._settle(begun)
+        pairs: dict[str, str] = {}
+        for key, value in begun.items():
+            changed = current[key] is not value
+            if changed and not self._internal:
+                graph.outputs.append(current[key])
+                pairs[value.name or key] = f"{value.name}_out"
+            if value.uses() or value.is_graph_output() or (changed and not self._internal):
+                shape = [extent if isinstance(extent, int) else 1 for extent in value.shape or ()]
+                initial = known.initial.get(key)
+                content = np.zeros(shape, _elements(value)) if initial is None else initial
+                value.const_value = ir.Tensor(content, name=value.name)
+                value.shape = ir.Shape(content.shape)
+                graph.register_initializer(value)
+                if changed and not self._internal:
+                    graph.inputs.append(value)
         return pairs
 
-    def _read(self, result: ir.Value, key: str) -> None:
-        current = self._current.get(key)
-        if current is None:
-            current = self._current[key] = self._inputs[key] = self._input(result, key)
-        ir.convenience.replace_all_uses_with(result, current, replace_graph_outputs=True)
-
-    def _input(self, result: ir.Value, key: str) -> ir.Value:
-        initial = self._initial.get(key)
-        extents = [d if isinstance(d, int) else 1 for d in result.shape or ()]
-        if initial is not None:
-            extents = list(initial.shape)
-        value = ir.Value(name=key, type=result.type, shape=ir.Shape(extents))
-        value.meta.update(result.meta)
-        assert result.dtype is not None
-        tensor = np.zeros(extents, result.dtype.numpy()) if initial is None else initial
-        value.const_value = ir.Tensor(tensor, name=key)
-        self._graph.inputs.append(value)
-        self._graph.register_initializer(value)
+    def _begin(self, graph: ir.Graph, key: str) -> ir.Value:
+        """What a variable is at the start of a graph."""
+        sample = self._known.samples[key]
+        value = ir.Value(name=key, type=sample.type, shape=sample.shape)
+        value.meta.update(sample.meta)
+        value.meta.pop(KEPT, None)
         return value
 
-    def _initialize(self, node: ir.Node, spec: OperatorSpec) -> None:
-        """Read initial values off the graph that runs once."""
-        for option in spec.options.values():
-            body = bound(option, option_value(node, option), self._subgraphs)
-            if isinstance(body, Body):
-                self._assigned(node, body.graph)
+    def _settle(self, begun: Mapping[str, ir.Value]) -> None:
+        """Let each variable have its name alone: inputs and outputs of the model keep theirs, inner values do not."""
+        graph = self._graph
+        inner = {output.name: output for node in graph for output in node.outputs}
+        fixed = {value.name for value in (*graph.inputs, *graph.outputs, *graph.initializers.values())}
+        for value in begun.values():
+            while value.name in fixed:
+                value.name = f"{value.name}_state"
+            fixed.add(value.name)
+            other = inner.get(value.name)
+            if other is not None:
+                name = f"{value.name}_inner"
+                while name in inner or name in fixed:
+                    name = f"{name}_"
+                inner[name] = other
+                other.name = name
 
-    def _assigned(self, node: ir.Node, graph: ir.Graph) -> None:
-        handles: dict[ir.Value, str] = {}
-        for inner in graph:
-            spec = self._dialect.operators.get(inner.op_type)
-            role = spec.role if spec is not None else None
-            if spec is not None and role == VARIABLE:
-                handles[inner.outputs[0]] = _key(inner, spec)
-            elif role == ASSIGN and inner.inputs[0] in handles and inner.inputs[1] is not None:
-                value = stored(inner.inputs[1])
-                if value is None:
-                    raise _computed(node, inner)
-                self._initial[handles[inner.inputs[0]]] = value
-            elif role is None:
-                raise _computed(node, inner)
+    def _follow(self, graph: ir.Graph, current: dict[str, ir.Value]) -> None:
+        """Let the nodes of a graph read and write `current`, the values that variables have so far."""
+        known = self._known
+        handles = known.handles
+        for value in graph.inputs:
+            self._filled(value)
+        for node in list(graph):
+            role = known.role(node)
+            key = handles.get(node.inputs[0]) if node.inputs and node.inputs[0] is not None else None
+            if role == READ and key is not None:
+                ir.convenience.replace_all_uses_with(node.outputs[0], current[key], replace_graph_outputs=True)
+            elif role == ASSIGN and key is not None:
+                current[key] = node.inputs[1] or current[key]
+            elif role == TABLE:
+                self._filled(node.outputs[0])
+                continue
+            elif not (role == INITIALIZE or (role == FILL and key is not None)):
+                if role != VARIABLE:
+                    self._node(graph, node, current)
+                continue
+            graph.remove(node, safe=True)
+        for position, output in enumerate(graph.outputs):
+            own = known.name(output)
+            if own in current:
+                graph.outputs[position] = current[own]
+        for node in list(graph):
+            if known.role(node) == VARIABLE and not any(output.uses() for output in node.outputs):
+                graph.remove(node, safe=True)
+
+    def _filled(self, value: ir.Value) -> None:
+        content = self._known.tables.get(self._known.handles.get(value, ""))
+        if content is not None:
+            value.meta[CONTENT] = content
+
+    def _node(self, graph: ir.Graph, node: ir.Node, current: dict[str, ir.Value]) -> None:
+        """Let a node read variables, and yield what it makes of them after its own results."""
+        known, spec = self._known, self._known.spec(node)
+        names = [known.name(value) for value in node.inputs]
+        for position, name in enumerate(names):
+            if name is not None:
+                node.replace_input_with(position, current[name])
+        operands = spec.operands if spec is not None else ()
+        mutable = [place for place, operand in enumerate(operands[: len(node.inputs)]) if operand.mutable]
+        if mutable:
+            count = len(node.outputs)
+            node.resize_outputs(count + len(mutable))
+            for place, output in zip(mutable, node.outputs[count:], strict=True):
+                operand, name = node.inputs[place], names[place]
+                if operand is not None:
+                    output.name = f"{operand.name}_out"
+                    output.type, output.shape = operand.type, operand.shape
+                    output.meta.update(operand.meta)
+                if name is not None:
+                    current[name] = output
+        if any(True for _ in known.bodies(node)):
+            self._thread(graph, node, current)
+
+    def _thread(self, graph: ir.Graph, node: ir.Node, current: dict[str, ir.Value]) -> None:
+        """Give the graphs of a node the variables that they touch, and let the node yield them."""
+        known, keys = self._known, self._known.shared(node)
+        spec = known.spec(node)
+        named = [value for value in node.inputs if value in known.handles]
+        variadic = spec is not None and spec.operands[-1].variadic and spec.results[-1].variadic
+        if (keys or named) and not variadic:
+            raise refused(node, f"its graphs touch variables ({', '.join(keys)}), and it can hand on none")
+        for body, decides in known.graphs(node):
+            self._body(node, body, keys, decides)
+        if not keys and not named:
+            return
+        kept = [output for output in node.outputs if output not in known.handles]
+        made = ir.Node(
+            node.domain,
+            node.op_type,
+            [*(value for value in node.inputs if value not in named), *(current[key] for key in keys)],
+            node.attributes.values(),
+            num_outputs=len(kept) + len(keys),
+            version=node.version,
+            name=node.name,
+        )
+        made.meta.update(node.meta)
+        made.metadata_props.update(node.metadata_props)
+        graph.insert_before(node, made)
+        for old, new in zip(kept, made.outputs, strict=False):
+            new.type, new.shape, new.name, old.name = old.type, old.shape, old.name, None
+            new.meta.update(old.meta)
+            ir.convenience.replace_all_uses_with(old, new, replace_graph_outputs=True)
+        for key, new in zip(keys, made.outputs[len(kept) :], strict=True):
+            sample = self._known.samples[key]
+            new.type, new.shape, new.name = sample.type, sample.shape, f"{node.name}/{key}"
+            new.meta.update({name: what for name, what in sample.meta.items() if name != KEPT})
+            current[key] = new
+        graph.remove(node, safe=True)
+
+    def _body(self, node: ir.Node, body: ir.Graph, keys: Sequence[str], decides: bool) -> None:
+        """Let a graph of a node take variables after its inputs, and yield them after its outputs."""
+        if body in self._threaded:
+            return
+        self._threaded.add(body)
+        handles = self._known.handles
+        begun = {key: self._begin(body, key) for key in keys}
+        current = dict(begun)
+        self._follow(body, current)
+        body.inputs[:] = [*(value for value in body.inputs if value not in handles), *begun.values()]
+        body.outputs[:] = [value for value in body.outputs if value not in handles]
+        if not decides:
+            body.outputs.extend(current.values())
+        elif any(current[key] is not value for key, value in begun.items()):
+            raise refused(node, f"{body.name}, which only decides, assigns a variable")
 
 
-def _key(node: ir.Node, spec: OperatorSpec) -> str:
-    """What a variable is called: its options, which name it the same in every graph of the model."""
-    words = [str(option_value(node, option)) for option in spec.options.values()]
-    return "/".join(word for word in words if word) or "variable"
-
-
-def _computed(node: ir.Node, inner: ir.Node) -> UnsupportedError:
-    reason = Reason("", Span("", 0, 0, 0, 0), f"the initial value of a variable is computed, by {inner.name}")
-    return UnsupportedError([Refusal(node.op_type, node.name or "", (reason,))])
+def _elements(value: ir.Value) -> np.dtype[np.generic]:
+    assert value.dtype is not None
+    return value.dtype.numpy()
 
 
 def described(state: Mapping[str, str]) -> dict[str, str]:
     """State as entries of a model's metadata: `nnrewrite.state.INPUT` is the output to feed to it."""
     return {f"{STATE}.{name}": output for name, output in state.items()}
-
-
-#: the prefix of the metadata that lists a model's state
-STATE = "nnrewrite.state"

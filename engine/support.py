@@ -10,7 +10,7 @@ from .expressions import TRAIT
 from .functions import plain
 from .language import tree
 from .language.versions import Opsets, possible
-from .operators import Catalogue, Dialect, OperatorSpec
+from .operators import FORM, Catalogue, Dialect, OperatorSpec
 from .rules import STAGES, written_out
 from .state import ROLES
 
@@ -67,7 +67,8 @@ def survey(
         for call in _calls(rule.equations[-1].value):
             for spec in _about(call, rule, dialect):
                 uses.setdefault(spec.name, []).append(_use(rule, call, spec, file, sources or {}))
-    ranked = sorted(dialect.operators.values(), key=lambda spec: (spec.code is None, spec.code or 0, spec.name))
+    told = [spec for spec in dialect.operators.values() if FORM not in spec.traits]
+    ranked = sorted(told, key=lambda spec: (spec.code is None, spec.code or 0, spec.name))
     return [_support(spec, uses.get(spec.name, []), declared, dialect) for spec in ranked]
 
 
@@ -156,7 +157,7 @@ def _support(spec: OperatorSpec, uses: Sequence[Use], declared: Opsets, dialect:
     opsets = frozenset().union(*(use.opsets for use in own))
     limits: list[str] = []
     for name, taken in options.items():
-        if taken in (_ANY, _IGNORED) or _removed(name, uses, dialect):
+        if taken in (_ANY, _IGNORED) or _removed(name, uses, dialect) or _tells(name, spec, dialect):
             continue
         limits.append(f"{name} is {taken} only")
     alone = {use.conditions[0] for use in own if len(use.conditions) == 1}
@@ -172,6 +173,11 @@ def _together(taken: Sequence[str]) -> str:
     if _ANY in taken or set(taken) == {"true", "false"}:
         return _ANY
     return _IGNORED if _IGNORED in taken else " or ".join(dict.fromkeys(taken))
+
+
+def _tells(option: str, spec: OperatorSpec, dialect: Dialect) -> bool:
+    """Whether an option tells this operator from another one with its code."""
+    return any(option in other.when for other in dialect.operators.values() if other.code == spec.code)
 
 
 def _removed(option: str, uses: Sequence[Use], dialect: Dialect) -> bool:

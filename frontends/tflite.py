@@ -216,16 +216,17 @@ class _Reader:
         if len(results) > 1 and len(set(results)) < len(results):
             raise self.error(f"operator {number} ({code.name}) yields the same tensor twice")
         attributes, other = self._options(code, record)
+        kind, attributes = self._form(code, attributes)
         place = f"{subgraph.index}_{number}" if subgraph.index else f"{number}"
         node = ir.Node(
             code.domain,
-            code.name,
+            kind,
             [None if i < 0 else self._source(subgraph, i, "operator", number) for i in operands],
             attributes,
             outputs=[self._result(subgraph, i, number) for i in results],
             version=code.version,
-            name=f"{code.name}_{place}",
-            metadata_props={"nnrewrite.source": f"{code.name}@{subgraph.index}:{number}"},
+            name=f"{kind}_{place}",
+            metadata_props={"nnrewrite.source": f"{kind}@{subgraph.index}:{number}"},
         )
         if other:
             node.meta.update(other)
@@ -234,6 +235,14 @@ class _Reader:
             self.file.charge(len(mutating))
             node.meta["mutating_variable_inputs"] = tuple(mutating)
         return node
+
+    def _form(self, code: _Code, attributes: list[ir.Attr]) -> tuple[str, list[ir.Attr]]:
+        """The operator that a node is, and its options without those that tell it from others of its number."""
+        spec = self.dialect.operators.get(code.name)
+        if spec is None or code.custom:
+            return code.name, attributes
+        form = self.dialect.form(spec, {attribute.name: attribute.value for attribute in attributes})
+        return form.name, [attribute for attribute in attributes if attribute.name not in form.when]
 
     def _options(self, code: _Code, record: Record) -> tuple[list[ir.Attr], Record]:
         """The options of an operator as attributes, and those that are bytes for its `meta`."""

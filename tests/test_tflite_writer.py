@@ -25,7 +25,9 @@ from nnrewrite.verify.inputs import draw
 Make = Callable[..., bytes]
 CATALOGUE = load()
 DIALECT = CATALOGUE.dialect("tflite")
-BUILTIN = sorted(spec.name for spec in DIALECT.operators.values() if spec.domain == DIALECT.domain)
+#: options that tell operators with the same code apart
+TELLING = {name for spec in DIALECT.operators.values() for name in spec.when}
+BUILTIN = sorted(spec.name for spec in DIALECT.operators.values() if spec.code is not None)
 TYPES = [ir.DataType[entry["dtype"]] for entry in DIALECT.types.values() if entry["dtype"] is not None]
 NUMBERS = {
     "bool": st.booleans(),
@@ -128,7 +130,8 @@ def graphs(draw: st.DrawFn, index: int) -> ir.Graph:
     for number in range(draw(st.integers(0, 3))):
         spec = DIALECT.operators[draw(st.sampled_from(BUILTIN))]
         custom = spec is DIALECT.role("custom")
-        chosen = [] if custom else [o for o in spec.options.values() if o.type != "bytes" and draw(st.booleans())]
+        own = [] if custom else [o for o in spec.options.values() if o.type != "bytes" and o.name not in TELLING]
+        chosen = [o for o in own if draw(st.booleans())]
         results = [placeholder(f"result_{number}_{i}", data) for i in range(draw(st.integers(0, 2)))]
         node = ir.Node(
             f"{DIALECT.domain}.custom" if custom else DIALECT.domain,

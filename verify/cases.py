@@ -111,7 +111,9 @@ class Bench:
             operands.append(self._operand(operand, wanted, spec, position, kinds, quantities, operands))
         options, widened = draw_options(self.dice, self.subject, pattern, spec, len(operands), self.named)
         self.widened |= widened
-        while operands and operands[-1] is None:
+        # Some kernels count their operands, those left out as well.
+        operands += [None] * (len(spec.operands) - len(operands) if spec.facts.get("padded") else 0)
+        while operands and operands[-1] is None and not spec.facts.get("padded"):
             operands.pop()
         step = Step(spec, tuple(operands), options)
         counts = self._counts(spec, equation, options)
@@ -139,7 +141,10 @@ class Bench:
 
     def _bind(self, equation: Defined, step: Step) -> None:
         for place, target in enumerate(equation.targets):
-            self.values[target.name] = step.results[place:] if target.spread else step.results[place]
+            if target.spread:
+                self.values[target.name] = step.results[place:]
+            elif place < len(step.results):  # what becomes of mutable operands is no result in the file
+                self.values[target.name] = step.results[place]
 
     def _counts(self, spec: OperatorSpec, equation: Defined | None, options: dict[str, Any]) -> list[int]:
         """How many results to try: as many as the pattern names, or what ops.yaml says an option counts."""
@@ -151,7 +156,8 @@ class Bench:
         if any(result.variadic for result in spec.results):
             return [1, 2, 3]
         if equation is not None:
-            return [max(len(equation.targets), 1)]
+            most = min(max(len(equation.targets), 1), len(spec.results))
+            return list(dict.fromkeys([most, min(most, max(1, sum(not result.optional for result in spec.results)))]))
         return [max(1, sum(not result.optional for result in spec.results))]
 
     def _result_types(

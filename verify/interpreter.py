@@ -107,14 +107,19 @@ class Interpreter:
         return Signature(_tensors(header["inputs"]), _tensors(header["outputs"]))
 
     def run(
-        self, model: Source, samples: Sequence[Sequence[Array]], kernels: Kernels = Kernels.DEFAULT
+        self,
+        model: Source,
+        samples: Sequence[Sequence[Array]],
+        kernels: Kernels = Kernels.DEFAULT,
+        keep: bool = False,
     ) -> list[list[Array]]:
         """Run a model on samples (the inputs of each, in the model's order) and return the outputs of each.
 
-        Inputs whose shape is not the model's are resized; state starts afresh with each sample.
+        Inputs whose shape is not the model's are resized; state starts afresh with each sample, or
+        with `keep` once, so that samples are steps.
         Raises InterpreterError where the interpreter raises, crashes or exceeds the time limit.
         """
-        request = {"action": "run", "kernels": kernels, "samples": len(samples)}
+        request = {"action": "run", "kernels": kernels, "samples": len(samples), "keep": keep}
         _, arrays = self._ask(request, model, [array for sample in samples for array in sample])
         count = len(arrays) // len(samples) if samples else 0
         return [arrays[at * count : (at + 1) * count] for at in range(len(samples))]

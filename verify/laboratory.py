@@ -62,9 +62,9 @@ class Laboratory:
         said = tuple(value for value in step.options.values() if isinstance(value, str))
         names = [f"{step.operator.name}_{place}" for place in range(max(counts))]
         complaints: dict[str, None] = {}
-        variadic = any(result.variadic for result in step.operator.results)
+        alike = any(result.variadic for result in step.operator.results) or bool(step.operator.facts.get("alike"))
         known = self._known.get((*key, *said))
-        for kinds in self._candidates((*key, *said), counts, types, grids, variadic):
+        for kinds in self._candidates((*key, *said), counts, types, grids, alike):
             try:
                 step, arrays = self._run(step, kinds)
             except InterpreterError as error:
@@ -117,14 +117,14 @@ class Laboratory:
             return step, arrays
 
     def _candidates(
-        self, key: tuple[object, ...], counts: Sequence[int], types: Sequence[ir.DataType], grids: Grids, variadic: bool
+        self, key: tuple[object, ...], counts: Sequence[int], types: Sequence[ir.DataType], grids: Grids, alike: bool
     ) -> Iterator[list[Kind]]:
         before = self._known.get(key)
         for count in counts:
             rows = [[dtype] * count for dtype in types]
             if before is not None and len(before) == count and before[0] in types:
                 rows.insert(0, list(before))
-            if count > 1 and not variadic:  # values, and where they are
+            if count > 1 and not alike:  # values, and where they are
                 rows[:0] = [[dtype, *[ir.DataType.INT32] * (count - 1)] for dtype in types]
             for row in rows:
                 # Where several grids may hold, those of all results are the first, the second, and so on.

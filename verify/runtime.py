@@ -55,13 +55,21 @@ class Runtime:
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """Run the model on one sample, inputs and outputs in the model's order, their axes in the original's."""
+        return self.step(inputs, {})[0]
+
+    def step(self, inputs: Sequence[Array], kept: Mapping[str, Array]) -> tuple[list[Array], dict[str, Array]]:
+        """Run the model on one sample with the state that it was left in; its outputs, and the state it is in then.
+
+        State is by the names of its inputs; what is not in `kept` begins anew.
+        """
         feeds = self.feeds(inputs)
         try:
-            results: list[Any] = self._session.run(list(self.outputs), feeds)
+            results: list[Any] = self._session.run([*self.outputs, *self.state.values()], {**feeds, **kept})
         except Exception as error:
             raise VerificationError(f"ONNX Runtime fails to run the model: {_line(error)}") from error
-        named = zip(self.outputs, results, strict=True)
-        return [self._turned(name, np.asarray(result), -1) for name, result in named]
+        named = zip(self.outputs, results, strict=False)
+        state = dict(zip(self.state, results[len(self.outputs) :], strict=True))
+        return [self._turned(name, np.asarray(result), -1) for name, result in named], state
 
     def feeds(self, inputs: Sequence[Array]) -> dict[str, Array]:
         """Inputs of the original by the names, types and layouts that the model has."""

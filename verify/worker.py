@@ -63,7 +63,7 @@ def answer(request: dict[str, Any], arrays: list[Array]) -> tuple[dict[str, Any]
             ],
         }
         return tensors, []
-    return {}, _run(interpreter, arrays, request["samples"])
+    return {}, _run(interpreter, arrays, request["samples"], request.get("keep", False))
 
 
 def _model(request: dict[str, Any], arrays: list[Array], **options: Any) -> Any:
@@ -134,7 +134,7 @@ def _step(interpreter: Any, index: int) -> float:
     return 0.0
 
 
-def _run(interpreter: Any, arrays: list[Array], samples: int) -> list[Array]:
+def _run(interpreter: Any, arrays: list[Array], samples: int, keep: bool = False) -> list[Array]:
     inputs = interpreter.get_input_details()
     for detail, array in zip(inputs, arrays, strict=False):
         if tuple(detail["shape"]) != array.shape:
@@ -142,7 +142,8 @@ def _run(interpreter: Any, arrays: list[Array], samples: int) -> list[Array]:
     interpreter.allocate_tensors()
     results: list[Array] = []
     for sample in range(samples):
-        interpreter.reset_all_variables()
+        if not (keep and sample):
+            interpreter.reset_all_variables()
         for detail, array in zip(inputs, arrays[sample * len(inputs) :], strict=False):
             interpreter.set_tensor(detail["index"], array)
         interpreter.invoke()

@@ -329,14 +329,14 @@ class _Walker:
     def _results(self, equation: tree.Equation, specs: dict[int, OperatorSpec]) -> None:
         spec = next(iter(specs.values()))
         spread = any(target.spread for target in equation.targets)
-        most = None if any(result.variadic for result in spec.results) else len(spec.results)
+        most = None if any(result.variadic for result in spec.yields) else len(spec.yields)
         named = len(equation.targets)
         if most is not None and named - spread > most:
             self._error(equation.span, f"`{spec.name}` has {times(most, 'result')}, the pattern names {named}")
             return
-        least = sum(not (result.optional or result.variadic) for result in spec.results)
+        least = sum(not (result.optional or result.variadic) for result in spec.yields)
         if self._context.stage == "lower" and not spread and (named < least or (most is None and least == 0)):
-            help = f"its results are {', '.join(result.name for result in spec.results)}; `ys...` names all of them"
+            help = f"its results are {', '.join(result.name for result in spec.yields)}; `ys...` names all of them"
             self._error(equation.span, f"`{spec.name}` has more results than the pattern names", help)
 
     # ---- the whole

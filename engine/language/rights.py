@@ -143,7 +143,7 @@ def _results(call: tree.Call, equation: tree.Equation, context: Context) -> None
     for dialect in context.builds:
         spec = dialect.operator(call.callee, max(context.opsets, default=None))
         if spec is not None:
-            if not any(result.variadic for result in spec.results) and named > len(spec.results):
-                has = times(len(spec.results), "result")
+            if not any(result.variadic for result in spec.yields) and named > len(spec.yields):
+                has = times(len(spec.yields), "result")
                 context.error(equation.span, f"`{spec.name}` has {has}, the equation names {named}")
             return
