@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+import nnrewrite
 import numpy as np
 import onnx
 import onnx.checker
@@ -126,6 +128,40 @@ def test_open_inputs_and_outputs_come_back_in_the_order_told(data: st.DataObject
     fed = {name: turned(name, array, False) for name, array in grower.feeds().items()}
     for name, want, got in zip(names, run(before, grower.feeds()), run(after, fed), strict=True):
         np.testing.assert_allclose(turned(name, got, True), want, rtol=1e-4, atol=1e-5)
+
+
+def separated(graph: ir.Graph) -> list[str]:
+    """Permutations right before a node that quantizes or right after one that dequantizes."""
+    found = []
+    for node in permutations(graph):
+        producer = node.inputs[0].producer() if node.inputs[0] is not None else None
+        users = [usage.node for usage in node.outputs[0].uses()]
+        if producer is not None and producer.op_type == "DequantizeLinear":
+            found.append(node.name or "")
+        found += [user.name or "" for user in users if user.op_type == "QuantizeLinear"]
+    return found
+
+
+@CHECKS
+@given(st.data())
+def test_no_operator_is_separated_from_its_scales(data: st.DataObject) -> None:
+    model = grown(data.draw, 2, 14, [*FLOAT, *["quantized", "implicit", "implicit"] * 4]).model()
+    for layout in ("source", "target"):
+        graph = graph_of(model)
+        names = tuple(value.name or "" for value in graph.outputs)
+        arrange(Scope(graph), ONNX, OPSET, Interface.parse(layout), names)
+        assert not separated(graph)
+
+
+def test_no_operator_of_a_quantized_network_is_separated_from_its_scales(models: list[Path]) -> None:
+    named = [path for path in models if any(word in path.name for word in ("quant", "int8", "q.tflite"))]
+    quantized = 0
+    for path in named:
+        if 20_000 < path.stat().st_size < 400_000:
+            graph = graph_of(nnrewrite.convert(path))
+            quantized += any(node.op_type == "QuantizeLinear" for node in graph)
+            assert not separated(graph), path
+    assert quantized >= 8
 
 
 # ---- what it costs is the minimum
@@ -320,6 +356,59 @@ def test_elements_that_an_output_shows_keep_their_order(grower: Grower) -> None:
     grower.node("Gemm", [flat, grower.constant(np.ones((60, 2)), np.float32)], (1, 2))
     grower.node("Relu", [flat], (1, 60))
     assert len(permutations(arranged(grower))) == 2
+
+
+def test_axes_that_are_merged_and_parted_again_keep_their_layout(grower: Grower) -> None:
+    """Attention over space: rows and columns as one axis."""
+    value = convolutions(grower, "x0", 1)
+    (rows,) = grower.node("Reshape", [value, grower.constant([1, 20, 3])], (1, 20, 3))
+    (soft,) = grower.node("Softmax", [rows], (1, 20, 3), axis=1)
+    (back,) = grower.node("Reshape", [soft, grower.constant([1, 4, 5, 3])], (1, 4, 5, 3))
+    convolutions(grower, back, 1)
+    assert len(permutations(arranged(grower))) == 2
+
+
+def test_a_shuffle_of_channels_takes_one_permutation(grower: Grower) -> None:
+    """The source's own permutation stands in another layout than it did, and nothing else is moved for it."""
+    grower.shapes = {"x0": (1, 4, 5, 6)}
+    value = convolutions(grower, "x0", 1)
+    (parted,) = grower.node("Reshape", [value, grower.constant([1, 4, 5, 2, 3])], (1, 4, 5, 2, 3))
+    (turned,) = grower.node("Transpose", [parted], (1, 4, 5, 3, 2), perm=(0, 1, 2, 4, 3))
+    (merged,) = grower.node("Reshape", [turned, grower.constant([1, 4, 5, 6])], (1, 4, 5, 6))
+    convolutions(grower, merged, 1)
+    perms = [node.attributes["perm"].as_ints() for node in permutations(arranged(grower))]
+    assert [list(perm) for perm in perms] == [list(TO_FIRST), [0, 2, 1, 3, 4], list(TO_LAST)]
+
+
+def test_what_a_reduction_leaves_keeps_the_layout_of_what_it_reduced(grower: Grower) -> None:
+    """Squeeze and excitation: a mean without its axes, a product, and back as a factor for each channel."""
+    value = convolutions(grower, "x0", 1)
+    (mean,) = grower.node("ReduceMean", [value, grower.constant([1, 2])], (1, 3), keepdims=0)
+    (product,) = grower.node("Gemm", [mean, grower.constant(np.ones((3, 3)), np.float32)], (1, 3))
+    (factor,) = grower.node("Reshape", [product, grower.constant([1, 1, 1, 3])], (1, 1, 1, 3))
+    (scaled,) = grower.node("Mul", [value, factor], (1, 4, 5, 3))
+    convolutions(grower, scaled, 1)
+    assert len(permutations(arranged(grower))) == 2
+
+
+@pytest.mark.parametrize("extents_", [(3,), (1, 3), (4, 1, 1), (5, 1)])
+def test_a_computed_operand_of_lower_rank_is_extended(grower: Grower, extents_: tuple[int, ...]) -> None:
+    grower.inputs.append("x1")
+    grower.shapes["x1"] = extents_
+    value = convolutions(grower, "x0", 1)
+    (other,) = grower.node("Abs", ["x1"], extents_)
+    (value,) = grower.node("Mul", [value, other], (1, 4, 5, 3))
+    convolutions(grower, value, 1)
+    assert len(permutations(arranged(grower))) == 2
+
+
+def test_a_network_between_permutations_of_its_source_needs_none(grower: Grower) -> None:
+    """As exporters write it whose own networks have channels first."""
+    grower.shapes = {"x0": (1, 3, 4, 5)}
+    (value,) = grower.node("Transpose", ["x0"], (1, 4, 5, 3), perm=TO_LAST)
+    value = convolutions(grower, value, 2)
+    grower.node("Transpose", [value], (1, 3, 4, 5), perm=TO_FIRST)
+    assert not permutations(arranged(grower))
 
 
 @pytest.mark.parametrize(("rank", "letters"), [(3, "NWC:NCW"), (5, "NDHWC:NCDHW")])

@@ -12,7 +12,7 @@ from .blocks import Arrangement, Side, arrangement, local
 from .cut import FIRST, SECOND, THIRD, Problem, Term
 from .interface import Port, channels_first
 from .order import Order, alike, between, compose, elements, identity, still
-from .tensors import Tensor, Tensors, Use
+from .tensors import Tensor, Tensors
 
 Pair = tuple[Order, Order]
 Unit = ir.Node | Port
@@ -78,8 +78,6 @@ class Regions:
         queue = deque([seed])
         while queue:
             tensor = queue.popleft()
-            if tensor.constant or region.pairs[tensor][0] == region.pairs[tensor][1]:
-                continue
             for unit in self._around(tensor):
                 if unit in self._taken or unit in refused:
                     continue
@@ -123,7 +121,7 @@ class Regions:
         if value not in self._tensors.of:
             return None
         tensor, order = self._tensors.of[value]
-        return [_End(tensor, order, tuple((axis,) for axis in range(tensor.rank)))]
+        return [_End(tensor, order, _single(tensor.rank))]
 
     def _join(self, region: Region, unit: Unit) -> list[Tensor] | None:
         """Take a unit into a region; the tensors it leads to, None where it cannot be moved or does not fit."""
@@ -136,10 +134,9 @@ class Regions:
 
     def _fitted(self, region: Region, unit: Unit, ends: list[_End]) -> list[Tensor] | None:
         known = [end for end in ends if not end.tensor.constant and end.tensor in region.pairs]
-        moved = [end for end in known if len(set(region.pairs[end.tensor])) == 2]
-        if not moved:
+        if not known:
             return None
-        guide = max(moved, key=lambda end: sum(map(bool, end.side)))
+        guide = max(known, key=lambda end: sum(map(bool, end.side)))
         first, second = (arrangement(guide.side, between(guide.order, o)) for o in region.pairs[guide.tensor])
         asis = identity(len(guide.side))
         if first is None or second is None or asis not in (first, second):
@@ -154,15 +151,20 @@ class Regions:
             if end.tensor.constant:
                 continue
             need = _reached(end, first), _reached(end, second)
-            if reached.setdefault(end.tensor, self._pairs.get(end.tensor, need)) != need:
+            if need[0] == need[1]:
+                continue
+            pair = reached.setdefault(end.tensor, self._pairs.get(end.tensor, need))
+            if not _apart(end.tensor, need, pair) and (need != pair or self._elsewhere(end.tensor, region)):
                 return None
-            if end.tensor in self._pairs and end.tensor not in region.pairs and need[0] != need[1]:
-                return None  # another region decides on it
         fresh = [tensor for tensor in reached if tensor not in self._pairs]
         for tensor in fresh:
             region.pairs[tensor] = self._pairs[tensor] = reached[tensor]
         region.units[unit] = first, second
         return fresh
+
+    def _elsewhere(self, tensor: Tensor, region: Region) -> bool:
+        """Whether another region decides on a tensor."""
+        return tensor in self._pairs and tensor not in region.pairs
 
     def _prefers_first(self, region: Region) -> bool:
         """Whether the operators with a layout of their own have it first; the second wins when nothing is to gain."""
@@ -182,33 +184,43 @@ class Regions:
         number = {unit: position for position, unit in enumerate(units)}
         terms: list[Term] = []
         for tensor, pair in region.pairs.items():
-            if not tensor.constant and pair[0] != pair[1]:
-                terms += self._terms(tensor, pair, number)
+            terms += self._terms(tensor, pair, region, number)
         alone = {number[unit]: self._alone(unit, choices) for unit, choices in region.units.items()}
         return Problem(len(units), terms, {unit: costs for unit, costs in alone.items() if costs[0] != costs[1]}), units
 
-    def _terms(self, tensor: Tensor, pair: Pair, number: Mapping[Unit, int]) -> Iterator[Term]:
+    def _terms(self, tensor: Tensor, pair: Pair, region: Region, number: Mapping[Unit, int]) -> Iterator[Term]:
         """One term for the tensor, and one for each way to quantize it: that is stored and moved on its own."""
-        made = tensor.root.producer() or (True, self._inputs.get(tensor.root, -1))
-        producer = number.get(made, _fixed(tensor, tensor.own, pair))
+
+        def label(unit: Unit | None, order: Order, side: Side | None) -> int:
+            """What decides on the order in which a unit has the tensor: the unit, or nothing that is open."""
+            if unit not in number or unit is None or side is None:
+                return _fixed(tensor, order, pair)
+            first, second = (compose(order, local(side, choice)) for choice in region.units[unit])
+            return (
+                number[unit] if (first, second) == pair else _fixed(tensor, first, pair) if first == second else THIRD
+            )
+
+        producer = tensor.root.producer()
+        if producer is None:
+            made = label((True, self._inputs.get(tensor.root, -1)), tensor.own, _single(tensor.rank))
+        else:
+            blocks = self._tensors.blocks(producer) if producer in number else None
+            made = label(producer, tensor.own, None if blocks is None else blocks.results[tensor.root.index() or 0])
         nothing = alike(tensor.extents, *pair)
         users: dict[ir.Value, set[int]] = {}
         for use in tensor.uses:
             stored = use.stem[-1][0].outputs[0] if use.stem else tensor.root
-            users.setdefault(stored, set()).add(self._user(tensor, use, pair, number))
-            self.unsettled |= THIRD in users[stored]
+            if use.node is None:
+                found = label((False, use.position), use.order, _single(tensor.rank))
+            else:
+                blocks = self._tensors.blocks(use.node) if use.node in number else None
+                found = label(use.node, use.order, None if blocks is None else blocks.operands.get(use.position))
+            users.setdefault(stored, set()).add(found)
+            self.unsettled |= found == THIRD
         for stored, numbers in users.items():
             bytes_ = 0 if nothing else min(_NODE - 1, max(1, int(stored.dtype.itemsize) if stored.dtype else 4))
             moved = 0 if nothing else elements(tensor.extents)
-            yield Term(producer, frozenset(numbers - {THIRD}), moved, _NODE + bytes_)
-
-    def _user(self, tensor: Tensor, use: Use, pair: Pair, number: Mapping[Unit, int]) -> int:
-        if use.node is None:
-            return number.get((False, use.position), _fixed(tensor, use.order, pair))
-        blocks = self._tensors.blocks(use.node) if use.node in number else None
-        if blocks is None or use.position not in blocks.operands:
-            return _fixed(tensor, use.order, pair)
-        return number[use.node]
+            yield Term(made, frozenset(numbers - {THIRD}), moved, _NODE + bytes_)
 
     def _alone(self, unit: Unit, choices: tuple[Arrangement, Arrangement]) -> tuple[int, int]:
         """Operands of lower rank need a node where they are not aligned with the last axes any more."""
@@ -222,6 +234,15 @@ class Regions:
         ]
         first, second = (sum(bool(blocks.gaps(position, choice)) for position in computed) for choice in choices)
         return _NODE * first, _NODE * second
+
+
+def _single(rank: int) -> Side:
+    return tuple((axis,) for axis in range(rank))
+
+
+def _apart(tensor: Tensor, first: Pair, second: Pair) -> bool:
+    """Whether no order of one pair is one of the other, so that the tensor is moved between them whatever is chosen."""
+    return not any(alike(tensor.extents, one, other) for one in first for other in second)
 
 
 def _fixed(tensor: Tensor, order: Order, pair: Pair) -> int:
