@@ -113,7 +113,11 @@ def rewrite(source: Source, options: Options = DEFAULT, **changes: Any) -> Conve
     Raises ModelError for a file that is no model, UnsupportedError for operators without a rule, RuleError for
     mistakes in rule files, CallError for an unknown rule set or layout or an opset outside the range the rules declare.
     """
-    options = options.but(**changes)
+    with tflite.uncollected():
+        return _rewrite(source, options.but(**changes))
+
+
+def _rewrite(source: Source, options: Options) -> Conversion:
     interface, asked = Interface.parse(options.layout), Asked.parse(options.input_shape, options.batch)
     member, opset = options.member, options.opset
     prepared = prepare(options.stacked, opset)

@@ -9,10 +9,12 @@ from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 import onnx
+import onnx.helper
 import onnx_ir as ir
 from onnx_ir import serde
 
 from ..engine.errors import RewriteError
+from .wire import Encoder, tag, varint
 
 #: constants of as many bytes are written from where they lie, smaller ones with the nodes
 LARGE = 1 << 12
@@ -24,10 +26,9 @@ _CHUNK = 1 << 22
 _PAGE = mmap.PAGESIZE
 #: so many bytes of memory reach the processor at a time, and so many stay near it
 _LINE, _CACHE = 64, 1 << 15
-#: fields of the protobuf messages, from onnx.proto
-_GRAPH = onnx.ModelProto.DESCRIPTOR.fields_by_name["graph"].number
-_INITIALIZER = onnx.GraphProto.DESCRIPTOR.fields_by_name["initializer"].number
-_RAW = onnx.TensorProto.DESCRIPTOR.fields_by_name["raw_data"].number
+_GRAPH = tag(onnx.ModelProto, "graph")
+_INITIALIZER = tag(onnx.GraphProto, "initializer")
+_RAW = tag(onnx.TensorProto, "raw_data")
 
 Buffer: TypeAlias = bytes | memoryview
 
@@ -76,28 +77,23 @@ class Encoded:
     @classmethod
     def of(cls, model: ir.Model) -> Encoded:
         """Encode a model; its graph stays as it is."""
-        graph = model.graph
-        found = {
-            value.name: value.const_value
-            for value in graph.initializers.values()
-            if _large(value.const_value) and not value.is_graph_input()
-        }
-        small = [value for value in graph.initializers.values() if value.name not in found]
-        view = ir.GraphView(
-            graph.inputs,
-            graph.outputs,
-            nodes=tuple(graph),
-            initializers=small,
-            name=graph.name,
-            doc_string=graph.doc_string,
-            opset_imports=graph.opset_imports,
-            metadata_props=graph.metadata_props,
-        )
-        proto = serde.serialize_model(_over(model, view))
-        body = proto.graph.SerializeToString()
-        proto.ClearField("graph")
-        weights = tuple(_weight(name or "", tensor) for name, tensor in found.items() if tensor is not None)
-        return cls(proto.SerializeToString(), body, weights)
+        small: list[bytes] = []
+        weights: list[Weight] = []
+        for value in model.graph.initializers.values():
+            tensor, name = value.const_value, value.name or ""
+            if tensor is None or tensor.dtype == ir.DataType.STRING:
+                small.append(_words(name, tensor))
+                continue
+            weight = Weight(_described(name, tensor), tensor)
+            # A state's initial value is an input as well, and stands with the inputs.
+            if tensor.nbytes >= LARGE and not value.is_graph_input():
+                weights.append(weight)
+            else:
+                small.append(b"".join(weight.parts()))
+        proto = onnx.ModelProto(ir_version=model.ir_version, producer_name=model.producer_name)
+        proto.opset_import.extend(onnx.OperatorSetIdProto(domain=d, version=v) for d, v in model.opset_imports.items())
+        onnx.helper.set_model_props(proto, dict(model.metadata_props))
+        return cls(proto.SerializeToString(), Encoder().graph(model.graph, small), tuple(weights))
 
     @property
     def size(self) -> int:
@@ -212,33 +208,21 @@ def _bytes(array: np.ndarray[Any, Any]) -> memoryview:
     return array.reshape(-1).view(np.uint8).data
 
 
-def _large(tensor: ir.TensorProtocol | None) -> bool:
-    return tensor is not None and tensor.dtype != ir.DataType.STRING and tensor.nbytes >= LARGE
+def _described(name: str, tensor: ir.TensorProtocol) -> bytes:
+    """What a tensor says of itself before its bytes."""
+    head = onnx.TensorProto(name=name, data_type=int(tensor.dtype), dims=tensor.shape.numpy())
+    return bytes(head.SerializeToString())
 
 
-def _weight(name: str, tensor: ir.TensorProtocol) -> Weight:
-    dims = tensor.shape.numpy()
-    head = onnx.TensorProto(name=name, data_type=int(tensor.dtype), dims=dims)
-    return Weight(head.SerializeToString(), tensor)
+def _words(name: str, tensor: ir.TensorProtocol | None) -> bytes:
+    """A tensor of strings."""
+    if tensor is None:
+        raise ValueError(f"initializer {name} has no elements")
+    message = serde.serialize_tensor(tensor)
+    message.name = name
+    return bytes(message.SerializeToString())
 
 
-def _over(model: ir.Model, view: ir.GraphView) -> ir.Model:
-    return ir.Model(
-        view,  # type: ignore[arg-type]
-        ir_version=model.ir_version,
-        producer_name=model.producer_name,
-        metadata_props=dict(model.metadata_props),
-    )
-
-
-def _prefix(number: int, size: int) -> bytes:
-    """What stands before a field that has a length: its number with its wire type 2, and the length."""
-    return _varint(number << 3 | 2) + _varint(size)
-
-
-def _varint(number: int) -> bytes:
-    out = bytearray()
-    while number > 127:
-        out.append(number & 127 | 128)
-        number >>= 7
-    return bytes((*out, number))
+def _prefix(tag: bytes, size: int) -> bytes:
+    """What stands before the bytes of a field."""
+    return tag + varint(size)

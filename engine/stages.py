@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import onnx_ir as ir
-from onnx_ir.passes.common import CommonSubexpressionEliminationPass
 
 from . import coverage
 from .builder import Builder
@@ -24,6 +23,7 @@ from .pairs import minds, pair, paired
 from .replacement import Ill, check, computed
 from .rules import STAGES, Rule, RuleSet
 from .scope import Scope
+from .sharing import share
 from .subgraphs import bodies, called
 from .trace import Subject, watching
 from .view import expose
@@ -130,7 +130,7 @@ class Rewriter:
     def _share(self) -> None:
         """Let equal nodes over equal operands be one."""
         if self._depth == 0:
-            CommonSubexpressionEliminationPass()(ir.Model(self.graph, ir_version=10))
+            share(self.graph, self._rules.target)
 
     # ---- the shapes that stages have
 

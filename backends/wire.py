@@ -1,0 +1,112 @@
+"""Graphs in protobuf's wire format, as onnx.proto defines the messages: a field's number, its length, its bytes.
+
+A Python object for each message takes several times as long as all the rest of writing a graph. What a graph has few of
+(attributes, types, tensors) is encoded by the onnx package, once for equal ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+
+import onnx
+import onnx_ir as ir
+from google.protobuf.message import Message
+from onnx_ir import serde
+
+from ..engine.inference import extents
+
+
+def varint(number: int) -> bytes:
+    """A number of at least 0 by seven bits a byte, the lowest first."""
+    if number < 128:
+        return bytes((number,))
+    out = bytearray()
+    while number > 127:
+        out.append(number & 127 | 128)
+        number >>= 7
+    return bytes((*out, number))
+
+
+def tag(message: type[Message], field: str) -> bytes:
+    """What a field that has a length begins with: its number, and 2 for its wire type."""
+    return varint(message.DESCRIPTOR.fields_by_name[field].number << 3 | 2)
+
+
+_OPERAND, _RESULT, _LABEL, _OPERATOR, _ATTRIBUTE, _DOMAIN, _METADATA = (
+    tag(onnx.NodeProto, field)
+    for field in ("input", "output", "name", "op_type", "attribute", "domain", "metadata_props")
+)
+_NODE, _NAME, _INITIALIZER, _INPUT, _OUTPUT, _INFO = (
+    tag(onnx.GraphProto, field) for field in ("node", "name", "initializer", "input", "output", "value_info")
+)
+_KEY, _VALUE = (tag(onnx.StringStringEntryProto, field) for field in ("key", "value"))
+_CALLED, _TYPE = (tag(onnx.ValueInfoProto, field) for field in ("name", "type"))
+
+
+class Encoder:
+    """Encodes one graph; equal attributes, types and entries of metadata once."""
+
+    def __init__(self) -> None:
+        self._attributes: dict[Hashable, bytes] = {}
+        self._types: dict[Hashable, bytes] = {}
+        self._entries: dict[tuple[str, str], bytes] = {}
+
+    def graph(self, graph: ir.Graph, initializers: Iterable[bytes]) -> bytes:
+        """A graph, with those initializers alone whose messages are given."""
+        parts = [_field(_NODE, self.node(one)) for one in graph]
+        parts.append(_text(_NAME, graph.name))
+        parts += [_field(_INITIALIZER, tensor) for tensor in initializers]
+        parts += [_field(_INPUT, self.value(one)) for one in graph.inputs]
+        parts += [_field(_OUTPUT, self.value(one)) for one in graph.outputs]
+        ends = frozenset(graph.outputs)
+        known = (one for node in graph for one in node.outputs if one.name and one not in ends)
+        parts += [_field(_INFO, self.value(one)) for one in known if one.type is not None]
+        return b"".join(parts)
+
+    def node(self, node: ir.Node) -> bytes:
+        """A node, with the names of its operands and results and with its metadata."""
+        parts = [_text(_OPERAND, "" if one is None else one.name) for one in node.inputs]
+        names = [one.name for one in node.outputs]
+        while names and not names[-1]:
+            names.pop()
+        parts += [_text(_RESULT, name) for name in names]
+        parts.append(_text(_LABEL, node.name))
+        parts.append(_text(_OPERATOR, node.op_type))
+        parts += [_field(_ATTRIBUTE, self._attribute(attribute)) for attribute in node.attributes.values()]
+        if node.domain:
+            parts.append(_text(_DOMAIN, node.domain))
+        parts += [self._entry(item) for item in node.metadata_props.items()]
+        return b"".join(parts)
+
+    def value(self, value: ir.Value) -> bytes:
+        """What is known of a value's type and shape."""
+        if type(value.type) is not ir.TensorType:
+            return bytes(serde.serialize_value(value).SerializeToString())
+        key = value.type.dtype, extents(value)
+        if key not in self._types:
+            self._types[key] = _field(_TYPE, serde.serialize_value(value).type.SerializeToString())
+        return _text(_CALLED, value.name) + self._types[key]
+
+    def _attribute(self, attribute: ir.Attr) -> bytes:
+        held = attribute.value
+        if not isinstance(held, int | float | str | tuple):
+            return bytes(serde.serialize_attribute(attribute).SerializeToString())
+        # By their text, as -0.0 equals 0.0 and is another number.
+        key = attribute.name, attribute.type, held if isinstance(held, int | str) else repr(held)
+        if key not in self._attributes:
+            self._attributes[key] = serde.serialize_attribute(attribute).SerializeToString()
+        return self._attributes[key]
+
+    def _entry(self, item: tuple[str, str]) -> bytes:
+        if item not in self._entries:
+            self._entries[item] = _field(_METADATA, _text(_KEY, item[0]) + _text(_VALUE, item[1]))
+        return self._entries[item]
+
+
+def _field(tag: bytes, content: bytes) -> bytes:
+    return tag + varint(len(content)) + content
+
+
+def _text(tag: bytes, text: str | None) -> bytes:
+    content = (text or "").encode()
+    return tag + varint(len(content)) + content

@@ -1,0 +1,41 @@
+"""Equal nodes over equal operands as one."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import onnx_ir as ir
+
+from .operators import Dialect
+
+#: attributes of these types are compared by what they hold; nodes with others are left alone
+_PLAIN = frozenset(getattr(ir.AttributeType, name) for name in ("INT", "FLOAT", "STRING", "INTS", "FLOATS", "STRINGS"))
+
+
+def share(graph: ir.Graph, dialect: Dialect) -> None:
+    """Let the users of a node use an earlier one that computes the same of the same, in the order of the graph.
+
+    Nodes that ops.yaml calls not pure, and those with graphs or tensors in attributes, stay.
+    """
+    known: dict[Hashable, list[ir.Node]] = {}
+    for node in graph:
+        # Nearly all nodes differ in these, so that attributes are seldom looked at.
+        key = node.op_type, node.domain, len(node.outputs), node.inputs
+        others = known.setdefault(key, [])
+        twin = next((other for other in others if _attributes(other) == _attributes(node)), None) if others else None
+        if twin is None or not _shareable(node, dialect):
+            others.append(node)
+            continue
+        for output, kept in zip(node.outputs, twin.outputs, strict=True):
+            ir.convenience.replace_all_uses_with(output, kept, replace_graph_outputs=True)
+        graph.remove(node, safe=True)
+
+
+def _shareable(node: ir.Node, dialect: Dialect) -> bool:
+    spec = dialect.operators.get(node.op_type) if node.domain == dialect.domain else None
+    pure = spec is None or spec.facts.get("pure") is not False
+    return pure and all(attribute.type in _PLAIN for attribute in node.attributes.values())
+
+
+def _attributes(node: ir.Node) -> dict[str, object]:
+    return {name: (attribute.type, attribute.value) for name, attribute in node.attributes.items()}

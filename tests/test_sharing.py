@@ -1,0 +1,52 @@
+"""Nodes that compute the same are one, and all others stay."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+import pytest
+from nnrewrite.engine.operators import Catalogue
+from nnrewrite.engine.sharing import share
+
+
+def graph(*nodes: ir.Node) -> ir.Graph:
+    """A graph that yields what some nodes over its input yield."""
+    outputs = [node.outputs[0] for node in nodes]
+    for number, output in enumerate(outputs):
+        output.name = f"y{number}"
+    return ir.Graph([nodes[0].inputs[0]], outputs, nodes=nodes, name="g")  # type: ignore[list-item]
+
+
+def pair(operator: str, *attributes: dict[str, object]) -> ir.Graph:
+    """A graph of nodes of one operator that differ in their attributes alone."""
+    x = ir.Value(name="x")
+    several = [[ir.convenience.convert_attribute(name, value) for name, value in one.items()] for one in attributes]
+    return graph(*(ir.Node("", operator, [x], made, num_outputs=1) for made in several))
+
+
+@pytest.mark.parametrize(
+    ("operator", "attributes", "left"),
+    [
+        ("Softmax", [{"axis": 1}, {"axis": 1}, {"axis": 1}], 1),
+        ("Softmax", [{"axis": 1}, {"axis": 2}, {"axis": 1}], 2),
+        ("Transpose", [{"perm": [1, 0]}, {"perm": [1, 0]}], 1),
+        ("Transpose", [{"perm": [1, 0]}, {}], 2),
+        ("LeakyRelu", [{"alpha": 1.0}, {"alpha": 0.5}], 2),
+        ("RandomUniformLike", [{"low": 0.5}, {"low": 0.5}], 2),
+        ("Bernoulli", [{}, {}], 2),
+    ],
+)
+def test_equal_nodes_of_pure_operators_are_one(
+    operator: str, attributes: list[dict[str, object]], left: int, catalogue: Catalogue
+) -> None:
+    made = pair(operator, *attributes)
+    share(made, catalogue.dialect("onnx"))
+    assert len(made) == left and len({id(value) for value in made.outputs}) == left
+
+
+def test_what_reads_two_equal_nodes_is_shared_after_them(catalogue: Catalogue) -> None:
+    made = pair("Exp", {}, {})
+    second = [ir.Node("", "Neg", [value], num_outputs=1) for value in made.outputs]
+    made.extend(second)
+    made.outputs[:] = [node.outputs[0] for node in second]
+    share(made, catalogue.dialect("onnx"))
+    assert [node.op_type for node in made] == ["Exp", "Neg"]
