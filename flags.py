@@ -52,6 +52,11 @@ FLAGS = (
         type=click.Choice(["int8", "uint8"]),
         help="The signedness of inner 8-bit values of quantized models. [default: what the target is fast with]",
     ),
+    click.option(
+        "--exact",
+        is_flag=True,
+        help="Compute quantized operators bit for bit as TensorFlow Lite's reference kernels do.",
+    ),
     click.option("--member", metavar="NAME", help="Of a .task bundle, convert this model alone."),
 )
 

@@ -6,9 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from .engine.errors import CallError
+
 #: the runtime that models are made for where the user names none, and the word for none in particular
 TARGET, PORTABLE = "onnxruntime", "portable"
 
+#: the rule set of integer arithmetic
+_EXACT = "exact"
 #: the signedness of activations that a target has most integer kernels for; each is a rule set of that name
 _ACTIVATIONS = {TARGET: "uint8"}
 
@@ -25,7 +29,8 @@ class Options:
 
     `float_io` makes quantized inputs and outputs real numbers, `float` everything that is quantized, `keep_float16`
     leaves constants of half precision as they are stored. `activations` is `int8` or `uint8`, for the inner values of
-    a quantized model (None: what the target has most integer kernels for).
+    a quantized model (None: what the target has most integer kernels for). `exact` computes quantized operators with
+    integers, bit for bit as the reference kernels of the source's runtime do, where there are rules for that.
     """
 
     rules: Sequence[str] = ("tflite2onnx",)
@@ -38,6 +43,7 @@ class Options:
     float_io: bool = False
     keep_float16: bool = False
     activations: str | None = None
+    exact: bool = False
     member: str | None = None
 
     def but(self, **changes: Any) -> Options:
@@ -48,9 +54,18 @@ class Options:
 
     @property
     def stacked(self) -> tuple[str, ...]:
-        """The rule sets of the conversion: those asked for, and on them what the target and its activations add."""
+        """The rule sets of the conversion: those asked for, and on them what other options add.
+
+        Raises CallError for options that exclude each other.
+        """
+        if self.exact and self.float:
+            raise CallError("--exact keeps the integers that --float does away with")
         activations = _ACTIVATIONS.get(self.target) if self.activations is None else self.activations
-        added = (None if self.target == PORTABLE else self.target, None if self.float else activations)
+        added = (
+            _EXACT if self.exact else None,
+            None if self.target == PORTABLE else self.target,
+            None if self.float else activations,
+        )
         return tuple(dict.fromkeys(name for name in (*self.rules, *added) if name is not None))
 
 

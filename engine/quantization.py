@@ -6,6 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import onnx_ir as ir
+
+#: the key under which a value holds its Quantization
+KEY = "quantization"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,3 +46,17 @@ class Quantization:
 
     def __hash__(self) -> int:
         return hash((tuple(self.scale.ravel().tolist()), self.block_size))
+
+
+def quantization(value: ir.Value | None) -> Quantization | None:
+    """How the integers of a value map to real numbers; None for values that are not quantized."""
+    if value is None or value.dtype is None or not value.dtype.is_integer():
+        return None
+    found = value.meta.get(KEY)
+    return found if isinstance(found, Quantization) else None
+
+
+def inherit(before: ir.Value, after: ir.Value) -> None:
+    """Let a value that takes the place of another stand for the same real numbers."""
+    if quantization(before) is not None:
+        after.meta[KEY] = before.meta[KEY]

@@ -11,8 +11,11 @@ from .language import tree
 from .operators import Catalogue, Dialect, everything
 from .pattern import AnyOf, Defined, NodePattern, Operand, Variable, compile_equations, nodes
 
-#: in the order they run; the first two read the source dialect
-STAGES = ("normalize", "lower", "recover", "simplify", "adapt")
+#: in the order they run
+STAGES = ("integers", "normalize", "lower", "recover", "simplify", "adapt")
+INTEGERS, NORMALIZE, LOWER = STAGES[:3]
+#: those that read the source dialect, and those that go over each node once
+OF_SOURCE, ONCE = STAGES[:3], (INTEGERS, LOWER)
 #: what `SOURCE => Target` entries of an `over` family are called in its rule
 FAMILY = ("SRC", "DST")
 
@@ -183,7 +186,7 @@ def outline(files: Sequence[tree.RuleFile], catalogue: Catalogue) -> Contents:
                 definitions[item.name] = number, place
                 continue
             for member, rule in _members(item):
-                reads = source if rule.stage in STAGES[:2] else target
+                reads = source if rule.stage in OF_SOURCE else target
                 equations = compile_equations(rule.equations, reads, file.opsets[1])
                 weight = sum(min(n.weight() for n in nodes(e.value)) for e in equations)
                 order = (-file.rank, -rule.priority, -weight, len(outlines))
@@ -258,7 +261,7 @@ def _row(table: tree.Table, entry: tree.Entry) -> tree.Rule:
 
     template = tree.Template(None, (side(entry.target),), span)
     name = f"{table.name}.{entry.source}"
-    return tree.Rule(name, "lower", 0, (), (side(entry.source),), (), (template,), table.tests, span)
+    return tree.Rule(name, LOWER, 0, (), (side(entry.source),), (), (template,), table.tests, span)
 
 
 def renamed(node: Any, names: Mapping[str, str]) -> Any:
@@ -276,8 +279,8 @@ def renamed(node: Any, names: Mapping[str, str]) -> Any:
 
 
 def _compile(rule: tree.Rule, source: Dialect, target: Dialect, opset: int, order: tuple[int, int, int, int]) -> Rule:
-    reads = source if rule.stage in STAGES[:2] else target
-    builds = (source, target) if rule.stage == STAGES[0] else (target,)
+    reads = source if rule.stage in OF_SOURCE else target
+    builds = (source, target) if rule.stage == NORMALIZE else (target,)
     equations = compile_equations(rule.equations, reads, opset)
     layouts = dict(_layouts(equations))
     return Rule(

@@ -20,8 +20,9 @@ from .language import tree
 from .matcher import Matcher
 from .operators import Catalogue
 from .pairs import minds, pair, paired
+from .quantization import inherit
 from .replacement import Ill, check, computed
-from .rules import STAGES, Rule, RuleSet
+from .rules import INTEGERS, LOWER, NORMALIZE, STAGES, Rule, RuleSet
 from .scope import Scope
 from .sharing import share
 from .subgraphs import bodies, called
@@ -79,14 +80,21 @@ class Rewriter:
         for graph in called(self.graph, self._rules.source, self._subgraphs) if self._subgraphs else ():
             other = Rewriter(graph, self._rules, self._catalogue, self._opset, self._subgraphs, plain=self._plain)
             other.fired, other.remarks = self.fired, self.remarks
+            other._integers()
             other._expose()
             self._complex = self._complex or other._complex
-            other._fixpoint(STAGES[0])
+            other._fixpoint(NORMALIZE)
+        self._integers()
         self._expose()
         refusals = self._convert()
         if refusals:
             raise UnsupportedError(refusals)
         self._improve(arrange)
+
+    def _integers(self) -> None:
+        """Rewrite operators that rules compute with the integers of quantized values, while these are seen."""
+        if not self._plain:
+            self._lower(INTEGERS)
 
     def _expose(self) -> None:
         """Let rules see real numbers where values are quantized, and pairs where they are complex."""
@@ -99,10 +107,9 @@ class Rewriter:
         """Rewrite the source's operators, those in graphs of nodes as well; the nodes that no rule took."""
         if self._depth > _DEPTH:
             raise RewriteError(f"graphs of nodes nest deeper than {_DEPTH}: {self.graph.name}")
-        normalize, lower = STAGES[:2]
-        self._fixpoint(normalize)
-        self._lower(lower)
-        refusals = self._refusals(lower)
+        self._fixpoint(NORMALIZE)
+        self._lower(LOWER)
+        refusals = self._refusals(LOWER)
         for node in self.graph:
             for body in bodies(node):
                 child = Rewriter(body, self._rules, self._catalogue, self._opset, self._subgraphs, self)
@@ -115,7 +122,7 @@ class Rewriter:
         """Run the stages over the target's own operators; a graph on which no rule fires stays as it is."""
         if self.fired or _RECOVER in self._rules.stages():
             self._share()
-        for stage in STAGES[2:]:
+        for stage in STAGES[STAGES.index(_RECOVER) :]:
             if stage == _SIMPLIFY and arrange is not None:
                 arrange(self._scope)
                 self._changed = True
@@ -309,8 +316,10 @@ class Rewriter:
                 self._register(value)
             node.metadata_props[RULE] = rule.place
             node.metadata_props.setdefault(SOURCE, source)
-        for _, after in pairs:
+        for before, after in pairs:
             self._register(after)
+            if rule.stage == INTEGERS:
+                inherit(before, after)
         self.graph.insert_before(root, made)
         for before, after in pairs:
             if self._depth and before.is_graph_output() and not self._yieldable(after):

@@ -11,7 +11,7 @@ from .functions import plain
 from .language import tree
 from .language.versions import Opsets, possible
 from .operators import FORM, Catalogue, Dialect, OperatorSpec
-from .rules import STAGES, written_out
+from .rules import NORMALIZE, OF_SOURCE, written_out
 from .state import ROLES
 
 #: an operator that rules take in every case, in some cases, or never
@@ -62,7 +62,7 @@ def survey(
     declared = frozenset(range(files[0].opsets[0], files[0].opsets[1] + 1))
     uses: dict[str, list[Use]] = {}
     for file, rule in written_out(files):
-        if rule.stage not in STAGES[:2]:
+        if rule.stage not in OF_SOURCE:
             continue
         for call in _calls(rule.equations[-1].value):
             for spec in _about(call, rule, dialect):
@@ -181,7 +181,7 @@ def _tells(option: str, spec: OperatorSpec, dialect: Dialect) -> bool:
 
 
 def _removed(option: str, uses: Sequence[Use], dialect: Dialect) -> bool:
-    return any(use.stage == STAGES[0] and use.options.get(option) == _ANY for use in uses)
+    return any(use.stage == NORMALIZE and use.options.get(option) == _ANY for use in uses)
 
 
 def _quoted(span: Span, sources: Mapping[str, str]) -> str:

@@ -13,15 +13,15 @@ import onnx_ir as ir
 
 from .constants import NUMBERS, computed, stored
 from .operators import Dialect, OperatorSpec, option_value, schema
-from .quantization import Quantization
+from .quantization import KEY, Quantization, quantization
 from .scope import Scope
 
 #: classes of operators in ops.yaml; operators without one compute with real numbers
 CODES, RAW, EXTENTS = "codes", "raw", "extents"
 #: the trait of operators whose kernels take real activations with integer weights
 HYBRID = "hybrid"
-#: the key under which a value holds its Quantization
-_KEY = "quantization"
+#: the key of an operator's entry in ops.yaml that says its class
+_CLASS = "quantization"
 #: the key of the dialect in ops.yaml that names the option by which an activation is fused into an operator
 _ACTIVATION = "activation"
 
@@ -33,14 +33,6 @@ def least_opset(graph: ir.Graph, target: Dialect) -> int:
     for role, dtype in itertools.product(("quantize", "dequantize"), wanted):
         found = max(found, _first(target.role(role), dtype) or 1)
     return found
-
-
-def quantization(value: ir.Value | None) -> Quantization | None:
-    """How the integers of a value map to real numbers; None for values that are not quantized."""
-    if value is None or value.dtype is None or not value.dtype.is_integer():
-        return None
-    found = value.meta.get(_KEY)
-    return found if isinstance(found, Quantization) else None
 
 
 def real_interface(graph: ir.Graph, target: Dialect, opset: int) -> None:
@@ -76,7 +68,7 @@ def expose(graph: ir.Graph, source: Dialect, target: Dialect, opset: int, scope:
             continue  # what rules over integers have made, or an interface
         spec = source.operators.get(node.op_type)
         facts: Mapping[str, Any] = {} if spec is None else spec.facts
-        kind = facts.get(_KEY)
+        kind = facts.get(_CLASS)
         maps = [m for m in map(quantization, (*node.inputs, *node.outputs)) if m is not None]
         if plain and kind == RAW:
             view.codes(node)
@@ -184,7 +176,7 @@ class _View:
     def _become_real(self, value: ir.Value, known: Quantization) -> None:
         assert value.dtype is not None
         self._were[value] = known, value.dtype
-        value.meta.pop(_KEY)
+        value.meta.pop(KEY)
         value.type = ir.TensorType(ir.DataType.FLOAT)
 
     def operands(self, node: ir.Node, spec: OperatorSpec | None) -> None:
@@ -215,7 +207,7 @@ class _View:
             codes = written.outputs[0]
             codes.type, codes.shape, codes.name = result.type, result.shape, name
             codes.meta.update(result.meta)
-            result.meta.pop(_KEY)
+            result.meta.pop(KEY)
             result.name = self._scope.fresh(f"{name}/real")
             result.type = ir.TensorType(ir.DataType.FLOAT)
             self._graph.insert_after(node, written)

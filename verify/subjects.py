@@ -14,7 +14,7 @@ from ..engine.language import tree
 from ..engine.operators import Dialect
 from ..engine.packs import Pack
 from ..engine.pattern import Defined, compile_equations, nodes
-from ..engine.rules import STAGES, written_out
+from ..engine.rules import OF_SOURCE, written_out
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,7 +43,7 @@ class Subject:
     @property
     def of_source(self) -> bool:
         """Whether its left side is of the source dialect: then a whole conversion tries it."""
-        return self.stage in STAGES[:2]
+        return self.stage in OF_SOURCE
 
     def pattern(self, opset: int) -> tuple[Defined, ...]:
         """The left side as compiled for an opset."""
@@ -73,7 +73,7 @@ def subjects(pack: Pack) -> list[Subject]:
     opsets = tuple(dict.fromkeys((low, *compared, high)))
     found = []
     for file, rule in written_out(pack.files):
-        reads = pack.catalogue.dialect(file.source if rule.stage in STAGES[:2] else file.target)
+        reads = pack.catalogue.dialect(file.source if rule.stage in OF_SOURCE else file.target)
         turning = _sides(_bounds([rule], definitions), low, high)
         found.append(
             Subject(rule.name, rule.span, rule.stage, reads, rule.equations, rule.tests, definitions, opsets, turning)

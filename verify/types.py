@@ -104,8 +104,13 @@ def holds(name: str, numbers: Array) -> bool:
 
 
 def alternatives(kinds: Admitted, positions: Sequence[int], declared: str) -> list[str]:
-    """Other types that operands declared alike may all have; quantized ones where the first may be quantized."""
-    first = [name for name in kinds.operand(positions[0]) if name != declared]
+    """Other types that operands declared alike may all have; quantized ones where the first may be quantized, and no
+    others where it is declared so."""
+    first = [
+        name
+        for name in kinds.operand(positions[0])
+        if name != declared and name.startswith(declared[: declared.startswith("q")])
+    ]
     rest = [kinds.operand(position) for position in positions[1:]]
     found = []
     for name in first:

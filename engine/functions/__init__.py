@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import lists, numbers, tensors  # enter what they define
+from . import lists, numbers, quantities, tensors  # enter what they define
 from .registry import (
     CONSTANTS,
     DTYPES,
@@ -36,5 +36,6 @@ __all__ = [
     "lowest",
     "numbers",
     "plain",
+    "quantities",
     "tensors",
 ]

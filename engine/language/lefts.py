@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from ..errors import Span
 from ..operators import Dialect, OperatorSpec, everything
+from ..rules import ONCE
 from . import tree
 from .diagnosis import suggest, times
 from .kinds import ANY, ARRAY, NONE, VALUE, VALUES, Kinds, comparable, of_option, one, words
@@ -335,7 +336,7 @@ class _Walker:
             self._error(equation.span, f"`{spec.name}` has {times(most, 'result')}, the pattern names {named}")
             return
         least = sum(not (result.optional or result.variadic) for result in spec.yields)
-        if self._context.stage == "lower" and not spread and (named < least or (most is None and least == 0)):
+        if self._context.stage in ONCE and not spread and (named < least or (most is None and least == 0)):
             help = f"its results are {', '.join(result.name for result in spec.yields)}; `ys...` names all of them"
             self._error(equation.span, f"`{spec.name}` has more results than the pattern names", help)
 

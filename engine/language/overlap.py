@@ -11,7 +11,7 @@ from ..expressions import Frame, Located, evaluate
 from ..functions import plain
 from ..operators import Catalogue, OperatorSpec
 from ..pattern import Absent, AnyOf, Defined, NodePattern, Number, Operand, Variable
-from ..rules import Override, Rule, compile_rules
+from ..rules import ONCE, Override, Rule, compile_rules
 from . import tree
 from .diagnosis import Diagnosis
 
@@ -32,7 +32,7 @@ def overlaps(files: Sequence[tree.RuleFile], catalogue: Catalogue, diagnosis: Di
     for stage, (domain, operator) in ruleset.roots():
         candidates = ruleset.candidates(stage, domain, operator)
         # Patterns of several nodes are tried before all others where rules are tried once.
-        ordered = sorted(candidates, key=lambda rule: not rule.deep) if stage == "lower" else candidates
+        ordered = sorted(candidates, key=lambda rule: not rule.deep) if stage in ONCE else candidates
         for earlier, later in _pairs(ordered):
             if later.place in told or not _takes_all(earlier) or not _covers(earlier, later):
                 continue

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from ..errors import Note
 from ..operators import Dialect, OperatorSpec
-from ..rules import STAGES, family
+from ..rules import NORMALIZE, OF_SOURCE, ONCE, STAGES, family
 from . import tree
 from .diagnosis import a, suggest, times
 from .lefts import Left, left
@@ -25,15 +25,15 @@ def rule(written: tree.Rule, context: Context) -> None:
         help = suggest(written.stage, STAGES, "the stages")
         context.error(written.span, f"there is no stage `{written.stage}`", help)
         return
-    if written.stage == "lower" and context.source is context.target:
+    if written.stage in ONCE and context.source is context.target:
         context.error(
             written.span,
             f"nothing is lowered from {context.source.name} to itself",
             "say which stage the rule belongs to, such as `stage simplify`",
         )
         return
-    reads = context.source if written.stage in STAGES[:2] else context.target
-    builds = (context.source, context.target) if written.stage == STAGES[0] else (context.target,)
+    reads = context.source if written.stage in OF_SOURCE else context.target
+    builds = (context.source, context.target) if written.stage == NORMALIZE else (context.target,)
     inner = replace(context, stage=written.stage, builds=builds)
     if not written.over:
         _rule(written, reads, inner)

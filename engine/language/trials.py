@@ -70,7 +70,7 @@ def _clause(test: tree.Test, operands: set[str], domains: dict[str, Kinds], cont
             if declaration.name in domains:
                 help = f"it is an option: `for {declaration.name} in [...]`"
             context.error(declaration.span, f"the pattern has no operand `{declaration.name}`", help)
-        if declaration.type not in DTYPES:
+        if declaration.type.removeprefix("q") not in DTYPES:
             help = element_type(declaration.type)
             context.error(declaration.span, f"there is no element type `{declaration.type}`", help)
         for dimension in declaration.shape:

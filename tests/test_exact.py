@@ -1,0 +1,103 @@
+"""The rules of `exact`, tried on cases drawn from their tests: equal to the reference kernels, bit for bit.
+
+`NNREWRITE_EXAMPLES` says how many cases each rule is tried on, `NNREWRITE_SEED` which ones.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import nnrewrite
+import numpy as np
+import pytest
+
+pytest.importorskip("ai_edge_litert")
+pytest.importorskip("onnxruntime")
+
+from nnrewrite.engine import packs
+from nnrewrite.engine.quantization import Quantization
+from nnrewrite.verify import Interpreter, Kernels
+from nnrewrite.verify.cases import draw
+from nnrewrite.verify.dice import Dice
+from nnrewrite.verify.finding import Rejected
+from nnrewrite.verify.inputs import draw as draw_inputs
+from nnrewrite.verify.laboratory import Laboratory
+from nnrewrite.verify.runtime import Runtime
+from nnrewrite.verify.sketch import encode
+from nnrewrite.verify.subjects import Subject, subjects
+
+RULES = ("tflite2onnx", "exact")
+EXAMPLES = int(os.environ.get("NNREWRITE_EXAMPLES", "5"))
+SEED = int(os.environ.get("NNREWRITE_SEED", "0"))
+#: draws for each case wanted: the interpreter takes some only, and other rules may be for their types
+PATIENCE = 30
+
+#: rules for scales that are seldom drawn, and where they are tested instead
+ELSEWHERE = ("shifted_sum_of_codes.ADD", "shifted_sum_of_codes.SUB")
+SUBJECTS = [one for one in subjects(packs.load(RULES)) if one.span.file.startswith("exact") and one.tests]
+
+
+@pytest.fixture(scope="session")
+def laboratory() -> Iterator[Laboratory]:
+    with Interpreter(timeout=20) as interpreter:
+        yield Laboratory(interpreter, packs.load(RULES).catalogue, RULES)
+
+
+@pytest.mark.parametrize(
+    "subject", [one for one in SUBJECTS if one.name not in ELSEWHERE], ids=lambda subject: subject.name
+)
+def test_outputs_equal_those_of_the_reference_kernels(
+    subject: Subject, laboratory: Laboratory, interpreter: Interpreter
+) -> None:
+    tried = 0
+    for attempt in range(EXAMPLES * PATIENCE):
+        try:
+            case = draw(Dice(f"{subject.name}{SEED + attempt}"), subject, laboratory)
+        except Rejected:
+            continue
+        source = encode(case, laboratory.catalogue)
+        conversion = nnrewrite.rewrite(source, exact=True, target="portable")
+        if not conversion.report.rules.get(subject.name):
+            continue
+        feeds = [value.content for value in case.inputs]
+        [wanted] = interpreter.run(source, [feeds], Kernels.REFERENCE)
+        found = Runtime(conversion.model.SerializeToString(), threads=1).run(feeds)
+        for want, got in zip(wanted, found, strict=True):
+            np.testing.assert_array_equal(got, want, err_msg=case.describe())
+        tried += 1
+        if tried == EXAMPLES:
+            break
+    assert tried
+
+
+@pytest.mark.parametrize("operator", ["ADD", "SUB"])
+@pytest.mark.parametrize("scales", [(2**-12, 2**-10, 2**-10), (2**-9, 2**-9, 2**-9), (2**-8, 2**-11, 2**-8)])
+def test_scales_that_are_powers_of_two_are_shifts(
+    single: Callable[..., bytes], interpreter: Interpreter, operator: str, scales: tuple[float, float, float]
+) -> None:
+    a, b, y = (("INT16", [500], Quantization(np.array([scale], np.float32), np.zeros(1, np.int64))) for scale in scales)
+    source = single(operator, {"a": a, "b": b}, [y], pot_scale_int16=True, fused_activation_function="RELU6")
+    conversion = nnrewrite.rewrite(source, exact=True)
+    assert f"shifted_sum_of_codes.{operator}" in conversion.report.rules
+    feeds = [np.random.default_rng(seed).integers(-32768, 32768, 500, dtype=np.int16) for seed in (0, 1)]
+    [[want]] = interpreter.run(source, [feeds], Kernels.REFERENCE)
+    [got] = Runtime(conversion.model.SerializeToString(), threads=1).run(feeds)
+    np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("name", ["micro_kws_m_quantized", "CNN_full_quantized", "mnist_resnet_q", "image_example1"])
+def test_networks_equal_the_reference_kernels(models: list[Path], interpreter: Interpreter, name: str) -> None:
+    path = next(path for path in models if path.stem == name)
+    [sample] = next(draw_inputs(interpreter.describe(path).inputs))
+    [want] = interpreter.run(path, [sample], Kernels.REFERENCE)
+    model = nnrewrite.convert(path, exact=True)
+    for expected, got in zip(want, Runtime(model.SerializeToString()).run(sample), strict=True):
+        np.testing.assert_array_equal(got, expected)
+
+
+def test_float_and_exact_exclude_each_other(single: Callable[..., bytes]) -> None:
+    source = single("RELU", {"x": ("FLOAT32", [2])}, [("FLOAT32", [2])])
+    with pytest.raises(nnrewrite.RewriteError, match="--exact"):
+        nnrewrite.convert(source, exact=True, float=True)
