@@ -80,26 +80,21 @@ class Rewriter:
         for graph in called(self.graph, self._rules.source, self._subgraphs) if self._subgraphs else ():
             other = Rewriter(graph, self._rules, self._catalogue, self._opset, self._subgraphs, plain=self._plain)
             other.fired, other.remarks = self.fired, self.remarks
-            other._integers()
             other._expose()
             self._complex = self._complex or other._complex
             other._fixpoint(NORMALIZE)
-        self._integers()
         self._expose()
         refusals = self._convert()
         if refusals:
             raise UnsupportedError(refusals)
         self._improve(arrange)
 
-    def _integers(self) -> None:
-        """Rewrite operators that rules compute with the integers of quantized values, while these are seen."""
-        if not self._plain:
-            self._lower(INTEGERS)
-
     def _expose(self) -> None:
-        """Let rules see real numbers where values are quantized, and pairs where they are complex."""
+        """Let rules see real numbers where values are quantized, after those over integers, and pairs for complex."""
         if self._rules.source is self._rules.target:
             return
+        if not self._plain:
+            self._lower(INTEGERS)
         self._complex = pair(self.graph) or self._complex
         expose(self.graph, self._rules.source, self._rules.target, self._opset, self._scope, self._plain)
 
