@@ -18,6 +18,7 @@ from .backends import onnx as onnx_backend
 from .backends import stream
 from .destination import replacing
 from .engine import packs
+from .engine.collector import uncollected
 from .engine.constants import keep
 from .engine.errors import CallError, RewriteError, RewriteFailure
 from .engine.evaluation import evaluate
@@ -105,6 +106,7 @@ def convert(source: Source, options: Options = DEFAULT, **changes: Any) -> onnx.
     return rewrite(source, options, **changes).model
 
 
+@uncollected()
 def rewrite(source: Source, options: Options = DEFAULT, **changes: Any) -> Conversion:
     """Convert a model, from a path or from bytes, and report what was done.
 

@@ -13,13 +13,13 @@ import numpy.typing as npt
 import onnx_ir as ir
 from flatbuffers import flexbuffers
 
+from ..engine.collector import uncollected
 from ..engine.errors import ModelError
 from ..engine.operators import Catalogue, Dialect, OperatorSpec, Option
 from ..engine.quantization import Quantization
 from ..frontends import flexbuffer, option
 from ..frontends.constant import Sparsity
 from ..frontends.flatbuffer import schema
-from ..frontends.tflite import uncollected
 from . import flatbuffer
 from .flatbuffer import Outside, Record, Union
 

@@ -14,12 +14,13 @@ from .expressions import Frame, evaluate
 from .folding import fold
 from .functions import DTYPES, EvaluationError
 from .inference import InferenceError, infer
-from .kernels import typed, widenings
+from .kernels import widenings
 from .language import tree
-from .literals import array, attribute, formal
+from .literals import array, attribute
 from .operators import Dialect, OperatorSpec, schema
 from .replacement import Ill
 from .scope import Scope
+from .signatures import signature, typed
 from .subgraphs import Body, bodies, detach, generalize
 
 
@@ -294,17 +295,17 @@ class Builder:
         wider: Mapping[str, str],
     ) -> list[ir.Value]:
         """A node whose own types have no kernel: computed in wider ones, between two conversions."""
-        found = schema(spec.name, self._opset, spec.domain)
+        found = signature(spec.name, self._opset, spec.domain)
         assert found is not None
-        own = {variable: value.dtype for value, variable in typed(inputs, found.inputs) if value is not None}
+        own = {variable: value.dtype for value, variable in typed(inputs, found.operands) if value is not None}
         operands = [
             self._converted(value, DTYPES[wider[variable]]) if value is not None and variable in wider else value
-            for value, variable in typed(inputs, found.inputs)
+            for value, variable in typed(inputs, found.operands)
         ]
         results = self._make(span, spec, operands, attributes, count)
         return [
             self._converted(value, own[variable]) if variable in wider else value
-            for value, variable in typed(results, found.outputs)
+            for value, variable in typed(results, found.results)
             if value is not None
         ]
 
@@ -322,27 +323,27 @@ class Builder:
     def _inputs(self, spec: OperatorSpec, operands: list[Any]) -> list[ir.Value | None]:
         while operands and operands[-1] is None:
             operands = operands[:-1]
-        found = schema(spec.name, self._opset, spec.domain)
-        parameters = list(found.inputs) if found else []
-        kinds = {c.type_param_str: list(c.allowed_type_strs) for c in found.type_constraints} if found else {}
-        taken = [formal(parameters, position) for position in range(len(operands))]
+        if all(operand is None or type(operand) is ir.Value for operand in operands):
+            return list(operands)
+        found = signature(spec.name, self._opset, spec.domain)
+        taken = [found.operand(position) if found else None for position in range(len(operands))]
         bound: dict[str, ir.DataType] = {}
         for exact in (True, False):  # run-time values say what a type variable is before arrays do
             for parameter, operand in zip(taken, operands, strict=True):
-                if parameter is None or isinstance(operand, ir.Value) != exact or operand is None:
+                if parameter is None or (type(operand) is ir.Value) != exact or operand is None:
                     continue
-                if isinstance(operand, ir.Value) and operand.dtype is not None:
-                    bound.setdefault(parameter.type_str, operand.dtype)
+                if type(operand) is ir.Value and operand.dtype is not None:
+                    bound.setdefault(parameter.variable, operand.dtype)
                 elif isinstance(operand, np.ndarray):
-                    bound.setdefault(parameter.type_str, ir.DataType.from_numpy(operand.dtype))
+                    bound.setdefault(parameter.variable, ir.DataType.from_numpy(operand.dtype))
         inputs: list[ir.Value | None] = []
         for position, (parameter, operand) in enumerate(zip(taken, operands, strict=True)):
-            if operand is None or isinstance(operand, ir.Value):
+            if operand is None or type(operand) is ir.Value:
                 inputs.append(operand)
                 continue
             name = parameter.name if parameter else f"operand{position}"
-            allowed = kinds.get(parameter.type_str, [parameter.type_str]) if parameter else []
-            elements = array(operand, bound.get(parameter.type_str) if parameter else None, allowed, name)
+            allowed = parameter.types if parameter else ()
+            elements = array(operand, bound.get(parameter.variable) if parameter else None, allowed, name)
             inputs.append(self._scope.constant(elements, name))
         return inputs
 

@@ -72,6 +72,12 @@ TRAIT = "trait"
 
 _compiled: dict[int, tuple[tree.Expression, Code]] = {}
 
+# `type(x) is ir.Value` stands where isinstance would say the same: the class comes with a protocol, which makes
+# isinstance take longer than all else that an expression does.
+_SCALARS = frozenset({int, float, bool, str, type(None)})
+#: how many results of one call of a definition are kept, for the next node with the same options and extents
+_KEPT = 1024
+
 
 def evaluate(expression: tree.Expression, frame: Frame) -> Any:
     """The value of an expression; raises Located when it has none."""
@@ -97,13 +103,17 @@ def interpolate(message: str, frame: Frame) -> str:
 
 def same(left: Any, right: Any) -> bool:
     """Equality of the language: identity for run-time values, elements for lists and arrays."""
-    if isinstance(left, ir.Value) or isinstance(right, ir.Value):
+    if type(left) in _SCALARS and type(right) in _SCALARS:
+        return bool(left == right)
+    if type(left) is ir.Value or type(right) is ir.Value:
         return left is right
     return bool(plain(left) == plain(right))
 
 
 def truth(value: Any) -> bool:
     """The truth of a condition; raises EvaluationError for what is neither a truth value nor a number."""
+    if value is True or value is False:
+        return value
     value = plain(value)
     if not isinstance(value, (bool, int, float)):
         raise EvaluationError(f"{value} is neither true nor false")
@@ -112,6 +122,8 @@ def truth(value: Any) -> bool:
 
 def _compile(expression: tree.Expression) -> Code:
     code = _code(expression)
+    if isinstance(expression, tree.Literal | tree.Name | tree.Symbol):
+        return code  # which has a value always
     span = expression.span
 
     def located(frame: Frame) -> Any:
@@ -132,7 +144,8 @@ def _code(expression: tree.Expression) -> Code:
         case tree.Name(name):
             return lambda frame: frame.values[name]
         case tree.Symbol(name):
-            return lambda frame: frame.values.get(name, CONSTANTS.get(name, name))
+            meant = CONSTANTS.get(name, name)
+            return lambda frame: frame.values.get(name, meant)
         case tree.Unary(symbol, operand):
             return _unary(symbol, _compile(operand))
         case tree.Binary(symbol, left, right):
@@ -159,7 +172,7 @@ def _code(expression: tree.Expression) -> Code:
 
 def _extent(frame: Frame, name: str, axis: str) -> int | None:
     value, layout = frame.values[name], frame.layouts[name]
-    if not isinstance(value, ir.Value):
+    if type(value) is not ir.Value:
         return int(np.shape(value)[layout.index(axis)])
     if value.shape is None:
         raise Stuck(f"the rank of {name}")
@@ -179,7 +192,7 @@ def _unary(symbol: str, operand: Code) -> Code:
 
     def negated(frame: Frame) -> Any:
         value = operand(frame)
-        return _emitter(frame).infix(frame, "-", 0, value) if isinstance(value, ir.Value) else -_number(value)
+        return _emitter(frame).infix(frame, "-", 0, value) if type(value) is ir.Value else -_number(value)
 
     return negated
 
@@ -225,7 +238,7 @@ def _binary(symbol: str, left: Code, right: Code) -> Code:
 
     def arithmetic(frame: Frame) -> Any:
         a, b = left(frame), right(frame)
-        if isinstance(a, ir.Value) or isinstance(b, ir.Value):
+        if type(a) is ir.Value or type(b) is ir.Value:
             return _emitter(frame).infix(frame, symbol, a, b)
         return compute(_number(a), _number(b))
 
@@ -239,6 +252,8 @@ def _emitter(frame: Frame) -> Emitter:
 
 
 def _number(value: Any) -> Any:
+    if type(value) is int or type(value) is float:
+        return value
     if value is None:
         raise Stuck("an extent or constant is not known before run time")
     if isinstance(value, (bool, int, float, np.ndarray, np.generic)):
@@ -247,6 +262,8 @@ def _number(value: Any) -> Any:
 
 
 def _list(value: Any) -> list[Any]:
+    if type(value) is list:
+        return value
     if isinstance(value, np.ndarray) and value.ndim:
         return list(plain(value))
     if not isinstance(value, list):
@@ -285,13 +302,14 @@ def _call(call: tree.Call) -> Code:
     attributes = [(attribute.name, _attribute(attribute)) for attribute in ordered]
     name = call.callee
 
-    def values(frame: Frame) -> list[Any]:
+    def spread(frame: Frame) -> list[Any]:
         found: list[Any] = []
-        for code, spread in zip(arguments, spreads, strict=True):
+        for code, several in zip(arguments, spreads, strict=True):
             value = code(frame)
-            found.extend(_list(value)) if spread else found.append(value)
+            found.extend(_list(value)) if several else found.append(value)
         return found
 
+    values = spread if any(spreads) else lambda frame: [code(frame) for code in arguments]
     if name == "fail":
         return lambda frame: FUNCTIONS[name].call(*(interpolate(str(v), frame) for v in values(frame)))
     if name == TRAIT:
@@ -299,15 +317,10 @@ def _call(call: tree.Call) -> Code:
         assert isinstance(trait, tree.Name)
         return lambda frame: trait.name in frame.traits(operator(frame))
     if name in FUNCTIONS:
-        return lambda frame: FUNCTIONS[name].call(*values(frame))
+        compute = FUNCTIONS[name].call
+        return lambda frame: compute(*values(frame))
 
-    def run(frame: Frame) -> Any:
-        definition = frame.definitions.get(name)
-        if definition is not None:
-            given = dict(zip(definition.parameters, values(frame), strict=True))
-            inner = frame.inner({OPSET: frame.values[OPSET], **given})
-            inner.layouts = {}
-            return evaluate(definition.body, inner)
+    def make(frame: Frame) -> Any:
         operator = frame.values.get(name, name)
         operands = values(frame)
         options: dict[str, Any] = {}
@@ -315,7 +328,61 @@ def _call(call: tree.Call) -> Code:
             options[key] = code(frame, operator, operands, options)
         return _emitter(frame).node(frame, call, operator, operands, options)
 
-    return run
+    if name[0].isupper():
+        return make
+    defined = _Defined(name)
+    return lambda frame: defined(frame, values) if name in frame.definitions else make(frame)
+
+
+class _Defined:
+    """A call of a definition, which keeps what it yielded: networks repeat themselves."""
+
+    __slots__ = ("_definition", "_kept", "_name", "_pure")
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._definition: tree.Definition | None = None
+        self._pure = False
+        self._kept: dict[Any, Any] = {}
+
+    def __call__(self, frame: Frame, values: Callable[[Frame], list[Any]]) -> Any:
+        definition, opset = frame.definitions[self._name], frame.values[OPSET]
+        if definition is not self._definition:
+            self._definition, self._pure = definition, computes(definition, frame.definitions)
+            self._kept.clear()
+        given = values(frame)
+        key = _frozen([opset, *given]) if self._pure else None
+        if key is not None and key in self._kept:
+            return self._kept[key]
+        inner = frame.inner({OPSET: opset, **dict(zip(definition.parameters, given, strict=True))})
+        inner.layouts = {}
+        found = evaluate(definition.body, inner)
+        if key is not None:
+            if len(self._kept) >= _KEPT:
+                self._kept.clear()
+            self._kept[key] = found
+        return found
+
+
+def computes(definition: tree.Definition, definitions: Mapping[str, tree.Definition]) -> bool:
+    """Whether a definition only computes: it calls functions and such definitions, and so yields the same each time."""
+    for node in tree.walk(definition.body):
+        if not isinstance(node, tree.Call) or node.callee in FUNCTIONS:
+            continue
+        if node.callee not in definitions or not computes(definitions[node.callee], definitions):
+            return False
+    return True
+
+
+def _frozen(value: Any) -> Any:
+    """A key for a compile-time value, which tells 1 from 1.0 and from true; None for one that has none."""
+    kind = type(value)
+    if kind in _SCALARS:
+        return kind, value
+    if kind is not list:
+        return None
+    parts = tuple([_frozen(item) for item in value])
+    return None if None in parts else parts
 
 
 def _attribute(attribute: tree.Attribute) -> Callable[[Frame, str, list[Any], dict[str, Any]], Any]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 import itertools
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import onnx
 import onnx.checker
 import onnx.numpy_helper
@@ -20,6 +22,12 @@ from .operators import schema
 _SHAPE_DATA = 1024
 
 Extents = tuple[int | str | None, ...]
+
+#: what inference is told of an operand: element type, shape, and the elements and their type where they are few
+_Operand = tuple[int | None, Extents | None, bytes, "np.dtype[Any] | None"]
+
+#: attributes that are not told apart by their value
+_UNCOUNTED = {ir.AttributeType.TENSOR, ir.AttributeType.TENSORS, ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,33 +47,45 @@ def infer(node: ir.Node, opset: int) -> list[Inferred]:
 
     Raises InferenceError where the node is ill-formed. Source: onnx.shape_inference.infer_node_outputs.
     """
-    proto = onnx.NodeProto(op_type=node.op_type, domain=node.domain)
-    for attribute in node.attributes.values():
-        serde.serialize_attribute_into(proto.attribute.add(), attribute)
-    types: list[bytes] = []
-    data: list[bytes] = []
-    for position, value in enumerate(node.inputs):
-        proto.input.append("" if value is None else f"i{position}")
-        types.append(b"" if value is None else _type(value).SerializeToString())
-        data.append(b"" if value is None else _data(value))
-    proto.output.extend(f"o{position}" for position in range(len(node.outputs)))
-    return _infer(proto.SerializeToString(), opset, tuple(types), tuple(data))
+    attributes = tuple([(a.name, a.type, a.value) for a in node.attributes.values()])
+    remember = not any(kind in _UNCOUNTED for _, kind, _ in attributes)
+    derive = _infer if remember else _infer.__wrapped__
+    whole = tuple([None if value is None else _operand(value) for value in node.inputs])
+    # Real numbers say nothing about shapes, but for the few operators that leave them open without.
+    brief = tuple([one if one is None or one[3] is None or one[3].kind in "biu" else _silent(one) for one in whole])
+    found = derive(node.domain, node.op_type, opset, attributes, brief, len(node.outputs))
+    if brief != whole and any(one.shape is None or None in one.shape for one in found):
+        return derive(node.domain, node.op_type, opset, attributes, whole, len(node.outputs))
+    return found
 
 
 @functools.lru_cache(maxsize=4096)
-def _infer(node: bytes, opset: int, types: tuple[bytes, ...], data: tuple[bytes, ...]) -> list[Inferred]:
+def _infer(
+    domain: str,
+    operator: str,
+    opset: int,
+    attributes: tuple[tuple[str, ir.AttributeType, Any], ...],
+    operands: tuple[_Operand | None, ...],
+    results: int,
+) -> list[Inferred]:
     # Networks repeat themselves, so equal nodes over equal shapes are inferred once.
-    proto = onnx.NodeProto.FromString(node)
-    found = schema(proto.op_type, opset, proto.domain)
-    if found is None:
-        return [Inferred(None, None) for _ in proto.output]
-    known_types = {name: onnx.TypeProto.FromString(t) for name, t in zip(proto.input, types, strict=True) if t}
-    if any(name and (name not in known_types or not known_types[name].tensor_type.elem_type) for name in proto.input):
-        return [Inferred(None, None) for _ in proto.output]  # nothing is known of an operand, so nothing of the node
-    known_data = {name: onnx.TensorProto.FromString(d) for name, d in zip(proto.input, data, strict=True) if d}
-    imports = [onnx.OperatorSetIdProto(domain=proto.domain, version=opset)]
+    found = schema(operator, opset, domain)
+    if found is None or any(one is not None and one[0] is None for one in operands):
+        return [Inferred(None, None)] * results  # nothing is known of an operand, so nothing of the node
+    proto = onnx.NodeProto(op_type=operator, domain=domain)
+    for name, kind, value in attributes:
+        serde.serialize_attribute_into(proto.attribute.add(), ir.Attr(name, kind, value))
+    proto.input.extend("" if one is None else f"i{position}" for position, one in enumerate(operands))
+    proto.output.extend(f"o{position}" for position in range(results))
+    types = {name: _type(one) for name, one in zip(proto.input, operands, strict=True) if one is not None}
+    data = {
+        name: _data(one)
+        for name, one in zip(proto.input, operands, strict=True)
+        if one is not None and one[3] is not None
+    }
+    imports = [onnx.OperatorSetIdProto(domain=domain, version=opset)]
     try:
-        outputs = onnx.shape_inference.infer_node_outputs(found, proto, known_types, known_data, opset_imports=imports)
+        outputs = onnx.shape_inference.infer_node_outputs(found, proto, types, data, opset_imports=imports)
     except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError, RuntimeError, ValueError) as error:
         raise InferenceError(" ".join(str(error).split())) from error
     return [_inferred(outputs.get(name)) for name in proto.output]
@@ -82,28 +102,41 @@ def _inferred(proto: onnx.TypeProto | None) -> Inferred:
     return Inferred(dtype, tuple(extents))
 
 
-def _type(value: ir.Value) -> onnx.TypeProto:
+def _operand(value: ir.Value) -> _Operand:
+    dtype, shape = value.dtype, extents(value)
+    tensor = value.const_value
+    if tensor is None or tensor.size > _SHAPE_DATA or tensor.dtype == ir.DataType.STRING:
+        return None if dtype is None else int(dtype), shape, b"", None
+    array = stored(value)
+    if array is None:
+        return None if dtype is None else int(dtype), shape, b"", None
+    return None if dtype is None else int(dtype), array.shape, array.tobytes(), array.dtype
+
+
+def _silent(operand: _Operand) -> _Operand:
+    return operand[0], operand[1], b"", None
+
+
+def _type(operand: _Operand) -> onnx.TypeProto:
+    dtype, extents, _, _ = operand
     proto = onnx.TypeProto()
-    if value.dtype is not None:
-        proto.tensor_type.elem_type = int(value.dtype)
-    if value.shape is not None:
+    proto.tensor_type.elem_type = dtype or 0
+    if extents is not None:
         shape = proto.tensor_type.shape
         shape.SetInParent()
-        for extent in value.shape:
+        for extent in extents:
             dimension = shape.dim.add()
             if isinstance(extent, int):
                 dimension.dim_value = extent
-            elif extent.value is not None:
-                dimension.dim_param = extent.value
+            elif extent is not None:
+                dimension.dim_param = extent
     return proto
 
 
-def _data(value: ir.Value) -> bytes:
-    tensor = value.const_value
-    if tensor is None or tensor.size > _SHAPE_DATA or tensor.dtype == ir.DataType.STRING:
-        return b""
-    array = stored(value)
-    return b"" if array is None else bytes(onnx.numpy_helper.from_array(array).SerializeToString())
+def _data(operand: _Operand) -> onnx.TensorProto:
+    _, shape, elements, dtype = operand
+    array = np.frombuffer(elements, dtype).reshape([extent for extent in shape or () if isinstance(extent, int)])
+    return onnx.numpy_helper.from_array(array)
 
 
 def merge(first: Extents | None, second: Extents | None) -> Extents | None:
@@ -127,4 +160,4 @@ def extents(value: ir.Value) -> Extents | None:
     """The shape of a value as numbers, names, and None for extents that are neither."""
     if value.shape is None:
         return None
-    return tuple(d if isinstance(d, int) else d.value for d in value.shape)
+    return tuple([d if isinstance(d, int) else d.value for d in value.shape])

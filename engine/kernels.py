@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-import onnx.defs
 import onnx_ir as ir
 
 from .functions import DTYPES, bits, highest, is_float, is_integer, lowest
 from .operators import Dialect, schema
+from .signatures import signature, typed
 
 #: what a type is widened to: the first of these that has a kernel and holds every number of the type
 _LADDER = ("u8", "i16", "i32", "i64", "f32", "f64")
@@ -19,7 +19,6 @@ _NEAREST = {"i64": "f64", "u64": "f64", "f64": "f32"}
 _MANTISSA = {"f32": 24, "f64": 53}
 
 _NAMES = {dtype: name for name, dtype in DTYPES.items()}
-_VARIADIC = onnx.defs.OpSchema.FormalParameterOption.Variadic
 
 Kinds = Mapping[str, frozenset[str]]
 
@@ -29,27 +28,18 @@ def widenings(dialect: Dialect, operator: str, opset: int, operands: Sequence[ir
 
     `kernels` of the dialect in ops.yaml says which types have one; where it is silent, the operator's schema does.
     """
-    found = schema(operator, opset, dialect.domain)
+    found = signature(operator, opset, dialect.domain)
     if found is None:
         return {}
-    allowed = _kinds(dialect, operator, found.since_version)
+    allowed = _kinds(dialect, operator, found.since)
     wider: dict[str, str] = {}
-    for value, variable in typed(operands, found.inputs):
+    for value, variable in typed(operands, found.operands):
         own = _NAMES.get(value.dtype) if value is not None and value.dtype is not None else None
         if own is not None and variable in allowed and own not in allowed[variable]:
             instead = wider_type(own, allowed[variable])
             if instead is not None:
                 wider[variable] = instead
     return wider
-
-
-def typed(
-    values: Sequence[ir.Value | None], parameters: Sequence[onnx.defs.OpSchema.FormalParameter]
-) -> Iterator[tuple[ir.Value | None, str]]:
-    """Values with the type variable that each stands under."""
-    for position, value in enumerate(values):
-        parameter = parameters[min(position, len(parameters) - 1)]
-        yield value, parameter.type_str if position < len(parameters) or parameter.option == _VARIADIC else ""
 
 
 @functools.cache

@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import onnx.defs
 import onnx_ir as ir
 
-from .functions import EvaluationError, plain
+from .functions import EvaluationError, highest, lowest, plain
+from .functions.registry import SHORT
 from .operators import Option
-
-_PARAMETER = onnx.defs.OpSchema.FormalParameterOption
 
 
 def attribute(option: Option, value: Any) -> ir.Attr:
@@ -39,37 +37,48 @@ def attribute(option: Option, value: Any) -> ir.Attr:
     return ir.AttrInt64(name, int(value))
 
 
-def formal(
-    parameters: Sequence[onnx.defs.OpSchema.FormalParameter], position: int
-) -> onnx.defs.OpSchema.FormalParameter | None:
-    if position < len(parameters):
-        return parameters[position]
-    if parameters and parameters[-1].option == _PARAMETER.Variadic:
-        return parameters[-1]
-    return None
+def array(operand: Any, bound: ir.DataType | None, allowed: Sequence[ir.DataType], name: str) -> np.ndarray[Any, Any]:
+    """A compile-time value as an array of the element type that the operand takes.
 
-
-def array(operand: Any, bound: ir.DataType | None, allowed: list[str], name: str) -> np.ndarray[Any, Any]:
-    """A compile-time value as an array of the element type that the operand takes."""
+    Raises EvaluationError for what is no number, and for integers that the element type does not hold.
+    """
     if isinstance(operand, list) and any(isinstance(plain(item), list | type(None)) for item in operand):
         if None in operand:
             raise EvaluationError(f"operand {name}: an extent is not known before run time")
         operand = plain(operand)
-    kinds = {kind: text for text in allowed if (kind := _onnx_type(text)) is not None}
     if isinstance(operand, np.ndarray):
         own = ir.DataType.from_numpy(operand.dtype) if operand.dtype != np.object_ else ir.DataType.STRING
-        wanted = bound if bound is not None and bound in kinds else own
-        if kinds and wanted not in kinds:
-            wanted = next(iter(kinds))
-        return operand if wanted == own else operand.astype(wanted.numpy())
+        wanted = bound if bound is not None and bound in allowed else own
+        if allowed and wanted not in allowed:
+            wanted = allowed[0]
+        return operand if wanted == own else _fitted(operand, wanted, name)
     array = np.asarray(operand)
     natural = {"b": ir.DataType.BOOL, "f": ir.DataType.FLOAT}.get(array.dtype.kind, ir.DataType.INT64)
-    wanted = bound or (natural if natural in kinds or not kinds else next(iter(kinds)))
+    wanted = bound or (natural if natural in allowed or not allowed else allowed[0])
     if array.dtype.kind in "OUS" and array.size:
         raise EvaluationError(f"operand {name}: {plain(operand)} is not numeric")
-    return array.astype(wanted.numpy())
+    return _fitted(array, wanted, name)
 
 
-def _onnx_type(text: str) -> ir.DataType | None:
-    inner = text.removeprefix("tensor(").removesuffix(")").upper()
-    return ir.DataType.__members__.get(inner)
+def _fitted(array: np.ndarray[Any, Any], wanted: ir.DataType, name: str) -> np.ndarray[Any, Any]:
+    """Numbers in an element type; raises EvaluationError where it holds other ones in the place of some of them."""
+    fitted: np.ndarray[Any, Any] = array.astype(wanted.numpy())
+    if wanted not in SHORT or not wanted.is_integer() or not array.size or array.dtype.kind not in "biuf":
+        return fitted
+    wrong = fitted.astype(np.float64) != array if array.dtype.kind == "f" else ~_within(array, wanted)
+    if np.any(wrong):
+        first = array.reshape(-1)[np.argmax(wrong)].item()
+        raise EvaluationError(f"operand {name}: {first} is no {SHORT[wanted]}")
+    return fitted
+
+
+def _within(array: np.ndarray[Any, Any], wanted: ir.DataType) -> np.ndarray[Any, Any]:
+    short = SHORT[wanted]
+    low, high = int(lowest(short)), int(highest(short))
+    own = array.dtype.kind != "b" and np.iinfo(array.dtype)
+    fits = np.ones(array.shape, bool)
+    if own and own.min < low:
+        fits &= array >= low
+    if own and own.max > high:
+        fits &= array <= high
+    return fits

@@ -37,22 +37,12 @@ class Rule:
     order: tuple[int, int, int, int]
     #: for each operand of the root that is a node, the operators that it may be
     beneath: tuple[frozenset[str], ...]
-
-    @property
-    def results(self) -> frozenset[str]:
-        """The names that the left side gives to results of nodes."""
-        return frozenset(target.name for equation in self.equations for target in equation.targets)
-
-    @property
-    def place(self) -> str:
-        """The rule's name and where it stands."""
-        return f"{self.name} ({self.span.file}:{self.span.line})"
-
-    @property
-    def deep(self) -> bool:
-        """Whether it covers more than one node."""
-        operands = (o for e in self.equations for n in nodes(e.value) for o in n.operands)
-        return len(self.equations) > 1 or any(isinstance(o, NodePattern | AnyOf) for o in operands)
+    #: the names that the left side gives to results of nodes
+    results: frozenset[str]
+    #: its name and where it stands
+    place: str
+    #: it covers more than one node
+    deep: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,33 +91,45 @@ class RuleSet:
         self.source, self.target = catalogue.dialect(files[0].source), catalogue.dialect(files[0].target)
         self.definitions: Mapping[str, tree.Definition] = _Definitions(files, contents.definitions)
         self._compiled: dict[Outline, Rule] = {}
-        self._found: dict[tuple[str, Key], tuple[Rule, ...]] = {}
-        self._promising: dict[tuple[str, str, str, frozenset[str]], tuple[Rule, ...]] = {}
+        self._found: dict[tuple[str, str, str, bool | None, frozenset[str] | None], tuple[Rule, ...]] = {}
+        self._choosy: dict[tuple[str, str, str, bool | None], bool] = {}
         self._stages = frozenset(one.stage for one in contents.outlines)
         self._index: dict[tuple[str, Key], list[Outline]] = {}
         for one in contents.outlines:
             for key in one.roots:
                 self._index.setdefault((one.stage, key), []).append(one)
 
-    def candidates(self, stage: str, domain: str, operator: str) -> tuple[Rule, ...]:
-        """The rules of a stage whose root may be an operator, the first to try first."""
-        key = stage, (domain, operator)
+    def candidates(
+        self, stage: str, domain: str, operator: str, deep: bool | None = None, beneath: frozenset[str] | None = None
+    ) -> tuple[Rule, ...]:
+        """The rules of a stage whose root may be an operator, the first to try first.
+
+        `deep` asks for those that cover several nodes, or one alone; `beneath`, the operators right beneath the root,
+        for those that want no others there.
+        """
+        key = stage, domain, operator, deep, beneath
         found = self._found.get(key)
         if found is None:
-            outlines = sorted(self._index.get(key, ()), key=lambda one: one.order)
-            rules = (self._rule(one) for one in outlines)
-            found = self._found[key] = tuple(rule for rule in rules if _roots_at(rule, operator))
+            found = self._found[key] = tuple(self._fit(*key))
         return found
 
-    def promising(self, stage: str, domain: str, operator: str, beneath: frozenset[str]) -> tuple[Rule, ...]:
-        """Those of the candidates that ask for no operator right beneath the root but the ones that are there."""
-        key = stage, domain, operator, beneath
-        found = self._promising.get(key)
+    def choosy(self, stage: str, domain: str, operator: str, deep: bool | None = None) -> bool:
+        """Whether it matters to the candidates which operators are right beneath the root."""
+        key = stage, domain, operator, deep
+        found = self._choosy.get(key)
         if found is None:
-            candidates = self.candidates(stage, domain, operator)
-            found = tuple(rule for rule in candidates if all(not wanted.isdisjoint(beneath) for wanted in rule.beneath))
-            self._promising[key] = found
+            found = self._choosy[key] = any(rule.beneath for rule in self.candidates(*key))
         return found
+
+    def _fit(
+        self, stage: str, domain: str, operator: str, deep: bool | None, beneath: frozenset[str] | None
+    ) -> Iterator[Rule]:
+        for one in sorted(self._index.get((stage, (domain, operator)), ()), key=lambda one: one.order):
+            rule = self._rule(one)
+            if not _roots_at(rule, operator) or deep not in (None, rule.deep):
+                continue
+            if beneath is None or all(not wanted.isdisjoint(beneath) for wanted in rule.beneath):
+                yield rule
 
     def stages(self) -> frozenset[str]:
         """The stages that have rules."""
@@ -283,6 +285,7 @@ def _compile(rule: tree.Rule, source: Dialect, target: Dialect, opset: int, orde
     builds = (source, target) if rule.stage == NORMALIZE else (target,)
     equations = compile_equations(rule.equations, reads, opset)
     layouts = dict(_layouts(equations))
+    operands = (o for e in equations for n in nodes(e.value) for o in n.operands)
     return Rule(
         rule.name,
         rule.stage,
@@ -294,6 +297,9 @@ def _compile(rule: tree.Rule, source: Dialect, target: Dialect, opset: int, orde
         builds,
         order,
         _beneath(equations),
+        frozenset(target.name for equation in equations for target in equation.targets),
+        f"{rule.name} ({rule.span.file}:{rule.span.line})",
+        len(equations) > 1 or any(isinstance(operand, NodePattern | AnyOf) for operand in operands),
     )
 
 

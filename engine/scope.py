@@ -14,20 +14,25 @@ _SHARED = 256
 class Scope:
     """The names and shared constants of one graph under construction."""
 
-    __slots__ = ("_adopted", "_shared", "_taken", "graph")
+    __slots__ = ("_adopted", "_counts", "_shared", "_taken", "graph")
 
     def __init__(self, graph: ir.Graph) -> None:
         self.graph = graph
         self._taken = {value.name for value in (*graph.inputs, *graph.initializers.values())}
         self._taken.update(output.name for node in graph for output in node.outputs)
+        #: the next number to try for a name that is taken
+        self._counts: dict[str, int] = {}
         self._adopted: dict[ir.Value, ir.Value] = {}
         self._shared: dict[tuple[str, tuple[int, ...], bytes], ir.Value] = {}
 
     def fresh(self, base: str) -> str:
         """A name that no value of the graph has yet."""
-        name, count = base, 1
-        while name in self._taken:
-            name, count = f"{base}_{count}", count + 1
+        name = base
+        if name in self._taken:
+            count = self._counts.get(base, 1)
+            while (name := f"{base}_{count}") in self._taken:
+                count += 1
+            self._counts[base] = count + 1
         self._taken.add(name)
         return name
 

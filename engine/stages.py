@@ -11,6 +11,7 @@ import onnx_ir as ir
 
 from . import coverage
 from .builder import Builder
+from .edits import Edits
 from .errors import Reason, Refusal, RewriteError, RewriteFailure, Span, UnsupportedError
 from .expressions import Frame, Located
 from .functions import EvaluationError, Unsupported
@@ -28,7 +29,7 @@ from .sharing import share
 from .subgraphs import bodies, called
 from .trace import Subject, watching
 from .view import expose
-from .walks import around, taken, within
+from .walks import around, ordered, taken, within
 
 #: keys of `metadata_props` that say where a node comes from
 RULE, SOURCE = "nnrewrite.rule", "nnrewrite.source"
@@ -69,8 +70,7 @@ class Rewriter:
         self._children: list[Rewriter] = []
         self._refused: dict[ir.Node, Reason] = {}
         self._complex = False
-        #: nodes may be there that nobody uses, since rules or a pass left them
-        self._changed = False
+        self._edits = Edits(graph, self._scope, rules.target.role("copy"), inner=self._depth > 0)
 
     def run(self, arrange: Callable[[Scope], None] | None = None) -> None:
         """Run all stages, and `arrange` before the first that simplifies, on the graph and on those of its nodes.
@@ -120,13 +120,13 @@ class Rewriter:
         for stage in STAGES[STAGES.index(_RECOVER) :]:
             if stage == _SIMPLIFY and arrange is not None:
                 arrange(self._scope)
-                self._changed = True
+                self._edits.changed()
             self._fixpoint(stage)
         if self.fired:
             self._share()
         for child in self._children:
             child._improve(arrange)
-        if self.fired or arrange is not None:
+        if (self.fired or arrange is not None) and not ordered(self.graph):
             self.graph.sort()
 
     def _share(self) -> None:
@@ -138,20 +138,24 @@ class Rewriter:
 
     def _lower(self, stage: str) -> None:
         """Patterns of several nodes go first, from the outputs on; then each node, operands before users."""
-        for node in list(reversed(self.graph)) if stage in self._rules.stages() else ():
+        if stage not in self._rules.stages():
+            return
+        work = list(reversed(self.graph))
+        for node in work:
             if node.graph is not None:
-                self._first(node, [rule for rule in self._candidates(stage, node) if rule.deep])
-        work = list(reversed(self.graph)) if stage in self._rules.stages() else []
+                self._first(node, self._candidates(stage, node, deep=True))
+        work = list(reversed(self.graph))
+        made: Sequence[ir.Node]
         while work:
             node = work.pop()
             if node.graph is None:
                 continue
             if node.domain == self._rules.target.domain != self._rules.source.domain:
                 self._refresh(node)
-            made = self._first(node, [rule for rule in self._candidates(stage, node) if not rule.deep])
+            made = self._first(node, self._candidates(stage, node, deep=False))
             # The graph of a call that was put in its place holds operators of the source.
             work += [other for other in reversed(made) if other.domain != self._rules.target.domain]
-        self._sweep()
+        self._edits.sweep()
 
     def _refresh(self, node: ir.Node) -> None:
         """Infer anew what a node of the target yields, as what it reads may be known better by now."""
@@ -190,16 +194,17 @@ class Rewriter:
                         waiting.add(neighbour)
                         again.append(neighbour)
                 break
-        self._sweep()
+        self._edits.sweep()
 
-    def _candidates(self, stage: str, node: ir.Node) -> tuple[Rule, ...]:
+    def _candidates(self, stage: str, node: ir.Node, deep: bool | None = None) -> tuple[Rule, ...]:
         """The rules to try on a node; whoever watches sees those too that its operands rule out at a glance."""
-        found = self._rules.candidates(stage, node.domain, node.op_type)
-        if not found or watching() is not None:
+        domain, operator = node.domain, node.op_type
+        found = self._rules.candidates(stage, domain, operator, deep)
+        if not found or not self._rules.choosy(stage, domain, operator, deep) or watching() is not None:
             return found
-        producers = (value.producer() for value in node.inputs if value is not None)
-        beneath = frozenset(producer.op_type for producer in producers if producer is not None)
-        return self._rules.promising(stage, node.domain, node.op_type, beneath)
+        producers = [value.producer() for value in node.inputs if value is not None]
+        beneath = frozenset([producer.op_type for producer in producers if producer is not None])
+        return self._rules.candidates(stage, domain, operator, deep, beneath)
 
     def _first(self, node: ir.Node, rules: Iterable[Rule]) -> list[ir.Node]:
         """Apply the first rule that takes a node; the nodes made."""
@@ -308,55 +313,17 @@ class Rewriter:
         for node in within(made):
             self._scope.christen(node, f"{stem}/{node.op_type}")
             for value in node.inputs:
-                self._register(value)
+                self._edits.register(value)
             node.metadata_props[RULE] = rule.place
             node.metadata_props.setdefault(SOURCE, source)
-        for before, after in pairs:
-            self._register(after)
-            if rule.stage == INTEGERS:
+        if rule.stage == INTEGERS:
+            for before, after in pairs:
                 inherit(before, after)
-        self.graph.insert_before(root, made)
-        for before, after in pairs:
-            if self._depth and before.is_graph_output() and not self._yieldable(after):
-                after = self._copied(root, after)
-            ir.convenience.replace_all_uses_with(before, after, replace_graph_outputs=True)
-        if not any(output.uses() or output.is_graph_output() for output in root.outputs):
-            self.graph.remove(root, safe=True)
+        self._edits.put(root, made, pairs)
         self.fired[rule.name] += 1
-        self._changed = True
         return made
 
-    def _yieldable(self, value: ir.Value) -> bool:
-        """Whether an inner graph can yield a value: what its own nodes make, and once."""
-        producer = value.producer()
-        return producer is not None and producer.graph is self.graph and not value.is_graph_output()
-
-    def _copied(self, root: ir.Node, value: ir.Value) -> ir.Value:
-        spec = self._rules.target.role("copy")
-        node = ir.Node(spec.domain, spec.name, [value], num_outputs=1)
-        self._scope.christen(node, f"{value.name}/{spec.name}")
-        (copy,) = node.outputs
-        copy.type, copy.shape = value.type, value.shape
-        self.graph.insert_before(root, [node])
-        return copy
-
-    def _register(self, value: ir.Value | None) -> None:
-        if value is not None and value.const_value is not None and value.graph is None:
-            self._scope.graph.register_initializer(value)
-
     # ---- what is left over
-
-    def _sweep(self) -> None:
-        """Remove nodes and constants that nobody uses."""
-        if not self._changed:
-            return
-        self._changed = False
-        for node in list(reversed(self.graph)):
-            if not any(output.uses() or output.is_graph_output() for output in node.outputs):
-                self.graph.remove(node, safe=True)
-        for name, value in list(self.graph.initializers.items()):
-            if not (value.uses() or value.is_graph_output() or value.is_graph_input()):
-                del self.graph.initializers[name]
 
     def _refusals(self, stage: str) -> list[Refusal]:
         foreign = [node for node in self.graph if node.domain != self._rules.target.domain]

@@ -33,6 +33,8 @@ class Body:
             found[constant] = scope.adopted(constant)
         nodes = []
         for node in self.graph:
+            if node.graph is None:
+                continue  # a rule has taken it and it is not swept away yet
             inputs = [None if value is None else found.get(value, value) for value in node.inputs]
             copy = ir.Node(
                 node.domain,

@@ -33,3 +33,16 @@ def around(made: list[ir.Node]) -> Iterator[ir.Node]:
             producer = value.producer() if value is not None else None
             if producer is not None:
                 yield producer
+
+
+def ordered(graph: ir.Graph) -> bool:
+    """Whether every node of a graph stands behind those that it reads, and those that the nodes of its graphs read."""
+    seen: set[ir.Node] = set()
+    for node in graph:
+        for inner in within((node,)):
+            for value in inner.inputs:
+                producer = value.producer() if value is not None else None
+                if producer is not None and producer.graph is graph and producer not in seen:
+                    return False
+        seen.add(node)
+    return all(ordered(body) for node in graph for body in bodies(node))

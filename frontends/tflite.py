@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-import gc
 import mmap
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import onnx_ir as ir
 
+from ..engine.collector import uncollected
 from ..engine.errors import ModelError
 from ..engine.operators import Catalogue, Dialect
 from . import flexbuffer, option
@@ -49,18 +48,6 @@ def read(
     dialect = catalogue.dialect("tflite")
     with uncollected():
         return _Reader(FlatBuffer(data, name, schema(dialect)), dialect).model()
-
-
-@contextlib.contextmanager
-def uncollected() -> Iterator[None]:
-    """Suspend the garbage collector while many objects are made that all stay: it would double the time."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def load(path: str | os.PathLike[str]) -> memoryview:

@@ -62,12 +62,13 @@ class Tensor:
 class Tensors:
     """All tensors of a graph and the blocks of its nodes."""
 
-    __slots__ = ("_blocks", "_opset", "_plain", "all", "dialect", "graph", "of", "permutations", "views")
+    __slots__ = ("_blocks", "_opset", "_plain", "_specs", "all", "dialect", "graph", "of", "permutations", "views")
 
     def __init__(self, graph: ir.Graph, dialect: Dialect, opset: int) -> None:
         self.graph, self.dialect, self._opset = graph, dialect, opset
         self._plain: dict[ir.Node, Blocks | None] = {}
         self._blocks: dict[ir.Node, Blocks | None] = {}
+        self._specs: dict[tuple[str, str], OperatorSpec | None] = {}
         #: permutations by what they permute and how
         self.permutations: dict[tuple[ir.Value, Order], ir.Value] = {}
         self.views: list[ir.Node] = []
@@ -84,7 +85,11 @@ class Tensors:
 
     def spec(self, node: ir.Node) -> OperatorSpec | None:
         """What ops.yaml says of a node of the dialect."""
-        return self.dialect.operator(node.op_type, self._opset) if node.domain == self.dialect.domain else None
+        key = node.domain, node.op_type
+        if key not in self._specs:
+            known = node.domain == self.dialect.domain
+            self._specs[key] = self.dialect.operator(node.op_type, self._opset) if known else None
+        return self._specs[key]
 
     def blocks(self, node: ir.Node) -> Blocks | None:
         """The blocks of a node of this graph, None where nothing may be moved through it."""

@@ -1,0 +1,70 @@
+"""What an ONNX operator takes and yields, read from its schema once: to ask the schema takes longer than a rule."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import onnx.defs
+import onnx_ir as ir
+
+from .operators import schema
+
+_VARIADIC = onnx.defs.OpSchema.FormalParameterOption.Variadic
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One operand or result: the type variable (or type) it stands under, and the element types that it may have."""
+
+    name: str
+    variable: str
+    variadic: bool
+    types: tuple[ir.DataType, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """The operands and results of an operator as its schema stood since version `since`."""
+
+    operands: tuple[Parameter, ...]
+    results: tuple[Parameter, ...]
+    since: int
+
+    def operand(self, position: int) -> Parameter | None:
+        """The operand at a position, which the last one takes too where it stands for several."""
+        if position < len(self.operands):
+            return self.operands[position]
+        return self.operands[-1] if self.operands and self.operands[-1].variadic else None
+
+
+@functools.cache
+def signature(name: str, opset: int, domain: str = "") -> Signature | None:
+    """What an operator takes and yields at an opset, None where it has no schema there."""
+    found = schema(name, opset, domain)
+    if found is None:
+        return None
+    kinds = {c.type_param_str: tuple(_types(c.allowed_type_strs)) for c in found.type_constraints}
+
+    def parameters(formal: Sequence[onnx.defs.OpSchema.FormalParameter]) -> tuple[Parameter, ...]:
+        return tuple(
+            Parameter(p.name, p.type_str, p.option == _VARIADIC, kinds.get(p.type_str) or tuple(_types([p.type_str])))
+            for p in formal
+        )
+
+    return Signature(parameters(found.inputs), parameters(found.outputs), found.since_version)
+
+
+def typed(values: Sequence[ir.Value | None], parameters: Sequence[Parameter]) -> Iterator[tuple[ir.Value | None, str]]:
+    """Values with the type variable that each stands under."""
+    for position, value in enumerate(values):
+        parameter = parameters[min(position, len(parameters) - 1)]
+        yield value, parameter.variable if position < len(parameters) or parameter.variadic else ""
+
+
+def _types(texts: Sequence[str]) -> Iterator[ir.DataType]:
+    for text in texts:
+        found = ir.DataType.__members__.get(text.removeprefix("tensor(").removesuffix(")").upper())
+        if found is not None:
+            yield found
