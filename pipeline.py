@@ -106,7 +106,6 @@ def convert(source: Source, options: Options = DEFAULT, **changes: Any) -> onnx.
     return rewrite(source, options, **changes).model
 
 
-@uncollected()
 def rewrite(source: Source, options: Options = DEFAULT, **changes: Any) -> Conversion:
     """Convert a model, from a path or from bytes, and report what was done.
 
@@ -115,7 +114,7 @@ def rewrite(source: Source, options: Options = DEFAULT, **changes: Any) -> Conve
     Raises ModelError for a file that is no model, UnsupportedError for operators without a rule, RuleError for
     mistakes in rule files, CallError for an unknown rule set or layout or an opset outside the range the rules declare.
     """
-    with tflite.uncollected():
+    with uncollected():
         return _rewrite(source, options.but(**changes))
 
 
