@@ -125,12 +125,12 @@ def _told(tallies: Iterable[Tally], seconds: float) -> list[Tally]:
     for tally in sorted(rows, key=lambda one: one.rule):
         refused, accepted = tally.refused.total(), f"{tally.acceptance:.0%}"
         numbers = f"{tally.tried:>5}  {tally.passed:>6}  {refused:>7}  {accepted:>8}  {tally.fired[tally.rule]:>5}"
-        wrong = tally.failure is not None or tally.crash
+        wrong = tally.problem()
         click.secho(f"{tally.rule:<{width}}  {numbers}", fg="red" if wrong else None)
-    failed = [tally for tally in rows if tally.failure is not None or tally.crash]
+    failed = [tally for tally in rows if tally.problem()]
     tried, passed = sum(tally.tried for tally in rows), sum(tally.passed for tally in rows)
     refused, rejected = sum(t.refused.total() for t in rows), sum(t.rejected.total() for t in rows)
-    low = [tally.rule for tally in rows if tally.acceptance < _LOW]
+    low = [tally.rule for tally in rows if tally.acceptance < _LOW and not tally.excuse]
     if low:
         click.echo(f"the interpreter takes few of the draws for {', '.join(low)}")
     click.secho(

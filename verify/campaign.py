@@ -20,6 +20,8 @@ from .subjects import Subject
 
 #: draws that the interpreter refuses for each case wanted, before giving up
 PATIENCE = 8
+#: what the interpreter says of custom operators, whose kernels are the user's own
+_UNHEARD = "unresolved custom op"
 #: seconds for making a failure small
 SHRINKING = 3.0
 
@@ -33,7 +35,8 @@ class Tally:
 
     `rejected` counts draws that the interpreter refused, by what it said; `refused` cases that the rules refused, by
     their reasons; `fired` how often each rule fired. `failure` is the smallest case that failed; `crash` says how the
-    process ended that tried it, where it did not live to tell.
+    process ended that tried it, where it did not live to tell. `excuse` says why it cannot be tried at all, and with
+    `fires` it is at fault when it never fires.
     """
 
     rule: str
@@ -46,6 +49,8 @@ class Tally:
     fired: Counter[str] = field(default_factory=Counter)
     failure: tuple[Case, Finding] | None = None
     crash: str = ""
+    excuse: str = ""
+    fires: bool = True
 
     @property
     def acceptance(self) -> float:
@@ -61,13 +66,20 @@ class Tally:
             return f"{self.place}: {finding.reason}\n{case.describe()}{opset}"
         if self.crash:
             return f"{self.place}: {self.crash}"
+        if not self.idle:
+            return ""
         if not self.tried:
             said = max(self.rejected, key=lambda words: self.rejected[words], default="nothing was drawn")
             return f"{self.place}: the interpreter takes none of {self.rejected.total()} draws: {said}"
-        if not self.fired[self.rule]:
-            said = max(self.refused, key=lambda words: self.refused[words], default="other rules go first")
-            return f"{self.place}: does not fire in {self.tried} cases: {said}"
-        return ""
+        said = max(self.refused, key=lambda words: self.refused[words], default="other rules go first")
+        return f"{self.place}: does not fire in {self.tried} cases: {said}"
+
+    @property
+    def idle(self) -> bool:
+        """Whether it was tried in vain: nothing could be drawn, or it never fired."""
+        unheard = all(_UNHEARD in said for said in self.rejected)
+        drawn = bool(self.tried) or (bool(self.rejected) and not self.excuse and not unheard)
+        return drawn and self.fires and self.failure is None and not self.fired[self.rule]
 
     def add(self, other: Tally) -> None:
         """Take in what came of more cases of the same rule."""
@@ -90,13 +102,16 @@ def examine(
     seed: int | str = 0,
     drawn: Drawn | None = None,
     patience: int = PATIENCE,
+    until: bool = False,
 ) -> Tally:
     """Try a rule or a layout category on so many cases, with up to `patience` draws for each.
+
+    With `until` only until it fires.
 
     The same seed draws the same. Stops at the first failure and makes it small. `drawn` draws other cases than those
     of the rule's own tests.
     """
-    tally = Tally(subject.name, subject.place)
+    tally = Tally(subject.name, subject.place, excuse=subject.excuse)
     judge, source = _trial(subject, laboratory)
     source = drawn or source
     started = time.monotonic()
@@ -113,6 +128,8 @@ def examine(
         tally.tried += 1
         tally.fired.update(finding.fired)
         tally.passed += finding.end is End.PASSED
+        if until and finding.fired.get(subject.name):
+            break
         if finding.end is End.REFUSED:
             tally.refused[finding.reason] += 1
         if finding.end is End.FAILED:

@@ -93,6 +93,7 @@ class Bench:
         for generator in self.test.generators:
             self.named[generator.name] = self.dice.pick(self.subject.domain(generator))
         self.unknown = not self.given and self.subject.of_source and self.dice.chance(_UNKNOWN_EXTENTS)
+        self.widened |= self.unknown
         self._node(equations[-1].value, equations[-1])
         return tuple(self.made)
 
@@ -220,7 +221,7 @@ class Bench:
             else:
                 value = self._declared(pattern, declaration, spec, position, kinds, quantities, before, mutable)
         elif pattern.name in self.named:
-            value = self._listed(pattern, self.named[pattern.name], position, spec, kinds)
+            value = self._listed(pattern, self.named[pattern.name], position, spec, kinds, before)
         elif pattern.optional:
             value = None
         else:
@@ -301,7 +302,15 @@ class Bench:
         self.sizes += [extent for extent in value.content.shape if extent not in self.sizes]
         return value
 
-    def _listed(self, pattern: Variable, value: Any, position: int, spec: OperatorSpec, kinds: Admitted) -> Value:
+    def _listed(
+        self,
+        pattern: Variable,
+        value: Any,
+        position: int,
+        spec: OperatorSpec,
+        kinds: Admitted,
+        before: Sequence[Value | None],
+    ) -> Value:
         """An operand whose elements the test names: a constant, or fed where the rule lets it be."""
         types = [name for name in kinds.operand(position) if not name.startswith("q")] or ["i32"]
         array = np.array(value)
@@ -310,7 +319,8 @@ class Bench:
         elif array.dtype.kind == "b":
             fit = ["bool"]
         elif self.subject.reads.schemas:
-            fit = [next(name for name in by_schema(spec, position, self.opset) if holds(name, array))]
+            given = [(place, value.dtype) for place, value in enumerate(before) if value is not None]
+            fit = [next(name for name in by_schema(spec, position, self.opset, given) if holds(name, array))]
         else:
             fit = [name for name in ("i32", "i64", "i16") if name in types] or types
         dtype = DTYPES[self.dice.pick(fit)]
@@ -359,7 +369,9 @@ class Bench:
         position = places[0][0]
         barred = kinds.bars(position, first)
         other = self.dice.pick(others) if others and (barred or self.dice.chance(_OTHER_TYPE)) else first
-        self.widened |= other != first
+        if other == first and first not in kinds.operand(position) and f"q{first}" in others:
+            other = f"q{first}"  # integers that the operator takes as codes alone
+        self.widened |= other.removeprefix("q") != first
         self.types = first, other
 
 

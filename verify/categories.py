@@ -61,6 +61,11 @@ class Category:
         """The trial's name and where what it is about stands."""
         return f"{self.name} (ops.yaml, {self.operator})"
 
+    @property
+    def excuse(self) -> str:
+        """Why it cannot be tried: it always can."""
+        return ""
+
     def operators(self) -> frozenset[str]:
         """The names of the operators that it is about."""
         return frozenset({self.operator})

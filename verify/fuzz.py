@@ -8,7 +8,7 @@ import multiprocessing
 import random
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -28,6 +28,8 @@ _TURN = 4
 #: graphs about the operator of a rule that follow a turn of the rule
 _ABOUT = 2
 _FEW = 3
+#: cases tried of a rule that has not fired yet
+_MORE = 80
 #: of so many turns of rules, one more goes to graphs of any operators
 _BETWEEN = 8
 #: seconds that the interpreter may take for one model
@@ -53,12 +55,16 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One turn: a rule (or graphs, of any operators or `about` that of one rule), how many cases, and which."""
+    """One turn: a rule (or graphs, of any operators or `about` that of one rule), how many cases, and which.
+
+    With `until` it is over when the rule has fired.
+    """
 
     name: str
     examples: int
     seed: str
     about: str | None = None
+    until: bool = False
 
 
 def fuzz(
@@ -71,10 +77,10 @@ def fuzz(
     """
     require("ai_edge_litert", "onnxruntime")
     until = time.monotonic() + budget.seconds
-    tallies = {subject.name: Tally(subject.name, subject.place) for subject in chosen}
+    tallies = {subject.name: Tally(subject.name, subject.place, excuse=subject.excuse) for subject in chosen}
     if graphs:
-        tallies[chains.NAME] = Tally(chains.NAME, chains.NAME)
-    turns = _turns(chosen, graphs, budget)
+        tallies[chains.NAME] = Tally(chains.NAME, chains.NAME, fires=False)
+    turns, idle = _turns(chosen, graphs, budget), _idle(tallies, budget)
     crew = [_Worker(pack, rules) for _ in range(budget.jobs)]
     try:
         for worker in crew:
@@ -86,9 +92,10 @@ def fuzz(
                 tally = worker.end()
                 tallies[tally.rule].add(tally)
                 told(tally)
-                if tally.failure is not None and budget.first:
-                    until = 0.0
-                worker.begin(_next(turns, tallies) if time.monotonic() < until else None)
+                if budget.first and any(one.failure is not None for one in tallies.values()):
+                    worker.begin(None)
+                else:
+                    worker.begin(_next(turns if time.monotonic() < until else idle, tallies))
     finally:
         for worker in crew:
             worker.close()
@@ -110,8 +117,15 @@ def _turns(chosen: Sequence[Trial], graphs: bool, budget: Budget) -> Iterator[Ta
                 yield Task(chains.NAME, _TURN, f"{seed}/{place}")
 
 
+def _idle(tallies: Mapping[str, Tally], budget: Budget) -> Iterator[Task]:
+    """Further turns, whatever the time, of rules that have not fired in those they had, which would be a failure."""
+    for tally in tallies.values():
+        if tally.idle:
+            yield Task(tally.rule, _MORE, f"{budget.seed}/more", until=True)
+
+
 def _next(turns: Iterator[Task], tallies: dict[str, Tally]) -> Task | None:
-    return next((task for task in turns if tallies[task.name].failure is None), None)
+    return next((task for task in turns if not tallies[task.name].failure and not tallies[task.name].crash), None)
 
 
 def _ready(busy: Sequence[_Worker]) -> list[_Worker]:
@@ -194,7 +208,7 @@ def _serve(pipe: Connection, laboratory: Laboratory, known: Sequence[Trial]) -> 
         pipe.send(True)
         while task := pipe.recv():
             if task.name != chains.NAME:
-                tally = examine(named[task.name], laboratory, task.examples, task.seed)
+                tally = examine(named[task.name], laboratory, task.examples, task.seed, until=task.until)
             elif task.about is None:
                 any_of = functools.partial(chains.draw, subjects=sources, laboratory=laboratory)
                 tally = examine(graphs, laboratory, task.examples, task.seed, any_of)

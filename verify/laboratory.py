@@ -202,7 +202,9 @@ class Laboratory:
         except RewriteFailure as failure:
             return Finding(End.FAILED, f"{failure}")
         except UnsupportedError as refusal:
-            return Finding(End.REFUSED, f"{refusal}")
+            if case.widened or case.opset is not None:
+                return Finding(End.REFUSED, f"{refusal}")
+            return Finding(End.FAILED, f"its own test is refused: {refusal}")
         except RewriteError as error:
             return Finding(End.REFUSED, f"{error}")
         except Exception:

@@ -58,7 +58,7 @@ class Step:
 class Case:
     """A model to try: its steps in order, the opset to aim at (None for the default one), and the rule it is for.
 
-    `widened` says that something was drawn that the rule's own test does not name.
+    `widened` says that something was drawn that the rule's own test does not name, so that rules may refuse it.
     """
 
     rule: str

@@ -16,6 +16,9 @@ from ..engine.packs import Pack
 from ..engine.pattern import Defined, compile_equations, nodes
 from ..engine.rules import OF_SOURCE, written_out
 
+#: key of ops.yaml: why the interpreter cannot be asked about an operator
+_UNTRIED = "untried"
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Subject:
@@ -44,6 +47,15 @@ class Subject:
     def of_source(self) -> bool:
         """Whether its left side is of the source dialect: then a whole conversion tries it."""
         return self.stage in OF_SOURCE
+
+    @property
+    def excuse(self) -> str:
+        """Why no model that it is about can be tried, as ops.yaml says of all operators at its root; or nothing."""
+        if not self.equations:
+            return ""
+        root = self.pattern(self.opsets[-1])[-1].value
+        said = [f"{spec.facts.get(_UNTRIED, '')}" for node in nodes(root) for spec in node.specs.values()]
+        return said[0] if all(said) else ""
 
     def pattern(self, opset: int) -> tuple[Defined, ...]:
         """The left side as compiled for an opset."""

@@ -87,13 +87,20 @@ def _admitted(
     )
 
 
-def by_schema(spec: OperatorSpec, position: int, opset: int) -> list[str]:
-    """The integer types that the schema of an ONNX operator admits for an operand, the widest in front."""
+def by_schema(
+    spec: OperatorSpec, position: int, opset: int, given: Sequence[tuple[int, ir.DataType]] = ()
+) -> list[str]:
+    """The integer types that the schema of an ONNX operator admits for an operand, the widest in front.
+
+    Of operands that are `given`, by their positions, those that it wants to be alike say which one.
+    """
     found = schema(spec.name, opset, spec.domain)
     if found is None or not found.inputs:
         return []
     admitted = found.inputs[min(position, len(found.inputs) - 1)].types
-    names = ("i64", "i32", "i8", "u8", "i16", "u16")
+    variable = found.inputs[min(position, len(found.inputs) - 1)].type_str
+    alike = {dtype for place, dtype in given if found.inputs[min(place, len(found.inputs) - 1)].type_str == variable}
+    names = [name for name in ("i64", "i32", "i8", "u8", "i16", "u16") if not alike or DTYPES[name] in alike]
     return [name for name in names if f"tensor({DTYPES[name].name.lower()})" in admitted]
 
 

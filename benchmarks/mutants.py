@@ -1,0 +1,246 @@
+"""Mutants: one thing changed at a time in the rules and in ops.yaml; how many of them `rewrite fuzz` finds.
+
+    python benchmarks/mutants.py [--count 60] [--seed 0] [--time 15] [--only TEXT] [--list]
+
+Each mutant is a copy of the package with one change, drawn at random over the kinds of change below. It is killed when
+`rewrite fuzz --first` ends with another exit status than 0. A mutant whose rules are refused as mistaken counts too,
+and is told apart. Prints a row for each and the share at the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+FILES = ("ops.yaml", *sorted(str(p.relative_to(ROOT)) for p in ROOT.glob("rules/*/*.rules")))
+CODE = re.compile(r"^(\s*)(?!test\b|for\b|ruleset\b|#)")
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A change of one place: the file, the line, the kind of change, and the text before and after."""
+
+    file: str
+    line: int
+    kind: str
+    start: int
+    before: str
+    after: str
+
+    def apply(self, text: str) -> str:
+        return text[: self.start] + self.after + text[self.start + len(self.before) :]
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line} {self.kind}: {' '.join(self.before.split())} -> {' '.join(self.after.split())}"
+
+
+Change = Callable[[re.Match[str]], str | None]
+
+
+def number(match: re.Match[str]) -> str:
+    text = match.group()
+    if "." not in text and "e" not in text:
+        return str(int(text) + 1)
+    value = float(text)
+    return repr(value * 1000 if 0 < value < 1e-3 else value * 1.5 + (value == 0))
+
+
+def swapped(*pairs: tuple[str, str]) -> Change:
+    table = {a: b for pair in pairs for a, b in (pair, pair[::-1])}
+    return lambda match: table[match.group()]
+
+
+def operands(match: re.Match[str]) -> str | None:
+    name, first, second = match.groups()
+    return f"{name}({second}, {first}" if first != second else None
+
+
+def letters(match: re.Match[str]) -> str:
+    text = match.group()
+    return text[:-3] + text[-2] + text[-3] + text[-1]
+
+
+def entries(match: re.Match[str]) -> str:
+    a, x, gap, b, y = match.groups()
+    return f"{a} => {y}{gap}{b} => {x}"
+
+
+RULES: dict[str, tuple[str, Change]] = {
+    "number": (r"(?<![\w.\"])\d+(?:\.\d+)?(?:e-?\d+)?(?![\w.\"])", number),
+    "truth": (r"\b(?:true|false)\b", swapped(("true", "false"))),
+    "arithmetic": (r"(?<= )(?:\+|-|\*|//)(?= )", lambda m: {"+": "-", "-": "+", "*": "+", "//": "*"}[m.group()]),
+    "comparison": (r"(?<= )(?:==|!=|<=|>=|<|>)(?= )", swapped(("==", "!="), ("<=", "<"), (">=", ">"))),
+    "logic": (r"\b(?:and|or)\b", swapped(("and", "or"))),
+    "negation": (r"\bnot (?!in\b)", lambda match: ""),
+    "operator": (
+        r"\b(?:Less|Greater|Max|Min|Floor|Ceil|Sin|Cos|And|Or|max|min|Add|Mul|ReduceMax|ReduceMin)\b(?=\()",
+        swapped(
+            ("Less", "Greater"), ("Max", "Min"), ("Floor", "Ceil"), ("Sin", "Cos"), ("And", "Or"), ("max", "min"),
+            ("Add", "Mul"), ("ReduceMax", "ReduceMin"),
+        ),
+    ),
+    "operands": (r"\b([A-Z]\w*)\((\w+), (\w+)(?=[,)])", operands),
+    "guard": (r"(?m)^  (?:where|require) .*$", lambda match: ""),
+    "layout": (r"@ [A-Z]{3,5}\b", letters),
+    "table": (r"\b([A-Z]\w*) <?=> ([A-Z]\w*)(\s+)([A-Z]\w*) <?=> ([A-Z]\w*)", entries),
+    "enumerant": (
+        r"\b(?:SAME|VALID|RELU6|TANH|SYMMETRIC|REFLECT|MEAN|SQRTN)\b",
+        swapped(("SAME", "VALID"), ("RELU6", "TANH"), ("SYMMETRIC", "REFLECT"), ("MEAN", "SQRTN")),
+    ),
+    "word": (
+        r'"(?:half_pixel|align_corners|asymmetric|round_prefer_ceil|round_prefer_floor|floor|reflect|edge|add|mul|max|min)"',
+        swapped(
+            ('"half_pixel"', '"align_corners"'), ('"round_prefer_ceil"', '"round_prefer_floor"'),
+            ('"asymmetric"', '"half_pixel"'), ('"floor"', '"round_prefer_ceil"'), ('"reflect"', '"edge"'),
+            ('"add"', '"mul"'), ('"max"', '"min"'),
+        ),
+    ),
+}  # fmt: skip
+
+
+def slots(match: re.Match[str]) -> str:
+    a, i, between, j = match.groups()
+    return f"{a}[{j}, {between}[{i}, "
+
+
+OPS: dict[str, tuple[str, Change]] = {
+    "slot": (r"(\w+: )\[(\d+), (\w+(?:, [\w.]+)?\],\s+\w+: )\[(\d+), ", slots),
+    "default": (r"(?<=: )\[(\d+), (int32|float), (\d+)\]", lambda m: f"[{m[1]}, {m[2]}, {int(m[3]) + 1}]"),
+    "no default": (r"(?<=: )\[(\d+), (int32|float)\]", lambda m: f"[{m[1]}, {m[2]}, 1]"),
+    "codes": (r" quantization: codes,", lambda match: ""),
+    "real": (r"(?<=\{code: )(\d+), operands", lambda m: f"{m[1]}, quantization: codes, operands"),
+    "raw": (r" quantization: raw,", lambda match: ""),
+    "products": (r" products: \{[^}]*\},", lambda match: ""),
+    "category": (r"layout: attribute(?:, remap: \{[^}]*\})?", lambda match: "layout: transparent"),
+    "moves": (r"layout: (?:implicit|terminate)\b", lambda match: "layout: transparent"),
+    "remap": (
+        r"\b(?:per_axis_pairs|axes: axes|perm: perm)\b",
+        lambda m: {"per_axis_pairs": "per_axis", "axes: axes": "axes: per_axis", "perm: perm": "perm: axes"}[m.group()],
+    ),
+    "result axes": (r", (?:removes|keeps|inserts|replaces): (?:\w+|\{[^}]*\})", lambda match: ""),
+    "enumeration": (r"(Padding|MirrorPadMode|CombinerType): \[(\w+), (\w+)", lambda m: f"{m[1]}: [{m[3]}, {m[2]}"),
+    "activation": (r"\[NONE, (\w+), (\w+), (\w+)", lambda m: f"[NONE, {m[1]}, {m[3]}, {m[2]}"),
+    "no trait": (r", traits: \[output_activation\]", lambda match: ""),
+    "commutes": (r"\{(infix: (?:\"-\"|/)), layout", lambda m: f"{{{m[1]}, traits: [commutative], layout"),
+    "code": (r"\{code: (\d+)(?=,)", lambda m: f"{{code: {int(m[1]) + 1}"),
+    "role": (r"role: (?:permute|reshape|extend|convert), ", lambda match: ""),
+}  # fmt: skip
+
+
+def mutants(file: str, text: str) -> Iterator[Mutant]:
+    """All mutants of one file."""
+    known = _covered(text) if file == "ops.yaml" else None
+    skipped = _skipped(text) if known is None else []
+    for kind, (pattern, change) in (OPS if known is not None else RULES).items():
+        for match in re.finditer(pattern, text):
+            line = text.count("\n", 0, match.start())
+            if known is not None and not known(match.start()):
+                continue
+            if known is None and any(a <= match.start() < b for a, b in skipped):
+                continue
+            after = change(match)
+            if after is not None and after != match.group():
+                yield Mutant(file, line + 1, kind, match.start(), match.group(), after)
+
+
+def _skipped(text: str) -> list[tuple[int, int]]:
+    """Where comments, headers and test clauses stand, and messages."""
+    found = [match.span() for match in re.finditer(r"#.*|^ruleset.*|\"[^\"\n]* [^\"\n]*\"", text, re.M)]
+    for match in re.finditer(r"^ +test\b", text, re.M):
+        end = re.search(r"^ *(?:\}|test\b|where\b|=>)", text[match.end() :], re.M)
+        found.append((match.start(), match.end() + (end.start() if end else len(text))))
+    return found
+
+
+def _covered(text: str) -> Callable[[int], bool]:
+    """Whether a place of ops.yaml is about an operator that some rule names, or its options' table."""
+    rules = "\n".join((ROOT / file).read_text() for file in FILES[1:])
+    named = set(re.findall(r"\b[A-Z][A-Za-z0-9_]+\b", rules))
+    used: list[tuple[int, int]] = []
+    tables: set[str] = set()
+    for match in re.finditer(r"^    ([A-Z]\w+): \{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}", text, re.M):
+        if "code: " in match.group() and match[1] in named:
+            used.append(match.span())
+            tables.update(re.findall(r"options: (\w+)", match.group()))
+        elif "layout: " in match.group() and "role" not in match.group():
+            used.append(match.span())
+    for match in re.finditer(r"^    (\w+Options): \{(?:[^{}]|\{[^{}]*\})*\}", text, re.M):
+        if match[1] in tables:
+            used.append(match.span())
+    enums = re.search(r"^  enums:.*?^  activation:", text, re.M | re.S)
+    assert enums is not None
+    used.append(enums.span())
+    return lambda place: any(a <= place < b for a, b in used)
+
+
+def drawn(count: int, seed: int, only: str) -> list[Mutant]:
+    """So many mutants, each kind of change with its turn."""
+    kinds: dict[str, list[Mutant]] = {}
+    for file in FILES:
+        for mutant in mutants(file, (ROOT / file).read_text(encoding="utf-8")):
+            if only in str(mutant):
+                kinds.setdefault(f"{file == 'ops.yaml'} {mutant.kind}", []).append(mutant)
+    shuffle = random.Random(seed)
+    for found in kinds.values():
+        shuffle.shuffle(found)
+    chosen: list[Mutant] = []
+    while len(chosen) < count and any(kinds.values()):
+        chosen += [found.pop() for found in kinds.values() if found]
+    return chosen[:count]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=60)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--time", default="")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--list", action="store_true")
+    arguments = parser.parse_args()
+    chosen = drawn(arguments.count, arguments.seed, arguments.only)
+    if arguments.list:
+        print(*chosen, sep="\n")
+        return
+    killed, mistakes, survivors, started = 0, 0, [], time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        package = Path(folder) / "nnrewrite"
+        shutil.copytree(ROOT, package, ignore=shutil.ignore_patterns(".*", "tests", "docs", "__pycache__"))
+        limit = ["--time", arguments.time] if arguments.time else []
+        command = [sys.executable, "-m", "nnrewrite", "fuzz", "--first", "--out", f"{folder}/failures", *limit]
+        environment = {**os.environ, "PYTHONPATH": folder}
+        for mutant in chosen:
+            text = (ROOT / mutant.file).read_text(encoding="utf-8")
+            (package / mutant.file).write_text(mutant.apply(text), encoding="utf-8")
+            began = time.monotonic()
+            run = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment, check=False)
+            (package / mutant.file).write_text(text, encoding="utf-8")
+            lines = [line for line in run.stderr.splitlines() if "error" in line]
+            killed += run.returncode != 0
+            refused = run.returncode not in (0, 1)
+            mistakes += refused
+            word = "SURVIVED" if run.returncode == 0 else "refused " if refused else "killed  "
+            if run.returncode == 0:
+                survivors.append(mutant)
+                lines = [run.stdout.splitlines()[-1]]
+            print(f"{word} {time.monotonic() - began:5.1f} s  {mutant}\n{' ' * 18}{' '.join(lines)[:140]}", flush=True)
+    share = killed / len(chosen)
+    print(
+        f"{killed} of {len(chosen)} mutants killed ({share:.0%}), {mistakes} of them refused when the rules were read,"
+        f" in {time.monotonic() - started:.0f} s"
+    )
+    print("survivors:", *survivors or ["none"], sep="\n  ")
+
+
+if __name__ == "__main__":
+    main()
