@@ -138,6 +138,8 @@ class Bench:
     def _operator(self, pattern: NodePattern) -> OperatorSpec:
         if pattern.wildcard and pattern.wildcard in self.named:
             return pattern.specs[self.named[pattern.wildcard]]
+        if not pattern.specs:
+            raise Rejected(f"the rule names an operator that opset {self.opset} does not have")
         return self.dice.pick(sorted(pattern.specs.values(), key=lambda spec: spec.name))
 
     def _bind(self, equation: Defined, step: Step) -> None:
