@@ -85,20 +85,26 @@ def detail(one: Support) -> list[str]:
 
 
 def markdown(found: Sequence[Support], rules: Sequence[str]) -> list[str]:
-    """The whole list as a page of the documentation."""
-    from ..engine.language.versions import spoken
-
+    """The whole list as a page of the documentation: operators with a code, then those known by a name alone."""
     call = " ".join(f"--rules {name}" for name in rules)
     lines = [
         "# Operators",
         "",
         f"Written by `rewrite ops {call} --format markdown` from the rules themselves; do not edit.",
         "",
-        _count(found),
-        "",
-        "| Operator | Code | Supported | Options | Limits | Opsets | Rules |",
-        "|---|---|---|---|---|---|---|",
+        _count([one for one in found if one.operator.code is not None]),
     ]
+    custom = [one for one in found if one.operator.code is None]
+    lines += ["", *_rows([one for one in found if one.operator.code is not None])]
+    if custom:
+        lines += ["", "## Custom operators", "", _count(custom), "", *_rows(custom)]
+    return lines
+
+
+def _rows(found: Sequence[Support]) -> list[str]:
+    from ..engine.language.versions import spoken
+
+    lines = ["| Operator | Code | Supported | Options | Limits | Opsets | Rules |", "|---|---|---|---|---|---|---|"]
     for one in found:
         options = ", ".join(f"{name}: {taken}" for name, taken in one.options.items())
         rows = (

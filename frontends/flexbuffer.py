@@ -41,6 +41,17 @@ def options(data: memoryview) -> dict[str, Any]:
     return reader.map(reader.follow(len(data) - 2 - width, width), 1 << (data[-2] & 3))
 
 
+def blobs(data: memoryview) -> list[bytes]:
+    """Read a vector of strings, which may hold any bytes; raises FlexBufferError when the bytes are not one."""
+    reader = _Reader(data)
+    if len(data) < 3:
+        raise FlexBufferError("too short")
+    width = data[-1]
+    if width not in (1, 2, 4, 8) or data[-2] >> 2 != _VECTOR:
+        raise FlexBufferError("not a vector")
+    return reader.blobs(reader.follow(len(data) - 2 - width, width), 1 << (data[-2] & 3))
+
+
 class _Reader:
     """Bounds-checked access to the bytes; the work done is bounded by their number."""
 
@@ -78,6 +89,18 @@ class _Reader:
         if list(result) != sorted(result):
             raise FlexBufferError("keys out of order")
         return result
+
+    def blobs(self, at: int, width: int) -> list[bytes]:
+        length = self.unsigned(at - width, width)
+        if length * width > len(self.data):
+            raise FlexBufferError("a vector leaves the bytes")
+        found = []
+        for i, packed in enumerate(self.span(at + length * width, length)):
+            if packed >> 2 != _STRING:
+                raise FlexBufferError("not a vector of strings")
+            target, inner = self.follow(at + i * width, width), 1 << (packed & 3)
+            found.append(bytes(self.span(target, self.unsigned(target - inner, inner))))
+        return found
 
     def key(self, at: int) -> str:
         self.span(at, 1)

@@ -8,6 +8,7 @@ from typing import Any
 import onnx_ir as ir
 
 from ..engine.operators import Dialect, OperatorSpec, Option
+from . import flexbuffer, nodedef
 
 Maker = Callable[[str, Any], ir.Attr]
 
@@ -36,6 +37,22 @@ def _maker(option: Option, dialect: Dialect) -> Maker:
     if vector:
         return lambda name, value: ir.Attr(name, many, value if value is not None else ())
     return lambda name, value: ir.Attr(name, single, value)
+
+
+def custom(raw: memoryview) -> dict[str, Any]:
+    """The options of a custom operator, by name: a FlexBuffers map, or TensorFlow's name of an operator and its node.
+
+    Custom operators may keep anything in their options: none are found in bytes of another form.
+    """
+    try:
+        return flexbuffer.options(raw)
+    except flexbuffer.FlexBufferError:
+        pass
+    try:
+        _, node = flexbuffer.blobs(raw)
+        return nodedef.attributes(node)
+    except ValueError:
+        return {}
 
 
 def attribute(name: str, value: Any) -> ir.Attr | None:

@@ -13,7 +13,7 @@ import onnx_ir as ir
 from ..engine.collector import uncollected
 from ..engine.errors import ModelError
 from ..engine.operators import Catalogue, Dialect
-from . import flexbuffer, option
+from . import option
 from .flatbuffer import FlatBuffer, Record, schema
 from .tensor import Subgraph, TensorReader, quoted, unique
 
@@ -261,11 +261,7 @@ class _Reader:
         raw = self._raw(record) or memoryview(b"")
         self.file.charge(len(raw))
         other = {"custom_options": bytes(raw)}
-        try:
-            options = flexbuffer.options(raw)
-        except flexbuffer.FlexBufferError:
-            # Custom operators may keep anything here; the bytes are in the node's meta.
-            return [], other
+        options = option.custom(raw)
         attributes = (option.attribute(name, value) for name, value in options.items())
         return [attribute for attribute in attributes if attribute is not None], other
 
