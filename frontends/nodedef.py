@@ -19,7 +19,7 @@ _LEAVES = {"bytes": _FIELD.TYPE_BYTES, "int": _FIELD.TYPE_INT64, "float": _FIELD
 #: message -> field -> its number, its type (a message where it begins with a capital), whether it is repeated
 _MESSAGES: dict[str, dict[str, tuple[int, str, bool]]] = {
     "Dim": {"size": (1, "int", False)},
-    "Shape": {"dim": (2, "Dim", True), "unknown_rank": (3, "bool", False)},
+    "Extents": {"dim": (2, "Dim", True), "unknown_rank": (3, "bool", False)},
     "List": {"s": (2, "bytes", True), "i": (3, "int", True), "f": (4, "float", True), "b": (5, "bool", True)},
     "Value": {
         "list": (1, "List", False),
@@ -27,7 +27,7 @@ _MESSAGES: dict[str, dict[str, tuple[int, str, bool]]] = {
         "i": (3, "int", False),
         "f": (4, "float", False),
         "b": (5, "bool", False),
-        "shape": (7, "Shape", False),
+        "shape": (7, "Extents", False),
     },
     "Entry": {"key": (1, "bytes", False), "value": (2, "Value", False)},
     "Node": {"op": (2, "bytes", False), "attr": (5, "Entry", True)},
