@@ -105,6 +105,17 @@ class Console:
         good = not failures and all(one.passed for one in results)
         click.secho(", ".join(parts), fg="green" if good else "red")
 
+    def account(self, results: Sequence[Result]) -> None:
+        """Tell where the time of all conversions went."""
+        from .costs import table
+        from .engine.profile import Profile
+
+        whole = Profile()
+        for result in results:
+            if result.profile is not None:
+                whole.add(result.profile)
+        self._print(table(whole, sum(result.seconds for result in results), sys.stdout.isatty()))
+
     def _print(self, lines: Sequence[str]) -> None:
         for text in lines:
             if self._progress is not None and sys.stdout.isatty():

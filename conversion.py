@@ -14,7 +14,10 @@ from . import flags
 from .cli import commands_help, complain
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from .console import Console
+    from .engine.profile import Profile
     from .jobs import Job
     from .options import Options
     from .pipeline import Report
@@ -32,6 +35,8 @@ class Call:
     explain: bool = False
     picture: Path | None = None
     external_data: bool = False
+    profile: bool = False
+    workers: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +55,20 @@ class Result:
     verification: Verification | None = None
     unverified: str = ""
     explained: tuple[str, ...] = ()
+    profile: Profile | None = None
 
     @property
     def passed(self) -> bool:
         """Whether nothing that was asked for came out badly."""
         return not self.unverified and (self.verification is None or self.verification.passed)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A model that was not converted, and why."""
+
+    job: Job
+    message: str
 
 
 def _version(ctx: click.Context, option: click.Parameter, wanted: bool) -> None:
@@ -104,6 +118,16 @@ def _version(ctx: click.Context, option: click.Parameter, wanted: bool) -> None:
     is_flag=True,
     help="Put weights into a second file, FILE.data, as is done without asking above 2 GB.",
 )
+@click.option(
+    "-j",
+    "--jobs",
+    "workers",
+    type=click.IntRange(min=1),
+    default=1,
+    metavar="N",
+    help="Convert N models at once, each in a process of its own. [default: 1]",
+)
+@click.option("--profile", is_flag=True, help="Show how long each part took, and each rule with its attempts.")
 @click.option("--quiet", is_flag=True, help="Print errors only.")
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version.")
 @click.pass_context
@@ -119,6 +143,8 @@ def command(
     verify: bool,
     trace: str | None,
     external_data: bool,
+    workers: int,
+    profile: bool,
     quiet: bool,
     **asked: Any,
 ) -> None:
@@ -155,6 +181,8 @@ def command(
         Asked.parse(options.input_shape, options.batch)
         if layout_svg is not None and len(jobs) != 1:
             raise CallError(f"--layout-svg draws one model, {len(jobs)} are given")
+        if workers > 1 and trace is not None:
+            raise CallError("--trace shows one match after the other: leave out --jobs")
     except CallError as error:
         complain(f"{error}")
         ctx.exit(2)
@@ -166,7 +194,7 @@ def command(
         for override in prepared.pack.overrides:
             click.echo(f"rewrite: note: {override.rule} takes the place of {override.instead_of}", err=True)
     with traced(None if trace is None else Trace(click.echo, trace or None)):
-        call = Call(options, verify, keep_going, quiet, explain_layout, layout_svg, external_data)
+        call = Call(options, verify, keep_going, quiet, explain_layout, layout_svg, external_data, profile, workers)
         ctx.exit(0 if run(jobs, call) else 1)
 
 
@@ -187,31 +215,57 @@ def run(jobs: list[Job], call: Call) -> bool:
     started = time.perf_counter()
     results: list[Result] = []
     failures = 0
-    with console, _interpreter(call) as interpreter:
-        for job in jobs:
-            console.begin(job)
-            result = _attempt(job, call, console, interpreter)
-            if result is None:
+    with _converting(jobs, call, console) as outcomes, console:
+        for outcome in outcomes:
+            if isinstance(outcome, Failure):
                 failures += 1
+                console.complain(outcome.job, outcome.message)
                 if not call.keep_going:
                     break
             else:
-                results.append(result)
-                console.show(result)
+                results.append(outcome)
+                console.show(outcome)
             console.advance()
+    seconds = time.perf_counter() - started
     if len(jobs) > 1:
-        console.summarize(results, failures, len(jobs), time.perf_counter() - started)
+        console.summarize(results, failures, len(jobs), seconds)
+    if call.profile:
+        console.account(results)
     return not failures and all(one.passed for one in results)
+
+
+@contextlib.contextmanager
+def _converting(jobs: list[Job], call: Call, console: Console) -> Iterator[Iterator[Result | Failure]]:
+    """Convert one model after the other, or several at once; what came of each, in the order of the models."""
+    if min(call.workers, len(jobs)) > 1:
+        from .workers import working
+
+        with working(jobs, call) as outcomes:
+            yield outcomes
+        return
+    with interpreting(call) as interpreter:
+        yield _in_turn(jobs, call, console, interpreter)
+
+
+def _in_turn(
+    jobs: list[Job], call: Call, console: Console, interpreter: Interpreter | None
+) -> Iterator[Result | Failure]:
+    for job in jobs:
+        console.begin(job)
+        yield attempt(job, call, interpreter)
 
 
 def convert(job: Job, call: Call, interpreter: Interpreter | None = None) -> Result:
     """Convert one model, write it, and verify it where there is an interpreter to do so with."""
     from .destination import replacing
+    from .engine.profile import Profile, profiled
     from .pipeline import explain, picture, rewrite
 
+    profile = Profile() if call.profile else None
     started = time.perf_counter()
-    conversion = rewrite(job.source, call.options, member=job.member)
-    written = conversion.save(job.target, call.external_data)
+    with profiled(profile):
+        conversion = rewrite(job.source, call.options, member=job.member)
+        written = conversion.save(job.target, call.external_data)
     seconds = time.perf_counter() - started
     source = original(job)
     size = len(source) if isinstance(source, bytes) else source.stat().st_size
@@ -219,11 +273,11 @@ def convert(job: Job, call: Call, interpreter: Interpreter | None = None) -> Res
     if call.picture is not None:
         with replacing(call.picture) as file:
             file.write(picture(conversion.model, call.options.rules).encode())
-    result = Result(job, conversion.report, size, written, seconds, explained=explained)
+    result = Result(job, conversion.report, size, written, seconds, explained=explained, profile=profile)
     return _verified(result, source, interpreter) if interpreter is not None else result
 
 
-def _interpreter(call: Call) -> contextlib.AbstractContextManager[Interpreter | None]:
+def interpreting(call: Call) -> contextlib.AbstractContextManager[Interpreter | None]:
     """One worker verifies all models of a call."""
     if not call.verify:
         return contextlib.nullcontext()
@@ -242,8 +296,8 @@ def _verified(result: Result, source: Path | bytes, interpreter: Interpreter) ->
         return replace(result, unverified=f"{error}")
 
 
-def _attempt(job: Job, call: Call, console: Console, interpreter: Interpreter | None) -> Result | None:
-    """Convert one model; None where that failed, which has then been told. A mistake in a rule concerns all models."""
+def attempt(job: Job, call: Call, interpreter: Interpreter | None) -> Result | Failure:
+    """Convert one model; raises RuleError, as a mistake in a rule concerns all models."""
     from .engine.errors import RewriteError, RuleError
 
     try:
@@ -251,10 +305,9 @@ def _attempt(job: Job, call: Call, console: Console, interpreter: Interpreter | 
     except RuleError:
         raise
     except RewriteError as error:
-        console.complain(job, f"{error}")
+        return Failure(job, f"{error}")
     except Exception as error:
         # A mistake of ours: on its own it is shown whole, among many models it must not cost the others.
         if not call.keep_going:
             raise
-        console.complain(job, f"internal error: {type(error).__name__}: {error}")
-    return None
+        return Failure(job, f"internal error: {type(error).__name__}: {error}")

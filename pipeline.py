@@ -25,6 +25,7 @@ from .engine.evaluation import evaluate
 from .engine.extents import Asked, Resizing
 from .engine.layout import LAYOUT, SOURCE, Interface, arrange
 from .engine.operators import Dialect
+from .engine.profile import timed
 from .engine.rules import RuleSet, compile_rules
 from .engine.scope import Scope
 from .engine.stages import Rewriter
@@ -77,7 +78,10 @@ class Conversion:
         With `external_data`, and where the model exceeds 2 GB, large constants are in a second file, `PATH.data`.
         Raises DestinationError for what the system refuses.
         """
-        target = Path(path)
+        with timed("writing"):
+            return self._save(Path(path), external_data)
+
+    def _save(self, target: Path, external_data: bool) -> int:
         if not external_data and self.encoded.size <= stream.LIMIT:
             with replacing(target) as file:
                 return stream.write(file, self.encoded.parts())
@@ -124,7 +128,8 @@ def _rewrite(source: Source, options: Options) -> Conversion:
     prepared = prepare(options.stacked, opset)
     catalogue = prepared.pack.catalogue
     data = bundle.open_member(source, member) if member is not None and not isinstance(source, bytes) else source
-    model = tflite.read(data, catalogue, _called(source, member))
+    with timed("reading"):
+        model = tflite.read(data, catalogue, _called(source, member))
     graph = model.graph
     least = 0 if options.float else least_opset(graph, prepared.rules.target)
     if least > prepared.opset:
@@ -149,7 +154,8 @@ def _rewrite(source: Source, options: Options) -> Conversion:
     def place(scope: Scope) -> None:
         """The interface is that of the whole; graphs of nodes keep theirs."""
         whole = (interface, tuple(outputs)) if scope.graph is graph else ()
-        layouts.update(arrange(scope, ruleset.target, version, *whole))
+        with timed("layout"):
+            layouts.update(arrange(scope, ruleset.target, version, *whole))
 
     try:
         rewriter.run(place)

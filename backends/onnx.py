@@ -10,6 +10,7 @@ import onnx_ir as ir
 
 from ..engine.errors import RewriteError
 from ..engine.operators import Dialect
+from ..engine.profile import timed
 from .stream import Encoded
 
 #: the ONNX intermediate representation that first carried an opset; runtimes refuse models that claim a newer one
@@ -28,8 +29,10 @@ def write(
     graph.opset_imports[dialect.domain] = opset
     version = max(v for first, v in _IR_VERSIONS.items() if first <= opset)
     model = ir.Model(graph, ir_version=version, producer_name="nnrewrite", metadata_props=dict(metadata or {}))
-    encoded = Encoded.of(model)
-    check(encoded.outline())
+    with timed("encoding"):
+        encoded = Encoded.of(model)
+    with timed("checking"):
+        check(encoded.outline())
     return encoded
 
 

@@ -7,6 +7,7 @@ from collections.abc import Hashable
 import onnx_ir as ir
 
 from .operators import Dialect
+from .profile import timed
 
 #: attributes of these types are compared by what they hold; nodes with others are left alone
 _PLAIN = frozenset(getattr(ir.AttributeType, name) for name in ("INT", "FLOAT", "STRING", "INTS", "FLOATS", "STRINGS"))
@@ -17,6 +18,11 @@ def share(graph: ir.Graph, dialect: Dialect) -> None:
 
     Nodes that ops.yaml calls not pure, and those with graphs or tensors in attributes, stay.
     """
+    with timed("sharing"):
+        _share(graph, dialect)
+
+
+def _share(graph: ir.Graph, dialect: Dialect) -> None:
     known: dict[Hashable, list[ir.Node]] = {}
     for node in graph:
         # Nearly all nodes differ in these, so that attributes are seldom looked at.

@@ -21,6 +21,7 @@ from .language import tree
 from .matcher import Matcher
 from .operators import Catalogue
 from .pairs import minds, pair, paired
+from .profile import profiling, staged, timed
 from .quantization import inherit
 from .replacement import Ill, check, computed
 from .rules import INTEGERS, LOWER, NORMALIZE, STAGES, Rule, RuleSet
@@ -63,6 +64,8 @@ class Rewriter:
         self._catalogue = catalogue
         self._opset = opset
         self._subgraphs = subgraphs
+        profile = profiling()
+        self._try = self._attempt if profile is None else profile.measured(self._attempt)
         #: whether no value is to stay quantized
         self._plain = plain
         self._depth: int = 0 if parent is None else parent._depth + 1
@@ -96,7 +99,8 @@ class Rewriter:
         if not self._plain:
             self._lower(INTEGERS)
         self._complex = pair(self.graph) or self._complex
-        expose(self.graph, self._rules.source, self._rules.target, self._opset, self._scope, self._plain)
+        with timed("quantization"):
+            expose(self.graph, self._rules.source, self._rules.target, self._opset, self._scope, self._plain)
 
     def _convert(self) -> list[Refusal]:
         """Rewrite the source's operators, those in graphs of nodes as well; the nodes that no rule took."""
@@ -127,7 +131,8 @@ class Rewriter:
         for child in self._children:
             child._improve(arrange)
         if (self.fired or arrange is not None) and not ordered(self.graph):
-            self.graph.sort()
+            with timed("sorting"):
+                self.graph.sort()
 
     def _share(self) -> None:
         """Let equal nodes over equal operands be one."""
@@ -136,6 +141,7 @@ class Rewriter:
 
     # ---- the shapes that stages have
 
+    @staged
     def _lower(self, stage: str) -> None:
         """Patterns of several nodes go first, from the outputs on; then each node, operands before users."""
         if stage not in self._rules.stages():
@@ -169,6 +175,7 @@ class Rewriter:
             except InferenceError:
                 result.shape = ir.Shape(inferred.shape)
 
+    @staged
     def _fixpoint(self, stage: str) -> None:
         """Rewrite until no rule of the stage applies; raises RewriteError where the rules run in circles."""
         first = list(self.graph) if stage in self._rules.stages() else []
@@ -222,9 +229,9 @@ class Rewriter:
         """Rewrite at a node and tell whoever watches; the nodes made, None where the rule does not apply."""
         trace = watching()
         if trace is None:
-            return self._attempt(rule, node)
+            return self._try(rule, node)
         subject = Subject.of(node)
-        made = self._attempt(rule, node)
+        made = self._try(rule, node)
         if made is not None:
             trace.fired(rule.stage, rule.place, subject, made)
         elif trace.watches(subject):
