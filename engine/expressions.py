@@ -282,7 +282,13 @@ def _call(call: tree.Call) -> Code:
     if name[0].isupper():
         return make
     defined = _Defined(name)
-    return lambda frame: defined(frame, values) if name in frame.definitions else make(frame)
+
+    def named(frame: Frame) -> Any:
+        # A variable that stands for an operator goes before a definition of another file that happens to be called so.
+        called = name in frame.definitions and name not in frame.values
+        return defined(frame, values) if called else make(frame)
+
+    return named
 
 
 class _Defined:

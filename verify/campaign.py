@@ -36,7 +36,7 @@ class Tally:
     `rejected` counts draws that the interpreter refused, by what it said; `refused` cases that the rules refused, by
     their reasons; `fired` how often each rule fired. `failure` is the smallest case that failed; `crash` says how the
     process ended that tried it, where it did not live to tell. `excuse` says why it cannot be tried at all, and with
-    `fires` it is at fault when it never fires.
+    `fires` it is at fault when it never fires although that was `sought`.
     """
 
     rule: str
@@ -51,6 +51,7 @@ class Tally:
     crash: str = ""
     excuse: str = ""
     fires: bool = True
+    sought: bool = False
 
     @property
     def acceptance(self) -> float:
@@ -66,7 +67,7 @@ class Tally:
             return f"{self.place}: {finding.reason}\n{case.describe()}{opset}"
         if self.crash:
             return f"{self.place}: {self.crash}"
-        if not self.idle:
+        if not (self.idle and self.sought):
             return ""
         if not self.tried:
             said = max(self.rejected, key=lambda words: self.rejected[words], default="nothing was drawn")
@@ -93,6 +94,7 @@ class Tally:
             mine.update(theirs)
         self.failure = self.failure or other.failure
         self.crash = self.crash or other.crash
+        self.sought = self.sought or other.sought
 
 
 def examine(
@@ -111,7 +113,7 @@ def examine(
     The same seed draws the same. Stops at the first failure and makes it small. `drawn` draws other cases than those
     of the rule's own tests.
     """
-    tally = Tally(subject.name, subject.place, excuse=subject.excuse)
+    tally = Tally(subject.name, subject.place, excuse=subject.excuse, sought=until)
     judge, source = _trial(subject, laboratory)
     source = drawn or source
     started = time.monotonic()

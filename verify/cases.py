@@ -258,7 +258,8 @@ class Bench:
         shape = self._shape(declaration)
         if mutable:
             return Value(self._name(pattern), dtype, np.zeros(shape, dtype.numpy()), variable=True)
-        constant = pattern.const or self.dice.chance(_CONSTANT * 2 if index else _CONSTANT if before else 0)
+        often = index or not self.subject.of_source  # rules over the target fold much, so they look for constants
+        constant = pattern.const or self.dice.chance(_CONSTANT * (1 + often) if index or before else 0)
         if quantized or quantities.is_sum(position):
             made = quantities.operand(position, dtype, shape, pattern.layout, before)
             if made is not None:
