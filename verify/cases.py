@@ -17,6 +17,7 @@ from ..engine.pattern import Absent, AnyOf, Defined, NodePattern, Number, Operan
 from .dice import Dice
 from .elements import elements, indices
 from .finding import Grids, Rejected
+from .fits import alike, of_type, within
 from .frames import Array
 from .laboratory import Laboratory
 from .options import draw_options
@@ -292,8 +293,8 @@ class Bench:
             shape = self._shape(declaration)
             fit = [value for value in fit if list(value.content.shape) == shape]
         elif lists and not free:
-            fit = [value for value in fit if all(map(_within, declaration.shape, value.content.shape))]
-        fit = [value for value in fit if _alike(declaration.shape, value.content.shape)]
+            fit = [value for value in fit if all(map(within, declaration.shape, value.content.shape))]
+        fit = [value for value in fit if alike(declaration.shape, value.content.shape)]
         if not fit or (position and self.dice.chance(40)):
             return None
         value = self.dice.pick(fit[::-1])
@@ -365,7 +366,7 @@ class Bench:
             return
         first = places[0][1]
         others = alternatives(kinds, [position for position, name in places if name == first], first)
-        wanted = [name for name in others if any(_is(value, name) for value in self.given)]
+        wanted = [name for name in others if any(of_type(value, name) for value in self.given)]
         if self.given and wanted:
             self.types = first, self.dice.pick(wanted)
             return
@@ -376,22 +377,6 @@ class Bench:
             other = f"q{first}"  # integers that the operator takes as codes alone
         self.widened |= other.removeprefix("q") != first
         self.types = first, other
-
-
-def _alike(declared: Sequence[tree.Dimension], extents: Sequence[int]) -> bool:
-    """Whether extents that are declared the same are the same, where there are as many as declared."""
-    pairs = {(d.low, d.high, d.name): extent for d, extent in zip(declared, extents, strict=False)}
-    same = all(pairs[d.low, d.high, d.name] == extent for d, extent in zip(declared, extents, strict=False))
-    return same or len(declared) != len(extents)
-
-
-def _within(dimension: tree.Dimension, extent: int) -> bool:
-    low = dimension.low
-    return low is None or low <= extent <= (low if dimension.high is None else dimension.high)
-
-
-def _is(value: Value, name: str) -> bool:
-    return (value.grid is not None) == name.startswith("q") and value.dtype == DTYPES[name.removeprefix("q")]
 
 
 def _named_type(subject: Subject, enumerant: str) -> ir.DataType:
