@@ -158,6 +158,7 @@ def merge(first: Extents | None, second: Extents | None) -> Extents | None:
 
 def extents(value: ir.Value) -> Extents | None:
     """The shape of a value as numbers, names, and None for extents that are neither."""
-    if value.shape is None:
+    shape = value.shape
+    if shape is None:
         return None
-    return tuple([d if isinstance(d, int) else d.value for d in value.shape])
+    return tuple([d if isinstance(d, int) else d.value for d in shape.dims])

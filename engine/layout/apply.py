@@ -48,7 +48,8 @@ class Layout:
                 self._turn(self._graph.inputs[unit[1]], choice)
         for tensor in self._tensors.all:
             for use in tensor.uses:
-                self._connect(tensor, use)
+                if not self._settled(tensor, use):
+                    self._connect(tensor, use)
         for node in reversed(list(dict.fromkeys(self._tensors.views))):
             self._drop(node)
 
@@ -87,6 +88,17 @@ class Layout:
             value.shape = ir.Shape([value.shape[axis] for axis in order])
 
     # ---- uses
+
+    def _settled(self, tensor: Tensor, use: Use) -> bool:
+        """Whether a use has the tensor as it is stored, and neither has changed."""
+        return (
+            use.node is not None
+            and use.order == tensor.own
+            and not (use.stem or use.chain)
+            and tensor.root not in self._stored
+            and use.node not in self._choices
+            and (use.node, use.position) not in self._shuffles
+        )
 
     def _connect(self, tensor: Tensor, use: Use) -> None:
         """Give a use the tensor in the order that it now wants."""

@@ -7,6 +7,7 @@ is a run of axes in each operand and result, possibly an empty one, and an arran
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -86,16 +87,20 @@ class Blocks:
         Positions count the axes of the extended operand.
         """
         side = self.operands[position]
+        if not self.broadcasts or all(side):
+            return []
         leading = next((i for i, block in enumerate(arrangement) if side[block]), 0)
         later = [i - leading for i, block in enumerate(arrangement) if i > leading and not side[block]]
-        return later if self.broadcasts and any(side) else []
+        return later if any(side) else []
 
 
-def local(side: Side, arrangement: Sequence[int]) -> Order:
+@functools.lru_cache(maxsize=1 << 16)
+def local(side: Side, arrangement: Arrangement) -> Order:
     """The order of a tensor's axes under an arrangement."""
     return tuple(axis for block in arrangement for axis in side[block])
 
 
+@functools.lru_cache(maxsize=1 << 16)
 def arrangement(side: Side, order: Order) -> Arrangement | None:
     """The arrangement that gives a tensor an order; None where the order tears a block apart.
 
@@ -123,7 +128,10 @@ def blocks(node: ir.Node, spec: OperatorSpec | None) -> Blocks | None:
         return None
     try:
         _admit(node, spec)
-        found = _broadcast(node) if category == TRANSPARENT else _attribute(node, spec)
+        if category == TRANSPARENT:
+            operands = tuple(None if value is None else known(value) for value in node.inputs)
+            return _broadcast(operands, tuple(len(known(output)) for output in node.outputs))
+        found = _attribute(node, spec)
         _whole(node, found)
         changes(node, spec, found, tuple(range(found.count)))  # everything that will have to change is known
     except Opaque:
@@ -168,7 +176,7 @@ def place(spec: OperatorSpec, name: str) -> int:
     return [operand.name for operand in spec.operands].index(name)
 
 
-def changes(node: ir.Node, spec: OperatorSpec, found: Blocks, arranged: Sequence[int]) -> dict[str, list[int]]:
+def changes(node: ir.Node, spec: OperatorSpec, found: Blocks, arranged: Arrangement) -> dict[str, list[int]]:
     """The attributes and operands of a node that differ under an arrangement of its blocks, with their new values."""
     operand, result = (local(side, arranged) for side in (next(iter(found.operands.values())), found.results[0]))
     remap, remap_result = (spec.facts.get(key, {}) for key in ("remap", "remap_result"))
@@ -207,16 +215,16 @@ def _complete(node: ir.Node, spec: OperatorSpec, value: list[int], wanted: int) 
 # ---- one function for each way in which results' axes come of operands'
 
 
-def _broadcast(node: ir.Node) -> Blocks:
+@functools.lru_cache(maxsize=1 << 12)
+def _broadcast(shapes: tuple[Extents | None, ...], ranks: tuple[int, ...]) -> Blocks:
     """Axes align at the last one; operands that are alike in all orders stay out of it."""
-    rank = len(known(node.outputs[0]))
-    if any(len(known(output)) != rank for output in node.outputs):
+    rank = ranks[0]
+    if any(other != rank for other in ranks):
         raise Opaque
     operands: dict[int, Side] = {}
-    for position, value in enumerate(node.inputs):
-        if value is None:
+    for position, shape in enumerate(shapes):
+        if shape is None:
             continue
-        shape = known(value)
         if len(shape) > rank:
             raise Opaque
         if any(extent != 1 for extent in shape):
@@ -224,7 +232,7 @@ def _broadcast(node: ir.Node) -> Blocks:
             operands[position] = tuple((axis - missing,) if axis >= missing else () for axis in range(rank))
     if not operands:
         raise Opaque
-    return Blocks(operands, (_plain(rank),) * len(node.outputs), broadcasts=True)
+    return Blocks(operands, (_plain(rank),) * len(ranks), broadcasts=True)
 
 
 def _attribute(node: ir.Node, spec: OperatorSpec) -> Blocks:

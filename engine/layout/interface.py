@@ -11,7 +11,7 @@ from ..errors import CallError
 from ..inference import extents
 from ..operators import Dialect
 from ..scope import Scope
-from .order import Order, between, inverse
+from .order import Order, inverse
 from .tensors import PERMUTE
 
 #: the key of a model's metadata that says what was asked, and with a dot and a tensor's name what became of it
@@ -85,7 +85,7 @@ def impose(scope: Scope, dialect: Dialect, port: Port, axes: tuple[str, str]) ->
     if shape is None or len(shape) != len(axes[0]):
         rank = "an unknown number of" if shape is None else len(shape)
         raise CallError(f"layout {axes[0]}:{axes[1]}: {value.name} has {rank} axes")
-    order = between(tuple(range(len(shape))), [axes[0].index(letter) for letter in axes[1]])
+    order = tuple(axes[0].index(letter) for letter in axes[1])
     perm = inverse(order) if port[0] else order
     node = ir.Node(dialect.domain, dialect.role(PERMUTE).name, [value], [ir.AttrInt64s("perm", perm)], num_outputs=1)
     made = node.outputs[0]

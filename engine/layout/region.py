@@ -227,10 +227,14 @@ class Regions:
         blocks = self._tensors.blocks(unit) if isinstance(unit, ir.Node) else None
         if blocks is None or not isinstance(unit, ir.Node):
             return 0, 0
+        if not blocks.broadcasts:
+            return 0, 0
         computed = [
             position
-            for position in blocks.operands
-            if (value := unit.inputs[position]) is not None and not self._tensors.of[value][0].constant
+            for position, side in blocks.operands.items()
+            if not all(side)
+            and (value := unit.inputs[position]) is not None
+            and not self._tensors.of[value][0].constant
         ]
         first, second = (sum(bool(blocks.gaps(position, choice)) for position in computed) for choice in choices)
         return _NODE * first, _NODE * second

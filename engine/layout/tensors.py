@@ -62,13 +62,17 @@ class Tensor:
 class Tensors:
     """All tensors of a graph and the blocks of its nodes."""
 
-    __slots__ = ("_blocks", "_opset", "_plain", "_specs", "all", "dialect", "graph", "of", "permutations", "views")
+    __slots__ = (
+        *("_blocks", "_opset", "_permute", "_plain", "_specs"),
+        *("all", "dialect", "graph", "of", "permutations", "views"),
+    )
 
     def __init__(self, graph: ir.Graph, dialect: Dialect, opset: int) -> None:
         self.graph, self.dialect, self._opset = graph, dialect, opset
+        self._specs: dict[str, OperatorSpec | None] = {}
+        self._permute = dialect.role(PERMUTE).name
         self._plain: dict[ir.Node, Blocks | None] = {}
         self._blocks: dict[ir.Node, Blocks | None] = {}
-        self._specs: dict[tuple[str, str], OperatorSpec | None] = {}
         #: permutations by what they permute and how
         self.permutations: dict[tuple[ir.Value, Order], ir.Value] = {}
         self.views: list[ir.Node] = []
@@ -85,11 +89,11 @@ class Tensors:
 
     def spec(self, node: ir.Node) -> OperatorSpec | None:
         """What ops.yaml says of a node of the dialect."""
-        key = node.domain, node.op_type
-        if key not in self._specs:
-            known = node.domain == self.dialect.domain
-            self._specs[key] = self.dialect.operator(node.op_type, self._opset) if known else None
-        return self._specs[key]
+        if node.domain != self.dialect.domain:
+            return None
+        if node.op_type not in self._specs:
+            self._specs[node.op_type] = self.dialect.operator(node.op_type, self._opset)
+        return self._specs[node.op_type]
 
     def blocks(self, node: ir.Node) -> Blocks | None:
         """The blocks of a node of this graph, None where nothing may be moved through it."""
@@ -107,9 +111,10 @@ class Tensors:
 
     def permutation(self, node: ir.Node) -> Order | None:
         """The permutation that a node does, None where it does something else."""
-        spec = self.spec(node)
+        if node.op_type != self._permute or node.domain != self.dialect.domain or node.graph is not self.graph:
+            return None
         shape = extents(node.inputs[0]) if node.inputs and node.inputs[0] is not None else None
-        if spec is None or spec.role != PERMUTE or shape is None or node.graph is not self.graph:
+        if shape is None:
             return None
         given = node.attributes.get("perm")
         return tuple(reversed(range(len(shape)))) if given is None else tuple(given.as_ints())
@@ -161,5 +166,7 @@ class Tensors:
 
 def _parted(path: tuple[Scaled, ...], tensors: Tensors) -> tuple[tuple[Scaled, ...], tuple[Scaled, ...]]:
     """Quantization belongs to the producer, what dequantizes after the last one to the user."""
+    if not path:
+        return (), ()
     last = max((i for i, (node, _) in enumerate(path, 1) if tensors.scales(node) == QUANTIZE), default=0)
     return path[:last], path[last:]
