@@ -93,8 +93,7 @@ class Layout:
         """Whether a use has the tensor as it is stored, and neither has changed."""
         return (
             use.node is not None
-            and use.order == tensor.own
-            and not (use.stem or use.chain)
+            and use.node.inputs[use.position] is tensor.root
             and tensor.root not in self._stored
             and use.node not in self._choices
             and (use.node, use.position) not in self._shuffles
