@@ -57,6 +57,11 @@ FLAGS = (
         is_flag=True,
         help="Compute quantized operators bit for bit as TensorFlow Lite's reference kernels do.",
     ),
+    click.option(
+        "--keep-custom",
+        is_flag=True,
+        help="Leave custom operators that no rule is about as nodes of the domain tflite.custom.",
+    ),
     click.option("--member", metavar="NAME", help="Of a .task bundle, convert this model alone."),
 )
 

@@ -31,6 +31,9 @@ class Options:
     leaves constants of half precision as they are stored. `activations` is `int8` or `uint8`, for the inner values of
     a quantized model (None: what the target has most integer kernels for). `exact` computes quantized operators with
     integers, bit for bit as the reference kernels of the source's runtime do, where there are rules for that.
+
+    `keep_custom` leaves custom operators that no rule is about as nodes of their own domain, with their options as
+    attributes, for a runtime that has kernels for them.
     """
 
     rules: Sequence[str] = ("tflite2onnx",)
@@ -44,6 +47,7 @@ class Options:
     keep_float16: bool = False
     activations: str | None = None
     exact: bool = False
+    keep_custom: bool = False
     member: str | None = None
 
     def but(self, **changes: Any) -> Options:

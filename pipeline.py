@@ -148,7 +148,7 @@ def _rewrite(source: Source, options: Options) -> Conversion:
     constants = functools.partial(evaluate, rules=ruleset, catalogue=catalogue, opset=version, subgraphs=subgraphs)
     state = externalize(graph, ruleset.source, subgraphs, constants)
     outputs += state.values()
-    rewriter = Rewriter(graph, ruleset, catalogue, version, subgraphs, plain=options.float)
+    rewriter = Rewriter(graph, ruleset, catalogue, version, subgraphs, plain=options.float, keep=options.keep_custom)
     layouts: dict[str, str] = {}
 
     def place(scope: Scope) -> None:

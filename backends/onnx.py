@@ -27,6 +27,9 @@ def write(
     name_outputs(graph, names, dialect)
     graph.opset_imports.clear()
     graph.opset_imports[dialect.domain] = opset
+    for node in graph.all_nodes():
+        if node.domain != dialect.domain:
+            graph.opset_imports[node.domain] = node.version or 1
     version = max(v for first, v in _IR_VERSIONS.items() if first <= opset)
     model = ir.Model(graph, ir_version=version, producer_name="nnrewrite", metadata_props=dict(metadata or {}))
     with timed("encoding"):

@@ -17,7 +17,7 @@ from ..engine.collector import uncollected
 from ..engine.errors import ModelError
 from ..engine.operators import Catalogue, Dialect, OperatorSpec, Option
 from ..engine.quantization import Quantization
-from ..frontends import flexbuffer, option
+from ..frontends import custom, option
 from ..frontends.constant import Sparsity
 from ..frontends.flatbuffer import schema
 from . import flatbuffer
@@ -219,7 +219,7 @@ class _Writer:
         unknown = re.fullmatch(r"BUILTIN_(-?\d+)", node.op_type)
         spec = self.dialect.operators.get(node.op_type)
         if node.domain == f"{self.dialect.domain}.custom":
-            record["custom_options"] = _custom_options(node)
+            record["custom_options"] = _custom_options(node, spec)
             code: tuple[int, str | None, int] = (int(self.dialect.role("custom").code or 0), node.op_type, version)
         elif node.domain != self.dialect.domain or not (spec or unknown):
             raise ModelError(f"{node.name}: TensorFlow Lite has no operator {node.domain}::{node.op_type}")
@@ -332,13 +332,13 @@ def _sparsity(sparsity: Sparsity, dialect: Dialect) -> Record:
     return {"traversal_order": sparsity.order, "block_map": sparsity.blocks or None, "dim_metadata": levels}
 
 
-def _custom_options(node: ir.Node) -> bytes | None:
-    """The bytes that were read while they still say what the attributes say, else a new map."""
+def _custom_options(node: ir.Node, spec: OperatorSpec | None) -> bytes | None:
+    """The bytes that were read while they still say what the attributes say, else new ones."""
     raw: bytes = node.meta.get("custom_options", b"")
-    try:
-        known = {name: option.attribute(name, value) for name, value in flexbuffer.options(memoryview(raw)).items()}
-    except flexbuffer.FlexBufferError:
-        known = {}
+    read = custom.options(memoryview(raw), spec).items() if raw else ()
+    known = {name: option.attribute(name, value) for name, value in read}
     if {name: attribute for name, attribute in known.items() if attribute is not None} == dict(node.attributes):
         return raw or None
+    if spec is not None and custom.stores_struct(spec):
+        return custom.packed({name: attribute.value for name, attribute in node.attributes.items()}, spec)
     return pack_options(node.attributes)

@@ -35,6 +35,9 @@ from .walks import around, ordered, taken, within
 #: keys of `metadata_props` that say where a node comes from
 RULE, SOURCE = "nnrewrite.rule", "nnrewrite.source"
 
+#: the options of a custom operator as they stand in its file, among the facts about a node and as an attribute
+_OPTIONS = "custom_options"
+
 _RECOVER, _SIMPLIFY = "recover", "simplify"
 
 #: firings a node, beyond which a stage is taken to run in circles
@@ -55,6 +58,7 @@ class Rewriter:
         subgraphs: Sequence[ir.Graph] = (),
         parent: Rewriter | None = None,
         plain: bool = False,
+        keep: bool = False,
     ) -> None:
         self.graph = graph
         self.fired: Counter[str] = Counter()
@@ -68,6 +72,8 @@ class Rewriter:
         self._try = self._attempt if profile is None else profile.measured(self._attempt)
         #: whether no value is to stay quantized
         self._plain = plain
+        #: whether custom operators that no rule is about stay as they are
+        self._keep: bool = keep if parent is None else parent._keep
         self._depth: int = 0 if parent is None else parent._depth + 1
         self._scope: Scope = Scope(graph) if parent is None else parent._scope
         self._children: list[Rewriter] = []
@@ -334,11 +340,21 @@ class Rewriter:
 
     def _refusals(self, stage: str) -> list[Refusal]:
         foreign = [node for node in self.graph if node.domain != self._rules.target.domain]
-        return [self._refusal(stage, node) for node in foreign]
+        return [self._refusal(stage, node) for node in foreign if not (self._keep and self._kept(stage, node))]
+
+    def _kept(self, stage: str, node: ir.Node) -> bool:
+        """Whether a node may stay: a custom operator's that no rule is about. Options of another form become bytes."""
+        if node.domain == self._rules.source.domain or self._rules.candidates(stage, node.domain, node.op_type):
+            return False
+        raw = node.meta.get(_OPTIONS)
+        if raw and not node.attributes:
+            node.attributes.add(ir.AttrTensor(_OPTIONS, ir.tensor(list(raw), dtype=ir.DataType.UINT8)))
+        return True
 
     def _refusal(self, stage: str, node: ir.Node) -> Refusal:
         spec = self._rules.source.operator(node.op_type)
-        why = f"no pack of rules describes {node.op_type}" if spec is None else spec.unsupported or ""
+        custom = "give one by --rules, or leave the node as it is by --keep-custom"
+        why = f"no pack of rules describes {node.op_type}: {custom}" if spec is None else spec.unsupported or ""
         return Refusal(node.op_type, node.name or "", self._reasons(stage, node), why)
 
     def _reasons(self, stage: str, node: ir.Node) -> tuple[Reason, ...]:

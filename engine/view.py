@@ -68,7 +68,8 @@ def expose(graph: ir.Graph, source: Dialect, target: Dialect, opset: int, scope:
             continue  # what rules over integers have made, or an interface
         spec = source.operators.get(node.op_type)
         facts: Mapping[str, Any] = {} if spec is None else spec.facts
-        kind = facts.get(_CLASS)
+        unknown = spec is None or spec.unsupported is not None  # what it does with numbers it does with the integers
+        kind = facts.get(_CLASS, RAW if unknown else None)
         maps = [m for m in map(quantization, (*node.inputs, *node.outputs)) if m is not None]
         if plain and kind == RAW:
             view.codes(node)

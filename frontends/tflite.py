@@ -13,7 +13,7 @@ import onnx_ir as ir
 from ..engine.collector import uncollected
 from ..engine.errors import ModelError
 from ..engine.operators import Catalogue, Dialect
-from . import option
+from . import custom, option
 from .flatbuffer import FlatBuffer, Record, schema
 from .tensor import Subgraph, TensorReader, quoted, unique
 
@@ -215,6 +215,10 @@ class _Reader:
             name=f"{kind}_{place}",
             metadata_props={"nnrewrite.source": f"{kind}@{subgraph.index}:{number}"},
         )
+        spec = self.dialect.operators.get(code.name)
+        if spec is not None and spec.facts.get("reshapes"):
+            for result in node.outputs:
+                result.shape = None
         if other:
             node.meta.update(other)
         mutating = record["mutating_variable_inputs"]
@@ -234,7 +238,7 @@ class _Reader:
     def _options(self, code: _Code, record: Record) -> tuple[list[ir.Attr], Record]:
         """The options of an operator as attributes, and those that are bytes for its `meta`."""
         if code.custom:
-            return self._custom(record)
+            return self._custom(code, record)
         reference = record[code.union] if code.union else None
         # Another operator's options are no options: so says the interpreter.
         if reference is None or reference.table != code.table:
@@ -257,11 +261,13 @@ class _Reader:
             return self.file.span("options of a custom operator", record["large_custom_options_offset"], size)
         return raw
 
-    def _custom(self, record: Record) -> tuple[list[ir.Attr], Record]:
+    def _custom(self, code: _Code, record: Record) -> tuple[list[ir.Attr], Record]:
+        """The options of a custom operator, in the form that ops.yaml says it stores them in."""
         raw = self._raw(record) or memoryview(b"")
         self.file.charge(len(raw))
         other = {"custom_options": bytes(raw)}
-        options = option.custom(raw)
+        spec = self.dialect.operators.get(code.name)
+        options = custom.options(raw, spec)
         attributes = (option.attribute(name, value) for name, value in options.items())
         return [attribute for attribute in attributes if attribute is not None], other
 

@@ -168,6 +168,10 @@ def rearranging() -> Iterator[Case]:
     yield Case("FlexOneHot", (ints(2, 0), np.array(4, np.int32), *switched), (hot,), 1, {"axis": -1})
     p, q = numbers(2, 3, 4), numbers(2, 5, 4)
     yield Case("FlexBatchMatMulV2", (p, q), (p @ q.transpose(0, 2, 1),), 2, {"adj_x": False, "adj_y": True})
+    yield Case("FlexEinsum", (x, x), (np.einsum("ij,kj->ki", x, x),), 2, {"equation": "ij,kj->ki", "N": 2})
+    sure = np.array([[0, 99, 0], [0, 0, 99]], np.float32)
+    picked = ints([[1, 1, 1], [2, 2, 2]])
+    yield Case("FlexMultinomial", (sure, np.array(3, np.int32)), (picked,), 2, {"seed": 7, "seed2": 0})
     yield Case("FlexMatMul", (x, x), (x.T @ x,), 2, {"transpose_a": True, "transpose_b": False})
     best = np.argsort(-x, axis=1)[:, :2]
     yield Case("FlexTopKV2", (x, np.array(2, np.int32)), (np.take_along_axis(x, best, 1), best.astype(np.int32)))
