@@ -1,4 +1,4 @@
-"""Options of custom operators that are a C struct, as MediaPipe's are: one value after the other, as ops.yaml lists them."""
+"""Options of custom operators that are a C struct, as MediaPipe's are: the values one after the other."""
 
 from __future__ import annotations
 
