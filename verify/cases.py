@@ -324,7 +324,9 @@ class Bench:
             fit = ["bool"]
         elif self.subject.reads.schemas:
             given = [(place, value.dtype) for place, value in enumerate(before) if value is not None]
-            fit = [next(name for name in by_schema(spec, position, self.opset, given) if holds(name, array))]
+            fit = [name for name in by_schema(spec, position, self.opset, given) if holds(name, array)][:1]
+            if not fit:
+                raise Rejected(f"{spec.name} takes no {array.tolist()} at opset {self.opset}")
         else:
             fit = [name for name in ("i32", "i64", "i16") if name in types] or types
         dtype = DTYPES[self.dice.pick(fit)]
