@@ -30,6 +30,7 @@ from .engine.rules import RuleSet, compile_rules
 from .engine.scope import Scope
 from .engine.stages import Rewriter
 from .engine.state import described, externalize
+from .engine.subgraphs import called
 from .engine.view import least_opset, real_interface
 from .frontends import bundle, tflite
 from .options import DEFAULT, Options
@@ -131,7 +132,11 @@ def _rewrite(source: Source, options: Options) -> Conversion:
     with timed("reading"):
         model = tflite.read(data, catalogue, _called(source, member))
     graph = model.graph
-    least = 0 if options.float else least_opset(graph, prepared.rules.target)
+    least = (
+        0
+        if options.float
+        else least_opset([graph, *called(graph, prepared.rules.source, model.meta["subgraphs"])], prepared.rules.target)
+    )
     if least > prepared.opset:
         if opset is not None:
             raise RewriteError(f"opset {opset} cannot hold the quantized types of the model, opset {least} can")

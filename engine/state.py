@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
 from .operators import Dialect
+from .quantization import quantization
 from .variables import ASSIGN, CONTENT, FILL, INITIALIZE, KEPT, READ, TABLE, VARIABLE, Evaluate, Variables, refused
 
 #: the prefix of the metadata that lists a model's state
@@ -69,13 +71,21 @@ class _State:
             if value.uses() or value.is_graph_output() or (changed and not self._internal):
                 shape = [extent if isinstance(extent, int) else 1 for extent in value.shape or ()]
                 initial = known.initial.get(key)
-                content = np.zeros(shape, _elements(value)) if initial is None else initial
+                content = self._zeros(value, shape) if initial is None else initial
                 value.const_value = ir.Tensor(content, name=value.name)
                 value.shape = ir.Shape(content.shape)
                 graph.register_initializer(value)
                 if changed and not self._internal:
                     graph.inputs.append(value)
         return pairs
+
+    def _zeros(self, value: ir.Value, shape: Sequence[int]) -> np.ndarray[Any, Any]:
+        """What a variable begins with where the model does not say: zeros, of some types the codes that stand for 0."""
+        assert value.dtype is not None
+        known = quantization(value)
+        meant = value.dtype.name in self._known.dialect.facts.get("begins", ()) and known is not None
+        number = known.zero_point.ravel()[0] if meant and known is not None else 0
+        return np.full(shape, number, value.dtype.numpy())
 
     def _begin(self, graph: ir.Graph, key: str) -> ir.Value:
         """What a variable is at the start of a graph."""
@@ -210,11 +220,6 @@ class _State:
             body.outputs.extend(current.values())
         elif any(current[key] is not value for key, value in begun.items()):
             raise refused(node, f"{body.name}, which only decides, assigns a variable")
-
-
-def _elements(value: ir.Value) -> np.dtype[np.generic]:
-    assert value.dtype is not None
-    return value.dtype.numpy()
 
 
 def described(state: Mapping[str, str]) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,9 +26,10 @@ _CLASS = "quantization"
 _ACTIVATION = "activation"
 
 
-def least_opset(graph: ir.Graph, target: Dialect) -> int:
-    """The first opset whose quantize and dequantize operators take all integer types that the graph quantizes to."""
-    wanted = {value.dtype for value in _values(graph) if value.dtype is not None and quantization(value) is not None}
+def least_opset(graphs: Iterable[ir.Graph], target: Dialect) -> int:
+    """The first opset whose quantize and dequantize operators take all integer types that some graphs quantize to."""
+    values = itertools.chain.from_iterable(map(_values, graphs))
+    wanted = {value.dtype for value in values if value.dtype is not None and quantization(value) is not None}
     found = 1
     for role, dtype in itertools.product(("quantize", "dequantize"), wanted):
         found = max(found, _first(target.role(role), dtype) or 1)
@@ -326,3 +327,4 @@ def _values(graph: ir.Graph) -> Iterator[ir.Value]:
     yield from graph.initializers.values()
     for node in graph:
         yield from node.outputs
+        yield from (value for value in node.inputs if value is not None)

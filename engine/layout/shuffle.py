@@ -155,6 +155,8 @@ def _linked(tensors: Tensors, node: ir.Node, where: _Place) -> list[tuple[_Place
         return _joined(node, spec, where, blocks.results[0][block])
     sides = [(True, at, other[block]) for at, other in blocks.operands.items()]
     sides += [(False, at, other[block]) for at, other in enumerate(blocks.results)]
+    if any(len(axes) > 1 for _, _, axes in sides):
+        raise Opaque  # what parts the axis tells its elements apart
     return [(other, 0) for other in _alike(node, [(g, p, axes[0]) for g, p, axes in sides if len(axes) == 1])]
 
 

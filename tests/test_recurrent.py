@@ -1,0 +1,57 @@
+"""Recurrent operators: every combination of options, in step with the interpreter over several calls."""
+
+from __future__ import annotations
+
+import nnrewrite
+import numpy as np
+import pytest
+from nnrewrite.engine.operators import Catalogue
+from nnrewrite.verify import Interpreter
+from nnrewrite.verify.interpreter import Kernels
+from nnrewrite.verify.runtime import Runtime
+from nnrewrite.verify.streaming import stream
+
+from .random_cells import Cell, integer_cell, real_cell
+
+REAL = [
+    "BASIC_LSTM",
+    "BIDIRECTIONAL_SEQUENCE_LSTM",
+    "BIDIRECTIONAL_SEQUENCE_RNN",
+    "LSTM",
+    "RNN",
+    "SVDF",
+    "UNIDIRECTIONAL_SEQUENCE_LSTM",
+    "UNIDIRECTIONAL_SEQUENCE_RNN",
+]
+CASES = 12
+#: what a hybrid kernel, which rounds activations too, may differ by where nothing amplifies it; steps of an output
+ROUNDED, APART = 0.1, 3
+
+
+def apart(cell: Cell, catalogue: Catalogue, interpreter: Interpreter) -> float:
+    """How far both models are apart at worst, in parts of the largest output."""
+    source, steps = cell.model(catalogue)
+    wanted = interpreter.run(source, steps, Kernels.OPTIMIZED, keep=True)
+    found = stream(Runtime(nnrewrite.convert(source).SerializeToString()), steps)
+    worst = 0.0
+    for want, got in zip(wanted, found, strict=True):
+        for a, b in zip(want, got, strict=True):
+            assert a.shape == b.shape and a.dtype == b.dtype
+            whole = max(1.0, float(np.abs(a).max())) if a.dtype.kind == "f" else 1.0
+            worst = max(worst, float(np.abs(a.astype(float) - b).max()) / whole)
+    return worst
+
+
+@pytest.mark.parametrize("operator", REAL)
+def test_real_cells_stay_in_step(operator: str, catalogue: Catalogue, interpreter: Interpreter) -> None:
+    for seed in range(CASES):
+        cell = real_cell(operator, seed)
+        limit = ROUNDED if cell.hybrid else 1e-4
+        assert apart(cell, catalogue, interpreter) < limit, f"{operator} {seed} {cell.options}"
+
+
+@pytest.mark.parametrize("operator", ["LSTM", "UNIDIRECTIONAL_SEQUENCE_LSTM"])
+def test_integer_cells_stay_in_step(operator: str, catalogue: Catalogue, interpreter: Interpreter) -> None:
+    for seed in range(CASES):
+        cell = integer_cell(operator, seed)
+        assert apart(cell, catalogue, interpreter) <= APART, f"{operator} {seed} {cell.options}"
