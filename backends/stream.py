@@ -21,7 +21,7 @@ LARGE = 1 << 12
 #: what one protobuf message can hold, some space left
 LIMIT = (1 << 31) - (1 << 16)
 #: so many bytes are in memory at once beside a constant that has to be arranged anew
-_CHUNK = 1 << 22
+_CHUNK = 1 << 20
 #: external data begins at multiples of a page, so that it can be mapped
 _PAGE = mmap.PAGESIZE
 #: so many bytes of memory reach the processor at a time, and so many stay near it

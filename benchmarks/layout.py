@@ -12,20 +12,17 @@ import math
 import subprocess
 import sys
 import time
-import venv
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
+from environments import PEERS, ROOT, python
 from nnrewrite import RewriteError, RuleError, rewrite
 
-ROOT = Path(__file__).parent.parent
-PEERS = ROOT / "build" / "peers"
 PAGE = ROOT / "docs" / "layout.md"
 MARK = "<!-- benchmarks/layout.py writes what follows -->\n"
-PACKAGES = ("tf2onnx==1.17.0", "tensorflow-cpu")
 OPSET = 18
 
 #: run by the other environment: model and target files in pairs, one process for each eight models
@@ -91,17 +88,14 @@ def main() -> None:
 
 def converted(models: list[Path], folder: Path) -> dict[Path, Path]:
     """What tf2onnx makes of each model, made where it is not there yet; nothing where it fails."""
-    python = PEERS / "env" / "bin" / "python"
-    if not python.exists():
-        venv.create(PEERS / "env", with_pip=True)
-        subprocess.run([python, "-m", "pip", "install", "--quiet", *PACKAGES], check=True)
+    interpreter = python("tf2onnx")
     out = PEERS / "tf2onnx"
     out.mkdir(exist_ok=True)
     targets = {m: out / (m.relative_to(folder).as_posix().replace("/", "__") + ".onnx") for m in models}
     todo = [f"{m}\t{t}" for m, t in targets.items() if not t.exists() and not Path(f"{t}.failed").exists()]
     if todo:
         subprocess.run(
-            [python, "-c", CONVERT, str(OPSET)], input="\n".join(todo), text=True, check=True, capture_output=True
+            [interpreter, "-c", CONVERT, str(OPSET)], input="\n".join(todo), text=True, check=True, capture_output=True
         )
     return targets
 

@@ -13,7 +13,7 @@ from .errors import Span
 from .expressions import Frame, evaluate
 from .folding import fold
 from .functions import DTYPES, EvaluationError
-from .inference import InferenceError, infer
+from .inference import InferenceError, infer, shaped
 from .kernels import widenings
 from .language import tree
 from .literals import array, attribute
@@ -268,7 +268,7 @@ class Builder:
             if one.dtype is not None:
                 output.type = ir.TensorType(one.dtype)
             if one.shape is not None:
-                output.shape = ir.Shape(one.shape)
+                output.shape = shaped(one.shape)
         return list(node.outputs)
 
     def _stacked(self, node: ir.Node, spec: OperatorSpec) -> None:

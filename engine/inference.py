@@ -139,6 +139,12 @@ def _data(operand: _Operand) -> onnx.TensorProto:
     return onnx.numpy_helper.from_array(array)
 
 
+@functools.lru_cache(maxsize=4096)
+def shaped(extents: Extents) -> ir.Shape:
+    """A shape that many values can have, as it never changes."""
+    return ir.Shape(extents, frozen=True)
+
+
 def merge(first: Extents | None, second: Extents | None) -> Extents | None:
     """What two descriptions of one shape say together; raises InferenceError where they contradict each other.
 

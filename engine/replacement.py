@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from .errors import Span
 from .functions import PAIR, is_complex
-from .inference import InferenceError, extents, merge
+from .inference import InferenceError, extents, merge, shaped
 from .scope import Scope
 
 
@@ -57,5 +57,5 @@ def check(span: Span, old: ir.Value, new: ir.Value) -> str | None:
     if new.type is None:
         new.type = old.type
     if shape is not None:
-        new.shape = ir.Shape(shape)
+        new.shape = shaped(shape)
     return remark

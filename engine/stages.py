@@ -16,7 +16,7 @@ from .errors import Reason, Refusal, RewriteError, RewriteFailure, Span, Unsuppo
 from .expressions import Frame, Located
 from .functions import EvaluationError, Unsupported
 from .guards import Refused, admits, chosen
-from .inference import InferenceError, extents, infer, merge
+from .inference import InferenceError, extents, infer, merge, shaped
 from .language import tree
 from .matcher import Matcher
 from .operators import Catalogue
@@ -177,9 +177,9 @@ class Rewriter:
             if inferred.shape is None:
                 continue
             try:
-                result.shape = ir.Shape(merge(extents(result), inferred.shape) or ())
+                result.shape = shaped(merge(extents(result), inferred.shape) or ())
             except InferenceError:
-                result.shape = ir.Shape(inferred.shape)
+                result.shape = shaped(inferred.shape)
 
     @staged
     def _fixpoint(self, stage: str) -> None:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import onnx_ir as ir
 
 from ..engine.errors import ModelError
+from ..engine.inference import shaped
 from ..engine.operators import Dialect
 from ..engine.quantization import Quantization
 from . import constant
@@ -142,13 +143,13 @@ class TensorReader:
     def _shape(self, subgraph: Subgraph, i: int, static: tuple[int, ...], value: ir.Value) -> ir.Shape | None:
         record = subgraph.tensors[i]
         if value.const_value is not None:
-            return ir.Shape(static)
+            return shaped(static)
         if not static and not record["has_rank"] and (i not in subgraph.inputs or subgraph.says_rank):
             # Also how files from before the field say scalar; an operator's result can be inferred, an input cannot.
             return None
         signature = record["shape_signature"]
         if signature is None or len(signature) != len(static) or -1 not in signature.tolist():
-            return ir.Shape(static)
+            return shaped(static)
         value.meta["static_shape"] = static
         symbol = value.name if i in subgraph.inputs else None
         return ir.Shape([n if n >= 0 else symbol and f"{symbol}_d{axis}" for axis, n in enumerate(signature)])

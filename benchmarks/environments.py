@@ -1,0 +1,31 @@
+"""Environments of their own for the tools that benchmarks compare with: what they need is not wanted beside ours."""
+
+from __future__ import annotations
+
+import subprocess
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+PEERS = ROOT / "build" / "peers"
+
+#: the packages of each environment
+PACKAGES = {
+    "tf2onnx": ("tf2onnx==1.17.0", "tensorflow-cpu"),
+    "tflite2onnx": ("tflite2onnx==0.4.1",),
+    "onnxscript": ("onnxscript==0.7.2", "onnxruntime"),
+}
+
+
+def python(name: str) -> Path:
+    """The interpreter of an environment, which is made where it is not there; a link to another one will do."""
+    home = PEERS / "environments" / name
+    found = home / "bin" / "python"
+    if not found.exists():
+        venv.create(home, with_pip=True)
+        try:
+            subprocess.run([found, "-m", "pip", "install", "--quiet", *PACKAGES[name]], check=True)
+        except BaseException:
+            found.unlink()  # so that the next run makes it anew
+            raise
+    return found

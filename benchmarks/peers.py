@@ -1,0 +1,199 @@
+"""What a conversion takes beside other converters: seconds, memory, and what comes out. Writes docs/benchmarks.md.
+
+    python benchmarks/peers.py [--models FOLDER] [--runs N] [--write] [NAME | FILE]...
+
+A NAME is one of benchmarks/large.py. Each command runs as a process of its own, all in turn, N times; figures are
+medians. The first call makes an environment for each peer in build/peers (TensorFlow is large).
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import onnx
+from environments import PEERS, ROOT, python
+from large import MODELS, make
+from layout import feeds, session
+
+PAGE = ROOT / "docs" / "benchmarks.md"
+MARK = "<!-- benchmarks/peers.py writes what follows -->\n"
+DEFAULT = ("mobilenet_v2", "nasnet_mobile", "inception_v3", "resnet_152")
+OPSET = 18
+#: a peer that takes longer is not run again
+PATIENCE = 300
+OURS, CP, PYTHON, TF2ONNX, TFLITE2ONNX, ONNXSCRIPT = (
+    "nnrewrite", "cp", "python", "tf2onnx", "tflite2onnx", "onnxscript"
+)  # fmt: skip
+
+IMPROVE = "import sys, onnx, onnxscript.rewriter as r; onnx.save(r.rewrite(onnx.load(sys.argv[1])), sys.argv[2])"
+
+
+@dataclass(slots=True)
+class Runs:
+    """The runs of one command: wall and processor seconds, and the largest resident set in bytes."""
+
+    wall: list[float] = field(default_factory=list)
+    processor: list[float] = field(default_factory=list)
+    memory: list[int] = field(default_factory=list)
+    failed: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A command that makes one file of another; `after` names the tool whose output it reads."""
+
+    name: str
+    command: tuple[str, ...]
+    after: str = ""
+
+
+def tools() -> list[Tool]:
+    """All commands, the limit first."""
+    ours = str(Path(sys.executable).with_name("rewrite"))
+    theirs = {name: str(python(name)) for name in (TF2ONNX, TFLITE2ONNX, ONNXSCRIPT)}
+    convert = (theirs[TF2ONNX], "-m", "tf2onnx.convert", "--opset", f"{OPSET}", "--tflite", "{in}", "--output", "{out}")
+    return [
+        Tool(CP, ("cp", "{in}", "{out}")),
+        Tool(PYTHON, (sys.executable, "-c", "import numpy, onnx")),
+        Tool(OURS, (ours, "--quiet", "{in}", "-o", "{out}")),
+        Tool(TF2ONNX, convert),
+        Tool(TFLITE2ONNX, (str(Path(theirs[TFLITE2ONNX]).with_name("tflite2onnx")), "{in}", "{out}")),
+        Tool(ONNXSCRIPT, (theirs[ONNXSCRIPT], "-c", IMPROVE, "{in}", "{out}"), TF2ONNX),
+    ]
+
+
+def measured(tool: Tool, model: Path, out: Path, runs: Runs) -> None:
+    """Run a command once, and add what it took."""
+    source = out.with_name(f"{tool.after}.onnx") if tool.after else model
+    if tool.after and not source.exists():
+        runs.failed = f"{tool.after} made nothing to begin with"
+        return
+    named = {"{in}": str(source), "{out}": str(out)}
+    out.unlink(missing_ok=True)
+    command = [named.get(word, word) for word in tool.command]
+    # As everywhere but in a test, compiled modules are kept.
+    kept = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+    started = time.perf_counter()
+    with (out.parent / "log").open("w+b") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log, env={**kept, "TF_CPP_MIN_LOG_LEVEL": "3"})
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        log.seek(0)
+        last = log.read().decode(errors="replace").strip().splitlines()[-1:]
+    if process.returncode:
+        runs.failed = " ".join(last) or f"exit status {process.returncode}"
+        return
+    runs.wall.append(time.perf_counter() - started)
+    runs.processor.append(usage.ru_utime + usage.ru_stime)
+    runs.memory.append(usage.ru_maxrss * 1024)
+
+
+def compared(model: Path, commands: Sequence[Tool], repeats: int) -> list[str]:
+    """The rows of the table for one model."""
+    folder = PEERS / "out" / model.stem
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    found = {tool.name: Runs() for tool in commands}
+    for tool in commands[:3]:
+        measured(tool, model, folder / f"{tool.name}.onnx", Runs())  # not counted: rules and modules get compiled
+    for _ in range(repeats):
+        for tool in commands:
+            runs = found[tool.name]
+            if not runs.failed and sum(runs.wall) < PATIENCE:
+                measured(tool, model, folder / f"{tool.name}.onnx", runs)
+    made = {tool.name: path for tool in commands if (path := folder / f"{tool.name}.onnx").exists() and tool.name != CP}
+    speed = latencies(made)
+    limit = sum(statistics.median(found[name].wall) for name in (CP, PYTHON))
+    base = statistics.median(found[PYTHON].memory)
+    ours = found[OURS]
+    rows = []
+    for name in (OURS, TF2ONNX, TFLITE2ONNX, ONNXSCRIPT):
+        runs, label = found[name], f"{name} after tf2onnx" if name == ONNXSCRIPT else name
+        if runs.failed:
+            rows.append(f"| | {label} | fails: {' '.join(runs.failed.split())[:120].replace('|', '/')} | | | | | | | |")
+            continue
+        wall, memory = statistics.median(runs.wall), statistics.median(runs.memory)
+        ratio = statistics.median(a / b for a, b in zip(runs.wall, ours.wall, strict=False))
+        nodes, transposes = counted(made[name])
+        cells = [
+            label, f"{wall:.2f}", f"{ratio:.1f}", f"{wall / limit:.1f}", f"{statistics.median(runs.processor):.2f}",
+            f"{memory / 1e6:,.0f}", f"{memory / statistics.median(ours.memory):.1f}", f"{nodes:,} / {transposes:,}",
+            f"{1000 * speed[name]:.2f}" if name in speed else "",
+        ]  # fmt: skip
+        rows.append(f"| | {' | '.join(cells)} |")
+    size = model.stat().st_size
+    above = (statistics.median(ours.memory) - base) / size
+    rows.insert(
+        0, f"| **{model.stem}**, {size / 1e6:,.1f} MB; cp and imports {limit:.2f} s; ours above them {above:.2f} of the"
+        f" file in memory | | | | | | | | | |",
+    )  # fmt: skip
+    return rows
+
+
+def counted(path: Path) -> tuple[int, int]:
+    """The nodes of a model, and how many of them are Transposes."""
+    nodes = onnx.load(path, load_external_data=False).graph.node
+    return len(nodes), sum(node.op_type == "Transpose" for node in nodes)
+
+
+def latencies(made: dict[str, Path]) -> dict[str, float]:
+    """Seconds of a run in ONNX Runtime for each model, the best of many in turn; models above 1 GB are left out."""
+    known = {name: onnx.load(path) for name, path in made.items() if path.stat().st_size < 1e9}
+    loaded = {name: one for name, model in known.items() if (one := session(model)) is not None}
+    best = dict.fromkeys(loaded, math.inf)
+    fed = {name: feeds(one) for name, one in loaded.items()}
+    end = time.perf_counter() + 3.0
+    while time.perf_counter() < end:
+        for name, one in loaded.items():
+            started = time.perf_counter()
+            one.run(None, fed[name])
+            best[name] = min(best[name], time.perf_counter() - started)
+    return best
+
+
+def machine() -> str:
+    """What the figures were measured on."""
+    info = Path("/proc/cpuinfo")
+    names = [line.split(":")[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")]
+    return (
+        f"{names[0] if names else platform.machine()}, {os.cpu_count()} processors, Python {platform.python_version()}"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"files, or of {', '.join(MODELS)}")
+    parser.add_argument("--models", type=Path, default=PEERS / "models", help="where large models are made")
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--write", action="store_true", help="write the table into docs/benchmarks.md")
+    asked = parser.parse_args()
+    commands = tools()
+    lines = [
+        f"{machine()}. Medians of {asked.runs} runs, all commands in turn.",
+        "",
+        "| model | tool | s | of ours | of limit | CPU s | MB | of ours | nodes / Transposes | ms in ONNX Runtime |",
+        "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|",
+    ]
+    for name in asked.names or DEFAULT:
+        model = Path(name) if Path(name).exists() else make(name, asked.models)
+        lines += compared(model, commands, asked.runs)
+        print("\n".join(lines), flush=True)
+    if asked.write:
+        PAGE.write_text(
+            PAGE.read_text(encoding="utf-8").split(MARK)[0] + MARK + "\n".join(lines) + "\n", encoding="utf-8"
+        )
+
+
+if __name__ == "__main__":
+    main()
