@@ -16,7 +16,7 @@ class Edits:
     Every change takes a time of its own, whatever the size of the graph and the number of its outputs.
     """
 
-    __slots__ = ("_changed", "_copy", "_gone", "_inner", "_outputs", "graph", "scope")
+    __slots__ = ("_changed", "_copy", "_gone", "_inner", "_nodes", "_outputs", "graph", "scope")
 
     def __init__(self, graph: ir.Graph, scope: Scope, copy: OperatorSpec, inner: bool) -> None:
         self.graph, self.scope = graph, scope
@@ -27,10 +27,18 @@ class Edits:
         self._outputs: dict[ir.Value, list[int]] = {}
         #: nodes may be there that nobody uses
         self._changed = False
+        self._nodes: list[ir.Node] | None = None
+
+    def nodes(self) -> list[ir.Node]:
+        """The nodes of the graph in order, listed anew only after a change."""
+        if self._nodes is None:
+            self._nodes = list(self.graph)
+        return self._nodes
 
     def changed(self) -> None:
         """Take note that a pass has changed the graph by itself."""
         self._changed = True
+        self._nodes = None
         self._outputs.clear()
 
     def put(self, root: ir.Node, made: Sequence[ir.Node], pairs: Sequence[tuple[ir.Value, ir.Value]]) -> None:
@@ -45,6 +53,7 @@ class Edits:
         if not any(output.uses() or output.is_graph_output() for output in root.outputs):
             self._give_up(root)
         self._changed = True
+        self._nodes = None
 
     def register(self, value: ir.Value | None) -> None:
         """Let a constant belong to the graph."""
@@ -56,6 +65,7 @@ class Edits:
         if not self._changed:
             return
         self._changed = False
+        self._nodes = None
         self._outputs.clear()
         for node in reversed(self.graph):
             if node.graph is not None and not any(o.uses() or o.is_graph_output() for o in node.outputs):

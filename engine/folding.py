@@ -24,6 +24,8 @@ def fold(node: ir.Node, spec: OperatorSpec, opset: int) -> Sequence[Elements] | 
     """
     if spec.facts.get("pure") is False or spec.facts.get("fold") is False or not node.inputs:
         return None
+    if any(value is not None and value.const_value is None for value in node.inputs):
+        return None
     if spec.role in ("permute", "convert") and len(node.inputs) == 1 and (found := _moved(node, spec)) is not None:
         return [found]
     operands = [None if value is None else stored(value) for value in node.inputs]

@@ -85,7 +85,7 @@ class Matcher:
             known = bound.get(target.name)
             if known is not None and known is not value:
                 return self._miss(target.span, f"{target.name} is not this result of the node")
-            unknown = isinstance(value, ir.Value) and value.shape is None  # a result then has the rank the rule says
+            unknown = type(value) is ir.Value and value.shape is None  # a result then has the rank the rule says
             if target.layout and not unknown and not self._fits(value, target.layout):
                 return self._miss(
                     target.span, f"{target.name} has {_rank(value)}, {target.layout} asks for {len(target.layout)}"
@@ -171,75 +171,82 @@ class Matcher:
         yield from self._each(fixed, {**found, variadic.name: middle})
 
     def _each(self, pairs: Sequence[tuple[Operand, ir.Value | None]], found: Bindings) -> Iterator[Bindings]:
-        if not pairs:
-            yield found
-            return
-        (pattern, value), *rest = pairs
-        for more in self._value(pattern, value, found):
-            yield from self._each(rest, more)
-
-    def _value(self, pattern: Operand, value: ir.Value | None, found: Bindings) -> Iterator[Bindings]:
-        if isinstance(pattern, Variable):
-            yield from self._variable(pattern, value, found)
-        elif isinstance(pattern, Absent):
-            if value is None:
-                yield found
+        bound = dict(found)
+        for position, (pattern, value) in enumerate(pairs):
+            if isinstance(pattern, Variable) and (value is None or pattern.name not in self._definers):
+                fits = self._variable(pattern, value, bound)
+            elif value is None or isinstance(pattern, Number | Absent):
+                fits = self._plain(pattern, value)
             else:
-                self._miss(pattern.span, f"operand {value.name} is there, the rule asks for none")
-        elif value is None:
-            self._miss(pattern.span, "the operand is left out")
-        elif isinstance(pattern, Number):
-            if _equals(single(value), pattern.value):
-                yield found
-            else:
-                self._miss(pattern.span, f"{value.name} is not the constant {pattern.value}")
-        else:
-            producer = value.producer()
-            if producer is None:
-                self._miss(pattern.span, f"{value.name} is not computed by a node")
-            elif producer.outputs[0] is value:
-                yield from self._node(pattern, producer, found)
+                # Only what a node computes may fit in several ways, and what stands behind it then fits anew.
+                for more in self._computed(pattern, value, bound):
+                    yield from self._each(pairs[position + 1 :], more)
+                return
+            if not fits:
+                return
+        yield bound
 
-    def _variable(self, pattern: Variable, value: ir.Value | None, found: Bindings) -> Iterator[Bindings]:
+    def _plain(self, pattern: Operand, value: ir.Value | None) -> bool:
+        if isinstance(pattern, Absent):
+            return value is None or self._no(pattern.span, f"operand {value.name} is there, the rule asks for none")
+        if value is None:
+            return self._no(pattern.span, "the operand is left out")
+        assert isinstance(pattern, Number)
+        return _equals(single(value), pattern.value) or self._no(
+            pattern.span, f"{value.name} is not the constant {pattern.value}"
+        )
+
+    def _variable(self, pattern: Variable, value: ir.Value | None, found: dict[str, Any]) -> bool:
+        """Bind a variable, or compare it with what it stands for."""
         name = pattern.name
         if name == IGNORED:
-            yield found
-            return
-        if value is None:
-            if pattern.optional and found.get(name) is None:
-                yield {**found, name: None}
-            else:
-                self._miss(pattern.span, f"operand {name} is left out")
-            return
-        if pattern.layout and not self._fits(value, pattern.layout):
-            self._miss(pattern.span, f"{name} has {_rank(value)}, {pattern.layout} asks for {len(pattern.layout)}")
-            return
+            return True
         bound: Any = value
+        if value is None:
+            if not pattern.optional or found.get(name) is not None:
+                return self._no(pattern.span, f"operand {name} is left out")
+            found[name] = None
+            return True
+        if pattern.layout and not self._fits(value, pattern.layout):
+            return self._no(
+                pattern.span, f"{name} has {_rank(value)}, {pattern.layout} asks for {len(pattern.layout)}"
+            )
         if pattern.const:
             bound = constant(value)
             if bound is None:
-                self._miss(pattern.span, f"{name} ({value.name}) is not constant")
+                return self._no(pattern.span, f"{name} ({value.name}) is not constant")
+        if name in found and not same(found[name], bound):
+            return self._no(pattern.span, f"{name} stands for another value before")
+        found[name] = bound
+        return True
+
+    def _computed(self, pattern: Operand, value: ir.Value, found: Bindings) -> Iterator[Bindings]:
+        """Match a value by the node that computes it: a pattern in its place, or the equation of its name."""
+        definer = None
+        if isinstance(pattern, Variable):
+            if pattern.name in found or (pattern.layout and not self._fits(value, pattern.layout)):
+                bound = dict(found)
+                if self._variable(pattern, value, bound):
+                    yield bound
                 return
-        if name in found:
-            if same(found[name], bound):
-                yield found
-            else:
-                self._miss(pattern.span, f"{name} stands for another value before")
-            return
-        definer = self._definers.get(name)
-        if definer is None:
-            yield {**found, name: bound}
-            return
+            definer = self._definers[pattern.name]
         producer = value.producer()
         if producer is None:
-            self._miss(pattern.span, f"{name} ({value.name}) is not computed by a node")
-            return
-        for more in self._equation(definer, producer, found):
-            if more[name] is value:
-                yield more
+            name = f"{pattern.name} ({value.name})" if isinstance(pattern, Variable) else value.name
+            self._miss(pattern.span, f"{name} is not computed by a node")
+        elif definer is not None:
+            for more in self._equation(definer, producer, found):
+                if isinstance(pattern, Variable) and more[pattern.name] is value:
+                    yield more
+        elif producer.outputs[0] is value:
+            yield from self._node(pattern, producer, found)
 
     def _fits(self, value: ir.Value | None, layout: str) -> bool:
         return value is None or (value.shape is not None and len(value.shape) == len(layout))
+
+    def _no(self, span: Span, message: str) -> bool:
+        self._miss(span, message)
+        return False
 
     def _miss(self, span: Span, message: str) -> Bindings | None:
         """Tell why nothing fits; always None, for a caller to return."""

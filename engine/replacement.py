@@ -47,7 +47,7 @@ def check(span: Span, old: ir.Value, new: ir.Value) -> str | None:
         raise Ill(span, f"yields rank {len(now)} where {old.name} has rank {len(was)}")
     remark = None
     try:
-        shape = merge(was, now)
+        shape = now if was == now else merge(was, now)
     except InferenceError as error:
         shape, remark = now, f"{old.name}: {error}"
     if is_complex(old):
@@ -56,6 +56,6 @@ def check(span: Span, old: ir.Value, new: ir.Value) -> str | None:
         return remark
     if new.type is None:
         new.type = old.type
-    if shape is not None:
+    if shape is not None and shape != now:
         new.shape = shaped(shape)
     return remark

@@ -18,8 +18,8 @@ class Scope:
 
     def __init__(self, graph: ir.Graph) -> None:
         self.graph = graph
-        self._taken = {value.name for value in (*graph.inputs, *graph.initializers.values())}
-        self._taken.update(output.name for node in graph for output in node.outputs)
+        #: the names in use, read off the graph when the first new one is wanted
+        self._taken: set[str | None] = set()
         #: the next number to try for a name that is taken
         self._counts: dict[str, int] = {}
         self._adopted: dict[ir.Value, ir.Value] = {}
@@ -27,6 +27,9 @@ class Scope:
 
     def fresh(self, base: str) -> str:
         """A name that no value of the graph has yet."""
+        if not self._taken:
+            self._taken = {None, *(value.name for value in (*self.graph.inputs, *self.graph.initializers.values()))}
+            self._taken.update(output.name for node in self.graph for output in node.outputs)
         name = base
         if name in self._taken:
             count = self._counts.get(base, 1)

@@ -11,6 +11,7 @@ import onnx_ir as ir
 
 from . import coverage
 from .builder import Builder
+from .collector import uncollected
 from .edits import Edits
 from .errors import Reason, Refusal, RewriteError, RewriteFailure, Span, UnsupportedError
 from .expressions import Frame, Located
@@ -114,8 +115,18 @@ class Rewriter:
             raise RewriteError(f"graphs of nodes nest deeper than {_DEPTH}: {self.graph.name}")
         self._fixpoint(NORMALIZE)
         self._lower(LOWER)
-        refusals = self._refusals(LOWER)
-        for node in self.graph:
+        refusals: list[Refusal] = []
+        target = self._rules.target
+        plain: dict[str, bool] = {}  # whether an operator of the target has no graphs among its attributes
+        for node in self._edits.nodes():
+            if node.domain != target.domain:
+                if self._rules.source is not target and not (self._keep and self._kept(LOWER, node)):
+                    refusals.append(self._refusal(LOWER, node))
+            elif (operator := node.op_type) not in plain:
+                spec = target.operator(operator, self._opset)
+                plain[operator] = spec is not None and all(o.type != "subgraph" for o in spec.options.values())
+            elif plain[operator]:
+                continue
             for body in bodies(node):
                 child = Rewriter(body, self._rules, self._catalogue, self._opset, self._subgraphs, self)
                 child.fired, child.remarks, child._complex = self.fired, self.remarks, self._complex
@@ -152,11 +163,11 @@ class Rewriter:
         """Patterns of several nodes go first, from the outputs on; then each node, operands before users."""
         if stage not in self._rules.stages():
             return
-        work = list(reversed(self.graph))
+        work = self._edits.nodes()[::-1]
         for node in work:
             if node.graph is not None:
                 self._first(node, self._candidates(stage, node, deep=True))
-        work = list(reversed(self.graph))
+        work = self._edits.nodes()[::-1]
         made: Sequence[ir.Node]
         while work:
             node = work.pop()
@@ -184,7 +195,7 @@ class Rewriter:
     @staged
     def _fixpoint(self, stage: str) -> None:
         """Rewrite until no rule of the stage applies; raises RewriteError where the rules run in circles."""
-        first = list(self.graph) if stage in self._rules.stages() else []
+        first = self._edits.nodes() if stage in self._rules.stages() else []
         again: deque[ir.Node] = deque()
         waiting: set[ir.Node] = set()
         left = _PATIENCE * (len(first) + 16)
@@ -308,7 +319,7 @@ class Rewriter:
         for before, after in zip(olds, news, strict=True):
             if before is None:
                 continue
-            if not isinstance(after, ir.Value):
+            if type(after) is not ir.Value:
                 after = computed(self._scope, span, before, after)
             yield before, after
 
@@ -337,10 +348,6 @@ class Rewriter:
         return made
 
     # ---- what is left over
-
-    def _refusals(self, stage: str) -> list[Refusal]:
-        foreign = [node for node in self.graph if node.domain != self._rules.target.domain]
-        return [self._refusal(stage, node) for node in foreign if not (self._keep and self._kept(stage, node))]
 
     def _kept(self, stage: str, node: ir.Node) -> bool:
         """Whether a node may stay: a custom operator's that no rule is about. Options of another form become bytes."""

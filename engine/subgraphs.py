@@ -85,7 +85,7 @@ def called(
 
 def bodies(node: ir.Node) -> Iterator[ir.Graph]:
     """The graphs among a node's attributes."""
-    for attribute in node.attributes.values():
+    for attribute in node.attributes.values() if node.attributes else ():
         if attribute.type == ir.AttributeType.GRAPH:
             yield attribute.as_graph()
 
