@@ -208,9 +208,7 @@ class Matcher:
             found[name] = None
             return True
         if pattern.layout and not self._fits(value, pattern.layout):
-            return self._no(
-                pattern.span, f"{name} has {_rank(value)}, {pattern.layout} asks for {len(pattern.layout)}"
-            )
+            return self._no(pattern.span, f"{name} has {_rank(value)}, {pattern.layout} asks for {len(pattern.layout)}")
         if pattern.const:
             bound = constant(value)
             if bound is None:

@@ -11,7 +11,6 @@ import onnx_ir as ir
 
 from . import coverage
 from .builder import Builder
-from .collector import uncollected
 from .edits import Edits
 from .errors import Reason, Refusal, RewriteError, RewriteFailure, Span, UnsupportedError
 from .expressions import Frame, Located
