@@ -102,8 +102,10 @@ def test_each_transpose_left_is_explained(pool: bytes) -> None:
 def test_a_picture_shows_operators_and_the_cut(pool: bytes) -> None:
     model = nnrewrite.convert(pool)
     found = picture(model, load().dialect("onnx"))
-    assert [box.label for box in found.boxes if box.cut] == ["Transpose 0, 3, 1, 2", "Transpose 0, 2, 3, 1"]
+    assert [box.label for box in found.boxes if box.cut] == ["Transpose 0 3 1 2", "Transpose 0 2 3 1"]
     assert len({box.fill for box in found.boxes}) == 3
+    assert {box.fill for box in found.boxes} <= {box.fill for box in found.legend}
+    assert found.legend[-1].label == "the cut: 2 permutations"
     assert dot(found).startswith("digraph")
     assert ElementTree.fromstring(drawn(model)).tag.endswith("svg")
 
@@ -113,7 +115,7 @@ def test_boxes_of_a_picture_do_not_overlap(monkeypatch: pytest.MonkeyPatch, mode
     path = next(path for path in models if path.name == "face_detection_front.tflite")
     root = ElementTree.fromstring(drawn(nnrewrite.convert(path)))
     names = ("x", "y", "width", "height")
-    boxes = np.array([[float(box.get(n, 0)) for n in names] for box in root.iter() if box.tag.endswith("rect")])
+    boxes = np.array([[float(box.get(n, 0)) for n in names] for box in root.findall(".//{*}g/{*}rect")])
     assert len(boxes) > 80
     for i, (x, y, width, height) in enumerate(boxes):
         others = np.delete(boxes, i, axis=0)

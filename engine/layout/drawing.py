@@ -3,26 +3,47 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
 
-_ROW, _HEIGHT, _GAP, _LETTER, _SWEEPS = 54, 24, 18, 6.4, 8
+_ROW, _HEIGHT, _GAP, _LETTER, _SMALL, _SWEEPS = 58, 32, 18, 6.4, 4.6, 8
+_MARGIN, _LANE, _LEGEND = 20, 5, 60
 _CUT = "#e03131"
+#: wider than high, as screens are
+_ASPECT = 1.5
 
 
-def draw(boxes: Sequence[tuple[str, str, bool]], arrows: Sequence[tuple[int, int, str]]) -> str:
-    """Draw boxes (label, fill, whether they belong to the cut) and arrows between them (tail, head, label) as SVG.
+@dataclass(frozen=True, slots=True)
+class Box:
+    """One box of a drawing: what it says, below that in small letters, and more of it where a pointer rests on it."""
+
+    label: str
+    note: str
+    about: str
+    fill: str
+    cut: bool = False
+
+    @property
+    def width(self) -> float:
+        """How wide it has to be."""
+        return max(len(self.label) * _LETTER, len(self.note) * _SMALL) + 14
+
+
+def draw(boxes: Sequence[Box], arrows: Sequence[tuple[int, int]], legend: Sequence[Box]) -> str:
+    """Draw boxes and arrows between them (tail, head) as SVG, in columns to be read from the left to the right.
 
     Arrows must lead from earlier boxes to later ones.
     """
     layer = [0] * len(boxes)
-    for tail, head, _ in sorted(arrows, key=lambda arrow: arrow[1]):
+    for tail, head in sorted(arrows, key=lambda arrow: arrow[1]):
         layer[head] = max(layer[head], layer[tail] + 1)
     _lower(layer, arrows)
     # A long arrow bends at a place of its own in each layer that it crosses.
     routes: list[list[int]] = []
-    width = [len(label) * _LETTER + 14 for label, _, _ in boxes]
-    for tail, head, _ in arrows:
+    width = [box.width for box in boxes]
+    for tail, head in arrows:
         route = [tail]
         for level in range(layer[tail] + 1, layer[head]):
             route.append(len(layer))
@@ -30,34 +51,109 @@ def draw(boxes: Sequence[tuple[str, str, bool]], arrows: Sequence[tuple[int, int
             width.append(10)
         routes.append([*route, head])
     x = _across(layer, width, routes)
-    right = max((x[i] + width[i] / 2 for i in range(len(x))), default=0) + 20
-    bottom = (max(layer, default=0) + 1) * _ROW + 20
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {right:.0f} {bottom}" width="{right:.0f}"'
-        f' height="{bottom}" font-family="sans-serif" font-size="11">',
-        '<marker id="tip" markerWidth="7" markerHeight="6" refX="6" refY="3" orient="auto">'
-        '<path d="M0,0 L7,3 L0,6 z" fill="#555"/></marker>',
-    ]
-    for route, (tail, head, text) in zip(routes, arrows, strict=True):
-        cut = boxes[tail][2] or boxes[head][2]
-        parts += _arrow([(x[i], _top(layer[i])) for i in route], text, cut)
-    for i, (label, fill, cut) in enumerate(boxes):
-        left, top = x[i] - width[i] / 2, _top(layer[i])
-        parts.append(
-            f'<rect x="{left:.1f}" y="{top}" width="{width[i]:.1f}" height="{_HEIGHT}" rx="5" fill="{fill}"'
-            f' stroke="{_CUT if cut else "#777"}"/>'
-            f'<text x="{x[i]:.1f}" y="{top + 16}" text-anchor="middle" fill="{"white" if cut else "black"}">'
-            f"{escape(label)}</text>"
-        )
+    page = _Page(layer, x, width)
+    parts = [page.head(legend)]
+    for route, (tail, head) in zip(routes, arrows, strict=True):
+        parts.append(page.arrow(route, boxes[tail].cut or boxes[head].cut))
+    parts += [_box(box, *page.at(number)) for number, box in enumerate(boxes)]
+    place = _MARGIN
+    for box in legend:
+        parts.append(_box(box, place + box.width / 2, 10))
+        place += int(box.width) + _GAP
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
-def _lower(layer: list[int], arrows: Sequence[tuple[int, int, str]]) -> None:
+class _Page:
+    """Layers folded into columns, so that the whole is about as wide as it is high."""
+
+    def __init__(self, layer: Sequence[int], x: Sequence[float], width: Sequence[float]) -> None:
+        self._layer, self._x = layer, x
+        layers = max(layer, default=0) + 1
+        breadth = max((x[i] + width[i] / 2 for i in range(len(x))), default=0)
+        self._rows = math.ceil(layers / max(1, round(math.sqrt(_ASPECT * layers * _ROW / (breadth + 4 * _MARGIN)))))
+        columns = math.ceil(layers / self._rows)
+        sides = [[math.inf, 0.0] for _ in range(columns)]
+        for box, level in enumerate(layer):
+            side = sides[level // self._rows]
+            side[:] = min(side[0], x[box] - width[box] / 2), max(side[1], x[box] + width[box] / 2)
+        #: how many arrows have been led from one column into the next, and how many there will be at most
+        self._lanes = [0] * columns
+        crossing = [sum(level == (column + 1) * self._rows for level in layer) for column in range(columns)]
+        self._shift: list[float] = []
+        self._right: list[float] = []
+        at = float(_MARGIN)
+        for (low, high), lanes in zip(sides, crossing, strict=True):
+            self._shift.append(at - low)
+            self._right.append(at + high - low)
+            at += high - low + 2 * _MARGIN + 2 * lanes * _LANE
+        self.width = at
+        self.height = _LEGEND + 2 * _MARGIN + self._rows * _ROW + 2 * _MARGIN + 2 * max(crossing, default=0) * _LANE
+
+    def at(self, box: int) -> tuple[float, float]:
+        """The middle of a box's upper edge."""
+        column, row = divmod(self._layer[box], self._rows)
+        return self._x[box] + self._shift[column], _LEGEND + 2 * _MARGIN + row * _ROW
+
+    def head(self, legend: Sequence[Box]) -> str:
+        """The beginning of the file."""
+        wide = max(self.width, sum(box.width + _GAP for box in legend) + 2 * _MARGIN)
+        size = f'viewBox="0 0 {wide:.0f} {self.height:.0f}" width="{wide:.0f}" height="{self.height:.0f}"'
+        marks = "".join(
+            f'<marker id="{name}" markerUnits="userSpaceOnUse" markerWidth="8" markerHeight="8" refX="7" refY="4"'
+            f' orient="auto"><path d="M0,0 L8,4 L0,8 z" fill="{colour}"/></marker>'
+            for name, colour in (("tip", "#555"), ("cut", _CUT))
+        )
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="sans-serif" font-size="11">'
+            f'<rect width="100%" height="100%" fill="white"/>{marks}'
+        )
+
+    def arrow(self, route: Sequence[int], cut: bool) -> str:
+        """An arrow along the places of a route."""
+        x, y = self.at(route[0])
+        path = [f"M{x:.1f},{y + _HEIGHT:.1f}"]
+        y += _HEIGHT
+        for before, box in itertools.pairwise(route):
+            at, top = self.at(box)
+            if self._layer[before] // self._rows != self._layer[box] // self._rows:
+                path.append(self._across(self._layer[before] // self._rows, at, top))
+            else:
+                half = (y + top) / 2
+                path.append(f"C{x:.1f},{half:.1f} {at:.1f},{half:.1f} {at:.1f},{top:.1f}")
+            x, y = at, top
+        colour, name = (_CUT, "cut") if cut else ("#555", "tip")
+        dashes = ' stroke-width="2" stroke-dasharray="5 3"' if cut else ""
+        return f'<path d="{" ".join(path)}" fill="none" stroke="{colour}"{dashes} marker-end="url(#{name})"/>'
+
+    def _across(self, column: int, at: float, top: float) -> str:
+        """Below a column, up beside it, and into the next one from above."""
+        lane = self._lanes[column] * _LANE
+        self._lanes[column] += 1
+        below = _LEGEND + 2 * _MARGIN + self._rows * _ROW + lane
+        beside = self._right[column] + _MARGIN + lane
+        return f"V{below:.1f} H{beside:.1f} V{top - _MARGIN - lane:.1f} H{at:.1f} V{top:.1f}"
+
+
+def _box(box: Box, x: float, top: float) -> str:
+    ink, faint = ("white", "white") if box.cut else ("black", "#555")
+    middle = f'x="{x:.1f}" text-anchor="middle"'
+    return (
+        f'<g><title>{escape(box.about)}</title><rect x="{x - box.width / 2:.1f}" y="{top:.1f}" width="{box.width:.1f}"'
+        f' height="{_HEIGHT}" rx="5" fill="{box.fill}" stroke="{_CUT if box.cut else "#777"}"/>'
+        f'<text {middle} y="{top + 14:.1f}" fill="{ink}">{escape(box.label)}</text>'
+        f'<text {middle} y="{top + 26:.1f}" font-size="8" fill="{faint}">{escape(box.note)}</text></g>'
+    )
+
+
+def _lower(layer: list[int], arrows: Sequence[tuple[int, int]]) -> None:
     """Boxes that nothing leads to stand right above what they lead to."""
-    fed = {head for _, head, _ in arrows}
+    fed = {head for _, head in arrows}
+    below: dict[int, int] = {}
+    for tail, head in arrows:
+        below[tail] = min(below.get(tail, layer[head]), layer[head])
     for box in range(len(layer)):
         if box not in fed:
-            layer[box] = min((layer[head] for tail, head, _ in arrows if tail == box), default=1) - 1
+            layer[box] = below.get(box, 1) - 1
 
 
 def _across(layer: Sequence[int], width: Sequence[float], routes: Sequence[Sequence[int]]) -> list[float]:
@@ -82,7 +178,7 @@ def _across(layer: Sequence[int], width: Sequence[float], routes: Sequence[Seque
                     x[box] = sum(x[other] for other in towards[box]) / len(towards[box])
             rows[level].sort(key=x.__getitem__)
             _spread(rows[level], x, width)
-    left = min((x[i] - width[i] / 2 for i in range(len(x))), default=0) - 20
+    left = min((x[i] - width[i] / 2 for i in range(len(x))), default=0) - _MARGIN
     return [at - left for at in x]
 
 
@@ -94,21 +190,3 @@ def _spread(row: Sequence[int], x: list[float], width: Sequence[float]) -> None:
     shift = middle - sum(x[box] for box in row) / len(row)
     for box in row:
         x[box] += shift
-
-
-def _top(level: int) -> int:
-    return 10 + level * _ROW
-
-
-def _arrow(points: Sequence[tuple[float, int]], text: str, cut: bool) -> list[str]:
-    start = f"M{points[0][0]:.1f},{points[0][1] + _HEIGHT}"
-    curves = []
-    y = points[0][1] + _HEIGHT
-    for before, (at, top) in itertools.pairwise(points):
-        half = (y + top) / 2
-        curves.append(f"C{before[0]:.1f},{half} {at:.1f},{half} {at:.1f},{top}")
-        y = top
-    look = f'stroke="{_CUT}" stroke-width="2" stroke-dasharray="5 3"' if cut else 'stroke="#555"'
-    x = (points[0][0] + points[1][0]) / 2 + 4
-    label = f'<text x="{x:.1f}" y="{points[0][1] + _HEIGHT + 17}" font-size="8" fill="#555">{escape(text)}</text>'
-    return [f'<path d="{start} {" ".join(curves)}" fill="none" {look} marker-end="url(#tip)"/>', label if text else ""]

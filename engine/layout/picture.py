@@ -10,8 +10,11 @@ from dataclasses import dataclass
 import onnx
 import onnx_ir as ir
 
+from ..inference import extents
 from ..operators import Dialect
-from .drawing import draw
+from ..stages import SOURCE
+from .drawing import Box, draw
+from .order import elements
 from .region import IMPLICIT
 from .tensors import Tensors
 
@@ -20,45 +23,54 @@ _TARGET, _SOURCE, _EITHER, _CUT = "#cfe8ff", "#ffe1b8", "#eeeeee", "#e03131"
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
-    """One operator, input or output of the picture."""
-
-    label: str
-    fill: str
-    cut: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Picture:
-    """Boxes, and arrows between them by their positions with what is written on each."""
+    """Boxes, arrows between them by their positions, and what the fills mean."""
 
     boxes: Sequence[Box]
-    arrows: Sequence[tuple[int, int, str]]
+    arrows: Sequence[tuple[int, int]]
+    legend: Sequence[Box]
 
 
 def picture(model: onnx.ModelProto, dialect: Dialect) -> Picture:
-    """The operators of a model, coloured by the layout that they run in."""
+    """The operators of a model that compute with its inputs, coloured by the layout that they run in."""
     graph = ir.from_proto(model).graph
     tensors = Tensors(graph, dialect, graph.opset_imports.get(dialect.domain, 0))
     colours = _colours(tensors)
     boxes: list[Box] = []
     number: dict[ir.Value, int] = {}
-    arrows: list[tuple[int, int, str]] = []
+    arrows: list[tuple[int, int]] = []
+    moved = 0
     for value in graph.inputs:
         number[value] = len(boxes)
-        boxes.append(Box(f"{value.name}", _SOURCE))
+        boxes.append(Box(f"{value.name}", _extents(value), f"input {value.name}", _SOURCE))
     for node in graph:
+        if not any(value in number for value in node.inputs):
+            continue  # it computes with constants alone
         perm = tensors.permutation(node)
-        label = node.op_type if perm is None else f"{node.op_type} {', '.join(map(str, perm))}"
+        note = _extents(node.outputs[0]) if node.outputs else ""
+        about = f"{node.op_type} {node.name}, from {node.metadata_props.get(SOURCE, '?')}"
         at = len(boxes)
-        boxes.append(Box(label, _CUT if perm is not None else colours.get(node, _EITHER), perm is not None))
+        if perm is None:
+            boxes.append(Box(node.op_type, note, about, colours.get(node, _EITHER)))
+        else:
+            shape = extents(node.outputs[0]) or ()
+            moved += elements(shape)
+            label = f"{node.op_type} {' '.join(map(str, perm))}"
+            boxes.append(Box(label, f"moves {elements(shape):,} elements", about, _CUT, cut=True))
         number.update((output, at) for output in node.outputs)
-        arrows += [(number[v], at, _written(v)) for v in node.inputs if v is not None and v in number]
+        arrows += dict.fromkeys((number[v], at) for v in node.inputs if v is not None and v in number)
     for value in graph.outputs:
         if value in number:
-            arrows.append((number[value], len(boxes), _written(value)))
-            boxes.append(Box(f"{value.name}", _SOURCE))
-    return Picture(boxes, arrows)
+            arrows.append((number[value], len(boxes)))
+            boxes.append(Box(f"{value.name}", _extents(value), f"output {value.name}", _SOURCE))
+    count = sum(box.cut for box in boxes)
+    legend = (
+        Box("in the target's layout", "channels first", "", _TARGET),
+        Box("in the source's layout", "or another one", "", _SOURCE),
+        Box("on no side", "nothing to move", "", _EITHER),
+        Box(f"the cut: {count} permutation{'' if count == 1 else 's'}", f"{moved:,} elements", "", _CUT, cut=True),
+    )
+    return Picture(boxes, arrows, legend)
 
 
 def svg(model: onnx.ModelProto, dialect: Dialect) -> str:
@@ -66,7 +78,7 @@ def svg(model: onnx.ModelProto, dialect: Dialect) -> str:
     found = picture(model, dialect)
     program = shutil.which("dot")
     if program is None:
-        return draw([(b.label, b.fill, b.cut) for b in found.boxes], found.arrows)
+        return draw(found.boxes, found.arrows, found.legend)
     done = subprocess.run([program, "-Tsvg"], input=dot(found), capture_output=True, text=True, check=True)
     return done.stdout
 
@@ -74,21 +86,29 @@ def svg(model: onnx.ModelProto, dialect: Dialect) -> str:
 def dot(found: Picture) -> str:
     """The picture in Graphviz's language."""
     lines = ["digraph {", '  node [shape=box style="filled,rounded" fontname=sans fontsize=10 height=0.3]']
-    for number, box in enumerate(found.boxes):
-        look = " fontcolor=white penwidth=2" if box.cut else ""
-        lines.append(f"  {number} [label={_quoted(box.label)} fillcolor={_quoted(box.fill)}{look}]")
-    for tail, head, text in found.arrows:
-        look = f" color={_quoted(_CUT)} style=dashed" if found.boxes[tail].cut or found.boxes[head].cut else ""
-        lines.append(f"  {tail} -> {head} [label={_quoted(text)} fontname=sans fontsize=8{look}]")
+    lines.append("  subgraph cluster_legend { label=legend fontname=sans fontsize=10")
+    lines += [f"    l{number} [{_looks(box)}]" for number, box in enumerate(found.legend)]
+    lines.append("  }")
+    lines += [f"  {number} [{_looks(box)}]" for number, box in enumerate(found.boxes)]
+    for tail, head in found.arrows:
+        cut = found.boxes[tail].cut or found.boxes[head].cut
+        lines.append(f"  {tail} -> {head}" + (f" [color={_quoted(_CUT)} style=dashed]" if cut else ""))
     return "\n".join([*lines, "}"]) + "\n"
+
+
+def _looks(box: Box) -> str:
+    label = _quoted(box.label + (f"\n{box.note}" if box.note else "")).replace("\n", "\\n")
+    white = " fontcolor=white penwidth=2" if box.cut else ""
+    return f"label={label} tooltip={_quoted(box.about)} fillcolor={_quoted(box.fill)}{white}"
 
 
 def _quoted(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def _written(value: ir.Value) -> str:
-    return "" if value.shape is None else "x".join(str(extent) for extent in value.shape)
+def _extents(value: ir.Value) -> str:
+    shape = extents(value)
+    return "" if shape is None else " x ".join("?" if extent is None else str(extent) for extent in shape)
 
 
 def _colours(tensors: Tensors) -> dict[ir.Node, str]:
