@@ -110,8 +110,19 @@ def producer(x: ir.Value) -> str | None:
 @function
 def readers(x: ir.Value) -> int:
     """How often nodes read a value whose own results are used."""
+    return len(_readers(x))
+
+
+@function
+def users(x: ir.Value) -> list[str | None]:
+    """The names of the operators that read a value, without repeats; `none` among them where it is an output."""
+    names: list[str | None] = [node.op_type for node in _readers(x)]
+    return list(dict.fromkeys([*names, None] if x.is_graph_output() else names))
+
+
+def _readers(x: ir.Value) -> list[ir.Node]:
     # What a rewrite leaves behind reads as well until it is swept away.
-    return sum(any(y.uses() or y.is_graph_output() for y in usage.node.outputs) for usage in x.uses())
+    return [u.node for u in x.uses() if any(y.uses() or y.is_graph_output() for y in u.node.outputs)]
 
 
 @function
