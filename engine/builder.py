@@ -18,6 +18,7 @@ from .kernels import widenings
 from .language import tree
 from .literals import array, attribute
 from .operators import Dialect, OperatorSpec, schema
+from .pattern import rest_of
 from .replacement import Ill
 from .scope import Scope
 from .signatures import signature, typed
@@ -89,7 +90,8 @@ class Builder:
             return results if self._counts.get(id(call), 1) != 1 else results[0]
         spec = self._spec(operator)
         if call.rest:
-            options = {**dict(self._root.attributes.items()), **options}
+            kept = frame.values.get(rest_of(call.callee), self._root)
+            options = {**dict(kept.attributes.items()), **options}
         attributes = [self._attribute(call.span, spec, name, value) for name, value in options.items()]
         count = self._counts.get(id(call), 1)
         results = self._make(call.span, spec, operands, [a for a in attributes if a is not None], count)

@@ -14,7 +14,7 @@ from .errors import Span
 from .expressions import Frame, evaluate, same
 from .functions import plain
 from .operators import OperatorSpec, Option, option_value
-from .pattern import Absent, AnyOf, Defined, NodePattern, Number, Operand, OptionPattern, Variable
+from .pattern import Absent, AnyOf, Defined, NodePattern, Number, Operand, OptionPattern, Variable, rest_of
 
 #: the variable that binds nothing
 IGNORED = "_"
@@ -105,7 +105,7 @@ class Matcher:
             self._miss(pattern.span, f"wants {wanted}, finds {node.op_type}")
             return
         if pattern.wildcard:
-            found = {**found, pattern.wildcard: node.op_type}
+            found = {**found, pattern.wildcard: node.op_type, rest_of(pattern.wildcard): node}
         bound = self._options(pattern, spec, node, found)
         if bound is None:
             return

@@ -71,6 +71,11 @@ class NodePattern:
         return own + sum(weight(operand) for operand in self.operands)
 
 
+def rest_of(wildcard: str) -> str:
+    """The name under which a match holds the node that a wildcard stands for, for the options that `..` keeps."""
+    return f"{wildcard}.."
+
+
 @dataclass(frozen=True, slots=True)
 class AnyOf:
     """Alternatives, tried in the order they are written."""

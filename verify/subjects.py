@@ -55,7 +55,7 @@ class Subject:
             return ""
         root = self.pattern(self.opsets[-1])[-1].value
         said = [f"{spec.facts.get(_UNTRIED, '')}" for node in nodes(root) for spec in node.specs.values()]
-        return said[0] if all(said) else ""
+        return said[0] if said and all(said) else ""
 
     def pattern(self, opset: int) -> tuple[Defined, ...]:
         """The left side as compiled for an opset."""
