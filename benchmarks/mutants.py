@@ -219,6 +219,8 @@ def main() -> None:
         limit = ["--time", arguments.time] if arguments.time else []
         command = [sys.executable, "-m", "nnrewrite", "fuzz", "--first", "--out", f"{folder}/failures", *limit]
         environment = {**os.environ, "PYTHONPATH": folder}
+        if subprocess.run(command, capture_output=True, cwd=folder, env=environment, check=False).returncode:
+            sys.exit("what is not changed fails already: `rewrite fuzz` tells of it")
         for mutant in chosen:
             text = (ROOT / mutant.file).read_text(encoding="utf-8")
             (package / mutant.file).write_text(mutant.apply(text), encoding="utf-8")

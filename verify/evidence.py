@@ -27,7 +27,7 @@ def save(
     folder.mkdir(parents=True, exist_ok=True)
     text = case.describe()
     digest = hashlib.sha256(f"{text}{finding.reason}".encode()).hexdigest()[:8]
-    stem = folder / f"{re.sub(r'[^A-Za-z0-9_.]+', '-', case.rule)}-{digest}"
+    stem = folder / f"{re.sub(r'[^A-Za-z0-9_]+', '-', case.rule)}-{digest}"
     arrays: dict[str, Array] = {f"input_{place}": value.content for place, value in enumerate(case.inputs)}
     arrays |= {f"expected_{place}": array for place, array in enumerate(finding.expected)}
     arrays |= {f"actual_{place}": array for place, array in enumerate(finding.actual)}

@@ -196,8 +196,8 @@ def serve(pipe: Connection, other: Connection, pack: Pack, rules: tuple[str, ...
 
 
 def trials(pack: Pack) -> list[Trial]:
-    """All that can be tried of a pack: rules with tests, and layout categories."""
-    return [*(subject for subject in subjects(pack) if subject.tests), *categories(pack)]
+    """All that can be tried of a pack: rules with tests, but for those that ops.yaml excuses, and layout categories."""
+    return [*(subject for subject in subjects(pack) if subject.tests and not subject.excuse), *categories(pack)]
 
 
 def _serve(pipe: Connection, laboratory: Laboratory, known: Sequence[Trial]) -> None:
