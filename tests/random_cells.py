@@ -32,6 +32,7 @@ class Cell:
     options: dict[str, Any] = field(default_factory=dict)
     results: list[Any] = field(default_factory=list)
     intermediates: tuple[ir.Value, ...] = ()
+    steps: int = STEPS
 
     def chance(self, probability: float = 0.5) -> bool:
         return bool(self.random.random() < probability)
@@ -61,7 +62,7 @@ class Cell:
         fed = [value for value in graph.inputs if value.name not in self.state]
         graph.inputs[:] = fed
         graph[0].meta["intermediates"] = self.intermediates
-        return write(made, catalogue), [[self.sample(value) for value in fed] for _ in range(STEPS)]
+        return write(made, catalogue), [[self.sample(value) for value in fed] for _ in range(self.steps)]
 
     def sample(self, value: ir.Value) -> np.ndarray:
         assert value.shape is not None

@@ -55,3 +55,29 @@ def test_integer_cells_stay_in_step(operator: str, catalogue: Catalogue, interpr
     for seed in range(CASES):
         cell = integer_cell(operator, seed)
         assert apart(cell, catalogue, interpreter) <= APART, f"{operator} {seed} {cell.options}"
+
+
+@pytest.mark.parametrize("time", [1, 6, 7, 11])
+@pytest.mark.parametrize("backwards", [False, True])
+def test_a_cell_that_reaches_its_limit_stays_there(
+    time: int, backwards: bool, catalogue: Catalogue, interpreter: Interpreter
+) -> None:
+    sides = ("fw", "bw") if backwards else ("",)
+    cell = Cell(f"{'BI' if backwards else 'UNI'}DIRECTIONAL_SEQUENCE_LSTM", np.random.default_rng(time))
+    cell.operands["x"] = ("FLOAT32", [time, 2, 3])
+    for side in sides:
+        cell.operands |= {f"{side}w{gate}": cell.floats(4, 3) for gate in "ifco"}
+        cell.operands |= {f"{side}r{gate}": cell.floats(4, 4) for gate in "ifco"}
+        cell.operands |= {f"{side}p{gate}": None for gate in "ifo"}
+        # Nothing is forgotten, and much is added at each step.
+        cell.operands |= {f"{side}b{gate}": cell.floats(4) + (8 if gate in "ifc" else 0) for gate in "ifco"}
+        cell.operands |= {f"{side}projection": None, f"{side}bias": None}
+    for side in sides:
+        cell.remembers(f"{side}h", 2, 4)
+        cell.remembers(f"{side}c", 2, 4)
+    if backwards:
+        cell.operands |= dict.fromkeys(f"beside{place}" for place in range(9))
+    cell.options = {"cell_clip": 10.0, "time_major": True, "fused_activation_function": "TANH"}
+    cell.results = [("FLOAT32", [time, 2, 4])] * len(sides)
+    cell.steps = 40 // time
+    assert apart(cell, catalogue, interpreter) < 1e-4
