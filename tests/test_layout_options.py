@@ -9,12 +9,15 @@ from pathlib import Path
 import nnrewrite
 import numpy as np
 import onnx
+import onnx_ir as ir
 import pytest
 from click.testing import CliRunner
+from nnrewrite.backends import probe
+from nnrewrite.backends.tflite import write
 from nnrewrite.cli import app
 from nnrewrite.engine.errors import CallError
 from nnrewrite.engine.layout.picture import dot, picture
-from nnrewrite.engine.operators import load
+from nnrewrite.engine.operators import Catalogue, load
 from nnrewrite.pipeline import explain
 from nnrewrite.pipeline import picture as drawn
 from nnrewrite.verify import compare_models
@@ -55,6 +58,13 @@ def test_the_target_layout_leaves_no_transpose_and_is_recorded(pool: bytes) -> N
     assert conversion.report.layouts == dict.fromkeys(names, "NHWC:NCHW")
     recorded = {f"nnrewrite.layout.{name}": "NHWC:NCHW" for name in names}
     assert metadata(conversion.model) == {"nnrewrite.layout": "target", **recorded}
+
+
+def test_a_tensor_can_be_kept_as_it_is_where_the_others_are_turned(pool: bytes) -> None:
+    conversion = nnrewrite.rewrite(pool, layout=["target", "x=NHWC:NHWC"])
+    assert interface(conversion.model) == [[1, 5, 6, 3], [1, 3, 5, 6]]
+    assert list(conversion.report.layouts.values()) == ["NHWC:NCHW"]
+    assert "x" not in conversion.report.layouts
 
 
 @pytest.mark.parametrize("layout", ["source", "target", "x=NHWC:NCHW", "x=NHWC:CWHN"])
@@ -155,3 +165,37 @@ def test_an_ill_formed_layout_is_a_mistake_in_the_call(pool: bytes, tmp_path: Pa
     (tmp_path / "a.tflite").write_bytes(pool)
     result = CliRunner().invoke(app, [f"{tmp_path / 'a.tflite'}", "-d", f"{tmp_path}", "--layout", "upside-down"])
     assert result.exit_code == 2
+
+
+def test_layouts_reach_into_graphs_of_nodes_and_end_at_their_bounds(catalogue: Catalogue) -> None:
+    image = ("FLOAT32", [1, 5, 6, 3])
+    options = {"padding": "SAME", "stride_h": 1, "stride_w": 1, "filter_height": 2, "filter_width": 2}
+
+    def pools(count: int) -> ir.Model:
+        model = probe.graph(catalogue, "MAX_POOL_2D", {"x": image}, [image], **options)
+        graph = model.graph
+        for number in range(1, count):
+            last = graph.outputs[0]
+            node = ir.Node("tflite", "MAX_POOL_2D", [last], graph[0].attributes.values(), num_outputs=1)
+            result = node.outputs[0]
+            result.name, result.type, result.shape = f"pool_{number}", last.type, last.shape
+            graph.append(node)
+            graph.outputs[0] = result
+        return model
+
+    branch = probe.graph(
+        catalogue, "IF", {"yes": ("BOOL", [1]), "x": image}, [image], then_subgraph_index=1, else_subgraph_index=2
+    )
+    models = [branch, pools(3), pools(1)]
+    branch.meta["subgraphs"] = [model.graph for model in models]
+    source = write(branch, catalogue)
+    for layout in ("source", "target"):
+        model = nnrewrite.convert(source, layout=layout)
+        (node,) = (node for node in model.graph.node if node.op_type == "If")
+        bodies = {attribute.name: [n.op_type for n in attribute.g.node] for attribute in node.attribute}
+        assert bodies == {
+            "then_branch": ["Transpose", *["MaxPool"] * 3, "Transpose"],
+            "else_branch": ["Transpose", "MaxPool", "Transpose"],
+        }
+        assert interface(model)[1:] == [[1, 5, 6, 3], [1, 5, 6, 3]]
+        assert compare_models(source, model.SerializeToString()).passed

@@ -42,10 +42,12 @@ def arrange(
     inputs = [value.name or "" for value in graph.inputs]
     names = outputs or tuple(value.name or "" for value in graph.outputs)
     changed: dict[Port, str] = {}
-    for port, axes in ports(interface, inputs, names).items():
+    named = ports(interface, inputs, names)
+    for port, axes in named.items():
         impose(scope, dialect, port, axes)
-        changed[port] = ":".join(axes)
-    free = frozenset(_open(graph) - set(changed)) if interface.mode == TARGET else frozenset()
+        if axes[0] != axes[1]:
+            changed[port] = ":".join(axes)
+    free = frozenset(_open(graph) - set(named)) if interface.mode == TARGET else frozenset()
     turned = _place(scope, dialect, opset, free)
     changed |= {port: worded(order) for port, order in turned.items() if order != identity(len(order))}
     return {(inputs if given else names)[position]: axes for (given, position), axes in changed.items()}
