@@ -174,6 +174,7 @@ def command(
     # Every other option of the command is a field of Options, by its name.
     options = Options(**asked)
     try:
+        options = options.settled
         jobs = plan(models, output, folder, options.member, members)
         # Rules that cannot be had concern no single model: they are told before the first is read, and once.
         prepared = prepare(options.stacked, options.opset)

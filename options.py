@@ -13,8 +13,6 @@ TARGET, PORTABLE = "onnxruntime", "portable"
 
 #: the rule set of integer arithmetic
 _EXACT = "exact"
-#: the signedness of activations that a target has most integer kernels for; each is a rule set of that name
-_ACTIVATIONS = {TARGET: "uint8"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +20,8 @@ class Options:
     """What a conversion is asked for; the command line has an option of the same name for each field.
 
     `rules` are rule sets that are laid over each other, `opset` the version to write (None: what the rules name).
-    `target` is the runtime to make the model for, or `portable`. `layout` has `source` (inputs and outputs keep their
+    `target` is the runtime to make the model for, or `portable`; where an option here is not set, that of the target's
+    `target.yaml` holds. `layout` has `source` (inputs and outputs keep their
     order of axes, as when it is empty), `target` (channels come first wherever that saves a permutation) or
     `NAME=NHWC:NCHW` for one input or output. `input_shape` has `NAME=1,224,224,3` for inputs of another shape than the
     file says, `batch` is a number or `dynamic` for another first extent. `member` is one model of a bundle.
@@ -62,18 +61,33 @@ class Options:
 
         Raises CallError for options that exclude each other.
         """
-        if self.exact and self.float:
+        asked = self.settled
+        if asked.exact and asked.float:
             raise CallError("--exact keeps the integers that --float does away with")
-        activations = _ACTIVATIONS.get(self.target) if self.activations is None else self.activations
         added = (
-            _EXACT if self.exact else None,
-            None if self.target == PORTABLE else self.target,
-            None if self.float else activations,
+            _EXACT if asked.exact else None,
+            None if asked.target == PORTABLE else asked.target,
+            None if asked.float else asked.activations,
         )
-        return tuple(dict.fromkeys(name for name in (*self.rules, *added) if name is not None))
+        return tuple(dict.fromkeys(name for name in (*asked.rules, *added) if name is not None))
+
+    @property
+    def settled(self) -> Options:
+        """These options with what the target sets, wherever nothing was asked for.
+
+        Raises CallError for an unknown target.
+        """
+        if self.target == PORTABLE:
+            return self
+        from .target import defaults
+
+        unsaid = {name: value for name, value in defaults(self.target).items() if getattr(self, name) in _UNSAID}
+        return replace(self, **unsaid) if unsaid else self
 
 
 #: what is asked for by one who asks for nothing in particular
 DEFAULT = Options()
 
+#: what an option is that nobody set
+_UNSAID: tuple[object, ...] = (None, False, ())
 _SEVERAL = frozenset(("rules", "layout", "input_shape"))

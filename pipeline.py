@@ -120,7 +120,7 @@ def rewrite(source: Source, options: Options = DEFAULT, **changes: Any) -> Conve
     mistakes in rule files, CallError for an unknown rule set or layout or an opset outside the range the rules declare.
     """
     with uncollected():
-        return _rewrite(source, options.but(**changes))
+        return _rewrite(source, options.but(**changes).settled)
 
 
 def _rewrite(source: Source, options: Options) -> Conversion:

@@ -79,6 +79,8 @@ def _origin(node: NodeProto) -> str:
 
 
 def _block(node: NodeProto) -> str:
+    from ..target import reason
+
     said = _said(node)
     lines = [
         click.style(f"{node.op_type} {node.name}", bold=True),
@@ -86,6 +88,8 @@ def _block(node: NodeProto) -> str:
         f"  results   {', '.join(node.output)}",
         f"  rule      {said.get('nnrewrite.rule', 'none: it was in the model before, or a pass made it')}",
     ]
+    if why := reason(said.get("nnrewrite.rule", "")):
+        lines.append(f"  why       {why}")
     if "nnrewrite.source" in said:
         lines.append(f"  source    {said['nnrewrite.source']}")
     return "\n".join(lines)

@@ -15,16 +15,21 @@ _COLOURS = {"yes": "green", "as state": "green", "in part": "yellow", "no": "red
 
 @click.command("rewrite ops", context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--rules", multiple=True, default=("tflite2onnx",), metavar="PACK", help="The rules. May be repeated.")
+@click.option("--target", metavar="TARGET", help="Tell instead what a target changes, and why.")
 @click.option("--format", "form", type=click.Choice(["text", "markdown"]), default="text", help="What to print.")
 @click.argument("operator", metavar="[OP]", required=False)
 @click.pass_context
-def command(ctx: click.Context, rules: tuple[str, ...], form: str, operator: str | None) -> None:
+def command(ctx: click.Context, rules: tuple[str, ...], target: str | None, form: str, operator: str | None) -> None:
     """List the operators of the source that rules support: in every case, in part, or not at all, and why.
 
-    With OP all is told of one operator: its rules, options, types and opsets.
+    With OP all is told of one operator: its rules, options, types and opsets. With --target the options that a target
+    sets where the user does not, and its rules with their reasons.
 
     Exit status: 0 told; 2 no such operator, or rules that cannot be had.
     """
+    if target is not None:
+        click.echo("\n".join(_target(target, form)))
+        return
     from ..engine import packs
     from ..engine.language.diagnosis import suggest
     from ..engine.support import survey
@@ -43,6 +48,27 @@ def command(ctx: click.Context, rules: tuple[str, ...], form: str, operator: str
         click.echo("\n".join(detail(one)))
         return
     click.echo("\n".join(markdown(found, rules) if form == "markdown" else listing(found)))
+
+
+def _target(name: str, form: str) -> list[str]:
+    """What a target changes, as text or as tables of the documentation."""
+    from ..options import PORTABLE
+    from ..target import about, changes, defaults
+
+    if name == PORTABLE:
+        return [f"{PORTABLE}: for no runtime in particular: no options are set, no rules are added"]
+    heading = f"{name}: {about(name)}" if about(name) else name
+    options = {key: ", ".join(value) if isinstance(value, tuple) else value for key, value in defaults(name).items()}
+    if form == "markdown":
+        rows = [f"| `{one.rule}` | {one.file}:{one.line} | {one.why} |" for one in changes(name)]
+        said = [f"| `{key}` | `{value}` |" for key, value in options.items()]
+        tables = ["| Option | Value |", "|---|---|", *said, "", "| Rule | Where | Why |", "|---|---|---|", *rows]
+        return [f"## {heading}", "", *tables]
+    lines = [click.style(heading, bold=True), *(f"  {key}: {value}" for key, value in options.items())]
+    for one in changes(name):
+        lines.append(f"  {click.style(one.rule, bold=True)} ({one.file}:{one.line})")
+        lines += [f"    {one.why}"] if one.why else []
+    return lines
 
 
 def listing(found: Sequence[Support]) -> list[str]:

@@ -127,14 +127,19 @@ def built_in() -> list[str]:
 
 
 def _texts(paths: Sequence[Path]) -> dict[str, str]:
-    """The rule files of some folders by the name they have in messages."""
+    """The rule files of some folders by the name they have in messages; raises CallError where there are none."""
+    found = _rule_files(paths)
+    if not found:
+        raise CallError(f"there are no *.rules files in {', '.join(map(str, paths))}")
+    return found
+
+
+def _rule_files(paths: Sequence[Path]) -> dict[str, str]:
     found = {}
     for path in paths:
         for file in sorted(path.glob("**/*.rules")):
             inside = BUILT_IN in file.parents
             found[str(file.relative_to(BUILT_IN) if inside else file)] = _text(file)
-    if not found:
-        raise CallError(f"there are no *.rules files in {', '.join(map(str, paths))}")
     return found
 
 
@@ -197,7 +202,7 @@ def _ranks(paths: Sequence[Path]) -> dict[str, int]:
     """Of packs that are laid over each other the last has the highest rank; a file of several counts for the first."""
     found: dict[str, int] = {}
     for rank, path in enumerate(paths):
-        for name in _texts([path]):
+        for name in _rule_files([path]):
             found.setdefault(name, rank)
     return found
 

@@ -1,0 +1,125 @@
+"""Targets: what a pack of rules for a runtime asks of a conversion besides its rules."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .engine import cache, packs
+from .engine.errors import CallError
+
+#: the file of a pack that makes it more than rules
+FILE = "target.yaml"
+#: the options that a target may set, with what their values are
+OPTIONS: Mapping[str, type] = {
+    "opset": int,
+    "layout": list,
+    "activations": str,
+    "float": bool,
+    "float_io": bool,
+    "keep_float16": bool,
+    "exact": bool,
+}
+
+_RULE = re.compile(r"(?:rule|table)\s+(\w+)")
+_PLACE = re.compile(r"\((.+):(\d+)\)$")
+
+
+def about(name: str) -> str:
+    """What a target is, in a few words; empty where its pack does not say."""
+    return str(_document(name).get("about", ""))
+
+
+def defaults(name: str) -> Mapping[str, Any]:
+    """The options that a target sets where the user does not, by the names that Options gives them.
+
+    Raises CallError for an unknown pack, or one whose `target.yaml` is not what it should be.
+    """
+    found: Mapping[str, Any] = _document(name).get("options", {})
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in found.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A rule of a target: its name, where it stands, and the comment above it, which says why."""
+
+    rule: str
+    file: str
+    line: int
+    why: str
+
+
+def changes(name: str) -> list[Change]:
+    """The rules that a target adds, with their reasons, in the order of their files; raises CallError as `defaults`."""
+    found: list[Change] = []
+    (folder,) = packs.folders([name])
+    texts = packs.sources([name]) if any(folder.glob("**/*.rules")) else {}
+    for file, text in texts.items():
+        lines = text.splitlines()
+        for place, line in enumerate(lines):
+            if stated := _RULE.match(line):
+                found.append(Change(stated[1], file, place + 1, _above(lines, place)))
+    return found
+
+
+def reason(place: str) -> str:
+    """The comment above a rule, by its place as models record it, `rule (file:line)`; empty where it is not found."""
+    if (written := _PLACE.search(place)) is None:
+        return ""
+    file = next((one for one in (packs.BUILT_IN / written[1], Path(written[1])) if one.is_file()), None)
+    lines = [] if file is None else file.read_text(encoding="utf-8").splitlines()
+    at = int(written[2]) - 1
+    return _above(lines, at) if at < len(lines) and _RULE.match(lines[at]) else ""
+
+
+def _above(lines: Sequence[str], place: int) -> str:
+    """The comment that ends right above a line, or stands behind it, as one line."""
+    start = place
+    while start and lines[start - 1].startswith("#"):
+        start -= 1
+    behind = lines[place].partition("#")[2]
+    return " ".join([*(line.lstrip("# ") for line in lines[start:place]), behind.strip()]).strip()
+
+
+def _document(name: str) -> Mapping[str, Any]:
+    (folder,) = packs.folders([name])
+    file = folder / FILE
+    if not file.is_file():
+        return {}
+    data = file.read_bytes()
+    # Reading YAML takes longer than a small conversion.
+    key = hashlib.sha256(FILE.encode() + data).hexdigest()
+    kept = cache.fetch(key)
+    if kept is None:
+        kept = json.dumps(_read(file, data)).encode()
+        cache.keep(key, kept)
+    document: dict[str, Any] = json.loads(kept)
+    return document
+
+
+def _read(file: Path, data: bytes) -> Mapping[str, Any]:
+    import yaml
+
+    try:
+        document = yaml.safe_load(data) or {}
+    except yaml.YAMLError as error:
+        raise CallError(f"{file}: {' '.join(str(error).split())}") from error
+    if not isinstance(document, dict) or not isinstance(document.get("options", {}), dict):
+        raise CallError(f"{file}: expected `about` and `options`, each option with its value")
+    for key in document.keys() - {"about", "options"}:
+        raise CallError(f"{file}: there is no entry {key}, only about and options")
+    for key, value in document.get("options", {}).items():
+        if key not in OPTIONS:
+            close = difflib.get_close_matches(str(key), OPTIONS, 1)
+            raise CallError(f"{file}: a target sets no option {key}" + (f": did you mean {close[0]}?" if close else ""))
+        wanted = OPTIONS[key]
+        if type(value) is not wanted or (wanted is list and not all(isinstance(item, str) for item in value)):
+            words = {int: "a number", bool: "true or false", str: "a word", list: "a list of words"}
+            raise CallError(f"{file}: {key} is {value!r}, it takes {words[wanted]}")
+    return document

@@ -1,0 +1,220 @@
+"""Targets are data: a pack of rules for a runtime and what it asks of a conversion; none in particular is one too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from click.testing import CliRunner, Result
+from nnrewrite import convert
+from nnrewrite.cli import app
+from nnrewrite.engine.errors import CallError, RewriteError
+from nnrewrite.engine.quantization import Quantization
+from nnrewrite.verify import Interpreter, compare_models
+from onnx.reference import ReferenceEvaluator
+
+#: no larger models are converted for both targets, to be done in seconds
+LARGEST = 60_000
+
+DEFAULTS = """
+about: a runtime of somebody else's
+options:
+  opset: 17
+  layout: [target]
+  activations: int8
+"""
+RULES = """
+ruleset mine : onnx -> onnx opset 13..25
+
+# It has no kernel for this one.
+rule no_relu stage simplify {
+  y = Relu(x)
+  => y = Max(x, 0.0)
+  test x: f32[2, 3]
+}
+"""
+
+
+def call(*arguments: str) -> Result:
+    return CliRunner().invoke(app, arguments, catch_exceptions=False, prog_name="rewrite")
+
+
+@pytest.fixture(scope="module")
+def pack(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A target as somebody else would write one, in a folder of theirs."""
+    folder = tmp_path_factory.mktemp("theirs")
+    (folder / "target.yaml").write_text(DEFAULTS)
+    (folder / "mine.rules").write_text(RULES)
+    return folder
+
+
+@pytest.fixture
+def source(single: Callable[..., bytes]) -> bytes:
+    weights, bias = np.ones((6, 3, 3, 4), np.float32), np.zeros(6, np.float32)
+    operands = {"x": ("FLOAT32", [1, 8, 8, 4]), "w": weights, "b": bias}
+    options = {"padding": "SAME", "stride_h": 1, "stride_w": 1, "fused_activation_function": "RELU"}
+    return single("CONV_2D", operands, [("FLOAT32", [1, 8, 8, 6])], **options)
+
+
+@pytest.fixture
+def pooled(single: Callable[..., bytes]) -> bytes:
+    """A quantized model whose result is read twice: int8 from end to end."""
+    scale = Quantization(np.array([0.1]), np.array([3]))
+    described = ("INT8", [1, 8, 8, 4], scale)
+    return single("ADD", {"x": described, "y": described}, [described])
+
+
+# ---- a target of somebody else's
+
+
+def test_a_target_is_a_folder_of_data(pack: Path, source: bytes) -> None:
+    model = convert(source, target=f"{pack}")
+    assert {(one.domain, one.version) for one in model.opset_import} == {("", 17)}
+    assert [node.op_type for node in model.graph.node] == ["Conv", "Max"]
+    assert [dim.dim_value for dim in model.graph.input[0].type.tensor_type.shape.dim] == [1, 4, 8, 8]
+
+
+def test_what_the_user_asks_for_goes_before_what_the_target_does(pack: Path, source: bytes) -> None:
+    model = convert(source, target=f"{pack}", opset=18, layout="source")
+    assert model.opset_import[0].version == 18
+    assert [dim.dim_value for dim in model.graph.input[0].type.tensor_type.shape.dim] == [1, 8, 8, 4]
+
+
+def test_a_target_may_have_no_rules_of_its_own(source: bytes, tmp_path: Path) -> None:
+    (tmp_path / "target.yaml").write_text(DEFAULTS)
+    model = convert(source, target=f"{tmp_path}")
+    assert [node.op_type for node in model.graph.node] == ["Conv", "Relu"]
+    assert model.opset_import[0].version == 17
+
+
+def test_the_command_line_takes_targets_by_their_folders(pack: Path, source: bytes, tmp_path: Path) -> None:
+    (tmp_path / "net.tflite").write_bytes(source)
+    out = tmp_path / "net.onnx"
+    assert call(f"{tmp_path / 'net.tflite'}", "--target", f"{pack}", "-o", f"{out}").exit_code == 0
+    assert onnx.load(out).opset_import[0].version == 17
+    told = call("explain", f"{out}", "output_0").stdout
+    assert f"no_relu ({pack / 'mine.rules'}:5)" in told
+    assert "why       It has no kernel for this one." in told
+
+
+def test_what_a_target_changes_is_told_with_its_reasons(pack: Path) -> None:
+    told = call("ops", "--target", f"{pack}").stdout
+    for line in ("a runtime of somebody else's", "opset: 17", "layout: target", "no_relu", "It has no kernel for this"):
+        assert line in told
+    table = call("ops", "--target", "onnxruntime", "--format", "markdown").stdout
+    assert "| `activations` | `uint8` |" in table
+    assert "| `elu` | onnxruntime/activation.rules:" in table
+    assert "no rules are added" in call("ops", "--target", "portable").stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("options: {layuot: [target]}", "a target sets no option layuot: did you mean layout?"),
+        ("options: {opset: high}", "opset is 'high', it takes a number"),
+        ("options: {float: 1}", "float is 1, it takes true or false"),
+        ("options: {layout: target}", "layout is 'target', it takes a list of words"),
+        ("option: {}", "there is no entry option, only about and options"),
+        ("options: [", "while parsing"),
+        ("- 1", "expected `about` and `options`"),
+    ],
+)
+def test_mistakes_of_a_target_are_told_in_a_line(source: bytes, tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "target.yaml").write_text(text)
+    with pytest.raises(CallError) as caught:
+        convert(source, target=f"{tmp_path}")
+    assert f"{tmp_path / 'target.yaml'}: " in f"{caught.value}"
+    assert message in f"{caught.value}"
+    assert "\n" not in f"{caught.value}"
+
+
+def test_a_target_that_is_not_there_is_a_wrong_call(source: bytes, tmp_path: Path) -> None:
+    (tmp_path / "net.tflite").write_bytes(source)
+    result = call(f"{tmp_path / 'net.tflite'}", "--target", "nowhere")
+    assert result.exit_code == 2
+    assert "there is no rule set nowhere" in result.stderr
+
+
+# ---- no runtime in particular
+
+
+def nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            yield from nodes(attribute.g)
+
+
+def small(models: list[Path]) -> Iterator[tuple[Path, onnx.ModelProto]]:
+    for path in models:
+        if path.stat().st_size <= LARGEST:
+            try:
+                yield path, convert(path, target="portable")
+            except RewriteError:
+                continue  # tests of models say which are refused
+
+
+def test_portable_models_hold_canonical_operators_alone(models: list[Path]) -> None:
+    found = 0
+    for path, model in small(models):
+        onnx.checker.check_model(model, full_check=True)
+        assert {one.domain for one in model.opset_import} <= {"", "ai.onnx.ml"}, path
+        for node in nodes(model.graph):
+            assert node.domain in ("", "ai.onnx.ml"), f"{path}: {node.domain}.{node.op_type}"
+            rule = next((one.value for one in node.metadata_props if one.key == "nnrewrite.rule"), "")
+            assert "(onnxruntime/" not in rule and "(uint8/" not in rule, f"{path}: {rule}"
+        found += 1
+    assert found > 50
+
+
+def test_int8_stays_int8_where_no_runtime_asks_for_more(pooled: bytes) -> None:
+    for target, kinds in (("portable", {np.int8}), ("onnxruntime", {np.int8, np.uint8})):
+        model = convert(pooled, target=target)
+        arrays = [onnx.numpy_helper.to_array(tensor) for tensor in model.graph.initializer]
+        assert {array.dtype.type for array in arrays if array.dtype.itemsize == 1} <= kinds
+
+
+def test_portable_models_mean_the_same_without_a_runtimes_optimizations(models: list[Path]) -> None:
+    """What the runtime computes with no rewriting of its own, and what the definitions of ONNX say."""
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 4
+    compared = 0
+    for path, model in small(models):
+        if compared == 12 or {"Loop", "If", "Conv", "LSTM"} & {node.op_type for node in model.graph.node}:
+            continue  # the evaluator takes seconds for these
+        session = onnxruntime.InferenceSession(model.SerializeToString(), options)
+        generator = np.random.default_rng(0)
+        if any(
+            one.type != "tensor(float)" or None in one.shape or str in map(type, one.shape)
+            for one in session.get_inputs()
+        ):
+            continue
+        feeds = {one.name: generator.uniform(0.1, 1, one.shape).astype(np.float32) for one in session.get_inputs()}
+        expected = session.run(None, feeds)
+        actual = ReferenceEvaluator(model).run(None, feeds)
+        for want, got in zip(expected, actual, strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4, err_msg=f"{path}")
+        compared += 1
+    assert compared == 12
+
+
+def test_models_for_both_targets_pass_the_same_verification(models: list[Path], interpreter: Interpreter) -> None:
+    verified = 0
+    for path in models[::9]:
+        if path.stat().st_size > LARGEST:
+            continue
+        try:
+            verdicts = [
+                compare_models(path, convert(path, target=target).SerializeToString(), interpreter=interpreter).passed
+                for target in ("onnxruntime", "portable")
+            ]
+        except RewriteError:
+            continue  # refused, or not run by the interpreter: tests of models tell
+        assert len(set(verdicts)) == 1, path
+        verified += all(verdicts)
+    assert verified >= 10
