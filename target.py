@@ -119,7 +119,8 @@ def _read(file: Path, data: bytes) -> Mapping[str, Any]:
             close = difflib.get_close_matches(str(key), OPTIONS, 1)
             raise CallError(f"{file}: a target sets no option {key}" + (f": did you mean {close[0]}?" if close else ""))
         wanted = OPTIONS[key]
-        if type(value) is not wanted or (wanted is list and not all(isinstance(item, str) for item in value)):
-            words = {int: "a number", bool: "true or false", str: "a word", list: "a list of words"}
-            raise CallError(f"{file}: {key} is {value!r}, it takes {words[wanted]}")
+        words = isinstance(value, list) and all(isinstance(item, str) for item in value)
+        if type(value) is not wanted or (wanted is list and not words):
+            takes = {int: "a number", bool: "true or false", str: "a word", list: "a list of words"}
+            raise CallError(f"{file}: {key} is {value!r}, it takes {takes[wanted]}")
     return document
