@@ -9,6 +9,7 @@ medians. The first call makes an environment for each peer in build/peers (Tenso
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import os
 import platform
@@ -21,10 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import onnx
 from environments import PEERS, ROOT, python
-from large import MODELS, make
-from layout import feeds, session
 
 PAGE = ROOT / "docs" / "benchmarks.md"
 MARK = "<!-- benchmarks/peers.py writes what follows -->\n"
@@ -113,7 +111,8 @@ def compared(model: Path, commands: Sequence[Tool], repeats: int) -> list[str]:
             if not runs.failed and sum(runs.wall) < PATIENCE:
                 measured(tool, model, folder / f"{tool.name}.onnx", runs)
     made = {tool.name: path for tool in commands if (path := folder / f"{tool.name}.onnx").exists() and tool.name != CP}
-    speed = latencies(made)
+    looked = [sys.executable, __file__, "--look", *(f"{path}" for path in made.values())]
+    seen = json.loads(subprocess.run(looked, capture_output=True, text=True, check=True).stdout)
     limit = sum(statistics.median(found[name].wall) for name in (CP, PYTHON))
     base = statistics.median(found[PYTHON].memory)
     ours = found[OURS]
@@ -125,11 +124,11 @@ def compared(model: Path, commands: Sequence[Tool], repeats: int) -> list[str]:
             continue
         wall, memory = statistics.median(runs.wall), statistics.median(runs.memory)
         ratio = statistics.median(a / b for a, b in zip(runs.wall, ours.wall, strict=False))
-        nodes, transposes = counted(made[name])
+        nodes, transposes, speed = seen[f"{made[name]}"]
         cells = [
             label, f"{wall:.2f}", f"{ratio:.1f}", f"{wall / limit:.1f}", f"{statistics.median(runs.processor):.2f}",
             f"{memory / 1e6:,.0f}", f"{memory / statistics.median(ours.memory):.1f}", f"{nodes:,} / {transposes:,}",
-            f"{1000 * speed[name]:.2f}" if name in speed else "",
+            "" if speed is None else f"{1000 * speed:.2f}",
         ]  # fmt: skip
         rows.append(f"| | {' | '.join(cells)} |")
     size = model.stat().st_size
@@ -141,25 +140,26 @@ def compared(model: Path, commands: Sequence[Tool], repeats: int) -> list[str]:
     return rows
 
 
-def counted(path: Path) -> tuple[int, int]:
-    """The nodes of a model, and how many of them are Transposes."""
-    nodes = onnx.load(path, load_external_data=False).graph.node
-    return len(nodes), sum(node.op_type == "Transpose" for node in nodes)
+def look(paths: Sequence[Path]) -> dict[str, tuple[int, int, float | None]]:
+    """For each model its nodes, how many of them are Transposes, and the seconds of a run, the best of many in turn.
 
+    In a process of its own: what the parent of a command has in memory counts for the command. Models above 1 GB are
+    not run.
+    """
+    import onnx
+    from layout import feeds, session
 
-def latencies(made: dict[str, Path]) -> dict[str, float]:
-    """Seconds of a run in ONNX Runtime for each model, the best of many in turn; models above 1 GB are left out."""
-    known = {name: onnx.load(path) for name, path in made.items() if path.stat().st_size < 1e9}
-    loaded = {name: one for name, model in known.items() if (one := session(model)) is not None}
+    nodes = {path: onnx.load(path, load_external_data=False).graph.node for path in paths}
+    known = {path: session(onnx.load(path)) for path in paths if path.stat().st_size < 1e9}
+    loaded = {path: (one, feeds(one)) for path, one in known.items() if one is not None}
     best = dict.fromkeys(loaded, math.inf)
-    fed = {name: feeds(one) for name, one in loaded.items()}
     end = time.perf_counter() + 3.0
     while time.perf_counter() < end:
-        for name, one in loaded.items():
+        for path, (one, fed) in loaded.items():
             started = time.perf_counter()
-            one.run(None, fed[name])
-            best[name] = min(best[name], time.perf_counter() - started)
-    return best
+            one.run(None, fed)
+            best[path] = min(best[path], time.perf_counter() - started)
+    return {f"{p}": (len(n), sum(x.op_type == "Transpose" for x in n), best.get(p)) for p, n in nodes.items()}
 
 
 def machine() -> str:
@@ -173,11 +173,15 @@ def machine() -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"files, or of {', '.join(MODELS)}")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="files, or models of benchmarks/large.py")
     parser.add_argument("--models", type=Path, default=PEERS / "models", help="where large models are made")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--write", action="store_true", help="write the table into docs/benchmarks.md")
+    parser.add_argument("--look", nargs="+", type=Path, help=argparse.SUPPRESS)
     asked = parser.parse_args()
+    if asked.look:
+        print(json.dumps(look(asked.look)))
+        return
     commands = tools()
     lines = [
         f"{machine()}. Medians of {asked.runs} runs, all commands in turn.",
@@ -186,7 +190,10 @@ def main() -> None:
         "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for name in asked.names or DEFAULT:
-        model = Path(name) if Path(name).exists() else make(name, asked.models)
+        model = Path(name)
+        if not model.exists():
+            model = asked.models / f"{name}.tflite"
+            subprocess.run([sys.executable, Path(__file__).with_name("large.py"), asked.models, name], check=True)
         lines += compared(model, commands, asked.runs)
         print("\n".join(lines), flush=True)
     if asked.write:
