@@ -13,6 +13,8 @@ TARGET, PORTABLE = "onnxruntime", "portable"
 
 #: the rule set of integer arithmetic
 _EXACT = "exact"
+#: what rule sets bring along: rules for quantized operators that real numbers do not describe to one step
+_ALONG = {"tflite2onnx": "kernels"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +66,9 @@ class Options:
         asked = self.settled
         if asked.exact and asked.float:
             raise CallError("--exact keeps the integers that --float does away with")
+        along = () if asked.float else tuple(_ALONG[name] for name in asked.rules if name in _ALONG)
         added = (
+            *along,
             _EXACT if asked.exact else None,
             None if asked.target == PORTABLE else asked.target,
             None if asked.float else asked.activations,
