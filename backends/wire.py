@@ -27,6 +27,10 @@ def varint(number: int) -> bytes:
     return bytes((*out, number))
 
 
+#: the lengths that take one byte
+_SIZES = [bytes((size,)) for size in range(128)]
+
+
 def tag(message: type[Message], field: str) -> bytes:
     """What a field that has a length begins with: its number, and 2 for its wire type."""
     return varint(message.DESCRIPTOR.fields_by_name[field].number << 3 | 2)
@@ -49,7 +53,7 @@ class Encoder:
     def __init__(self) -> None:
         self._attributes: dict[Hashable, bytes] = {}
         self._types: dict[Hashable, bytes] = {}
-        self._entries: dict[tuple[str, str], bytes] = {}
+        self._shapes: list[ir.Shape | None] = []
 
     def graph(self, graph: ir.Graph, initializers: Iterable[bytes]) -> bytes:
         """A graph, with those initializers alone whose messages are given."""
@@ -59,33 +63,40 @@ class Encoder:
         parts += [_field(_INPUT, self.value(one)) for one in graph.inputs]
         parts += [_field(_OUTPUT, self.value(one)) for one in graph.outputs]
         ends = frozenset(graph.outputs)
-        known = (one for node in graph for one in node.outputs if one.name and one not in ends)
-        parts += [_field(_INFO, self.value(one)) for one in known if one.type is not None]
+        known = (one for node in graph for one in node.outputs if one.type is not None and one.name)
+        parts += [_field(_INFO, self.value(one)) for one in known if one not in ends]
         return b"".join(parts)
 
     def node(self, node: ir.Node) -> bytes:
         """A node, with the names of its operands and results and with its metadata."""
-        parts = [_text(_OPERAND, "" if one is None else one.name) for one in node.inputs]
+        parts = [_text(_OPERAND, None if one is None else one.name) for one in node.inputs]
         names = [one.name for one in node.outputs]
         while names and not names[-1]:
             names.pop()
         parts += [_text(_RESULT, name) for name in names]
         parts.append(_text(_LABEL, node.name))
         parts.append(_text(_OPERATOR, node.op_type))
-        parts += [_field(_ATTRIBUTE, self._attribute(attribute)) for attribute in node.attributes.values()]
+        if node.attributes:
+            parts += [_field(_ATTRIBUTE, self._attribute(attribute)) for attribute in node.attributes.values()]
         if node.domain:
             parts.append(_text(_DOMAIN, node.domain))
-        parts += [self._entry(item) for item in node.metadata_props.items()]
+        parts += [
+            _field(_METADATA, _text(_KEY, key) + _text(_VALUE, text)) for key, text in node.metadata_props.items()
+        ]
         return b"".join(parts)
 
     def value(self, value: ir.Value) -> bytes:
         """What is known of a value's type and shape."""
-        if type(value.type) is not ir.TensorType:
+        kind, shape = value.type, value.shape
+        if type(kind) is not ir.TensorType:
             return bytes(serde.serialize_value(value).SerializeToString())
-        key = value.type.dtype, extents(value)
-        if key not in self._types:
-            self._types[key] = _field(_TYPE, serde.serialize_value(value).type.SerializeToString())
-        return _text(_CALLED, value.name) + self._types[key]
+        # A shape that never changes is known by itself, and kept so that no other takes its place.
+        key = kind.dtype, None if shape is None else id(shape) if shape.frozen else extents(value)
+        known = self._types.get(key)
+        if known is None:
+            known = self._types[key] = _field(_TYPE, serde.serialize_value(value).type.SerializeToString())
+            self._shapes.append(shape)
+        return _text(_CALLED, value.name) + known
 
     def _attribute(self, attribute: ir.Attr) -> bytes:
         held = attribute.value
@@ -93,20 +104,18 @@ class Encoder:
             return bytes(serde.serialize_attribute(attribute).SerializeToString())
         # By their text, as -0.0 equals 0.0 and is another number.
         key = attribute.name, attribute.type, held if isinstance(held, int | str) else repr(held)
-        if key not in self._attributes:
-            self._attributes[key] = serde.serialize_attribute(attribute).SerializeToString()
-        return self._attributes[key]
-
-    def _entry(self, item: tuple[str, str]) -> bytes:
-        if item not in self._entries:
-            self._entries[item] = _field(_METADATA, _text(_KEY, item[0]) + _text(_VALUE, item[1]))
-        return self._entries[item]
+        known = self._attributes.get(key)
+        if known is None:
+            known = self._attributes[key] = bytes(serde.serialize_attribute(attribute).SerializeToString())
+        return known
 
 
 def _field(tag: bytes, content: bytes) -> bytes:
-    return tag + varint(len(content)) + content
+    size = len(content)
+    return tag + (_SIZES[size] if size < 128 else varint(size)) + content
 
 
 def _text(tag: bytes, text: str | None) -> bytes:
-    content = (text or "").encode()
-    return tag + varint(len(content)) + content
+    content = text.encode() if text else b""
+    size = len(content)
+    return tag + (_SIZES[size] if size < 128 else varint(size)) + content

@@ -56,15 +56,17 @@ class Tool:
     after: str = ""
 
 
-def tools() -> list[Tool]:
-    """All commands, the limit first."""
-    ours = str(Path(sys.executable).with_name("rewrite"))
+def tools(peers: bool = True) -> list[Tool]:
+    """All commands, the limit first, or without the peers."""
+    ours = Tool(OURS, (str(Path(sys.executable).with_name("rewrite")), "--quiet", "{in}", "-o", "{out}"))
+    limit = [Tool(CP, ("cp", "{in}", "{out}")), Tool(PYTHON, (sys.executable, "-c", "import numpy, onnx"))]
+    if not peers:
+        return [*limit, ours]
     theirs = {name: str(python(name)) for name in (TF2ONNX, TFLITE2ONNX, ONNXSCRIPT)}
     convert = (theirs[TF2ONNX], "-m", "tf2onnx.convert", "--opset", f"{OPSET}", "--tflite", "{in}", "--output", "{out}")
     return [
-        Tool(CP, ("cp", "{in}", "{out}")),
-        Tool(PYTHON, (sys.executable, "-c", "import numpy, onnx")),
-        Tool(OURS, (ours, "--quiet", "{in}", "-o", "{out}")),
+        *limit,
+        ours,
         Tool(TF2ONNX, convert),
         Tool(TFLITE2ONNX, (str(Path(theirs[TFLITE2ONNX]).with_name("tflite2onnx")), "{in}", "{out}")),
         Tool(ONNXSCRIPT, (theirs[ONNXSCRIPT], "-c", IMPROVE, "{in}", "{out}"), TF2ONNX),
