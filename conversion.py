@@ -160,9 +160,11 @@ def command(
     from .engine.extents import Asked
     from .engine.layout import Interface
     from .engine.trace import Trace, traced
-    from .jobs import plan
+    from .jobs import plan, signed
     from .options import Options
     from .pipeline import members, prepare
+    from .pipeline import signed as names
+    from .signatures import ALL
 
     if trace and (not models or Path(trace).exists()):
         models, trace = (
@@ -176,6 +178,8 @@ def command(
     try:
         options = options.settled
         jobs = plan(models, output, folder, options.member, members)
+        if options.signature == ALL:
+            jobs, options = signed(jobs, names), options.but(signature=None)
         # Rules that cannot be had concern no single model: they are told before the first is read, and once.
         prepared = prepare(options.stacked, options.opset)
         Interface.parse(options.layout)
@@ -265,7 +269,8 @@ def convert(job: Job, call: Call, interpreter: Interpreter | None = None) -> Res
     profile = Profile() if call.profile else None
     started = time.perf_counter()
     with profiled(profile):
-        conversion = rewrite(job.source, call.options, member=job.member)
+        signature = job.signature or call.options.signature
+        conversion = rewrite(job.source, call.options, member=job.member, signature=signature)
         written = conversion.save(job.target, call.external_data)
     seconds = time.perf_counter() - started
     source = original(job)
@@ -291,8 +296,12 @@ def _verified(result: Result, source: Path | bytes, interpreter: Interpreter) ->
     from .engine.errors import VerificationError
     from .verify import compare_models
 
+    signature = result.report.signature
+
     try:
-        return replace(result, verification=compare_models(source, result.job.target, interpreter=interpreter))
+        return replace(
+            result, verification=compare_models(source, result.job.target, interpreter=interpreter, signature=signature)
+        )
     except VerificationError as error:
         return replace(result, unverified=f"{error}")
 

@@ -62,6 +62,19 @@ FLAGS = (
         is_flag=True,
         help="Leave custom operators that no rule is about as nodes of the domain tflite.custom.",
     ),
+    click.option(
+        "--state",
+        type=click.Choice(["external", "internal"]),
+        default="external",
+        help="What a model remembers between calls: external makes it inputs and outputs, to be fed back; internal"
+        " lets each call begin anew. [default: external]",
+    ),
+    click.option(
+        "--signature",
+        metavar="NAME|all",
+        help="Convert this signature of a model, or each of them to FILE.NAME.onnx. [default: serving_default, or the"
+        " only one]",
+    ),
     click.option("--member", metavar="NAME", help="Of a .task bundle, convert this model alone."),
 )
 

@@ -15,11 +15,12 @@ MODELS = (".tflite", ".lite", ".task")
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One model to convert: its file, the bundle's member or None, and the file to write."""
+    """One model to convert: its file, the bundle's member or None, the file to write, and one signature or None."""
 
     source: Path
     member: str | None
     target: Path
+    signature: str | None = None
 
     @property
     def name(self) -> str:
@@ -56,6 +57,27 @@ def plan(
         jobs = [Job(job.source, job.member, output) for job in jobs]
     _check(jobs)
     return jobs
+
+
+def signed(jobs: Sequence[Job], signatures: Callable[[Path, str | None], Sequence[str]]) -> list[Job]:
+    """Part each job into one for each signature of its model, written to `<output>.<signature>.onnx`.
+
+    Models without signatures stay as they are. Raises CallError as `plan` does.
+    """
+    parted: list[Job] = []
+    for job in jobs:
+        try:
+            names = signatures(job.source, job.member)
+        except RewriteError:
+            names = ()  # the conversion meets the same error
+        stem, ending = job.target.with_suffix(""), job.target.suffix
+        for name in names:
+            target = stem.with_name(f"{stem.name}.{name.replace('/', '_')}{ending}")
+            parted.append(Job(job.source, job.member, target, name))
+        if not names:
+            parted.append(job)
+    _check(parted)
+    return parted
 
 
 def _files(model: Path) -> list[tuple[Path, Path]]:

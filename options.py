@@ -11,6 +11,8 @@ from .engine.errors import CallError
 #: the runtime that models are made for where the user names none, and the word for none in particular
 TARGET, PORTABLE = "onnxruntime", "portable"
 
+#: who keeps what a model remembers between calls: who calls it, or nobody
+EXTERNAL, INTERNAL = "external", "internal"
 #: the rule set of integer arithmetic
 _EXACT = "exact"
 #: what rule sets bring along: rules for quantized operators that real numbers do not describe to one step
@@ -26,7 +28,9 @@ class Options:
     `target.yaml` holds. `layout` has `source` (inputs and outputs keep their
     order of axes, as when it is empty), `target` (channels come first wherever that saves a permutation) or
     `NAME=NHWC:NCHW` for one input or output. `input_shape` has `NAME=1,224,224,3` for inputs of another shape than the
-    file says, `batch` is a number or `dynamic` for another first extent. `member` is one model of a bundle.
+    file says, `batch` is a number or `dynamic` for another first extent. `member` is one model of a bundle,
+    `signature` one of the named ways to call a model (None: `serving_default`, or the only one). `state` is `external`
+    (what a model keeps between calls is an input and an output of it) or `internal` (each call begins anew).
 
     `float_io` makes quantized inputs and outputs real numbers, `float` everything that is quantized, `keep_float16`
     leaves constants of half precision as they are stored. `activations` is `int8` or `uint8`, for the inner values of
@@ -49,6 +53,8 @@ class Options:
     activations: str | None = None
     exact: bool = False
     keep_custom: bool = False
+    state: str = EXTERNAL
+    signature: str | None = None
     member: str | None = None
 
     def but(self, **changes: Any) -> Options:

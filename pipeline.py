@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import onnx
 import onnx_ir as ir
 
+from . import signatures
 from .backends import onnx as onnx_backend
 from .backends import stream
 from .destination import replacing
@@ -33,7 +34,7 @@ from .engine.state import described, externalize
 from .engine.subgraphs import called
 from .engine.view import least_opset, real_interface
 from .frontends import bundle, tflite
-from .options import DEFAULT, Options
+from .options import DEFAULT, INTERNAL, Options
 
 if TYPE_CHECKING:
     from .engine.layout.explain import Remaining
@@ -47,7 +48,8 @@ class Report:
     """What a conversion did: operators in and out, permutations left and the elements they move, rules fired.
 
     `layout` is what was asked of inputs and outputs, `layouts` has those with another order of axes than in the source,
-    as letters before and after. `remarks` tells what is odd about the source, in sentences.
+    as letters before and after. `remarks` tells what is odd about the source, in sentences. `signature` is the one that
+    was converted, where it is not of the source's first graph.
     """
 
     source_operators: Mapping[str, int]
@@ -59,6 +61,7 @@ class Report:
     layout: str = SOURCE
     layouts: Mapping[str, str] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
+    signature: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +109,12 @@ def members(path: str | os.PathLike[str]) -> list[str]:
     return bundle.members(path) if bundle.is_bundle(path) else []
 
 
+def signed(path: str | os.PathLike[str], member: str | None = None) -> list[str]:
+    """The names of a model's signatures; raises ModelError when it cannot be read."""
+    data = path if member is None else bundle.open_member(path, member)
+    return signatures.keys(tflite.read(data, prepare(DEFAULT.stacked, None).pack.catalogue))
+
+
 def convert(source: Source, options: Options = DEFAULT, **changes: Any) -> onnx.ModelProto:
     """Convert a model, from a path or from bytes; takes and raises what `rewrite` does."""
     return rewrite(source, options, **changes).model
@@ -131,11 +140,14 @@ def _rewrite(source: Source, options: Options) -> Conversion:
     data = bundle.open_member(source, member) if member is not None and not isinstance(source, bytes) else source
     with timed("reading"):
         model = tflite.read(data, catalogue, _called(source, member))
-    graph = model.graph
+    signature = signatures.chosen(model, options.signature)
+    subgraphs: Sequence[ir.Graph] = model.meta["subgraphs"]
+    graph = model.graph if signature is None else subgraphs[signature.subgraph]
+    outputs, renamed = signatures.named(graph, signature)
     least = (
         0
         if options.float
-        else least_opset([graph, *called(graph, prepared.rules.source, model.meta["subgraphs"])], prepared.rules.target)
+        else least_opset([graph, *called(graph, prepared.rules.source, subgraphs)], prepared.rules.target)
     )
     if least > prepared.opset:
         if opset is not None:
@@ -143,15 +155,13 @@ def _rewrite(source: Source, options: Options) -> Conversion:
         prepared = prepare(options.stacked, least)
     ruleset, version = prepared.rules, prepared.opset
     before = Counter(node.op_type for node in graph)
-    subgraphs = model.meta.get("subgraphs", ())
-    outputs = [value.name or "" for value in graph.outputs]
     resized = Resizing(graph, subgraphs, ruleset.source, asked) if asked else None
     if options.float_io:
         real_interface(graph, ruleset.target, version)
     if options.keep_float16:
         keep(graph, ir.DataType.FLOAT16)
     constants = functools.partial(evaluate, rules=ruleset, catalogue=catalogue, opset=version, subgraphs=subgraphs)
-    state = externalize(graph, ruleset.source, subgraphs, constants)
+    state = externalize(graph, ruleset.source, subgraphs, constants, options.state == INTERNAL)
     outputs += state.values()
     rewriter = Rewriter(graph, ruleset, catalogue, version, subgraphs, plain=options.float, keep=options.keep_custom)
     layouts: dict[str, str] = {}
@@ -171,10 +181,20 @@ def _rewrite(source: Source, options: Options) -> Conversion:
     if resized is not None:
         resized.check(graph)
     turned = {f"{LAYOUT}.{name}": axes for name, axes in layouts.items()}
-    metadata = {LAYOUT: f"{interface}", **turned, **described(state)}
+    metadata = {LAYOUT: f"{interface}", **turned, **described(state), **signatures.described(renamed)}
     encoded = onnx_backend.write(graph, outputs, ruleset.target, version, metadata)
+    other = signature.key if signature is not None and signature.subgraph else None
     report = _report(graph, ruleset.target, before, version, rewriter)
-    return Conversion(encoded, replace(report, layout=f"{interface}", layouts=layouts))
+    return Conversion(
+        encoded,
+        replace(
+            report,
+            layout=f"{interface}",
+            layouts=layouts,
+            signature=other,
+            remarks=(*report.remarks, *signatures.remarks(model, signature)),
+        ),
+    )
 
 
 def explain(model: onnx.ModelProto, rules: str | Sequence[str] = "tflite2onnx") -> list[Remaining]:

@@ -23,12 +23,10 @@ ROLES = {
     TABLE: "a table is known when the model is converted, and goes into what reads it",
     FILL: "the columns of a table are constant",
 }
-#: where state is kept: by the caller, or nowhere, so that each call begins anew
-EXTERNAL, INTERNAL = "external", "internal"
 
 
 def externalize(
-    graph: ir.Graph, dialect: Dialect, subgraphs: Sequence[ir.Graph], evaluate: Evaluate, kept: str = EXTERNAL
+    graph: ir.Graph, dialect: Dialect, subgraphs: Sequence[ir.Graph], evaluate: Evaluate, internal: bool = False
 ) -> dict[str, str]:
     """Turn the variables of a graph into inputs and outputs; the names of the inputs, and the outputs to feed to them.
 
@@ -36,14 +34,14 @@ def externalize(
     the model's own initialization gives it, else zeros. Reads see the assignments before them in the order of the
     nodes, as the interpreter runs them; an operator with a mutable operand yields what becomes of it after its own
     results; graphs of nodes take what they touch as operands and yield it. Variables that never change are constants.
-    With `kept` internal all begin with their initial values at each call, and none is an input or output. `evaluate`
+    With `internal` all begin with their initial values at each call, and none is an input or output. `evaluate`
     computes initial values that are not constant.
 
     Raises UnsupportedError where a variable is beyond this.
     """
     variables = Variables(dialect, subgraphs, evaluate)
     variables.survey(graph)
-    return _State(graph, variables, kept == INTERNAL).run()
+    return _State(graph, variables, internal).run()
 
 
 class _State:

@@ -101,9 +101,13 @@ class Interpreter:
     ) -> None:
         self.close()
 
-    def describe(self, model: Source) -> Signature:
-        """Read the inputs and outputs of a model; raises InterpreterError where the interpreter refuses it."""
-        header, _ = self._ask({"action": "describe", "kernels": Kernels.OPTIMIZED}, model, [])
+    def describe(self, model: Source, signature: str | None = None) -> Signature:
+        """Read the inputs and outputs of a model, or those of one of its signatures under the names they have there.
+
+        Raises InterpreterError where the interpreter refuses it.
+        """
+        request = {"action": "describe", "kernels": Kernels.OPTIMIZED, "signature": signature and [signature]}
+        header, _ = self._ask(request, model, [])
         return Signature(_tensors(header["inputs"]), _tensors(header["outputs"]))
 
     def run(
@@ -112,14 +116,17 @@ class Interpreter:
         samples: Sequence[Sequence[Array]],
         kernels: Kernels = Kernels.DEFAULT,
         keep: bool = False,
+        signature: tuple[str, Sequence[str], Sequence[str]] | None = None,
     ) -> list[list[Array]]:
         """Run a model on samples (the inputs of each, in the model's order) and return the outputs of each.
 
         Inputs whose shape is not the model's are resized; state starts afresh with each sample, or
-        with `keep` once, so that samples are steps.
+        with `keep` once, so that samples are steps. A signature is given by its name, and the names of its inputs and
+        outputs in the order of arrays.
+
         Raises InterpreterError where the interpreter raises, crashes or exceeds the time limit.
         """
-        request = {"action": "run", "kernels": kernels, "samples": len(samples), "keep": keep}
+        request = {"action": "run", "kernels": kernels, "samples": len(samples), "keep": keep, "signature": signature}
         _, arrays = self._ask(request, model, [array for sample in samples for array in sample])
         count = len(arrays) // len(samples) if samples else 0
         return [arrays[at * count : (at + 1) * count] for at in range(len(samples))]

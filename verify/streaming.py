@@ -2,12 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
+import numpy as np
+
+from ..engine.errors import ModelError, UnsupportedError
+from ..engine.operators import load
+from ..engine.variables import Variables
+from ..frontends import tflite
 from .comparison import Comparison, compare, worst
 from .frames import Array
-from .interpreter import Interpreter, Kernels, Source
+from .interpreter import Interpreter, Kernels, Signature, Source
 from .runtime import Runtime
+
+
+def remembering(folder: Path, largest: float = float("inf")) -> Iterator[Path]:
+    """The models below a folder that keep something between calls, in a fixed order, none above `largest` bytes."""
+    catalogue = load()
+    dialect = catalogue.dialect("tflite")
+    for path in sorted(folder.rglob("*.tflite")):
+        if path.stat().st_size > largest:
+            continue
+        try:
+            model = tflite.read(path, catalogue)
+        except ModelError:
+            continue  # a file that is no model, of which some are kept on purpose
+        variables = Variables(dialect, model.meta["subgraphs"], lambda graph: [])
+        with contextlib.suppress(UnsupportedError):
+            variables.survey(model.graph)
+        if variables.samples:
+            yield path
+
+
+def samples(signature: Signature, steps: int, seed: int = 0) -> list[list[Array]]:
+    """Seeded inputs for as many steps: codes over their whole range, real numbers around zero."""
+    random = np.random.default_rng(seed)
+    found = []
+    for _ in range(steps):
+        sample = []
+        for tensor in signature.inputs:
+            kind = np.dtype(tensor.dtype)
+            if kind.kind in "iu" and tensor.scales:
+                limits = np.iinfo(kind)
+                sample.append(random.integers(limits.min, limits.max, tensor.shape, endpoint=True).astype(kind))
+            elif kind.kind in "iub":
+                sample.append(random.integers(0, 2, tensor.shape).astype(kind))
+            else:
+                sample.append(random.normal(size=tensor.shape).astype(kind))
+        found.append(sample)
+    return found
 
 
 def stream(runtime: Runtime, steps: Sequence[Sequence[Array]]) -> list[list[Array]]:

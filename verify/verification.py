@@ -13,6 +13,7 @@ from .frames import Array
 from .inputs import draw
 from .interpreter import Interpreter, InterpreterError, Kernels, Signature, Source
 from .runtime import Runtime
+from .signed import Signed
 
 # A whole model's output is known no better than the interpreter's own kernels agree on it. The reference kernels are
 # asked last and only when the others disagree: they are slow, lack operators, and some are wrong (SUM of integers).
@@ -54,27 +55,32 @@ def compare_models(
     inputs: Sequence[Sequence[Array]] | None = None,
     interpreter: Interpreter | None = None,
     timeout: float = 120.0,
+    signature: str | None = None,
 ) -> Verification:
     """Run a TFLite model and the ONNX model made of it on the same inputs and compare every output.
 
     Both are paths or bytes. Inputs are seeded ones, or `inputs`: for each sample the arrays in the model's order.
     An output passes when it agrees with one of the interpreter's sets of kernels, or is off by no more than twice
     what the first two differ by. `interpreter` is a worker to use and leave running; `timeout` is in seconds for each
-    run of a worker of our own. Raises VerificationError where one side does not run: that is no verdict.
+    run of a worker of our own. With a signature the source is called by it, else its first graph is run.
+    Raises VerificationError where one side does not run: that is no verdict.
     """
     with contextlib.ExitStack() as stack:
-        worker = interpreter or stack.enter_context(Interpreter(timeout))
-        signature = worker.describe(source)
+        own = interpreter or stack.enter_context(Interpreter(timeout))
+        worker: Interpreter | Signed = own
         runtime = Runtime(target)
-        if problems := _interface(signature, runtime):
+        if signature is not None:
+            worker = Signed(own, signature, runtime.inputs, runtime.outputs)
+        described = worker.describe(source)
+        if problems := _interface(described, runtime):
             return Verification((), problems, seed=seed)
         started = time.perf_counter()
-        feeds, expected, remarks = _first(worker, source, signature, seed, samples, inputs)
+        feeds, expected, remarks = _first(worker, source, described, seed, samples, inputs)
         source_seconds = (time.perf_counter() - started) / len(feeds)
         started = time.perf_counter()
         actual = [runtime.run(feed) for feed in feeds]
         target_seconds = (time.perf_counter() - started) / len(feeds)
-        comparisons = _judged(worker, source, signature, feeds, expected, actual, remarks)
+        comparisons = _judged(worker, source, described, feeds, expected, actual, remarks)
         return Verification(
             comparisons, (), tuple(remarks), seed, len(feeds), round(source_seconds, 4), round(target_seconds, 4)
         )
@@ -99,7 +105,7 @@ Runs = dict[Kernels, list[list[Array]]]
 
 
 def _first(
-    worker: Interpreter,
+    worker: Interpreter | Signed,
     source: Source,
     signature: Signature,
     seed: int,
@@ -121,7 +127,7 @@ def _first(
 
 
 def _judged(
-    worker: Interpreter,
+    worker: Interpreter | Signed,
     source: Source,
     signature: Signature,
     feeds: list[list[Array]],

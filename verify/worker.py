@@ -54,6 +54,8 @@ def answer(request: dict[str, Any], arrays: list[Array]) -> tuple[dict[str, Any]
     if request["action"] == "layers":
         return _layers(_model(request, arrays, experimental_preserve_all_tensors=True), arrays)
     interpreter = _model(request, arrays)
+    if request.get("signature"):
+        return _signed(interpreter, request, arrays)
     if request["action"] == "describe":
         tensors = {
             "inputs": [_described(detail) for detail in interpreter.get_input_details()],
@@ -82,6 +84,27 @@ def _timed(runs: int) -> list[float]:
         interpreter.invoke()
         seconds.append(time.perf_counter() - started)
     return seconds
+
+
+def _signed(interpreter: Any, request: dict[str, Any], arrays: list[Array]) -> tuple[dict[str, Any], list[Array]]:
+    """Answer a request about one signature: its name, and to run it the names of its inputs and outputs."""
+    key, *names = request["signature"]
+    runner = interpreter.get_signature_runner(key)
+    if request["action"] == "describe":
+        sides = {"inputs": runner.get_input_details(), "outputs": runner.get_output_details()}
+        return {
+            side: [{**_described(detail), "name": name} for name, detail in details.items()]
+            for side, details in sides.items()
+        }, []
+    inputs, outputs = names
+    results: list[Array] = []
+    for sample in range(request["samples"]):
+        if sample and not request["keep"]:
+            interpreter.reset_all_variables()
+        given = dict(zip(inputs, arrays[sample * len(inputs) :], strict=False))
+        found = runner(**given)
+        results += [_plain(found[name]) for name in outputs]
+    return {}, results
 
 
 def _layers(interpreter: Any, arrays: list[Array]) -> tuple[dict[str, Any], list[Array]]:
@@ -154,8 +177,13 @@ def _run(interpreter: Any, arrays: list[Array], samples: int, keep: bool = False
 def _fetched(interpreter: Any, index: int) -> Array:
     import numpy as np
 
-    array = np.asarray(interpreter.get_tensor(index))
-    return array.astype(object) if array.dtype.kind in "SU" else array
+    return _plain(np.asarray(interpreter.get_tensor(index)))
+
+
+def _plain(array: Any) -> Array:
+    """Strings as objects, which can be sent."""
+    found: Array = array.astype(object) if array.dtype.kind in "SU" else array
+    return found
 
 
 def main() -> None:

@@ -1,0 +1,92 @@
+"""Signatures: the named ways to call a model, of which a conversion takes one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import onnx_ir as ir
+
+from .engine.errors import CallError
+from .frontends.tflite import Signature
+
+#: the signature that is meant where none is named, and the word for all of them, each in a file of its own
+DEFAULT, ALL = "serving_default", "all"
+#: the prefix of the metadata that tells what the source calls an input or output that has its name from a signature
+NAME = "nnrewrite.name"
+
+
+def keys(model: ir.Model) -> list[str]:
+    """The names of a model's signatures, in its own order."""
+    return [signature.key for signature in model.meta["signatures"]]
+
+
+def chosen(model: ir.Model, key: str | None) -> Signature | None:
+    """The signature of a model that is asked for: where none is, `serving_default` or the only one.
+
+    None where the model has no signature, or several and none is asked for: then its first graph is meant.
+    Raises CallError for a signature that the model has not got.
+    """
+    known: Mapping[str, Signature] = {signature.key: signature for signature in model.meta["signatures"]}
+    if key is None:
+        return known.get(DEFAULT) or (next(iter(known.values())) if len(known) == 1 else None)
+    if key not in known:
+        there = f"its signatures are {', '.join(known)}" if known else "it has none"
+        raise CallError(f"the model has no signature {key}, {there}")
+    return known[key]
+
+
+def remarks(model: ir.Model, signature: Signature | None) -> tuple[str, ...]:
+    """What to tell of a model's signatures where none was chosen among several."""
+    known = keys(model)
+    if signature is not None or len(known) < 2:
+        return ()
+    return (f"the model's signatures are {', '.join(known)}: its first graph was converted, --signature names another",)
+
+
+def named(graph: ir.Graph, signature: Signature | None) -> tuple[list[str], dict[str, str]]:
+    """Name the inputs of a graph as a signature does; the names for its outputs, and the source's names by the new.
+
+    A name that would stand for two things is left to the first, the other keeps that of the source.
+    """
+    own = {value: value.name or "" for value in (*graph.inputs, *graph.outputs)}
+    if signature is None:
+        return [own[value] for value in graph.outputs], {}
+    given = {source: public for public, source in reversed(list(signature.inputs.items()))}
+    yielded = {source: public for public, source in reversed(list(signature.outputs.items()))}
+    inner = {output.name: output for node in graph for output in node.outputs}
+    inner |= {value.name: value for value in graph.initializers.values()}
+    taken: dict[str, ir.Value] = {}
+    renamed: dict[str, str] = {}
+    for value in graph.inputs:
+        public = given.get(own[value]) or own[value]
+        if public in taken:
+            public = own[value]
+        taken[public] = value
+        if public in inner and inner[public] is not value:
+            _rename(inner, public)
+        value.name = public
+        if public != own[value]:
+            renamed[public] = own[value]
+    names: list[str] = []
+    for value in graph.outputs:
+        public = yielded.get(own[value]) or own[value]
+        if public in taken or public in names:
+            public = own[value]
+        names.append(public)
+        if public != own[value]:
+            renamed[public] = own[value]
+    return names, renamed
+
+
+def _rename(values: dict[str | None, ir.Value], name: str) -> None:
+    """Give an inner value another name, that nothing has."""
+    value, other = values.pop(name), f"{name}_inner"
+    while other in values:
+        other += "_"
+    value.name = other
+    values[other] = value
+
+
+def described(renamed: Mapping[str, str]) -> dict[str, str]:
+    """The source's names as entries of a model's metadata."""
+    return {f"{NAME}.{public}": source for public, source in renamed.items()}
