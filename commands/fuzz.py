@@ -34,6 +34,7 @@ _LOW = 0.2
 @click.option("--time", "seconds", type=float, default=SECONDS, show_default=True, help="Seconds in all, at most.")
 @click.option("--seed", type=int, default=0, show_default=True, help="The same seed draws the same cases.")
 @click.option("--jobs", type=click.IntRange(1), default=None, help="Worker processes. [default: one for each core]")
+@click.option("--record", "recorded", is_flag=True, help="Note what passes as tried: what changes later goes first.")
 @click.option("--first", is_flag=True, help="End with the first failure.")
 @click.option(
     "--out",
@@ -51,6 +52,7 @@ def command(
     seconds: float,
     seed: int,
     jobs: int | None,
+    recorded: bool,
     first: bool,
     out: Path,
     replay: Path | None,
@@ -66,6 +68,7 @@ def command(
     from ..engine.errors import CallError
     from ..options import Options
     from ..verify.chains import NAME
+    from ..verify.fingerprints import changed, record
     from ..verify.fuzz import Budget, fuzz, trials
     from ..verify.subjects import Subject
 
@@ -76,15 +79,22 @@ def command(
     if not chosen:
         raise CallError(f"no rule with a test is called {', '.join(names)} or is about {', '.join(operators)}")
     graphs = not (operators or names)
+    early = changed(pack)
+    if 2 * len(early) > len(every):
+        early = frozenset()
+    elif early and graphs:
+        click.echo(f"changed since they were last recorded, and tried first: {', '.join(sorted(early))}", err=True)
     budget = Budget(examples, seconds, jobs or os.cpu_count() or 1, seed, first)
     started = time.monotonic()
     with _progress(len(chosen) * examples, started) as told:
-        tallies = fuzz(pack, rules, chosen, graphs, budget, told)
+        tallies = fuzz(pack, rules, chosen, graphs, budget, told, early)
     failed = _told(tallies.values(), time.monotonic() - started)
     places = {subject.name: subject.place for subject in every}
     sources = {subject.name for subject in every if isinstance(subject, Subject) and subject.of_source}
     for tally in failed:
         _complain(tally, out, pack, places, tally.rule in {*sources, NAME})
+    if recorded:
+        record(pack, {tally.rule for tally in tallies.values() if tally.tried and not tally.problem()})
     sys.exit(1 if failed else 0)
 
 

@@ -116,7 +116,7 @@ def _print(verification: Verification, steps: Sequence[Step], per_layer: bool) -
         for step in steps:
             one = step.comparison
             error = "" if one.relative is None else f"{one.relative:.1g}"
-            steps_off = f" ({one.absolute:.3g} st)" if one.quantized else ""
+            steps_off = f" ({one.absolute:.3g} st)" if one.quantized and one.absolute is not None else ""
             colour = None if one.verdict.passed else "red"
             click.secho(
                 f"{step.operator:<{width}}  {one.verdict.value:<9}  {error:>7}{steps_off}  {one.name}", fg=colour

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import multiprocessing
 import random
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -28,6 +29,8 @@ _TURN = 4
 #: graphs about the operator of a rule that follow a turn of the rule
 _ABOUT = 2
 _FEW = 3
+#: turns that what changed has before the rest
+_EARLY = 6
 #: cases tried of a rule that has not fired yet
 _MORE = 80
 #: of so many turns of rules, one more goes to graphs of any operators
@@ -68,19 +71,27 @@ class Task:
 
 
 def fuzz(
-    pack: Pack, rules: tuple[str, ...], chosen: Sequence[Trial], graphs: bool, budget: Budget, told: Told
+    pack: Pack,
+    rules: tuple[str, ...],
+    chosen: Sequence[Trial],
+    graphs: bool,
+    budget: Budget,
+    told: Told,
+    early: Collection[str] = (),
 ) -> dict[str, Tally]:
     """Try rules of a pack, and with `graphs` also graphs of several operators; what came of each by name.
 
-    `told` hears of every turn as it ends. A rule that failed has no further turns. Raises VerificationError where the
-    interpreter or the runtime is not installed.
+    Those called `early` have several turns before the others have one. `told` hears of every turn as it ends. A rule
+    that failed has no further turns. Raises VerificationError where the interpreter or the runtime is not installed.
     """
     require("ai_edge_litert", "onnxruntime")
     until = time.monotonic() + budget.seconds
     tallies = {subject.name: Tally(subject.name, subject.place, excuse=subject.excuse) for subject in chosen}
     if graphs:
         tallies[chains.NAME] = Tally(chains.NAME, chains.NAME, fires=False)
-    turns, idle = _turns(chosen, graphs, budget), _idle(tallies, budget)
+    first = [subject for subject in chosen if subject.name in early]
+    turns = itertools.chain(_early(first, graphs, budget), _turns(chosen, graphs, budget))
+    idle = _idle(tallies, budget)
     crew = [_Worker(pack, rules) for _ in range(budget.jobs)]
     try:
         for worker in crew:
@@ -100,6 +111,16 @@ def fuzz(
         for worker in crew:
             worker.close()
     return tallies
+
+
+def _early(chosen: Sequence[Trial], graphs: bool, budget: Budget) -> Iterator[Task]:
+    """Turns of rules and graphs about them."""
+    for turn in range(_EARLY):
+        for subject in chosen:
+            seed = f"{budget.seed}/early/{turn}"
+            yield Task(subject.name, min(_TURN, budget.examples), seed)
+            if graphs and isinstance(subject, Subject) and chains.takes_images(subject):
+                yield Task(chains.NAME, _ABOUT, f"{seed}/{subject.name}", subject.name)
 
 
 def _turns(chosen: Sequence[Trial], graphs: bool, budget: Budget) -> Iterator[Task]:

@@ -1,0 +1,97 @@
+"""Fingerprints: what each rule and category comes down to, to see what changed since it was last tried at length."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+from ..engine.errors import Span
+from ..engine.language import tree
+from ..engine.operators import Dialect, OperatorSpec
+from ..engine.packs import Pack
+from ..engine.rules import written_out
+from .categories import FAMILY, categories
+
+#: the fingerprints of what was tried at length, a name and a digest on each line
+TRIED = Path(__file__).parent / "tried.txt"
+
+_WORD = re.compile(r"\b[A-Za-z_][\w.]*")
+
+
+def fingerprints(pack: Pack) -> dict[str, str]:
+    """A digest for every rule and layout category of a pack: of its text, the definitions and the entries it uses."""
+    definitions = {d.name: d for file in pack.files for d in file.items if isinstance(d, tree.Definition)}
+    closed = functools.cache(lambda name: _closed(name, definitions, _text))
+    entries = {name: _entry(dialect, spec) for dialect in pack.catalogue.dialects.values()
+               for name, spec in dialect.operators.items()}  # fmt: skip
+    found = {}
+    for _, rule in written_out(pack.files):
+        text = _text(rule)
+        parts = [text, *(closed(word) for word in sorted(set(_WORD.findall(text)) & definitions.keys()))]
+        named = sorted(set(_WORD.findall(" ".join(parts))) & entries.keys())
+        found[rule.name] = _digest([*parts, *(entries[name] for name in named)])
+    for category in categories(pack):
+        found[f"{FAMILY}.{category.operator}"] = _digest([entries[category.operator]])
+    return found
+
+
+def changed(pack: Pack) -> frozenset[str]:
+    """The names of rules and categories that are not as they were when they were last tried at length."""
+    known = _recorded()
+    return frozenset(name for name, digest in fingerprints(pack).items() if known.get(name) != digest)
+
+
+def record(pack: Pack, names: Collection[str]) -> None:
+    """Note that rules and categories were tried at length as they are; raises OSError where that cannot be written."""
+    now = fingerprints(pack)
+    known = _recorded() | {name: now[name] for name in names if name in now}
+    TRIED.write_text("".join(f"{name} {digest}\n" for name, digest in sorted(known.items())), encoding="utf-8")
+
+
+def _recorded() -> dict[str, str]:
+    if not TRIED.is_file():
+        return {}
+    lines = TRIED.read_text(encoding="utf-8").splitlines()
+    return dict(line.rsplit(" ", 1) for line in lines if " " in line)
+
+
+def _digest(parts: Collection[str]) -> str:
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
+
+
+def _text(node: Any) -> str:
+    """A syntax tree as text, without the places where it stands."""
+    if isinstance(node, Span):
+        return ""
+    if isinstance(node, tuple | list):
+        return f"[{' '.join(_text(item) for item in node)}]"
+    if is_dataclass(node) and not isinstance(node, type):
+        return f"{type(node).__name__}({' '.join(_text(getattr(node, field.name)) for field in fields(node))})"
+    return str(node) if isinstance(node, str) else repr(node)
+
+
+def _closed(name: str, definitions: Mapping[str, tree.Definition], worded: Callable[[Any], str]) -> str:
+    """A definition with all that it uses."""
+    seen: dict[str, str] = {}
+    waiting = [name]
+    while waiting:
+        one = waiting.pop()
+        if one not in seen:
+            seen[one] = worded(definitions[one])
+            waiting += sorted(set(_WORD.findall(seen[one])) & definitions.keys())
+    return " ".join(seen[one] for one in sorted(seen))
+
+
+def _entry(dialect: Dialect, spec: OperatorSpec) -> str:
+    """What ops.yaml says of an operator, its table and its enumerations."""
+    kinds = {option.type for option in spec.options.values()} & dialect.enums.keys()
+    numbers = {kind: dict(dialect.enums[kind]) for kind in sorted(kinds)}
+    unions = [members.get(spec.table) for members in dialect.facts.get("unions", {}).values()]
+    kernels = dialect.facts.get("kernels", {}).get(spec.name)
+    return repr((spec.domain, spec.operands, spec.results, dict(spec.options), spec.code, spec.table,
+                 sorted(spec.traits), spec.role, spec.infix, dict(spec.facts), numbers, unions, kernels))  # fmt: skip
