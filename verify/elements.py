@@ -25,13 +25,15 @@ _SCALES = (0.5, 0.1, 0.02, 0.75, 0.0078125, 0.3)
 def elements(dice: Dice, dtype: ir.DataType, shape: Sequence[int], limit: str | None = None) -> Array:
     """Draw an array of a type that is not quantized; `limit` is what ops.yaml says that they must be."""
     found = np.asarray(_elements(dice, dtype, shape))
-    return np.asarray(_limited(found, limit)) if dtype.is_integer() or limit == "byte" else found
+    return np.asarray(_limited(found, limit)) if dtype.is_integer() or limit in ("byte", "scale") else found
 
 
 def _limited(array: Array, limit: str | None) -> Array:
     """Take other numbers for those that a limit rules out."""
     if limit == "byte" and array.dtype.kind in "if":
         return np.clip(array, -128, 127)
+    if limit == "scale":
+        return np.abs(array) % 1 + 2**-7
     if limit == "bits":
         return np.clip(array, 0, 7)
     if limit == "few":
