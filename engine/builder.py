@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
+from .budget import Budget
 from .constants import KEPT, NUMBERS, permuted
 from .errors import Span
 from .expressions import Frame, evaluate
@@ -28,13 +29,16 @@ from .subgraphs import Body, bodies, detach, generalize
 class Builder:
     """Makes the nodes of one template; `take` hands them over, `discard` undoes them."""
 
-    __slots__ = ("_counts", "_dialects", "_opset", "_parameters", "_permuted", "_root", "_scope", "nodes")
+    __slots__ = ("_budget", "_counts", "_dialects", "_opset", "_parameters", "_permuted", "_root", "_scope", "nodes")
 
-    def __init__(self, scope: Scope, root: ir.Node, dialects: Sequence[Dialect], opset: int) -> None:
+    def __init__(
+        self, scope: Scope, root: ir.Node, dialects: Sequence[Dialect], opset: int, budget: Budget | None = None
+    ) -> None:
         self._scope = scope
         self._root = root
         self._dialects = dialects
         self._opset = opset
+        self._budget = budget or Budget()
         self._counts: dict[int, int] = {}
         self._parameters: set[ir.Value] = set()
         self._permuted: dict[tuple[ir.Value, tuple[int, ...]], ir.Value] = {}
@@ -122,7 +126,7 @@ class Builder:
             made = [self._parameter(value, kinds[position] if position < len(kinds) else None) for value in like]
             inputs += made
             values[parameter.name] = made if parameter.spread else made[0]
-        inner = Frame(values, dict(frame.layouts), frame.definitions, frame.traits, self)
+        inner = Frame(values, dict(frame.layouts), frame.definitions, frame.traits, self, frame.budget)
         outer, self.nodes = self.nodes, []
         try:
             for equation in expression.equations:
@@ -242,6 +246,7 @@ class Builder:
     def _make(
         self, span: Span | None, spec: OperatorSpec, operands: list[Any], attributes: Iterable[ir.Attr], count: int
     ) -> list[ir.Value]:
+        self._budget.node()
         inputs = self._inputs(spec, operands)
         target = self._dialects[-1]
         wider = widenings(target, spec.name, self._opset, inputs) if spec.dialect == target.name else {}

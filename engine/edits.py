@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from .operators import OperatorSpec
+from .precedence import Precedence
 from .scope import Scope
 
 
@@ -16,7 +17,18 @@ class Edits:
     Every change takes a time of its own, whatever the size of the graph and the number of its outputs.
     """
 
-    __slots__ = ("_changed", "_copy", "_gone", "_inner", "_nodes", "_outputs", "graph", "scope")
+    __slots__ = (
+        "_changed",
+        "_copy",
+        "_gone",
+        "_inner",
+        "_nodes",
+        "_outputs",
+        "_precedence",
+        "_sorted",
+        "graph",
+        "scope",
+    )
 
     def __init__(self, graph: ir.Graph, scope: Scope, copy: OperatorSpec, inner: bool) -> None:
         self.graph, self.scope = graph, scope
@@ -28,6 +40,9 @@ class Edits:
         #: nodes may be there that nobody uses
         self._changed = False
         self._nodes: list[ir.Node] | None = None
+        self._precedence = Precedence(graph)
+        #: nodes stand behind those that they read, as far as that is known
+        self._sorted = True
 
     def nodes(self) -> list[ir.Node]:
         """The nodes of the graph in order, listed anew only after a change."""
@@ -37,9 +52,18 @@ class Edits:
 
     def changed(self) -> None:
         """Take note that a pass has changed the graph by itself."""
+        self._precedence.forget()
         self._changed = True
         self._nodes = None
         self._outputs.clear()
+
+    def admits(self, root: ir.Node, made: Sequence[ir.Node], pairs: Sequence[tuple[ir.Value, ir.Value]]) -> bool:
+        """Whether each second value of some pairs can take the place of the first, and none comes to need itself."""
+        if all(before.producer() is root for before, _ in pairs):
+            self._precedence.follow(root, made)
+            return True
+        self._sorted = False
+        return self._precedence.join(pairs, made)
 
     def put(self, root: ir.Node, made: Sequence[ir.Node], pairs: Sequence[tuple[ir.Value, ir.Value]]) -> None:
         """Put nodes before `root`, and of each pair the second value in the place of the first."""
@@ -74,6 +98,9 @@ class Edits:
             node.graph = self.graph
         self.graph.remove(self._gone)
         self._gone.clear()
+        if not self._sorted:
+            self.graph.sort()
+            self._sorted = True
         for name, value in list(self.graph.initializers.items()):
             if not (value.uses() or value.is_graph_output() or value.is_graph_input()):
                 del self.graph.initializers[name]

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
+from .budget import BITS
 from .frame import Emitter, Frame, Located
 from .functions import CONSTANTS, FUNCTIONS, EvaluationError, Stuck, Unsupported, plain
+from .functions.registry import LIMIT
 from .language import tree
 
 Code = Callable[[Frame], Any]
@@ -111,7 +113,7 @@ def _code(expression: tree.Expression) -> Code:
             return lambda frame: _item(of(frame), at(frame))
         case tree.ListOf(items):
             codes = [_compile(item) for item in items]
-            return lambda frame: [code(frame) for code in codes]
+            return lambda frame: frame.budget.items([code(frame) for code in codes])
         case tree.Comprehension():
             return _comprehension(expression)
         case tree.Call():
@@ -148,14 +150,28 @@ def _unary(symbol: str, operand: Code) -> Code:
     return negated
 
 
+def _bounded(compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """An operation that can make its operands longer, up to what numbers and arrays may take."""
+
+    def bounded(a: Any, b: Any) -> Any:
+        if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and np.broadcast(a, b).size > LIMIT:
+            raise EvaluationError(f"an array of more than {LIMIT:,} elements")
+        found = compute(a, b)
+        if type(found) is int and found.bit_length() > BITS:
+            raise EvaluationError(f"an integer of more than {BITS:,} bits")
+        return found
+
+    return bounded
+
+
 _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
+    "+": _bounded(operator.add),
+    "-": _bounded(operator.sub),
+    "*": _bounded(operator.mul),
     "/": operator.truediv,
     "//": operator.floordiv,
     "%": operator.mod,
-    "<<": lambda a, b: a << min(b, 63),
+    "<<": _bounded(lambda a, b: a << min(b, 63)),
     ">>": operator.rshift,
     "&": operator.and_,
 }
@@ -181,7 +197,7 @@ def _binary(symbol: str, left: Code, right: Code) -> Code:
             wanted = symbol == "in"
             return lambda frame: _contains(right(frame), left(frame)) == wanted
         case "++":
-            return lambda frame: [*_list(left(frame)), *_list(right(frame))]
+            return lambda frame: frame.budget.items([*_list(left(frame)), *_list(right(frame))])
     if symbol in _ORDER:
         compare = _ORDER[symbol]
         return lambda frame: compare(_number(left(frame)), _number(right(frame)))
@@ -234,13 +250,14 @@ def _comprehension(expression: tree.Comprehension) -> Code:
     def run(frame: Frame) -> list[Any]:
         found = []
         for drawn in _list(source(frame)):
+            frame.budget.step()
             parts = [drawn] if len(names) == 1 else _list(drawn)
             if len(parts) != len(names):
                 raise EvaluationError(f"{len(names)} names for items of length {len(parts)}")
             inner = frame.inner({**frame.values, **dict(zip(names, parts, strict=True))})
             if condition is None or truth(condition(inner)):
                 found.append(item(inner))
-        return found
+        return frame.budget.items(found)
 
     return run
 
@@ -269,7 +286,12 @@ def _call(call: tree.Call) -> Code:
         return lambda frame: trait.name in frame.traits(operator(frame))
     if name in FUNCTIONS:
         compute = FUNCTIONS[name].call
-        return lambda frame: compute(*values(frame))
+
+        def apply(frame: Frame) -> Any:
+            found = compute(*values(frame))
+            return frame.budget.items(found) if type(found) is list else found
+
+        return apply
 
     def make(frame: Frame) -> Any:
         operator = frame.values.get(name, name)
@@ -303,6 +325,7 @@ class _Defined:
         self._kept: dict[Any, Any] = {}
 
     def __call__(self, frame: Frame, values: Callable[[Frame], list[Any]]) -> Any:
+        frame.budget.step()
         definition, opset = frame.definitions[self._name], frame.values[OPSET]
         if definition is not self._definition:
             self._definition, self._pure = definition, computes(definition, frame.definitions)
@@ -323,11 +346,15 @@ class _Defined:
 
 def computes(definition: tree.Definition, definitions: Mapping[str, tree.Definition]) -> bool:
     """Whether a definition only computes: it calls functions and such definitions, and so yields the same each time."""
-    for node in tree.walk(definition.body):
-        if not isinstance(node, tree.Call) or node.callee in FUNCTIONS:
-            continue
-        if node.callee not in definitions or not computes(definitions[node.callee], definitions):
-            return False
+    work, seen = [definition], {definition.name}
+    while work:
+        for node in tree.walk(work.pop().body):
+            if not isinstance(node, tree.Call) or node.callee in FUNCTIONS or node.callee in seen:
+                continue
+            if node.callee not in definitions:
+                return False
+            seen.add(node.callee)
+            work.append(definitions[node.callee])
     return True
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from .budget import Budget
 from .errors import Span
 from .functions import EvaluationError, Unsupported
 from .language import tree
@@ -44,10 +45,11 @@ class Frame:
     definitions: Mapping[str, tree.Definition] = field(default_factory=dict)
     traits: Callable[[str], frozenset[str]] = lambda operator: frozenset()
     emitter: Emitter | None = None
+    budget: Budget = field(default_factory=Budget)
 
     def inner(self, values: dict[str, Any]) -> Frame:
         """A frame for the body of a definition or comprehension."""
-        return Frame(values, self.layouts, self.definitions, self.traits, self.emitter)
+        return Frame(values, self.layouts, self.definitions, self.traits, self.emitter, self.budget)
 
 
 class Located(Exception):

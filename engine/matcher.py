@@ -9,6 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from . import subgraphs
+from .budget import Budget
 from .constants import constant, single
 from .errors import Span
 from .expressions import Frame, evaluate, same
@@ -27,7 +28,7 @@ Note = Callable[[Span, str], None]
 class Matcher:
     """The equations of one left side, matched from the last one, its root."""
 
-    __slots__ = ("_definers", "_equations", "_note", "_opset", "_subgraphs")
+    __slots__ = ("_budget", "_definers", "_equations", "_note", "_opset", "_subgraphs")
 
     def __init__(
         self,
@@ -35,10 +36,12 @@ class Matcher:
         opset: int,
         note: Note | None = None,
         subgraphs: Sequence[ir.Graph] = (),
+        budget: Budget | None = None,
     ) -> None:
         self._equations = equations
         self._definers = {target.name: equation for equation in equations for target in equation.targets}
         self._opset = opset
+        self._budget = budget or Budget()
         self._note = note
         self._subgraphs = subgraphs
 
@@ -99,6 +102,7 @@ class Matcher:
                 yield from self._node(alternative, node, found)
             return
         assert isinstance(pattern, NodePattern)
+        self._budget.step()
         spec = pattern.specs.get(node.op_type)
         if spec is None or spec.domain != node.domain:
             wanted = "an operator with these options" if pattern.wildcard else next(iter(pattern.specs), "nothing")

@@ -4,36 +4,24 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
 
 import onnx_ir as ir
 
-from . import coverage
-from .builder import Builder
 from .edits import Edits
-from .errors import Reason, Refusal, RewriteError, RewriteFailure, Span, UnsupportedError
-from .expressions import Frame, Located
-from .functions import EvaluationError, Unsupported
-from .guards import Refused, admits, chosen
+from .errors import Reason, Refusal, RewriteError, UnsupportedError
+from .firing import RULE, SOURCE, Firing
 from .inference import InferenceError, extents, infer, merge, shaped
-from .language import tree
-from .matcher import Matcher
 from .operators import Catalogue
-from .pairs import minds, pair, paired
-from .profile import profiling, staged, timed
-from .quantization import inherit
-from .replacement import Ill, check, computed
+from .pairs import pair
+from .profile import staged, timed
 from .rules import INTEGERS, LOWER, NORMALIZE, STAGES, Rule, RuleSet
 from .scope import Scope
 from .sharing import share
 from .subgraphs import bodies, called
-from .trace import Subject, watching
+from .trace import watching
 from .view import expose
-from .walks import around, ordered, taken, within
-
-#: keys of `metadata_props` that say where a node comes from
-RULE, SOURCE = "nnrewrite.rule", "nnrewrite.source"
+from .walks import around, ordered, taken
 
 #: the options of a custom operator as they stand in its file, among the facts about a node and as an attribute
 _OPTIONS = "custom_options"
@@ -42,6 +30,8 @@ _RECOVER, _SIMPLIFY = "recover", "simplify"
 
 #: firings a node, beyond which a stage is taken to run in circles
 _PATIENCE = 64
+#: nodes that a firing may make without counting for more than one
+_LARGE = 16
 #: how deep graphs of nodes may nest; a model whose graphs call themselves has no bottom
 _DEPTH = 32
 
@@ -61,15 +51,10 @@ class Rewriter:
         keep: bool = False,
     ) -> None:
         self.graph = graph
-        self.fired: Counter[str] = Counter()
-        #: extents of the source that its own operators contradict
-        self.remarks: list[str] = []
         self._rules = rules
         self._catalogue = catalogue
         self._opset = opset
         self._subgraphs = subgraphs
-        profile = profiling()
-        self._try = self._attempt if profile is None else profile.measured(self._attempt)
         #: whether no value is to stay quantized
         self._plain = plain
         #: whether custom operators that no rule is about stay as they are
@@ -77,9 +62,18 @@ class Rewriter:
         self._depth: int = 0 if parent is None else parent._depth + 1
         self._scope: Scope = Scope(graph) if parent is None else parent._scope
         self._children: list[Rewriter] = []
-        self._refused: dict[ir.Node, Reason] = {}
-        self._complex = False
         self._edits = Edits(graph, self._scope, rules.target.role("copy"), inner=self._depth > 0)
+        self._firing = Firing(rules, opset, subgraphs, self._edits)
+
+    @property
+    def fired(self) -> Counter[str]:
+        """How often each rule fired."""
+        return self._firing.fired
+
+    @property
+    def remarks(self) -> list[str]:
+        """What is odd about the source, in words."""
+        return self._firing.remarks
 
     def run(self, arrange: Callable[[Scope], None] | None = None) -> None:
         """Run all stages, and `arrange` before the first that simplifies, on the graph and on those of its nodes.
@@ -88,9 +82,9 @@ class Rewriter:
         """
         for graph in called(self.graph, self._rules.source, self._subgraphs) if self._subgraphs else ():
             other = Rewriter(graph, self._rules, self._catalogue, self._opset, self._subgraphs, plain=self._plain)
-            other.fired, other.remarks = self.fired, self.remarks
+            other._firing.inherit(self._firing)
             other._expose()
-            self._complex = self._complex or other._complex
+            self._firing.complex = other._firing.complex
             other._fixpoint(NORMALIZE)
         self._expose()
         refusals = self._convert()
@@ -104,7 +98,7 @@ class Rewriter:
             return
         if not self._plain:
             self._lower(INTEGERS)
-        self._complex = pair(self.graph) or self._complex
+        self._firing.complex = pair(self.graph) or self._firing.complex
         with timed("quantization"):
             expose(self.graph, self._rules.source, self._rules.target, self._opset, self._scope, self._plain)
 
@@ -128,7 +122,7 @@ class Rewriter:
                 continue
             for body in bodies(node):
                 child = Rewriter(body, self._rules, self._catalogue, self._opset, self._subgraphs, self)
-                child.fired, child.remarks, child._complex = self.fired, self.remarks, self._complex
+                child._firing.inherit(self._firing)
                 self._children.append(child)
                 refusals += child._convert()
         return refusals
@@ -204,11 +198,11 @@ class Rewriter:
             if node.graph is None:
                 continue
             for rule in self._candidates(stage, node):
-                made = self._apply(rule, node)
+                made = self._firing.apply(rule, node)
                 if made is None:
                     continue
                 recent.append(rule)
-                left -= 1
+                left -= max(1, len(made) // _LARGE)
                 if left < 0:
                     cycle = " -> ".join(dict.fromkeys(r.place for r in recent))
                     raise RewriteError(f"stage {stage} does not end: {cycle}")
@@ -232,119 +226,12 @@ class Rewriter:
     def _first(self, node: ir.Node, rules: Iterable[Rule]) -> list[ir.Node]:
         """Apply the first rule that takes a node; the nodes made."""
         for rule in rules:
-            if node in self._refused:
+            if node in self._firing.refused:
                 break
-            made = self._apply(rule, node)
+            made = self._firing.apply(rule, node)
             if made is not None:
                 return made
         return []
-
-    # ---- one rule at one node
-
-    def _apply(self, rule: Rule, node: ir.Node) -> list[ir.Node] | None:
-        """Rewrite at a node and tell whoever watches; the nodes made, None where the rule does not apply."""
-        trace = watching()
-        if trace is None:
-            return self._try(rule, node)
-        subject = Subject.of(node)
-        made = self._try(rule, node)
-        if made is not None:
-            trace.fired(rule.stage, rule.place, subject, made)
-        elif trace.watches(subject):
-            trace.missed(rule.stage, rule.place, subject, self._refused.get(node) or self._miss(rule, node))
-        return made
-
-    def _attempt(self, rule: Rule, node: ir.Node) -> list[ir.Node] | None:
-        if self._complex and paired(node) and not minds(rule):
-            return None
-        for bindings in Matcher(rule.equations, self._opset, None, self._subgraphs).matches(node):
-            frame = self._frame(rule, dict(bindings))
-            try:
-                if not admits(rule, frame, None):
-                    continue
-                template = chosen(rule, frame)
-                if template is not None:
-                    return self._rewrite(rule, node, template, frame)
-            except Refused as refusal:
-                self._refused[node] = Reason(rule.name, refusal.span, str(refusal))
-                return None
-        return None
-
-    def _frame(self, rule: Rule, bindings: dict[str, Any]) -> Frame:
-        return Frame(bindings, dict(rule.layouts), self._rules.definitions, self._traits)
-
-    def _traits(self, operator: str) -> frozenset[str]:
-        for dialect in (self._rules.source, self._rules.target):
-            spec = dialect.operator(operator)
-            if spec is not None:
-                return spec.traits
-        return frozenset()
-
-    def _rewrite(self, rule: Rule, root: ir.Node, template: tree.Template, frame: Frame) -> list[ir.Node]:
-        old = {name: frame.values[name] for e in template.equations for name in _names(e) if name in rule.results}
-        builder = Builder(self._scope, root, rule.builds, self._opset)
-        frame.emitter = builder
-        pairs: list[tuple[ir.Value, ir.Value]] = []
-        try:
-            for equation in template.equations:
-                builder.equation(equation, frame)
-            for name, values in old.items():
-                new = frame.values[name]
-                wanted, has = rule.layouts.get(name), frame.layouts.get(name)
-                if wanted and has and wanted != has:
-                    new = builder.permute(new, [has.index(axis) for axis in wanted])
-                pairs += self._pairs(template.span, values, new)
-            for before, after in pairs:
-                remark = check(template.span, before, after)
-                if remark is not None:
-                    self.remarks.append(remark)
-        except Located as error:
-            builder.discard()
-            if isinstance(error.cause, EvaluationError | Unsupported):
-                raise Refused(error.span, str(error)) from error
-            raise
-        except Ill as error:
-            builder.discard()
-            span = error.span if error.span.file else template.span
-            raise RewriteFailure(span, rule.name, root.name or root.op_type, str(error)) from error
-        if coverage.active is not None:
-            coverage.active.note(rule, template, frame.values)
-        return self._commit(rule, root, builder.nodes, pairs)
-
-    def _pairs(self, span: Span, old: Any, new: Any) -> Iterator[tuple[ir.Value, ir.Value]]:
-        olds, news = (old, new) if isinstance(old, list) else ([old], [new])
-        if len(olds) != len(news):
-            raise Ill(span, f"yields {len(news)} values where there were {len(olds)}")
-        for before, after in zip(olds, news, strict=True):
-            if before is None:
-                continue
-            if type(after) is not ir.Value:
-                after = computed(self._scope, span, before, after)
-            yield before, after
-
-    def _commit(
-        self, rule: Rule, root: ir.Node, made: list[ir.Node], pairs: list[tuple[ir.Value, ir.Value]]
-    ) -> list[ir.Node]:
-        fresh = {output for node in made for output in node.outputs}
-        for before, after in pairs:
-            if after in fresh and after.name is None:
-                before.name, after.name = None, before.name
-        source = root.metadata_props.get(SOURCE, root.name or root.op_type)
-        stem = next((output.name for output in root.outputs if output.name), None) or next(
-            (after.name for _, after in pairs if after.name), root.op_type
-        )
-        for node in within(made):
-            self._scope.christen(node, f"{stem}/{node.op_type}")
-            for value in node.inputs:
-                self._edits.register(value)
-            node.metadata_props[RULE] = rule.place
-            node.metadata_props.setdefault(SOURCE, source)
-        if rule.stage == INTEGERS:
-            for before, after in pairs:
-                inherit(before, after)
-        self._edits.put(root, made, pairs)
-        self.fired[rule.name] += 1
-        return made
 
     # ---- what is left over
 
@@ -365,29 +252,11 @@ class Rewriter:
 
     def _reasons(self, stage: str, node: ir.Node) -> tuple[Reason, ...]:
         """Why each candidate rule said no, from the place where it got furthest."""
-        if node in self._refused:
-            return (self._refused[node],)
+        if node in self._firing.refused:
+            return (self._firing.refused[node],)
         candidates = self._rules.candidates(stage, node.domain, node.op_type)
-        misses = [self._miss(rule, node) for rule in candidates]
+        misses = [self._firing.miss(rule, node) for rule in candidates]
         return tuple(miss for miss in misses if miss is not None)
-
-    def _miss(self, rule: Rule, node: ir.Node) -> Reason | None:
-        if self._complex and paired(node) and not minds(rule):
-            return Reason(rule.name, rule.span, "the node computes with complex numbers, the rule with real ones alone")
-        misses: list[Reason] = []
-
-        def note(span: Span, text: str) -> None:
-            misses.append(Reason(rule.name, span, text))
-
-        matcher = Matcher(rule.equations, self._opset, note, self._subgraphs)
-        for bindings in matcher.matches(node):
-            if admits(rule, self._frame(rule, dict(bindings)), misses):
-                misses.append(Reason(rule.name, rule.span, "no template is for this opset"))
-        return misses[-1] if misses else None
-
-
-def _names(equation: tree.Equation) -> Iterator[str]:
-    return (target.name for target in equation.targets)
 
 
 __all__ = ["RULE", "SOURCE", "Rewriter"]

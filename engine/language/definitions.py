@@ -9,6 +9,9 @@ from ..functions import FUNCTIONS
 from . import tree
 from .diagnosis import Diagnosis
 
+#: how far definitions may call each other
+_DEPTH = 32
+
 
 def builders(definitions: Mapping[str, tree.Definition]) -> frozenset[str]:
     """The definitions whose bodies name an operator, or call one that does."""
@@ -45,7 +48,22 @@ def recursive(definitions: Mapping[str, tree.Definition], diagnosis: Diagnosis) 
                 diagnosis.error(
                     definition.span, f"`{name}` calls itself: {way}", "definitions do not recurse, so that rules end"
                 )
+    for name, further in _deep(calls, found).items():
+        if not further:
+            message = f"`{name}` calls definitions that call others, more than {_DEPTH} deep"
+            diagnosis.error(definitions[name].span, message, "expressions and lists say in one what many do")
+        found.add(name)
     return found
+
+
+def _deep(calls: Mapping[str, set[str]], cyclic: set[str]) -> dict[str, set[str]]:
+    """The definitions that lead further down than any may, each with those of them that it calls."""
+    # Level by level, from the definitions that call no others: what is never reached lies too deep.
+    left = {name: callees - cyclic for name, callees in calls.items() if name not in cyclic}
+    for _ in range(_DEPTH):
+        low = {name for name, callees in left.items() if not callees}
+        left = {name: callees - low for name, callees in left.items() if name not in low}
+    return left
 
 
 def _callees(definition: tree.Definition) -> set[str]:

@@ -14,6 +14,9 @@ from ..errors import Diagnostic, RuleError, Span
 from . import tree
 from .complaint import complain
 
+#: how deep expressions may nest
+_DEPTH = 100
+
 GRAMMAR = Path(__file__).parent / "grammar.lark"
 
 
@@ -23,12 +26,26 @@ def parse(text: str, file: str) -> tree.RuleFile:
         parsed = _grammar().parse(text)
     except UnexpectedInput as error:
         raise RuleError([complain(error, text, file, _grammar())], {file: text}) from error
+    deep = _deeper(parsed, _DEPTH)
+    if deep is not None:
+        span = Span(file, deep.line, deep.column, deep.end_line, deep.end_column)
+        message = f"this stands more than {_DEPTH} levels deep in an expression"
+        help = "give a part of it a name, by `let` or an equation of its own"
+        raise RuleError([Diagnostic(span, message, (), help)], {file: text})
     try:
         result = _Builder(file).transform(parsed)
     except _Misfit as error:
         raise RuleError([error.diagnostic], {file: text}) from error
     assert isinstance(result, tree.RuleFile)
     return result
+
+
+def _deeper(parsed: lark.Tree[Any], most: int) -> Any:
+    """The place of what stands deeper in a tree than so many levels, None where nothing does."""
+    level = [parsed]
+    for _ in range(most):
+        level = [child for node in level for child in node.children if isinstance(child, lark.Tree)]
+    return next((node.meta for node in level if not node.meta.empty), None)
 
 
 @functools.cache

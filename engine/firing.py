@@ -1,0 +1,184 @@
+"""One rule at one node: matched, held against its guards, built, checked, and put into the graph."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import onnx_ir as ir
+
+from . import coverage
+from .budget import Budget, Exhausted
+from .builder import Builder
+from .edits import Edits
+from .errors import Reason, RewriteFailure, Span
+from .expressions import Frame, Located
+from .functions import EvaluationError, Unsupported
+from .guards import Refused, admits, chosen
+from .language import tree
+from .matcher import Matcher
+from .pairs import minds, paired
+from .profile import profiling
+from .quantization import inherit
+from .replacement import Ill, check, computed
+from .rules import INTEGERS, Rule, RuleSet
+from .trace import Subject, watching
+from .walks import within
+
+#: keys of `metadata_props` that say where a node comes from
+RULE, SOURCE = "nnrewrite.rule", "nnrewrite.source"
+
+
+class Firing:
+    """Applies rules to nodes of one graph, and keeps which fired, which refused a node, and what was odd."""
+
+    def __init__(self, rules: RuleSet, opset: int, subgraphs: Sequence[ir.Graph], edits: Edits) -> None:
+        self._rules, self._opset, self._subgraphs, self._edits = rules, opset, subgraphs, edits
+        self.fired: Counter[str] = Counter()
+        #: extents of the source that its own operators contradict
+        self.remarks: list[str] = []
+        self.refused: dict[ir.Node, Reason] = {}
+        #: whether some values are complex
+        self.complex = False
+        profile = profiling()
+        self._try = self._attempt if profile is None else profile.measured(self._attempt)
+
+    def inherit(self, other: Firing) -> None:
+        """Count and remark where another does, whose graph this one's belongs to."""
+        self.fired, self.remarks, self.complex = other.fired, other.remarks, other.complex
+
+    def apply(self, rule: Rule, node: ir.Node) -> list[ir.Node] | None:
+        """Rewrite at a node and tell whoever watches; the nodes made, None where the rule does not apply."""
+        trace = watching()
+        if trace is None:
+            return self._try(rule, node)
+        subject = Subject.of(node)
+        made = self._try(rule, node)
+        if made is not None:
+            trace.fired(rule.stage, rule.place, subject, made)
+        elif trace.watches(subject):
+            trace.missed(rule.stage, rule.place, subject, self.refused.get(node) or self.miss(rule, node))
+        return made
+
+    def _attempt(self, rule: Rule, node: ir.Node) -> list[ir.Node] | None:
+        if self.complex and paired(node) and not minds(rule):
+            return None
+        budget = Budget()
+        try:
+            for bindings in Matcher(rule.equations, self._opset, None, self._subgraphs, budget).matches(node):
+                frame = self._frame(rule, dict(bindings), budget)
+                if not admits(rule, frame, None):
+                    continue
+                template = chosen(rule, frame)
+                made = None if template is None else self._rewrite(rule, node, template, frame)
+                if made is not None:
+                    return made
+        except Refused as refusal:
+            self.refused[node] = Reason(rule.name, refusal.span, str(refusal))
+        except Exhausted as error:
+            raise RewriteFailure(rule.span, rule.name, node.name or node.op_type, str(error)) from error
+        except RecursionError as error:
+            raise RewriteFailure(rule.span, rule.name, node.name or node.op_type, "nests too deep") from error
+        return None
+
+    def _frame(self, rule: Rule, bindings: dict[str, Any], budget: Budget) -> Frame:
+        return Frame(bindings, dict(rule.layouts), self._rules.definitions, self._traits, budget=budget)
+
+    def _traits(self, operator: str) -> frozenset[str]:
+        for dialect in (self._rules.source, self._rules.target):
+            spec = dialect.operator(operator)
+            if spec is not None:
+                return spec.traits
+        return frozenset()
+
+    def _rewrite(self, rule: Rule, root: ir.Node, template: tree.Template, frame: Frame) -> list[ir.Node] | None:
+        old = {name: frame.values[name] for e in template.equations for name in _names(e) if name in rule.results}
+        builder = Builder(self._edits.scope, root, rule.builds, self._opset, frame.budget)
+        frame.emitter = builder
+        pairs: list[tuple[ir.Value, ir.Value]] = []
+        try:
+            for equation in template.equations:
+                builder.equation(equation, frame)
+            for name, values in old.items():
+                new = frame.values[name]
+                wanted, has = rule.layouts.get(name), frame.layouts.get(name)
+                if wanted and has and wanted != has:
+                    new = builder.permute(new, [has.index(axis) for axis in wanted])
+                pairs += self._pairs(template.span, values, new)
+            for before, after in pairs:
+                remark = check(template.span, before, after)
+                if remark is not None:
+                    self.remarks.append(remark)
+        except Located as error:
+            builder.discard()
+            if isinstance(error.cause, EvaluationError | Unsupported):
+                raise Refused(error.span, str(error)) from error
+            raise
+        except Ill as error:
+            builder.discard()
+            span = error.span if error.span.file else template.span
+            raise RewriteFailure(span, rule.name, root.name or root.op_type, str(error)) from error
+        if not self._edits.admits(root, builder.nodes, pairs):
+            builder.discard()
+            return None
+        if coverage.active is not None:
+            coverage.active.note(rule, template, frame.values)
+        return self._commit(rule, root, builder.nodes, pairs)
+
+    def _pairs(self, span: Span, old: Any, new: Any) -> Iterator[tuple[ir.Value, ir.Value]]:
+        olds, news = (old, new) if isinstance(old, list) else ([old], [new])
+        if len(olds) != len(news):
+            raise Ill(span, f"yields {len(news)} values where there were {len(olds)}")
+        for before, after in zip(olds, news, strict=True):
+            if before is None:
+                continue
+            if type(after) is not ir.Value:
+                after = computed(self._edits.scope, span, before, after)
+            yield before, after
+
+    def _commit(
+        self, rule: Rule, root: ir.Node, made: list[ir.Node], pairs: list[tuple[ir.Value, ir.Value]]
+    ) -> list[ir.Node]:
+        fresh = {output for node in made for output in node.outputs}
+        for before, after in pairs:
+            if after in fresh and after.name is None:
+                before.name, after.name = None, before.name
+        source = root.metadata_props.get(SOURCE, root.name or root.op_type)
+        stem = next((output.name for output in root.outputs if output.name), None) or next(
+            (after.name for _, after in pairs if after.name), root.op_type
+        )
+        for node in within(made):
+            self._edits.scope.christen(node, f"{stem}/{node.op_type}")
+            for value in node.inputs:
+                self._edits.register(value)
+            node.metadata_props[RULE] = rule.place
+            node.metadata_props.setdefault(SOURCE, source)
+        if rule.stage == INTEGERS:
+            for before, after in pairs:
+                inherit(before, after)
+        self._edits.put(root, made, pairs)
+        self.fired[rule.name] += 1
+        return made
+
+    def miss(self, rule: Rule, node: ir.Node) -> Reason | None:
+        """Why a rule does not take a node, from the place where it got furthest."""
+        if self.complex and paired(node) and not minds(rule):
+            return Reason(rule.name, rule.span, "the node computes with complex numbers, the rule with real ones alone")
+        misses: list[Reason] = []
+
+        def note(span: Span, text: str) -> None:
+            misses.append(Reason(rule.name, span, text))
+
+        matcher = Matcher(rule.equations, self._opset, note, self._subgraphs)
+        for bindings in matcher.matches(node):
+            frame = self._frame(rule, dict(bindings), Budget())
+            if admits(rule, frame, misses):
+                none = chosen(rule, frame) is None
+                why = "no template is for this opset" if none else "what it makes would be computed from itself"
+                misses.append(Reason(rule.name, rule.span, why))
+        return misses[-1] if misses else None
+
+
+def _names(equation: tree.Equation) -> Iterator[str]:
+    return (target.name for target in equation.targets)
