@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,11 @@ from .scope import Scope
 
 #: classes of operators in ops.yaml; operators without one compute with real numbers
 CODES, RAW, EXTENTS = "codes", "raw", "extents"
+#: the key of averages, and what it says of kernels that round halves away from the code 0 and not to even codes
+_ROUNDING, _AWAY = "rounding", "away"
+#: by bits: so much smaller a scale lets halves of codes round away from 0, also where a runtime adds the zero point
+#: before it rounds, and averages of up to 127 codes not round otherwise
+_NUDGES = {8: np.float32(1 - 2**-15), 16: np.float32(1 - 2**-22)}
 #: the trait of operators whose kernels take real activations with integer weights
 HYBRID = "hybrid"
 #: the key of an operator's entry in ops.yaml that says its class
@@ -77,6 +83,9 @@ def expose(graph: ir.Graph, source: Dialect, target: Dialect, opset: int, scope:
         if not maps or kind in (RAW, EXTENTS):
             continue
         alike = all(m == maps[0] for m in maps) and not _activates(node, spec, source)
+        if alike and not plain and facts.get(_ROUNDING) == _AWAY and _nudge(node):
+            view.halves_away(node, maps[0])
+            continue
         if kind == CODES and (_bare(node) or (alike and not plain and (keep or _weighty(node)))):
             continue
         view.operands(node, spec)
@@ -102,6 +111,11 @@ def _activates(node: ir.Node, spec: OperatorSpec | None, source: Dialect) -> boo
     if spec is None or option is None or option not in spec.options:
         return False
     return bool(option_value(node, spec.options[option]) != spec.options[option].default)
+
+
+def _nudge(node: ir.Node) -> np.float32 | None:
+    dtype = node.outputs[0].dtype
+    return None if dtype is None else _NUDGES.get(dtype.bitwidth)
 
 
 class _View:
@@ -193,8 +207,8 @@ class _View:
                 value = self._signed(value)
             node.replace_input_with(position, self._read(node, value, products.get(position, known)))
 
-    def results(self, node: ir.Node) -> None:
-        """Let a node yield real numbers where its results are quantized."""
+    def results(self, node: ir.Node, by: Quantization | None = None) -> None:
+        """Let a node yield real numbers where its results are quantized, `by` another map where one is given."""
         for result in node.outputs:
             known = quantization(result)
             if known is None:
@@ -204,7 +218,7 @@ class _View:
                 continue
             assert result.dtype is not None
             name, uses = result.name, list(result.uses())
-            parameters = self._parameters(known, result.dtype)
+            parameters = self._parameters(by or known, result.dtype)
             written = self._node(self._quantize, [result, *parameters], _axis(known), node)
             codes = written.outputs[0]
             codes.type, codes.shape, codes.name = result.type, result.shape, name
@@ -219,6 +233,19 @@ class _View:
                 if output is result:
                     self._graph.outputs[position] = codes
 
+    def halves_away(self, node: ir.Node, known: Quantization) -> None:
+        """Let an average see codes as such, and be written so that halves are rounded away from 0.
+
+        An average of shifted or stretched numbers is shifted and stretched alike, so zero points can be left out on
+        both sides; and with a power of two for a scale, sums of codes are exact.
+        """
+        power = np.exp2(np.round(np.log2(known.scale))).astype(np.float32)
+        codes = replace(known, scale=power, zero_point=np.zeros_like(known.zero_point))
+        for position, value in enumerate(node.inputs):
+            if value is not None and quantization(value) is not None:
+                node.replace_input_with(position, self._read(node, value, codes))
+        self.results(node, replace(codes, scale=power * _nudge(node)))
+
     def _signed(self, value: ir.Value) -> ir.Value:
         """Weights that say uint8 and hold int8: hybrid kernels of old files read the bytes so."""
         codes = stored(value)
@@ -230,7 +257,7 @@ class _View:
         return self._reread[value]
 
     def _read(self, node: ir.Node, value: ir.Value, known: Quantization) -> ir.Value:
-        key = value, known.scale.tobytes()
+        key = value, known.scale.tobytes() + known.zero_point.tobytes()
         if key not in self._real:
             self._real[key] = self._dequantized(node, value, known)
         return self._real[key]

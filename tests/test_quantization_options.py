@@ -182,3 +182,18 @@ def test_half_precision_weights_are_kept_where_asked_for(catalogue: Any, interpr
     feed = RNG.normal(size=(1, 5, 6, 2)).astype(np.float32)
     for made in (folded, kept):
         np.testing.assert_allclose(run(made, feed)[0], expected(source, interpreter, feed)[0], atol=1e-4)
+
+
+@pytest.mark.parametrize("target", ["portable", "onnxruntime"])
+@pytest.mark.parametrize(("kind", "zero"), [("INT8", 3), ("INT8", -128), ("UINT8", 131), ("INT16", 0)])
+def test_averages_round_halves_as_the_kernels_do(
+    single: Callable[..., bytes], interpreter: Interpreter, kind: str, zero: int, target: str
+) -> None:
+    same, limits = grid(0.0371, zero), np.iinfo(kind.lower())
+    for size, padding in ((2, "SAME"), (4, "VALID"), (3, "SAME")):
+        extents = [1, 12 - size + 1, 12 - size + 1, 3] if padding == "VALID" else [1, 12, 12, 3]
+        window = {"filter_height": size, "filter_width": size, "stride_h": 1, "stride_w": 1, "padding": padding}
+        source = single("AVERAGE_POOL_2D", {"x": (kind, [1, 12, 12, 3], same)}, [(kind, extents, same)], **window)
+        x = RNG.integers(limits.min, limits.max + 1, (1, 12, 12, 3), dtype=kind.lower())
+        [want] = expected(source, interpreter, x)
+        np.testing.assert_array_equal(run(nnrewrite.convert(source, target=target), x)[0], want)
