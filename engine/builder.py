@@ -279,9 +279,12 @@ class Builder:
         return list(node.outputs)
 
     def _stacked(self, node: ir.Node, spec: OperatorSpec) -> None:
-        """What a node yields that goes through slices of operands: the last results of its graph, and all others."""
+        """What a node of graphs yields: values of the types that these yield last; of slices, of their shapes too."""
         counted = node.attributes.get(spec.facts.get("slices", ""))
         if counted is None:
+            for body in bodies(node):
+                for result, inner in zip(reversed(node.outputs), reversed(body.outputs), strict=False):
+                    result.type = result.type or inner.type
             return
         carried = len(node.inputs) - counted.as_int()
         source = node.inputs[-1]
