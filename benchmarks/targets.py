@@ -1,0 +1,101 @@
+"""The latency of a folder of models in ONNX Runtime over that in TensorFlow Lite, side by side, as tables.
+
+    python benchmarks/targets.py FOLDER [--threads 2] [--rounds 8] [--peers FOLDER] > table.md
+
+FOLDER holds models and a MANIFEST.tsv with the columns path, kind, tier and runs; models that TensorFlow Lite runs in
+less than 0.1 ms are left out. A folder of peers holds what another converter made of the same models, named by their
+paths with `__` for the slashes and the ending `.onnx`. Ratios are those of the least times: other processes lengthen
+some runs of all sides, and leave some alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+from nnrewrite import RewriteError, convert
+from nnrewrite.verify import Interpreter
+from nnrewrite.verify.latency import Bench, bench
+
+LEAST, SHOWN = 0.1, 3
+QUANTIZED = ("int8", "uint8", "int16", "mixed")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    name: str
+    kind: str
+    found: Bench
+
+    @property
+    def ratio(self) -> float:
+        return self.found.targets["ours"].least / self.found.source.least
+
+    @property
+    def to_peer(self) -> float | None:
+        peer = self.found.targets.get("peer")
+        return None if peer is None else self.found.targets["ours"].least / peer.least
+
+
+def measured(path: Path, peer: Path | None, threads: int, rounds: int, interpreter: Interpreter) -> Bench | None:
+    """Time one model; None for one that is too small, or that one side does not run."""
+    try:
+        targets: dict[str, Path | bytes] = {"ours": convert(path).SerializeToString()}
+        if bench(path, {}, threads, 1, interpreter=interpreter).source.least < LEAST:
+            return None
+        try:
+            with_peer = targets | ({"peer": peer} if peer is not None and peer.is_file() else {})
+            return bench(path, with_peer, threads, rounds, interpreter=interpreter)
+        except RewriteError:  # what another converter made may not run
+            return bench(path, targets, threads, rounds, interpreter=interpreter)
+    except RewriteError:
+        return None
+
+
+def mean(ratios: list[float]) -> str:
+    return f"{math.exp(sum(map(math.log, ratios)) / len(ratios)):.2f}" if ratios else "none"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=8)
+    parser.add_argument("--peers", type=Path)
+    given = parser.parse_args()
+    with (given.folder / "MANIFEST.tsv").open(encoding="utf-8") as table:
+        entries = [row for row in csv.DictReader(table, delimiter="\t") if row["runs"].startswith("yes")]
+    rows = []
+    with Interpreter() as interpreter:
+        for entry in entries:
+            peer = given.peers / f"{entry['path'].replace('/', '__')}.onnx" if given.peers else None
+            found = measured(given.folder / entry["path"], peer, given.threads, given.rounds, interpreter)
+            if found is not None:
+                rows.append(Row(Path(entry["path"]).stem, entry["kind"], found))
+    rows.sort(key=lambda row: -row.ratio)
+    kinds = {
+        "all": rows,
+        "quantized": [row for row in rows if row.kind.split()[0] in QUANTIZED],
+        "dynamic range": [row for row in rows if row.kind.startswith("dynamic")],
+        "real": [row for row in rows if row.kind.startswith("float")],
+    }
+    print("| models | | over TensorFlow Lite | over the peer |\n|---|--:|--:|--:|")
+    for kind, some in kinds.items():
+        peers = [row.to_peer for row in some if row.to_peer is not None]
+        print(f"| {kind} | {len(some)} | {mean([row.ratio for row in some])} | {mean(peers)} |")
+    print("\n| model | kind | TFLite ms | ms | ratio | over the peer | where the time goes |")
+    print("|---|---|--:|--:|--:|--:|---|")
+    for row in rows:
+        kernels = row.found.profiles["ours"].kernels[:SHOWN]
+        total = row.found.profiles["ours"].milliseconds
+        where = ", ".join(f"{one.operator} {one.milliseconds / total:.0%} ({one.nodes})" for one in kernels)
+        peer = "" if row.to_peer is None else f"{row.to_peer:.2f}"
+        own, other = row.found.targets["ours"].least, row.found.source.least
+        print(f"| {row.name} | {row.kind} | {other:.2f} | {own:.2f} | {row.ratio:.2f} | {peer} | {where} |")
+
+
+if __name__ == "__main__":
+    main()
