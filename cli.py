@@ -49,6 +49,8 @@ class Commands(click.Group):
         from .imports import light
 
         light()
+        if ctx.command is self:
+            gc.enable()
         from .engine.errors import RewriteError, RuleError
 
         try:
@@ -89,8 +91,9 @@ app = Commands("rewrite")
 def main() -> None:
     """Run the command line; what is terminated cleans up as what is interrupted does."""
     signal.signal(signal.SIGTERM, _terminated)
-    # Modules and rules stay until the end: looking for garbage among them takes a fifth of a small conversion.
-    gc.set_threshold(100_000)
+    # Modules and rules stay until the end: looking for garbage among them takes a fifth of a small conversion. What
+    # runs for longer turns this off.
+    gc.disable()
     try:
         app(prog_name="rewrite")
     finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -216,6 +217,8 @@ def run(jobs: list[Job], call: Call) -> bool:
     """Convert all models, print what came of each, and tell whether all went well."""
     from .console import Console
 
+    if len(jobs) > 1 or call.verify:
+        gc.enable()
     console = Console(len(jobs), call.quiet)
     started = time.perf_counter()
     results: list[Result] = []

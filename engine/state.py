@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from .operators import Dialect
+from .operators import Dialect, OperatorSpec
 from .quantization import quantization
 from .variables import ASSIGN, CONTENT, FILL, INITIALIZE, KEPT, READ, TABLE, VARIABLE, Evaluate, Variables, refused
 
@@ -39,9 +39,27 @@ def externalize(
 
     Raises UnsupportedError where a variable is beyond this.
     """
+    if not any(_may_keep(one, dialect) for one in {graph, *subgraphs}):
+        return {}
     variables = Variables(dialect, subgraphs, evaluate)
     variables.survey(graph)
     return _State(graph, variables, internal).run()
+
+
+def _may_keep(graph: ir.Graph, dialect: Dialect) -> bool:
+    """Whether there is a variable in a graph, or a node that could lead to one: a look at what most models lack."""
+    if any(value.meta.get(KEPT) for value in graph.outputs):
+        return True
+    if any(_touches(dialect.operators.get(name)) for name in {node.op_type for node in graph}):
+        return True
+    return any(value is not None and value.meta.get(KEPT) for node in graph for value in node.inputs)
+
+
+def _touches(spec: OperatorSpec | None) -> bool:
+    if spec is None:
+        return False
+    inner = any("subgraph" in option.type for option in spec.options.values())
+    return spec.role in ROLES or inner or any(operand.mutable for operand in spec.operands)
 
 
 class _State:
