@@ -1,6 +1,7 @@
-"""Transposes that are left, and the elements they move, beside tf2onnx: writes the table of docs/layout.md.
+"""Transposes that are left, the elements they move, and latency, beside tf2onnx: writes the tables of docs/layout.md.
 
-    python benchmarks/layout.py FOLDER_OF_MODELS [--write] [--latency]
+    python benchmarks/layout.py FOLDER_OF_MODELS [--write]
+    python benchmarks/layout.py FOLDER_OF_MODELS --latency [--write]
 
 The first run makes an environment for tf2onnx in build/peers (TensorFlow is large) and keeps what it converts there.
 """
@@ -8,9 +9,11 @@ The first run makes an environment for tf2onnx in build/peers (TensorFlow is lar
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +26,7 @@ from nnrewrite import RewriteError, RuleError, rewrite
 
 PAGE = ROOT / "docs" / "layout.md"
 MARK = "<!-- benchmarks/layout.py writes what follows -->\n"
+TIMES = "<!-- benchmarks/layout.py --latency writes what follows -->\n"
 OPSET = 18
 
 #: run by the other environment: model and target files in pairs, one process for each eight models
@@ -52,12 +56,12 @@ class Left:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("models", type=Path)
-    parser.add_argument("--write", action="store_true", help="write the table into docs/layout.md")
-    parser.add_argument("--latency", action="store_true", help="run both models too, two threads, side by side")
+    parser.add_argument("--write", action="store_true", help="write what is found into docs/layout.md")
+    parser.add_argument("--latency", action="store_true", help="run float models too, two threads, side by side")
     asked = parser.parse_args()
     models = sorted(asked.models.rglob("*.tflite"))
     theirs = converted(models, asked.models)
-    rows, ratios = [], []
+    rows, seconds = [], []
     for model in models:
         path = theirs[model]
         if not path.exists():
@@ -69,21 +73,45 @@ def main() -> None:
         except RewriteError:
             continue
         peer = onnx.load(path)
-        pair = left(ours), left(peer)
-        if None in pair:
+        name = model.relative_to(asked.models).as_posix()
+        if asked.latency:
+            pair = latency(ours, peer) if real(ours) else None
+            if pair is not None and min(pair) > 1e-4:
+                seconds.append((name, *pair))
+                print(f"{pair[0] / pair[1]:.3f} {name}", flush=True)
             continue
-        rows.append((model.relative_to(asked.models).as_posix(), *pair))
-        if asked.latency and (seconds := latency(ours, peer)) is not None:
-            ratios.append((seconds[0] / seconds[1], rows[-1][0]))
-            print(f"{ratios[-1][0]:.3f} {rows[-1][0]}", flush=True)
-    text = table(rows)
-    if ratios:
-        mean = math.exp(sum(math.log(ratio) for ratio, _ in ratios) / len(ratios))
-        print(f"latency over tf2onnx's: geometric mean {mean:.3f}, worst {max(ratios)}, {len(ratios)} models")
+        counted = left(ours), left(peer)
+        if None not in counted:
+            rows.append((name, *counted))
+    mark, text = (TIMES, times(seconds)) if asked.latency else (MARK, table(rows))
+    print(text)
     if asked.write:
-        PAGE.write_text(PAGE.read_text(encoding="utf-8").split(MARK)[0] + MARK + text, encoding="utf-8")
-    else:
-        print(text)
+        page = PAGE.read_text(encoding="utf-8")
+        before, rest = page.split(mark)
+        after = rest[rest.index("<!--") :] if "<!--" in rest else ""
+        PAGE.write_text(before + mark + text + after, encoding="utf-8")
+
+
+def real(model: onnx.ModelProto) -> bool:
+    """Whether a model computes with real numbers throughout."""
+    return not any(node.op_type in ("QuantizeLinear", "DequantizeLinear") for node in model.graph.node)
+
+
+def times(rows: list[tuple[str, float, float]]) -> str:
+    """What both models take, the slowest beside tf2onnx's first, and a line on all of them."""
+    rows = sorted(rows, key=lambda row: -row[1] / row[2])
+    ratios = [ours / peer for _, ours, peer in rows]
+    mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+    slower = sum(ratio > 1.05 for ratio in ratios)
+    lines = [
+        f"Over {len(rows)} float models that take more than 0.1 ms: geometric mean of the ratios {mean:.3f}, the",
+        f"greatest {max(ratios):.3f}; above 1.05 are {slower or 'none'}.",
+        "",
+        "| model | ms | tf2onnx | ratio |",
+        "|---|---:|---:|---:|",
+    ]
+    lines += [f"| {n} | {a * 1e3:.2f} | {b * 1e3:.2f} | {a / b:.3f} |" for n, a, b in rows]
+    return "\n".join(lines) + "\n\n"
 
 
 def converted(models: list[Path], folder: Path) -> dict[Path, Path]:
@@ -132,12 +160,14 @@ def left(model: onnx.ModelProto) -> Left | None:
     return Left(len(found), moved)
 
 
-def session(model: onnx.ModelProto) -> Any | None:
+def session(model: onnx.ModelProto, profile: Path | None = None) -> Any | None:
     """A model loaded into ONNX Runtime, with two threads; None where it is refused or does not run."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.log_severity_level = 2, 4
+    if profile is not None:
+        options.enable_profiling, options.profile_file_prefix = True, f"{profile}"
     try:
         made = onnxruntime.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
         made.run(None, feeds(made))
@@ -167,27 +197,37 @@ def table(rows: list[tuple[str, Left, Left]]) -> str:
 
 
 def latency(ours: onnx.ModelProto, peer: onnx.ModelProto) -> tuple[float, float] | None:
-    """Seconds a run of both models in turns, the best of many; None for models that do not run or take no time.
+    """Seconds that the operators of both models take, run in turns; None for a model that does not run.
 
-    Where the two seem to differ they are measured for longer, since other work on the machine slows down either.
+    Of each operator the fastest of all runs counts, as ONNX Runtime's profiler tells it: operators are short, so that
+    one run or the other is not disturbed by other work on the machine, as hardly any run of a whole model is. Models
+    that seem slower than tf2onnx's are run again, both, in new sessions.
     """
-    loaded = [session(model) for model in (ours, peer)]
-    if None in loaded:
-        return None
-    sessions = [(made, feeds(made)) for made in loaded]
-    best = [math.inf, math.inf]
-    for limit in (2.0, 4.0, 8.0):
-        end = time.perf_counter() + limit
-        while time.perf_counter() < end:
-            for side, (made, fed) in enumerate(sessions):
-                started = time.perf_counter()
-                made.run(None, fed)
-                best[side] = min(best[side], time.perf_counter() - started)
-        if min(best) <= 1e-4:
-            return None
-        if abs(math.log(best[0] / best[1])) < 0.03:
+    best: tuple[dict[str, int], dict[str, int]] = {}, {}
+    for _ in range(4):
+        with tempfile.TemporaryDirectory() as folder:
+            loaded = [session(model, Path(folder) / side) for model, side in ((ours, "ours"), (peer, "peer"))]
+            if None in loaded:
+                return None
+            sessions = [(made, feeds(made)) for made in loaded]
+            end, rounds = time.perf_counter() + 2.0, 0
+            while rounds < 20 or (time.perf_counter() < end and rounds < 1000):
+                rounds += 1
+                for made, fed in sessions:
+                    made.run(None, fed)
+            for (made, _), known in zip(sessions, best, strict=True):
+                fastest(Path(made.end_profiling()), known)
+        first, second = (sum(known.values()) / 1e6 for known in best)
+        if first < 1.03 * second:
             break
-    return best[0], best[1]
+    return first, second
+
+
+def fastest(profile: Path, known: dict[str, int]) -> None:
+    """Note the shortest time that each node of a profile took, in microseconds."""
+    for event in json.loads(profile.read_text(encoding="utf-8")):
+        if event.get("cat") == "Node" and event["name"].endswith("_kernel_time"):
+            known[event["name"]] = min(event["dur"], known.get(event["name"], event["dur"]))
 
 
 def feeds(session: Any) -> dict[str, Any]:
