@@ -33,7 +33,7 @@ def optimized(model: onnx.ModelProto) -> Counter[str]:
 
 def cell(counts: Counter[str], operator: str) -> str:
     integer = sum(counts[name] for name in INTEGER[operator])
-    return f"{integer} of {integer + counts[operator]}"
+    return f"{integer} of {integer + counts[operator] + counts[f'Fused{operator}']}"
 
 
 def main(paths: list[str]) -> None:
