@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 import os
@@ -21,7 +22,7 @@ from .destination import replacing
 from .engine import packs
 from .engine.collector import uncollected
 from .engine.constants import keep
-from .engine.errors import CallError, RewriteError, RewriteFailure
+from .engine.errors import CallError, RewriteError, RewriteFailure, UnsupportedError
 from .engine.evaluation import evaluate
 from .engine.extents import Asked, Resizing
 from .engine.layout import LAYOUT, SOURCE, Interface, arrange
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
     from .engine.layout.explain import Remaining
 
 #: a model: its path, or the bytes of its file
+#: the opset to try where the one that rules aim at has no form of something
+_LATER = 21
+
 Source: TypeAlias = str | os.PathLike[str] | bytes
 
 
@@ -128,8 +132,17 @@ def rewrite(source: Source, options: Options = DEFAULT, **changes: Any) -> Conve
     Raises ModelError for a file that is no model, UnsupportedError for operators without a rule, RuleError for
     mistakes in rule files, CallError for an unknown rule set or layout or an opset outside the range the rules declare.
     """
+    options = options.but(**changes).settled
     with uncollected():
-        return _rewrite(source, options.but(**changes).settled)
+        try:
+            return _rewrite(source, options)
+        except UnsupportedError:
+            if options.opset is not None:
+                raise
+            # What the opset that rules aim at cannot say a later one may, and nobody asked for the first.
+            with contextlib.suppress(RewriteError):
+                return _rewrite(source, options.but(opset=_LATER))
+            raise
 
 
 def _rewrite(source: Source, options: Options) -> Conversion:

@@ -27,6 +27,10 @@ def keep(graph: ir.Graph, dtype: ir.DataType) -> None:
             value.meta[KEPT] = True
 
 
+#: the key under which a value that names a table holds its columns
+CONTENT = "content"
+
+
 def stored(value: ir.Value) -> np.ndarray[Any, Any] | None:
     """The elements of an initializer; a graph input with an initial value is none."""
     if value.const_value is None or value.is_graph_input():

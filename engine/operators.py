@@ -19,6 +19,8 @@ OPS = Path(__file__).parent.parent / "ops.yaml"
 
 #: the trait of operators that no file has: forms that rules give others before they lower them
 FORM = "form"
+#: the trait of operators that mean nothing without others beside them in the model
+CONTEXT = "context"
 
 _ZERO = {"bool": False, "float": 0.0, "string": "", "bytes": b""}
 

@@ -49,7 +49,7 @@ class Scope:
     def constant(self, elements: Elements, base: str) -> ir.Value:
         """A constant value, shared with an equal one where it is small."""
         key = None
-        if isinstance(elements, np.ndarray) and elements.size <= _SHARED and elements.dtype != np.object_:
+        if isinstance(elements, np.ndarray) and elements.size <= _SHARED and elements.dtype.kind not in "OSU":
             key = str(elements.dtype), elements.shape, elements.tobytes()
             if key in self._shared:
                 return self._shared[key]
@@ -80,4 +80,6 @@ class Scope:
 def _tensor(elements: Elements) -> ir.TensorProtocol:
     if isinstance(elements, ir.LazyTensor):
         return elements
-    return ir.StringTensor(elements) if elements.dtype == np.object_ else ir.Tensor(elements)
+    if elements.dtype.kind in "OSU":
+        return ir.StringTensor(elements.astype(np.object_))
+    return ir.Tensor(elements)

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
+from .constants import CONTENT
 from .operators import Dialect, OperatorSpec
 from .quantization import quantization
-from .variables import ASSIGN, CONTENT, FILL, INITIALIZE, KEPT, READ, TABLE, VARIABLE, Evaluate, Variables, refused
+from .variables import ASSIGN, FILL, INITIALIZE, KEPT, READ, TABLE, VARIABLE, Evaluate, Variables, refused
 
 #: the prefix of the metadata that lists a model's state
 STATE = "nnrewrite.state"

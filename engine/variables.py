@@ -18,8 +18,6 @@ from .subgraphs import Body, bound
 VARIABLE, READ, ASSIGN, INITIALIZE = "variable", "read", "assign", "initialize"
 #: the roles of the operators that name a table and fill it
 TABLE, FILL = "table", "fill"
-#: the key under which a value that names a table holds its columns
-CONTENT = "content"
 #: the key under which a value of the file says that it keeps its elements between calls
 KEPT = "variable"
 
@@ -194,6 +192,7 @@ class Variables:
     def _fill(self, node: ir.Node, key: str) -> None:
         """What a table holds; the first to fill it does."""
         columns = [None if value is None else stored(value) for value in node.inputs[1:]]
+        columns = [c.astype(object) if c is not None and c.dtype.kind in "SU" else c for c in columns]
         if any(column is None for column in columns):
             raise refused(node, "what a table holds is computed when the model runs")
         self.tables.setdefault(key, tuple(column for column in columns if column is not None))

@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import onnx_ir as ir
 
-from ..constants import constant
+from ..constants import CONTENT, constant
 from .registry import PAIR, SHORT, ElementType, EvaluationError, Stuck, Tensor, data_type, function, known
 
 
@@ -37,6 +37,13 @@ def size(x: Tensor) -> int | None:
     """The number of elements of a value; `none` where an extent is unknown."""
     extents = shape(x)
     return None if extents is None or None in extents else math.prod(e for e in extents if e is not None)
+
+
+@function
+def content(x: Tensor) -> list[Any] | None:
+    """The columns of a table, keys first, that a value names; `none` for any other value."""
+    found = x.meta.get(CONTENT) if isinstance(x, ir.Value) else None
+    return None if found is None else list(found)
 
 
 @function

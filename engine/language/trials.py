@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..functions import DTYPES
-from ..operators import FORM, Dialect
+from ..operators import CONTEXT, FORM, Dialect
 from . import tree
 from .diagnosis import suggest, times
 from .kinds import ANY, GRAPH, LIST, OPERATOR, VALUE, VALUES, Kinds, comparable, may, one, words
@@ -17,7 +17,7 @@ _HOW = "such as `test x: f32[2, 3..5] for axis in [0, 1]`"
 def rule_tests(rule: tree.Rule, left: Left, context: Context) -> None:
     """Check the tests of a rule against the variables of its pattern."""
     spec = context.source.operators.get(left.root or "")
-    form = spec is not None and FORM in spec.traits
+    form = spec is not None and not spec.traits.isdisjoint((FORM, CONTEXT))
     if not rule.tests and not form and not any(v.kinds == one(GRAPH) for v in left.variables.values()):
         # A test clause draws operands and options; a model with graphs of its own it cannot draw.
         context.error(rule.span, f"rule `{rule.name}` has no `test`", f"say how to try it, {_HOW}")
