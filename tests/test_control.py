@@ -7,15 +7,21 @@ from pathlib import Path
 
 import nnrewrite
 import numpy as np
+import onnx
 import onnx_ir as ir
 import pytest
 from nnrewrite.backends import probe
 from nnrewrite.backends.tflite import write
-from nnrewrite.engine.operators import Catalogue
+from nnrewrite.engine.operators import OPS, Catalogue
 from nnrewrite.pipeline import rewrite
 from nnrewrite.verify import Interpreter, compare_models
-from nnrewrite.verify.streaming import compare_streams, remembering, samples
+from nnrewrite.verify.interpreter import Kernels
+from nnrewrite.verify.runtime import Runtime
+from nnrewrite.verify.streaming import compare_streams, remembering, samples, stream
 
+from .test_tables import handle, node, value
+
+README = OPS.parent / "README.md"
 SCALAR = ("INT32", [])
 VECTOR = ("FLOAT32", [3])
 STEPS = 20
@@ -187,6 +193,90 @@ def test_a_variable_becomes_an_input_with_its_initial_value_and_an_output(catalo
     again = session.run(None, {"x": x, "memory": once[1]})
     assert again[0] == 4.5
     assert {p.key: p.value for p in model.metadata_props}["nnrewrite.state.memory"] == "memory_out"
+
+
+def test_the_loop_that_the_readme_shows_feeds_state_back(
+    catalogue: Catalogue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    onnxruntime = pytest.importorskip("onnxruntime")
+    model = counter(2.5)
+    model.graph.inputs[0].name = "input"
+    (tmp_path / "wake_word.onnx").write_bytes(nnrewrite.convert(write(model, catalogue)).SerializeToString())
+    monkeypatch.chdir(tmp_path)
+    blocks = [part.split("```")[0] for part in README.read_text(encoding="utf-8").split("```python\n")[1:]]
+    (shown,) = [block for block in blocks if "nnrewrite.state." in block]
+    scope = {"onnxruntime": onnxruntime, "frames": [np.array([n], np.float32) for n in (1, 2, 3)]}
+    exec(shown, scope)
+    assert scope["kept"]["memory"] == 2.5 + 1 + 2 + 3  # type: ignore[index]
+
+
+def test_state_inside_a_branch_is_that_of_the_model(catalogue: Catalogue, interpreter: Interpreter) -> None:
+    """A variable that only one side of a branch adds to."""
+    kept, total, same = (value(name, "FLOAT", [1]) for name in ("kept", "total", "same"))
+    x, own, begun, yes = value("x", "FLOAT", [1]), handle("own"), handle("begun"), value("yes", "BOOL", [])
+    result, put = value("result", "FLOAT", [1]), value("put", "FLOAT", [1])
+    start = value("start", np.ones(1, np.float32), [])
+    other, reread = handle("other"), value("reread", "FLOAT", [1])
+    named = {"shared_name": "memory"}
+    main = ir.Graph(
+        [yes, put],
+        [result],
+        nodes=[
+            node("CALL_ONCE", [], [], init_subgraph_index=3),
+            node("IF", [yes, put], [result], then_subgraph_index=1, else_subgraph_index=2),
+        ],
+        name="main",
+    )
+    adding = ir.Graph(
+        [x],
+        [total],
+        nodes=[
+            node("VAR_HANDLE", [], [own], **named),
+            node("READ_VARIABLE", [own], [kept]),
+            node("ADD", [x, kept], [total]),
+            node("ASSIGN_VARIABLE", [own, total], []),
+        ],
+        name="adding",
+    )
+    ignored = value("ignored", "FLOAT", [1])
+    reading = ir.Graph(
+        [ignored],
+        [same],
+        nodes=[
+            node("VAR_HANDLE", [], [other], **named),
+            node("READ_VARIABLE", [other], [reread]),
+            node("NEG", [reread], [same]),
+        ],
+        name="reading",
+    )
+    once = ir.Graph(
+        [],
+        [],
+        nodes=[node("VAR_HANDLE", [], [begun], **named), node("ASSIGN_VARIABLE", [begun, start], [])],
+        initializers=[start],
+        name="once",
+    )
+    whole = ir.Model(main, ir_version=10)
+    whole.meta["subgraphs"] = [main, adding, reading, once]
+    source = write(whole, catalogue)
+    steps = [[np.array(side), np.array([n], np.float32)] for n, side in enumerate([True, False, True, True, False])]
+    found = stream(Runtime(nnrewrite.convert(source).SerializeToString()), steps)
+    wanted = interpreter.run(source, steps, Kernels.OPTIMIZED, keep=True)
+    assert [float(got[0][0]) for got in found] == [1, -1, 3, 6, -6]
+    assert [float(want[0][0]) for want in wanted] == [1, -1, 3, 6, -6]
+
+
+def test_state_that_is_computed_at_first_is_a_default(catalogue: Catalogue) -> None:
+    """The graph that runs once may compute what variables begin with."""
+    model = counter(2.5)
+    once = model.meta["subgraphs"][1]
+    doubled = value("doubled", "FLOAT", [1])
+    assign = once[1]
+    once.insert_before(assign, ir.Node("tflite", "ADD", [assign.inputs[1], assign.inputs[1]], outputs=[doubled]))
+    assign.replace_input_with(1, doubled)
+    converted = nnrewrite.convert(write(model, catalogue))
+    defaults = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in converted.graph.initializer}
+    assert defaults["memory"] == 5
 
 
 def test_streaming_models_stay_in_step_with_the_interpreter(models_folder: Path, interpreter: Interpreter) -> None:
