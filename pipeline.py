@@ -22,7 +22,7 @@ from .destination import replacing
 from .engine import packs
 from .engine.collector import uncollected
 from .engine.constants import keep
-from .engine.errors import CallError, RewriteError, RewriteFailure, UnsupportedError
+from .engine.errors import CallError, RewriteError, RewriteFailure, RuleError, UnsupportedError
 from .engine.evaluation import evaluate
 from .engine.extents import Asked, Resizing
 from .engine.layout import LAYOUT, SOURCE, Interface, arrange
@@ -235,8 +235,12 @@ def _called(source: Source, member: str | None) -> str | None:
 
 
 @functools.lru_cache(maxsize=8)
-def _pack(rules: tuple[str, ...], stamp: packs.Stamp) -> packs.Pack:
-    return packs.load(rules)
+def _pack(rules: tuple[str, ...], stamp: packs.Stamp) -> packs.Pack | RuleError:
+    """Packs, or their mistakes: neither is looked for again before a file changes."""
+    try:
+        return packs.load(rules)
+    except RuleError as error:
+        return error
 
 
 def prepare(rules: tuple[str, ...], opset: int | None) -> Prepared:
@@ -250,6 +254,8 @@ def prepare(rules: tuple[str, ...], opset: int | None) -> Prepared:
 @functools.lru_cache(maxsize=64)  # as many as there are opsets, for a few sets of packs
 def _prepared(rules: tuple[str, ...], opset: int | None, stamp: packs.Stamp) -> Prepared:
     pack = _pack(rules, stamp)
+    if isinstance(pack, RuleError):
+        raise RuleError(pack.diagnostics, pack.sources)
     low, high = pack.opsets
     version = pack.default_opset if opset is None else opset
     if not low <= version <= high:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import onnx_ir as ir
 import pytest
+from nnrewrite import pipeline
 from nnrewrite.engine import cache, packs
 from nnrewrite.engine.errors import RewriteError, RuleError
 from nnrewrite.engine.rules import compile_rules
@@ -252,3 +253,17 @@ def test_from_the_second_start_on_loading_takes_little_time() -> None:
         return time.process_time() - started
 
     assert min(once() for _ in range(5)) < 0.05
+
+
+def test_the_mistakes_of_a_pack_are_looked_for_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bad.rules").write_text(
+        "ruleset bad : tflite -> onnx opset 13..25\nrule r { y = ABSS(x) => y = Abs(x) test x: f32[2] }\n"
+    )
+    loaded = []
+    load = packs.load
+    monkeypatch.setattr(packs, "load", lambda rules: (loaded.append(rules), load(rules))[1])
+    rules = ("tflite2onnx", str(tmp_path))
+    for _ in range(3):
+        with pytest.raises(RuleError, match="no operator `ABSS`"):
+            pipeline.prepare(rules, None)
+    assert len(loaded) == 1
