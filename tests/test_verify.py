@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import nnrewrite
 import numpy as np
 import onnx
 import pytest
@@ -378,3 +379,15 @@ def test_a_report_has_a_row_for_each_output_and_says_what_differs() -> None:
         assert "max abs" in text
         assert "different: output_0: off by" in text
         assert "seed 0, 1 sample" in text
+
+
+def test_a_model_is_compared_at_the_batch_and_in_the_numbers_that_it_was_asked_for(interpreter: Interpreter) -> None:
+    grid = Quantization(np.array([0.1], np.float32), np.array([3], np.int64))
+    source = single(load(), "RELU", {"x": ("INT8", [1, 4], grid)}, [("INT8", [1, 4], grid)])
+    model = nnrewrite.convert(source, batch=3, float_io=True)
+    assert [item.type.tensor_type.elem_type for item in model.graph.input] == [onnx.TensorProto.FLOAT]
+    (compared,) = compare_models(source, model.SerializeToString(), interpreter=interpreter).comparisons
+    assert (compared.shape, compared.dtype, compared.verdict.passed) == ((3, 4), "int8", True)
+    constant, *_ = (item for item in model.graph.initializer if item.data_type == onnx.TensorProto.FLOAT)
+    constant.CopyFrom(onnx.numpy_helper.from_array(np.float32(0.3), constant.name))
+    assert not compare_models(source, model.SerializeToString(), interpreter=interpreter).passed

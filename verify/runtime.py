@@ -75,6 +75,18 @@ class Runtime:
         """Inputs of the original by the names, types and layouts that the model has."""
         return {name: self._turned(name, _fed(array), 1) for name, array in zip(self.inputs, inputs, strict=True)}
 
+    def real(self, name: str) -> bool:
+        """Whether an input takes single-precision numbers."""
+        return any(item.name == name and item.type == "tensor(float)" for item in self._session.get_inputs())
+
+    def shape(self, name: str) -> tuple[Any, ...]:
+        """The extents of an input in the original's order of axes, words for those that are not static."""
+        (found,) = (tuple(item.shape) for item in self._session.get_inputs() if item.name == name)
+        if name not in self._layouts:
+            return found
+        before, after = self._layouts[name]
+        return tuple(found[after.index(letter)] for letter in before)
+
     def time(self, feeds: Mapping[str, Array], runs: int) -> list[float]:
         """Run the model several times on the same inputs; the seconds of each run."""
         seconds = []

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from ..engine.errors import VerificationError
 from .comparison import Comparison, compare, largest_difference, worst
+from .facade import Facade, resized
 from .frames import Array
 from .inputs import draw
 from .interpreter import Interpreter, InterpreterError, Kernels, Signature, Source
@@ -59,10 +60,12 @@ def compare_models(
 ) -> Verification:
     """Run a TFLite model and the ONNX model made of it on the same inputs and compare every output.
 
-    Both are paths or bytes. Inputs are seeded ones, or `inputs`: for each sample the arrays in the model's order.
-    An output passes when it agrees with one of the interpreter's sets of kernels, or is off by no more than twice
-    what the first two differ by. `interpreter` is a worker to use and leave running; `timeout` is in seconds for each
-    run of a worker of our own. With a signature the source is called by it, else its first graph is run.
+    Both are paths or bytes. Where the ONNX model's inputs have other extents the source's are resized, and where its
+    interface is real the source's codes are fed and compared as such. Inputs are seeded ones, or `inputs`: for each
+    sample the arrays in the model's order. An output passes when it agrees with one of the interpreter's sets of
+    kernels, or is off by no more than twice what the first two differ by. `interpreter` is a worker to use and leave
+    running; `timeout` is in seconds for each run of a worker of our own. With a signature the source is called by it,
+    else its first graph is run.
     Raises VerificationError where one side does not run: that is no verdict.
     """
     with contextlib.ExitStack() as stack:
@@ -74,11 +77,13 @@ def compare_models(
         described = worker.describe(source)
         if problems := _interface(described, runtime):
             return Verification((), problems, seed=seed)
+        described = resized(described, runtime)
+        facade = Facade(runtime, described)
         started = time.perf_counter()
         feeds, expected, remarks = _first(worker, source, described, seed, samples, inputs)
         source_seconds = (time.perf_counter() - started) / len(feeds)
         started = time.perf_counter()
-        actual = [runtime.run(feed) for feed in feeds]
+        actual = [facade.run(feed) for feed in feeds]
         target_seconds = (time.perf_counter() - started) / len(feeds)
         comparisons = _judged(worker, source, described, feeds, expected, actual, remarks)
         return Verification(

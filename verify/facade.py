@@ -1,0 +1,53 @@
+"""Facades: a model whose interface is real, or of other extents, called as the model that it was made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from .frames import Array
+from .interpreter import Signature, Tensor
+from .runtime import Runtime
+
+
+class Facade:
+    """A model in ONNX Runtime that takes and yields the codes of its original's quantized inputs and outputs.
+
+    Where a model has real numbers at its interface, as options ask for, codes become those and those become codes.
+    """
+
+    def __init__(self, runtime: Runtime, signature: Signature) -> None:
+        self._runtime, self._signature = runtime, signature
+
+    def run(self, inputs: Sequence[Array]) -> list[Array]:
+        """Run the model on one sample; raises VerificationError as the runtime does."""
+        entries = zip(self._signature.inputs, self._runtime.inputs, inputs, strict=True)
+        fed = [_real(tensor, array) if self._runtime.real(name) else array for tensor, name, array in entries]
+        return [_codes(*pair) for pair in zip(self._signature.outputs, self._runtime.run(fed), strict=True)]
+
+
+def resized(signature: Signature, runtime: Runtime) -> Signature:
+    """A signature whose inputs have the extents that a model asks for, where it asks for others of the same rank."""
+    inputs = []
+    for tensor, name in zip(signature.inputs, runtime.inputs, strict=True):
+        asked = runtime.shape(name)
+        known = len(asked) == len(tensor.shape) and all(isinstance(extent, int) for extent in asked)
+        inputs.append(replace(tensor, shape=asked, signature=asked) if known else tensor)
+    return replace(signature, inputs=tuple(inputs))
+
+
+def _real(tensor: Tensor, array: Array) -> Array:
+    if len(tensor.scales) != 1 or array.dtype.kind not in "iu":
+        return array
+    numbers = (array.astype(np.int64) - tensor.zero_points[0]) * np.float64(tensor.scales[0])
+    return np.asarray(numbers, np.float32)
+
+
+def _codes(tensor: Tensor, array: Array) -> Array:
+    if len(tensor.scales) != 1 or array.dtype.kind != "f" or np.dtype(tensor.dtype).kind not in "iu":
+        return array
+    limits = np.iinfo(tensor.dtype)
+    codes = np.rint(array.astype(np.float64) / tensor.scales[0]) + tensor.zero_points[0]
+    return np.asarray(np.clip(codes, limits.min, limits.max), tensor.dtype)
