@@ -111,6 +111,16 @@ def test_an_operator_without_a_rule_says_why() -> None:
     assert "it hashes the bytes of its operands" in call("ops", "LSH_PROJECTION").stdout
 
 
+def test_every_operator_has_a_rule_a_role_or_a_reason() -> None:
+    pack = packs.load(["tflite2onnx"])
+    silent = [
+        one.operator.name
+        for one in survey(pack.files, pack.catalogue)
+        if not (one.uses or one.operator.role or one.operator.unsupported)
+    ]
+    assert not silent
+
+
 def test_what_is_called_unsupported_has_no_rule() -> None:
     pack = packs.load(["tflite2onnx"])
     for one in survey(pack.files, pack.catalogue):
