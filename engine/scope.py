@@ -25,6 +25,13 @@ class Scope:
         self._adopted: dict[ir.Value, ir.Value] = {}
         self._shared: dict[tuple[str, tuple[int, ...], bytes], ir.Value] = {}
 
+    def inner(self, graph: ir.Graph) -> Scope:
+        """A scope for a graph of one of this graph's nodes: the names are those of both, the constants its own."""
+        self.fresh("name")  # the names in use are read off this graph
+        other = Scope(graph)
+        other._taken, other._counts = self._taken, self._counts
+        return other
+
     def fresh(self, base: str) -> str:
         """A name that no value of the graph has yet."""
         if not self._taken:

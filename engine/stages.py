@@ -133,7 +133,7 @@ class Rewriter:
             self._share()
         for stage in STAGES[STAGES.index(_RECOVER) :]:
             if stage == _SIMPLIFY and arrange is not None:
-                arrange(self._scope)
+                arrange(self._scope.inner(self.graph) if self._depth else self._scope)
                 self._edits.changed()
             self._fixpoint(stage)
         if self.fired:

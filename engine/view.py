@@ -18,7 +18,7 @@ from .quantization import KEY, Quantization, quantization
 from .scope import Scope
 
 #: classes of operators in ops.yaml; operators without one compute with real numbers
-CODES, RAW, EXTENTS = "codes", "raw", "extents"
+CODES, RAW, EXTENTS, PASSED = "codes", "raw", "extents", "passed"
 #: the key of averages, and what it says of kernels that round halves away from the code 0 and not to even codes
 _ROUNDING, _AWAY = "rounding", "away"
 #: by bits: so much smaller a scale lets halves of codes round away from 0, also where a runtime adds the zero point
@@ -61,7 +61,8 @@ def expose(graph: ir.Graph, source: Dialect, target: Dialect, opset: int, scope:
     quantize operator. Operators of the class `codes` move integers, and are left alone where all their quantized
     values map to real numbers alike and no activation is fused into them, unless the target's `codes: real` in ops.yaml
     asks for the same form for all and no constant would be made real; operators of the class `raw` mean the integers
-    themselves, those of the class `extents` read no elements at all.
+    themselves, those of the class `extents` read no elements at all, and those of the class `passed` hand their values
+    to graphs, which take and yield them as they stand.
 
     With `plain` no value stays quantized: constants become real numbers, and so do all others, unrounded, except those
     that operators of the class `raw` read and yield.
@@ -80,7 +81,7 @@ def expose(graph: ir.Graph, source: Dialect, target: Dialect, opset: int, scope:
         maps = [m for m in map(quantization, (*node.inputs, *node.outputs)) if m is not None]
         if plain and kind == RAW:
             view.codes(node)
-        if not maps or kind in (RAW, EXTENTS):
+        if not maps or kind in (RAW, EXTENTS) or (kind == PASSED and not plain):
             continue
         alike = all(m == maps[0] for m in maps) and not _activates(node, spec, source)
         if alike and not plain and facts.get(_ROUNDING) == _AWAY and _nudge(node):
