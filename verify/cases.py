@@ -318,7 +318,7 @@ class Bench:
         """An operand whose elements the test names: a constant, or fed where the rule lets it be."""
         types = [name for name in kinds.operand(position) if not name.startswith("q")] or ["i32"]
         array = np.array(value)
-        if array.dtype.kind == "f":
+        if array.dtype.kind == "f" and array.size:  # an empty list says no type
             fit = [name for name in types if name.startswith("f")] or ["f32"]
         elif array.dtype.kind == "b":
             fit = ["bool"]
