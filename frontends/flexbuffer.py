@@ -33,23 +33,13 @@ def options(data: memoryview) -> dict[str, Any]:
     Raises FlexBufferError when the bytes are not a map: custom operators may keep anything in their options.
     """
     reader = _Reader(data)
-    if len(data) < 3:
-        raise FlexBufferError("too short")
-    width = data[-1]
-    if width not in (1, 2, 4, 8) or data[-2] >> 2 != _MAP:
-        raise FlexBufferError("not a map")
-    return reader.map(reader.follow(len(data) - 2 - width, width), 1 << (data[-2] & 3))
+    return reader.map(*reader.root(_MAP, "not a map"))
 
 
 def blobs(data: memoryview) -> list[bytes]:
     """Read a vector of strings, which may hold any bytes; raises FlexBufferError when the bytes are not one."""
     reader = _Reader(data)
-    if len(data) < 3:
-        raise FlexBufferError("too short")
-    width = data[-1]
-    if width not in (1, 2, 4, 8) or data[-2] >> 2 != _VECTOR:
-        raise FlexBufferError("not a vector")
-    return reader.blobs(reader.follow(len(data) - 2 - width, width), 1 << (data[-2] & 3))
+    return reader.blobs(*reader.root(_VECTOR, "not a vector"))
 
 
 class _Reader:
@@ -58,6 +48,15 @@ class _Reader:
     def __init__(self, data: memoryview) -> None:
         self.data = data
         self.budget = len(data)
+
+    def root(self, kind: int, otherwise: str) -> tuple[int, int]:
+        """Where the outermost value begins and how wide its entries are; `otherwise` is said where it is not that."""
+        if len(self.data) < 3:
+            raise FlexBufferError("too short")
+        width = self.data[-1]
+        if width not in (1, 2, 4, 8) or self.data[-2] >> 2 != kind:
+            raise FlexBufferError(otherwise)
+        return self.follow(len(self.data) - 2 - width, width), 1 << (self.data[-2] & 3)
 
     def span(self, start: int, length: int) -> memoryview:
         if start < 0 or length < 0 or start + length > len(self.data):
