@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import hashlib
 import json
 import re
@@ -92,8 +93,12 @@ def _document(name: str) -> Mapping[str, Any]:
     file = folder / FILE
     if not file.is_file():
         return {}
-    data = file.read_bytes()
-    # Reading YAML takes longer than a small conversion.
+    return _parsed(file, file.read_bytes())
+
+
+@functools.lru_cache(maxsize=16)
+def _parsed(file: Path, data: bytes) -> Mapping[str, Any]:
+    # Each conversion asks, and reading YAML takes longer than a small one.
     key = hashlib.sha256(FILE.encode() + data).hexdigest()
     kept = cache.fetch(key)
     if kept is None:
