@@ -44,7 +44,8 @@ class Runtime:
             self._session: Any = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
         except Exception as error:  # the runtime's exceptions have no common root but this
             raise VerificationError(f"ONNX Runtime refuses the model: {_line(error)}") from error
-        self.inputs: tuple[str, ...] = tuple(item.name for item in self._session.get_inputs())
+        self._inputs: dict[str, Any] = {item.name: item for item in self._session.get_inputs()}
+        self.inputs: tuple[str, ...] = tuple(self._inputs)
         metadata = self._session.get_modelmeta().custom_metadata_map
         self.state: dict[str, str] = {
             name.removeprefix(STATE): output for name, output in metadata.items() if name.startswith(STATE)
@@ -77,11 +78,11 @@ class Runtime:
 
     def real(self, name: str) -> bool:
         """Whether an input takes single-precision numbers."""
-        return any(item.name == name and item.type == "tensor(float)" for item in self._session.get_inputs())
+        return bool(self._inputs[name].type == "tensor(float)")
 
     def shape(self, name: str) -> tuple[Any, ...]:
         """The extents of an input in the original's order of axes, words for those that are not static."""
-        (found,) = (tuple(item.shape) for item in self._session.get_inputs() if item.name == name)
+        found = tuple(self._inputs[name].shape)
         if name not in self._layouts:
             return found
         before, after = self._layouts[name]
