@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ import click
 
 from . import flags
 from .cli import commands_help, complain
+from .engine.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

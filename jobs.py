@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from .engine.errors import CallError, RewriteError
+from .engine.records import dataclass
 
 MODELS = (".tflite", ".lite", ".task")
 """The endings by which models are found in a folder; a model that is named may end as it likes."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from .engine.errors import CallError
+from .engine.records import dataclass
 
 #: the runtime that models are made for where the user names none, and the word for none in particular
 TARGET, PORTABLE = "onnxruntime", "portable"

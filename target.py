@@ -8,12 +8,12 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from .engine import cache, packs
 from .engine.errors import CallError
+from .engine.records import dataclass
 
 #: the file of a pack that makes it more than rules
 FILE = "target.yaml"

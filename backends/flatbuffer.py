@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from ..engine.records import dataclass
 from ..frontends.flatbuffer import Field, Schema
 
 Record = Mapping[str, Any]

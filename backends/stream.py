@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
@@ -14,6 +13,7 @@ import onnx_ir as ir
 from onnx_ir import serde
 
 from ..engine.errors import RewriteError
+from ..engine.records import dataclass, field
 from .wire import Encoder, tag, varint
 
 #: constants of as many bytes are written from where they lie, smaller ones with the nodes

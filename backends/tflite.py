@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from ..engine.collector import uncollected
 from ..engine.errors import ModelError
 from ..engine.operators import Catalogue, Dialect, OperatorSpec, Option
 from ..engine.quantization import Quantization
+from ..engine.records import dataclass, field
 from ..frontends import custom, option
 from ..frontends.constant import Sparsity
 from ..frontends.flatbuffer import schema

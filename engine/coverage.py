@@ -9,13 +9,13 @@ import json
 import os
 import uuid
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from .functions import plain
 from .language import tree
 from .pattern import AnyOf, NodePattern, Operand, nodes
+from .records import dataclass, field
 from .rules import Rule
 
 #: the folder to which each process adds a file of what it noted

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+
+from .records import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 import onnx_ir as ir
@@ -13,6 +12,7 @@ from .constants import stored
 from .errors import CallError, RewriteError
 from .inference import extents
 from .operators import Dialect, OperatorSpec, option_value
+from .records import dataclass, field
 from .subgraphs import called
 
 #: what to ask for where the batch is to be known at run time only, and the name of such an extent

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from .budget import Budget
 from .errors import Span
 from .functions import EvaluationError, Unsupported
 from .language import tree
+from .records import dataclass, field
 
 
 class Emitter(Protocol):

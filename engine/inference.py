@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from onnx_ir import serde
 
 from .constants import stored
 from .operators import schema
+from .records import dataclass
 
 #: constants longer than this are weights and say nothing about shapes
 _SHAPE_DATA = 1024

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import onnx.helper
 import onnx_ir as ir
 
 from .errors import RewriteError, RuleError
+from .records import dataclass, field
 
 OPS = Path(__file__).parent.parent / "ops.yaml"
 

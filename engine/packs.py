@@ -7,7 +7,7 @@ import hashlib
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import onnx
@@ -17,6 +17,7 @@ from .errors import CallError, Diagnostic, RuleError
 from .language import tree
 from .language.frozen import Lazy, freeze, thaw
 from .operators import Catalogue
+from .records import dataclass
 from .rules import Contents, Override, outline, renamed
 
 BUILT_IN = Path(__file__).parent.parent / "rules"

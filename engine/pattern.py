@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass
 
 from .errors import Span
 from .language import tree
 from .operators import Dialect, OperatorSpec, everything
+from .records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

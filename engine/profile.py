@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TypeVar
 
 import onnx_ir as ir
 
+from .records import dataclass, field
 from .rules import Rule
 
 Subject = TypeVar("Subject")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
+
+from .records import dataclass
 
 #: the key under which a value holds its Quantization
 KEY = "quantization"

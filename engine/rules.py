@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
 from .errors import Span
 from .language import tree
 from .operators import Catalogue, Dialect, everything
 from .pattern import AnyOf, Defined, NodePattern, Operand, Variable, compile_equations, nodes
+from .records import dataclass
 
 #: in the order they run
 STAGES = ("integers", "normalize", "lower", "recover", "simplify", "adapt")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import onnx.defs
 import onnx_ir as ir
 
 from .operators import schema
+from .records import dataclass
 
 _VARIADIC = onnx.defs.OpSchema.FormalParameterOption.Variadic
 

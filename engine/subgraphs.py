@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import onnx_ir as ir
 
 from .operators import Dialect, Option, option_value
+from .records import dataclass
 
 if TYPE_CHECKING:
     from .scope import Scope

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from .errors import Span
 from .expressions import TRAIT
@@ -11,6 +10,7 @@ from .functions import plain
 from .language import tree
 from .language.versions import Opsets, possible
 from .operators import FORM, Catalogue, Dialect, OperatorSpec
+from .records import dataclass
 from .rules import NORMALIZE, OF_SOURCE, written_out
 from .state import ROLES
 

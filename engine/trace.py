@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 
 import onnx_ir as ir
 
 from .errors import Reason
+from .records import dataclass
 
 #: the key of `metadata_props` that says which node of the source a node comes from
 _SOURCE = "nnrewrite.source"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import onnx_ir as ir
 from .constants import stored
 from .errors import Reason, Refusal, Span, UnsupportedError
 from .operators import Dialect, OperatorSpec, option_value
+from .records import dataclass, field
 from .subgraphs import Body, bound
 
 #: the roles in ops.yaml of the operators that name a variable, read it, write it, and run a graph the first time

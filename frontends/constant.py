@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
+
+from ..engine.records import dataclass
 
 #: a sparse constant may be this many times larger than the whole file before it is taken for a malformed one
 _EXPANSION = 256

@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ..engine.errors import ModelError
 from ..engine.operators import Dialect
+from ..engine.records import dataclass
 
 Record = dict[str, Any]
 

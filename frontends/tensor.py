@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from ..engine.errors import ModelError
 from ..engine.inference import shaped
 from ..engine.operators import Dialect
 from ..engine.quantization import Quantization
+from ..engine.records import dataclass, field
 from . import constant
 from .flatbuffer import FlatBuffer, Record
 

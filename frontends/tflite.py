@@ -5,7 +5,6 @@ from __future__ import annotations
 import mmap
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import onnx_ir as ir
@@ -13,6 +12,7 @@ import onnx_ir as ir
 from ..engine.collector import uncollected
 from ..engine.errors import ModelError
 from ..engine.operators import Catalogue, Dialect
+from ..engine.records import dataclass, field
 from . import custom, option
 from .flatbuffer import FlatBuffer, Record, schema
 from .tensor import Subgraph, TensorReader, quoted, unique

@@ -5,11 +5,12 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
 import onnx_ir as ir
+
+from ..records import dataclass
 
 #: short names of element types, as `dtype` yields them and as test clauses write them
 DTYPES: dict[str, ir.DataType] = {

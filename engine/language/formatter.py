@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 from ..errors import Span
+from ..records import dataclass
 from . import tree
 from .complaint import RESERVED
 from .parser import parse

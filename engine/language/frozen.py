@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import marshal
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import fields
 from typing import Any, TypeVar, overload
 
 from .. import errors, operators, rules
@@ -17,7 +17,7 @@ _CLASSES: list[type[Any]] = [
     kind
     for module in (errors, operators, rules, tree)
     for kind in vars(module).values()
-    if isinstance(kind, type) and is_dataclass(kind)
+    if isinstance(kind, type) and "__match_args__" in vars(kind)
 ]
 _NUMBERS = {kind: number for number, kind in enumerate(_CLASSES)}
 

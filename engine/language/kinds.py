@@ -7,12 +7,12 @@ import inspect
 import types
 import typing
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 
 from ..functions import FUNCTIONS, ElementType
 from ..operators import Option
+from ..records import dataclass
 
 Kinds = frozenset[str]
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from ..errors import Span
 from ..operators import Dialect, OperatorSpec, everything
+from ..records import dataclass, field
 from ..rules import ONCE
 from . import tree
 from .diagnosis import suggest, times

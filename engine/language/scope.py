@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from ..errors import Span
 from ..operators import Catalogue, Dialect
+from ..records import dataclass, field
 from . import tree
 from .diagnosis import Diagnosis
 from .kinds import ANY, Kinds

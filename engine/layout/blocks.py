@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ import onnx_ir as ir
 from ..constants import constant
 from ..inference import extents
 from ..operators import OperatorSpec, option_value
+from ..records import dataclass
 from .order import Extents, Order
 from .regroup import Axes, Opaque, Pairs, regroup
 from .remap import WORDS

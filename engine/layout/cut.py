@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+
+from ..records import dataclass
 
 #: what stands in a unit's place where the layout is no question: fixed to the first, to the second, or to a third one
 FIRST, SECOND, THIRD = -1, -2, -3

@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from html import escape
+
+from ..records import dataclass
 
 _ROW, _HEIGHT, _GAP, _LETTER, _SMALL, _SWEEPS = 58, 32, 18, 6.4, 4.6, 8
 _MARGIN, _LANE, _LEGEND = 20, 5, 60

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import onnx
 import onnx_ir as ir
 
 from ..inference import extents
 from ..operators import Dialect
+from ..records import dataclass
 from ..stages import SOURCE
 from .blocks import arrangement, local
 from .order import Order, elements, identity, inverse

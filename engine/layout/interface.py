@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 import onnx_ir as ir
 
 from ..errors import CallError
 from ..inference import extents
 from ..operators import Dialect
+from ..records import dataclass, field
 from ..scope import Scope
 from .order import Order, inverse
 from .tensors import PERMUTE

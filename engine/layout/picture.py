@@ -5,13 +5,13 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import onnx
 import onnx_ir as ir
 
 from ..inference import extents
 from ..operators import Dialect
+from ..records import dataclass
 from ..stages import SOURCE
 from .drawing import Box, draw
 from .order import elements

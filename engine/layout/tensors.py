@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 import onnx_ir as ir
 
 from ..inference import extents
 from ..operators import Dialect, OperatorSpec
+from ..records import dataclass, field
 from .blocks import Blocks, blocks
 from .order import Extents, Order, compose, identity
 from .shuffle import opened

@@ -1,0 +1,131 @@
+"""Dataclasses whose methods are made when they are first wanted.
+
+`dataclasses.dataclass` compiles six methods for each class as it is defined, half a millisecond for one that is frozen
+and slotted; a hundred of them took a seventh of a small conversion. Here a class shares all of them but `__init__` with
+the others, and that is compiled for its first object. To a type checker, and to `dataclasses.fields` and `replace`,
+these are dataclasses.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import MISSING, FrozenInstanceError, field
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+__all__ = ["dataclass", "field"]
+
+
+class _Fields:
+    """What `dataclasses` asks a class for, made by itself on a class of the same fields."""
+
+    __slots__ = ("_found", "_like")
+
+    def __init__(self, like: Callable[[], type[Any]]) -> None:
+        self._like = like
+        self._found: dict[str, Any] | None = None
+
+    def __get__(self, instance: object, owner: type[Any]) -> dict[str, Any]:
+        if self._found is None:
+            self._found = vars(self._like())["__dataclass_fields__"]
+        return self._found
+
+
+if TYPE_CHECKING:
+    from dataclasses import dataclass
+else:
+
+    def dataclass(*, slots, frozen=False, eq=True, kw_only=False):
+        """Do as `dataclasses.dataclass` does for a class without bases that has fields."""
+        assert slots
+        return lambda plain: _made(plain, frozen, eq, kw_only)
+
+
+def _made(plain: Any, frozen: bool, eq: bool, kw_only: bool) -> Any:
+    assert plain.__bases__ == (object,) or plain.__bases__[0].__name__ == "Generic", plain
+    space = dict(vars(plain))
+    annotations = space.get("__annotations__", {})
+    names = tuple(annotations)
+    defaults = {name: space.pop(name) for name in names if name in space}
+    for name in ("__dict__", "__weakref__"):
+        space.pop(name, None)
+    like = type(plain.__name__, (), {"__annotations__": annotations, "__module__": plain.__module__, **defaults})
+    options = {"init": False, "repr": False, "eq": False, "kw_only": kw_only}
+    space["__slots__"] = names
+    space["__qualname__"] = plain.__qualname__
+    space["__dataclass_fields__"] = _Fields(lambda: dataclasses.dataclass(**options)(like))
+    space["__match_args__"] = () if kw_only else names
+    space.setdefault("__repr__", _repr)
+    space["__getstate__"], space["__setstate__"] = _getstate, _setstate
+    if frozen:
+        space["__setattr__"], space["__delattr__"] = _refuse, _refuse
+    if eq:
+        read = _reader([name for name in names if getattr(defaults.get(name), "compare", None) is not False])
+        space.setdefault("__eq__", _equal(read))
+        space.setdefault("__hash__", (lambda self: hash(read(self))) if frozen else None)
+
+    def begin(self: Any, *operands: Any, **named: Any) -> None:
+        made.__init__ = _init(made, names, defaults, kw_only)
+        made.__init__(self, *operands, **named)
+
+    space["__init__"] = begin
+    made = type(plain)(plain.__name__, plain.__bases__, space)
+    return made
+
+
+def _reader(names: list[str]) -> Callable[[Any], Any]:
+    """The fields of an object as a tuple, or its only one."""
+    return attrgetter(*names) if names else lambda self: ()
+
+
+def _equal(read: Callable[[Any], Any]) -> Callable[[Any, object], Any]:
+    def equal(self: Any, other: object) -> Any:
+        return read(self) == read(other) if type(self) is type(other) else NotImplemented
+
+    return equal
+
+
+def _init(made: type[Any], names: tuple[str, ...], defaults: dict[str, Any], kw_only: bool) -> Callable[..., None]:
+    """Compile the method that takes the fields of a class; each is set through its slot, also where it is frozen."""
+    space: dict[str, Any] = {"_missing": MISSING}
+    parameters, lines = ["self", *(["*"] if kw_only else [])], []
+    for name in names:
+        space[f"_set_{name}"] = vars(made)[name].__set__
+        parameter, value = name, name
+        if name in defaults:
+            default: Any = defaults[name]
+            factory: Any = MISSING
+            if isinstance(default, dataclasses.Field):
+                default, factory = default.default, default.default_factory
+            if factory is not MISSING:
+                space[f"_make_{name}"], default = factory, MISSING
+                value = f"_make_{name}() if {name} is _missing else {name}"
+            space[f"_default_{name}"] = default
+            parameter = f"{name}=_default_{name}"
+        parameters.append(parameter)
+        lines.append(f" _set_{name}(self, {value})")
+    if hasattr(made, "__post_init__"):
+        lines.append(" self.__post_init__()")
+    exec(f"def __init__({', '.join(parameters)}):\n" + "\n".join(lines or [" pass"]), space)
+    init: Callable[..., None] = space["__init__"]
+    init.__qualname__ = f"{made.__qualname__}.__init__"
+    return init
+
+
+def _repr(self: Any) -> str:
+    shown = (f"{one.name}={getattr(self, one.name)!r}" for one in dataclasses.fields(self) if one.repr)
+    return f"{type(self).__qualname__}({', '.join(shown)})"
+
+
+def _refuse(self: Any, name: str, *value: Any) -> None:
+    raise FrozenInstanceError(f"cannot {'assign to' if value else 'delete'} field {name!r}")
+
+
+def _getstate(self: Any) -> list[Any]:
+    return [getattr(self, name) for name in type(self).__slots__]
+
+
+def _setstate(self: Any, state: list[Any]) -> None:
+    for name, value in zip(type(self).__slots__, state, strict=True):
+        object.__setattr__(self, name, value)
