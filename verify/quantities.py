@@ -62,7 +62,9 @@ class Quantities:
         """Draw a quantized operand: its codes, its grid, and whether it must be constant as weights are."""
         factors = self._factors(position)
         if factors:
-            wide = ir.DataType.INT64 if before[factors[0]].dtype == ir.DataType.INT16 else ir.DataType.INT32  # type: ignore[union-attr]
+            # Kernels add up 64 bits where one factor has 16, and 32 where all or none have.
+            sixteen = [value.dtype == ir.DataType.INT16 for place in factors if (value := before[place]) is not None]
+            wide = ir.DataType.INT64 if any(sixteen) and not all(sixteen) else ir.DataType.INT32
             scale = functools.reduce(np.multiply, [self._grids[place].scale for place in factors])
             made = Quantization(scale, np.zeros(scale.shape, np.int64), 0)
             return sums(self._dice, wide, shape), made, True
