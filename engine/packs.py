@@ -168,6 +168,8 @@ def _read(paths: Sequence[Path], texts: Mapping[str, str]) -> Pack:
             files.append(replace(parse(text, name), rank=ranks[name]))
         except RuleError as error:
             diagnostics += error.diagnostics
+    if (beneath := _beneath(paths, files)) is not None:
+        return _read(beneath, {**texts, **_texts(beneath)})
     targets = {file.target for file in files} - {path.name for path in paths}
     follow = [BUILT_IN / target for target in sorted(targets) if (BUILT_IN / target).is_dir()]
     if follow and not diagnostics:
@@ -180,16 +182,32 @@ def _read(paths: Sequence[Path], texts: Mapping[str, str]) -> Pack:
     return Pack(tuple(files), catalogue, outline(files, catalogue), tuple(overrides))
 
 
+def _beneath(paths: Sequence[Path], files: Sequence[tree.RuleFile]) -> list[Path] | None:
+    """The packs with one more that a file says it lies over, before those that do; None where all are there already.
+
+    Raises CallError for one that does not come with the program.
+    """
+    for file in files:
+        if file.base is None or BUILT_IN / file.base in paths[: file.rank]:
+            continue
+        if file.base not in built_in() or BUILT_IN / file.base in paths:
+            raise CallError(f"{file.span.file}: {file.name} lies over {file.base}, which is no rule set below it")
+        return [*paths[: file.rank], BUILT_IN / file.base, *paths[file.rank :]]
+    return None
+
+
 def _apart(files: Sequence[tree.RuleFile]) -> list[tree.RuleFile]:
-    """Give definitions of one name in several packs names of their own, so that each pack calls its own."""
+    """Give definitions of one name in several packs names of their own: each pack calls its own, or the next below."""
     ranks: dict[str, set[int]] = {}
     for file in files:
         for item in file.items:
             if isinstance(item, tree.Definition):
                 ranks.setdefault(item.name, set()).add(file.rank)
+    packs = {file.rank: file.name for file in files}
     found = []
     for file in files:
-        own = {name: f"{name}.{file.name}" for name, there in ranks.items() if file.rank in there - {min(there)}}
+        nearest = {name: max((r for r in there if r <= file.rank), default=min(there)) for name, there in ranks.items()}
+        own = {name: f"{name}.{packs[rank]}" for name, rank in nearest.items() if rank != min(ranks[name])}
         items = [renamed(item, own) if own else item for item in file.items]
         named = (
             replace(item, name=own.get(item.name, item.name)) if isinstance(item, tree.Definition) else item

@@ -13,6 +13,7 @@ import pytest
 from nnrewrite import pipeline
 from nnrewrite.engine import cache, packs
 from nnrewrite.engine.errors import RewriteError, RuleError
+from nnrewrite.engine.language import tree
 from nnrewrite.engine.rules import compile_rules
 from nnrewrite.engine.stages import Rewriter
 
@@ -117,6 +118,36 @@ def test_each_pack_calls_its_own_definitions(make: Make) -> None:
         graph = ir.Graph([value], [node.outputs[0]], nodes=[node], opset_imports={"": 18})
         Rewriter(graph, rules, pack.catalogue, 18).run()
         assert [node.op_type for node in graph] == [operator.capitalize()]
+
+
+def test_a_pack_that_lies_over_another_brings_it_along(make: Make) -> None:
+    text = "ruleset mine over onnx : onnx -> onnx opset 13..25\n"
+    pack = packs.load([str(make("one", text + "rule mine stage simplify { y = Abs(x) => y = x test x: f32[2] }\n"))])
+    assert {file.name: file.rank for file in pack.files} == {"onnx": 0, "mine": 1}
+
+
+@pytest.mark.parametrize("base", ["nowhere", "mine"])
+def test_a_pack_that_lies_over_none_that_there_is_is_told(make: Make, base: str) -> None:
+    text = ABS.replace("ruleset mine", f"ruleset mine over {base}")
+    with pytest.raises(RewriteError, match=f"lies over {base}, which is no rule set below it"):
+        packs.load([str(make("one", text))])
+
+
+def test_a_pack_calls_the_nearest_definition_below(make: Make) -> None:
+    sizes = [
+        make(f"pack{i}", HEADER.replace("mine", f"pack{i}") + f"def d() = {i}.0\n" + used)
+        for i, used in ((0, ""), (1, ""))
+    ]
+    top = HEADER + "rule mine { y = ABS(x) => y = Mul(x, d()) test x: f32[2] }\n"
+    pack = packs.load([*map(str, sizes), str(make("top", top))])
+    called = [
+        node.callee
+        for file in pack.files
+        if file.name == "mine"
+        for node in tree.walk(tuple(file.items))
+        if isinstance(node, tree.Call)
+    ]
+    assert "d.pack1" in called
 
 
 def test_a_pack_describes_its_own_operators(make: Make) -> None:

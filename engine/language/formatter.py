@@ -151,7 +151,7 @@ class _State:
             return "  "
         if kind in _ENTRIES and self._before in ("=>", "<=>") and token not in ("test", "=>", "<=>"):
             return " " * _ENTRIES[kind]
-        if token == ":" and self._item == "ruleset":
+        if token == ":" and self._item in ("ruleset", "over"):
             return " "
         if (token == ".." and last.isdigit()) or (last == ".." and token.isdigit()):
             return ""

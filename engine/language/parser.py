@@ -85,10 +85,12 @@ class _Builder(lark.Transformer[lark.Token, Any]):
     # ---- files, tables, definitions
 
     def start(self, span: Span, children: list[Any]) -> tree.RuleFile:
-        (name, source, target, low, high, default), *items = children
+        (name, below, source, target, low, high, default), *items = children
         opset = None if default is None else int(default)
         header = Span(self._file, span.line, span.column, span.line, span.column + len("ruleset"))
-        return tree.RuleFile(str(name), str(source), str(target), (int(low), int(high)), opset, tuple(items), header)
+        opsets = int(low), int(high)
+        base = None if below is None else str(below)
+        return tree.RuleFile(str(name), str(source), str(target), opsets, opset, tuple(items), header, base)
 
     def header(self, span: Span, children: list[Any]) -> list[Any]:
         return children

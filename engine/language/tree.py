@@ -320,6 +320,8 @@ class RuleFile:
     default_opset: int | None
     items: Sequence[Rule | Table | Definition]
     span: Span
+    #: the pack whose definitions it calls as its own, and whose rules come after its own
+    base: str | None = None
     #: of packs that are laid over each other, the last has the highest
     rank: int = 0
 
