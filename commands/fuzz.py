@@ -62,17 +62,18 @@ def command(
     Each model runs in the TensorFlow Lite interpreter and, converted, in ONNX Runtime; the outputs are compared. What
     differs is made as small as possible and saved with its inputs, both outputs and a report.
     """
+    from ..options import Options
+
+    asked, rules = rules, Options(rules=rules).stacked
     if replay is not None:
         sys.exit(0 if _replayed(replay, rules) else 1)
     from ..engine import packs
     from ..engine.errors import CallError
-    from ..options import Options
     from ..verify.chains import NAME
     from ..verify.fingerprints import changed, record
     from ..verify.fuzz import Budget, fuzz, trials
     from ..verify.subjects import Subject
 
-    rules = Options(rules=rules).stacked
     pack = packs.load(rules)
     every = trials(pack)
     chosen = [subject for subject in every if _wanted(subject, operators, names)]
@@ -92,7 +93,7 @@ def command(
     places = {subject.name: subject.place for subject in every}
     sources = {subject.name for subject in every if isinstance(subject, Subject) and subject.of_source}
     for tally in failed:
-        _complain(tally, out, pack, places, tally.rule in {*sources, NAME})
+        _complain(tally, out, pack, places, tally.rule in {*sources, NAME}, asked)
     if recorded:
         record(pack, {tally.rule for tally in tallies.values() if tally.tried and not tally.problem()})
     sys.exit(1 if failed else 0)
@@ -140,7 +141,7 @@ def _told(tallies: Iterable[Tally], seconds: float) -> list[Tally]:
     failed = [tally for tally in rows if tally.problem()]
     tried, passed = sum(tally.tried for tally in rows), sum(tally.passed for tally in rows)
     refused, rejected = sum(t.refused.total() for t in rows), sum(t.rejected.total() for t in rows)
-    low = [tally.rule for tally in rows if tally.acceptance < _LOW and not tally.excuse]
+    low = [tally.rule for tally in rows if tally.acceptance < _LOW and not tally.excuse and not tally.unheard]
     if low:
         click.echo(f"the interpreter takes few of the draws for {', '.join(low)}")
     click.secho(
@@ -151,14 +152,16 @@ def _told(tallies: Iterable[Tally], seconds: float) -> list[Tally]:
     return failed
 
 
-def _complain(tally: Tally, out: Path, pack: object, places: dict[str, str], of_source: bool) -> None:
+def _complain(
+    tally: Tally, out: Path, pack: object, places: dict[str, str], of_source: bool, rules: tuple[str, ...]
+) -> None:
     from ..engine.packs import Pack
     from ..verify.evidence import save
 
     assert isinstance(pack, Pack)
     complain(tally.problem())
     if tally.failure is not None:
-        report = save(*tally.failure, out, pack.catalogue, places, of_source)
+        report = save(*tally.failure, out, pack.catalogue, places, of_source, rules)
         click.echo(f"  saved: {report}", err=True)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,23 +22,44 @@ from .operators import Dialect, OperatorSpec, schema
 from .pattern import rest_of
 from .replacement import Ill
 from .scope import Scope
-from .signatures import signature, typed
+from .signatures import described, signature, typed
 from .subgraphs import Body, bodies, detach, generalize
+
+#: says of a node without a schema, by other means, what its results are
+Settle = Callable[[ir.Node], None]
 
 
 class Builder:
     """Makes the nodes of one template; `take` hands them over, `discard` undoes them."""
 
-    __slots__ = ("_budget", "_counts", "_dialects", "_opset", "_parameters", "_permuted", "_root", "_scope", "nodes")
+    __slots__ = (
+        "_budget",
+        "_counts",
+        "_dialects",
+        "_opset",
+        "_parameters",
+        "_permuted",
+        "_root",
+        "_scope",
+        "_settle",
+        "nodes",
+    )
 
     def __init__(
-        self, scope: Scope, root: ir.Node, dialects: Sequence[Dialect], opset: int, budget: Budget | None = None
+        self,
+        scope: Scope,
+        root: ir.Node,
+        dialects: Sequence[Dialect],
+        opset: int,
+        budget: Budget | None = None,
+        settle: Settle | None = None,
     ) -> None:
         self._scope = scope
         self._root = root
         self._dialects = dialects
         self._opset = opset
         self._budget = budget or Budget()
+        self._settle = settle
         self._counts: dict[int, int] = {}
         self._parameters: set[ir.Value] = set()
         self._permuted: dict[tuple[ir.Value, tuple[int, ...]], ir.Value] = {}
@@ -257,6 +278,8 @@ class Builder:
         if schema(spec.name, self._opset, spec.domain) is None or any(bodies(node)):
             self._inherit(node)
             self._stacked(node, spec)
+            if self._settle is not None:
+                self._settle(node)
             return list(node.outputs)
         try:
             inferred = infer(node, self._opset)
@@ -335,7 +358,7 @@ class Builder:
             operands = operands[:-1]
         if all(operand is None or type(operand) is ir.Value for operand in operands):
             return list(operands)
-        found = signature(spec.name, self._opset, spec.domain)
+        found = signature(spec.name, self._opset, spec.domain) or described(spec)
         taken = [found.operand(position) if found else None for position in range(len(operands))]
         bound: dict[str, ir.DataType] = {}
         for exact in (True, False):  # run-time values say what a type variable is before arrays do

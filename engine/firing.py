@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from . import coverage
 from .budget import Budget, Exhausted
-from .builder import Builder
+from .builder import Builder, Settle
 from .edits import Edits
 from .errors import Reason, RewriteFailure, Span
 from .expressions import Frame, Located
@@ -33,7 +33,15 @@ RULE, SOURCE = "nnrewrite.rule", "nnrewrite.source"
 class Firing:
     """Applies rules to nodes of one graph, and keeps which fired, which refused a node, and what was odd."""
 
-    def __init__(self, rules: RuleSet, opset: int, subgraphs: Sequence[ir.Graph], edits: Edits) -> None:
+    def __init__(
+        self,
+        rules: RuleSet,
+        opset: int,
+        subgraphs: Sequence[ir.Graph],
+        edits: Edits,
+        settle: Settle | None = None,
+    ) -> None:
+        self._settle = settle
         self._rules, self._opset, self._subgraphs, self._edits = rules, opset, subgraphs, edits
         self.fired: Counter[str] = Counter()
         #: extents of the source that its own operators contradict
@@ -94,7 +102,7 @@ class Firing:
 
     def _rewrite(self, rule: Rule, root: ir.Node, template: tree.Template, frame: Frame) -> list[ir.Node] | None:
         old = {name: frame.values[name] for e in template.equations for name in _names(e) if name in rule.results}
-        builder = Builder(self._edits.scope, root, rule.builds, self._opset, frame.budget)
+        builder = Builder(self._edits.scope, root, rule.builds, self._opset, frame.budget, self._settle)
         frame.emitter = builder
         pairs: list[tuple[ir.Value, ir.Value]] = []
         try:

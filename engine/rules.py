@@ -12,11 +12,18 @@ from .operators import Catalogue, Dialect, everything
 from .pattern import AnyOf, Defined, NodePattern, Operand, Variable, compile_equations, nodes
 from .records import dataclass
 
-#: in the order they run
-STAGES = ("integers", "normalize", "lower", "recover", "simplify", "adapt")
-INTEGERS, NORMALIZE, LOWER = STAGES[:3]
+#: in the order they run; what operators mean in others of the source is asked for where they are tried alone
+STAGES = ("meaning", "integers", "normalize", "lower", "recover", "simplify", "adapt")
+MEANING, INTEGERS, NORMALIZE, LOWER = STAGES[:4]
 #: those that read the source dialect, and those that go over each node once
-OF_SOURCE, ONCE = STAGES[:3], (INTEGERS, LOWER)
+OF_SOURCE, ONCE = STAGES[:4], (INTEGERS, LOWER)
+
+
+def writes(stage: str, source: Dialect, target: Dialect) -> tuple[Dialect, ...]:
+    """The dialects in which the templates of a stage are written, the one that infix operators stand for last."""
+    return {MEANING: (source,), NORMALIZE: (source, target)}.get(stage, (target,))
+
+
 #: what `SOURCE => Target` entries of an `over` family are called in its rule
 FAMILY = ("SRC", "DST")
 
@@ -87,7 +94,7 @@ class RuleSet:
     def __init__(
         self, files: Sequence[tree.RuleFile], catalogue: Catalogue, opset: int, contents: Contents | None = None
     ) -> None:
-        self._files, self._catalogue, self._opset = files, catalogue, opset
+        self._files, self._catalogue, self.opset = files, catalogue, opset
         contents = contents or outline(files, catalogue)
         self.source, self.target = catalogue.dialect(files[0].source), catalogue.dialect(files[0].target)
         self.definitions: Mapping[str, tree.Definition] = _Definitions(files, contents.definitions)
@@ -145,7 +152,7 @@ class RuleSet:
             file = self._files[one.file]
             written = _written(file.items[one.item], one.member)
             source, target = self._catalogue.dialect(file.source), self._catalogue.dialect(file.target)
-            self._compiled[one] = _compile(written, source, target, self._opset, one.order)
+            self._compiled[one] = _compile(written, source, target, self.opset, one.order)
         return self._compiled[one]
 
 
@@ -283,7 +290,6 @@ def renamed(node: Any, names: Mapping[str, str]) -> Any:
 
 def _compile(rule: tree.Rule, source: Dialect, target: Dialect, opset: int, order: tuple[int, int, int, int]) -> Rule:
     reads = source if rule.stage in OF_SOURCE else target
-    builds = (source, target) if rule.stage == NORMALIZE else (target,)
     equations = compile_equations(rule.equations, reads, opset)
     layouts = dict(_layouts(equations))
     operands = (o for e in equations for n in nodes(e.value) for o in n.operands)
@@ -295,7 +301,7 @@ def _compile(rule: tree.Rule, source: Dialect, target: Dialect, opset: int, orde
         rule.clauses,
         rule.templates,
         layouts,
-        builds,
+        writes(rule.stage, source, target),
         order,
         _beneath(equations),
         frozenset(target.name for equation in equations for target in equation.targets),

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 import onnx.defs
 import onnx_ir as ir
 
-from .operators import schema
+from .functions import DTYPES
+from .operators import OperatorSpec, schema
 from .records import dataclass
 
 _VARIADIC = onnx.defs.OpSchema.FormalParameterOption.Variadic
@@ -54,6 +55,32 @@ def signature(name: str, opset: int, domain: str = "") -> Signature | None:
         )
 
     return Signature(parameters(found.inputs), parameters(found.outputs), found.since_version)
+
+
+@functools.cache
+def _described(names: tuple[str, ...], variadic: bool, types: tuple[str, ...]) -> Signature:
+    last = len(names) - 1
+    return Signature(
+        tuple(
+            Parameter(name, text, variadic and place == last, _admitted(text))
+            for place, (name, text) in enumerate(zip(names, types, strict=False))
+        ),
+        (),
+        0,
+    )
+
+
+def _admitted(text: str) -> tuple[ir.DataType, ...]:
+    """The types that ops.yaml lists; of integers that say where or how much, the format has 32 bits by custom."""
+    found = [DTYPES[name] for word in text.split() if (name := word.removeprefix("q")) in DTYPES]
+    indices = {ir.DataType.INT16, ir.DataType.INT32, ir.DataType.INT64}
+    return tuple([ir.DataType.INT32] if ir.DataType.INT32 in found and indices.issuperset(found) else found)
+
+
+def described(spec: OperatorSpec) -> Signature:
+    """What an operator without a schema takes, as ops.yaml says: operands of the same types are of one type."""
+    names = tuple(operand.name for operand in spec.operands)
+    return _described(names, spec.arity()[1] is None, tuple(spec.facts.get("types", ())))
 
 
 def typed(values: Sequence[ir.Value | None], parameters: Sequence[Parameter]) -> Iterator[tuple[ir.Value | None, str]]:

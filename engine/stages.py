@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import onnx_ir as ir
 
+from .builder import Settle
 from .edits import Edits
 from .errors import Reason, Refusal, RewriteError, UnsupportedError
 from .firing import RULE, SOURCE, Firing
@@ -15,7 +16,7 @@ from .inference import InferenceError, extents, infer, merge, shaped
 from .operators import Catalogue
 from .pairs import pair
 from .profile import staged, timed
-from .rules import INTEGERS, LOWER, NORMALIZE, STAGES, Rule, RuleSet
+from .rules import INTEGERS, LOWER, MEANING, NORMALIZE, STAGES, Rule, RuleSet
 from .scope import Scope
 from .sharing import share
 from .subgraphs import bodies, called
@@ -49,6 +50,7 @@ class Rewriter:
         parent: Rewriter | None = None,
         plain: bool = False,
         keep: bool = False,
+        settle: Settle | None = None,
     ) -> None:
         self.graph = graph
         self._rules = rules
@@ -63,7 +65,7 @@ class Rewriter:
         self._scope: Scope = Scope(graph) if parent is None else parent._scope
         self._children: list[Rewriter] = []
         self._edits = Edits(graph, self._scope, rules.target.role("copy"), inner=self._depth > 0)
-        self._firing = Firing(rules, opset, subgraphs, self._edits)
+        self._firing = Firing(rules, opset, subgraphs, self._edits, settle)
 
     @property
     def fired(self) -> Counter[str]:
@@ -74,6 +76,19 @@ class Rewriter:
     def remarks(self) -> list[str]:
         """What is odd about the source, in words."""
         return self._firing.remarks
+
+    def mean(self) -> None:
+        """Put what operators mean in their places, in other operators of the source, where rules say so.
+
+        Raises UnsupportedError with the nodes of which rules say what they mean, and none of them here.
+        """
+        nodes = [node for node in self._edits.nodes() if self._candidates(MEANING, node)]
+        for node in nodes:
+            self._first(node, self._candidates(MEANING, node))
+        refusals = [self._refusal(MEANING, node) for node in nodes if node.graph is not None]
+        if refusals:
+            raise UnsupportedError(refusals)
+        self._edits.sweep()
 
     def run(self, arrange: Callable[[Scope], None] | None = None) -> None:
         """Run all stages, and `arrange` before the first that simplifies, on the graph and on those of its nodes.

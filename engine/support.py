@@ -11,7 +11,7 @@ from .language import tree
 from .language.versions import Opsets, possible
 from .operators import FORM, Catalogue, Dialect, OperatorSpec
 from .records import dataclass
-from .rules import NORMALIZE, OF_SOURCE, written_out
+from .rules import MEANING, NORMALIZE, OF_SOURCE, written_out
 from .state import ROLES
 
 #: an operator that rules take in every case, in some cases, or never
@@ -62,7 +62,7 @@ def survey(
     declared = frozenset(range(files[0].opsets[0], files[0].opsets[1] + 1))
     uses: dict[str, list[Use]] = {}
     for file, rule in written_out(files):
-        if rule.stage not in OF_SOURCE:
+        if rule.stage not in OF_SOURCE or rule.stage == MEANING:
             continue
         for call in _calls(rule.equations[-1].value):
             for spec in _about(call, rule, dialect):

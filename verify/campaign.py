@@ -67,6 +67,9 @@ class Tally:
             return f"{self.place}: {finding.reason}\n{case.describe()}{opset}"
         if self.crash:
             return f"{self.place}: {self.crash}"
+        if self.unheard:
+            said = "say in a rule of `stage meaning` what it means, or in ops.yaml why it is `untried`"
+            return f"{self.place}: the interpreter has no kernel for the operator: {said}"
         if not (self.idle and self.sought):
             return ""
         if not self.tried:
@@ -78,9 +81,14 @@ class Tally:
     @property
     def idle(self) -> bool:
         """Whether it was tried in vain: nothing could be drawn, or it never fired."""
-        unheard = all(_UNHEARD in said for said in self.rejected)
-        drawn = bool(self.tried) or (bool(self.rejected) and not self.excuse and not unheard)
+        drawn = bool(self.tried) or (bool(self.rejected) and not self.excuse and not self.unheard)
         return drawn and self.fires and self.failure is None and not self.fired[self.rule]
+
+    @property
+    def unheard(self) -> bool:
+        """Whether nothing could be tried, as the interpreter knows the operators by name alone."""
+        heard = any(_UNHEARD not in said for said in self.rejected)
+        return bool(self.rejected) and not self.tried and not heard and not self.excuse
 
     def add(self, other: Tally) -> None:
         """Take in what came of more cases of the same rule."""

@@ -24,7 +24,7 @@ from .options import draw_options
 from .quantities import Quantities
 from .sketch import Case, Step, Value
 from .subjects import Subject
-from .types import Admitted, admitted, alternatives, by_schema, holds
+from .types import USUAL, Admitted, admitted, alternatives, by_schema, holds
 
 #: the most operands drawn for a variadic one
 _MOST = 4
@@ -123,8 +123,8 @@ class Bench:
         # What depends on positions known at run time only has extents that no file could tell.
         if any(value is not None and value.fed and kinds.index_like(p) for p, value in enumerate(step.operands)):
             unknown = self.dice.chance(60)
-            step = replace(step, results=tuple(replace(value, open=value.open or unknown) for value in step.results))
-        step = replace(step, results=self._called(step))
+            step = step.yielding([replace(value, open=value.open or unknown) for value in step.results])
+        step = step.yielding(self._called(step))
         self.made.append(step)
         if equation is not None:
             self._bind(equation, step)
@@ -175,8 +175,7 @@ class Bench:
             (place for place, value in enumerate(step.operands) if value is not None), key=lambda p: kinds.index_like(p)
         )
         operands = [value.dtype for place in data if (value := step.operands[place]) is not None]
-        usual = [ir.DataType.FLOAT, ir.DataType.INT32, ir.DataType.INT64, ir.DataType.BOOL]
-        return list(dict.fromkeys([*typed, *said, *operands, *([] if said else usual)]))
+        return list(dict.fromkeys([*typed, *said, *operands, *([] if said else USUAL)]))
 
     # ---- operands
 

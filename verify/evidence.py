@@ -16,13 +16,25 @@ from .frames import Array
 from .sketch import Case, encode
 from .verification import Verification, compare_models
 
+#: the rules that `rewrite fuzz` takes where none are named
+_RULES = ("tflite2onnx",)
+#: where the interpreter has no kernel: the model of what the operators mean
+_MEANING = ".meaning.tflite"
+
 
 def save(
-    case: Case, finding: Finding, folder: Path, catalogue: Catalogue, places: Mapping[str, str], of_source: bool
+    case: Case,
+    finding: Finding,
+    folder: Path,
+    catalogue: Catalogue,
+    places: Mapping[str, str],
+    of_source: bool,
+    rules: tuple[str, ...] = (),
 ) -> Path:
     """Write the model, its inputs, the outputs of both sides and a report into a folder; the path of the report.
 
-    A case of the source dialect becomes a `.tflite` file, one over the target alone is told in the report only.
+    A case of the source dialect becomes a `.tflite` file, beside it what its operators mean where the interpreter
+    has no kernels for them; a case over the target alone is told in the report only.
     """
     folder.mkdir(parents=True, exist_ok=True)
     text = case.describe()
@@ -36,7 +48,10 @@ def save(
     lines += ["Rules that fired:", "", *(f"- {places.get(name, name)}" for name in finding.fired), ""]
     if of_source:
         stem.with_suffix(".tflite").write_bytes(encode(case, catalogue))
-        lines += ["Run it again:", "", f"    rewrite fuzz --replay {stem.with_suffix('.tflite')}", ""]
+        if any(step.meaning for step in case.steps):
+            stem.with_suffix(_MEANING).write_bytes(encode(case.meant, catalogue))
+        packs = "".join(f"--rules {name} " for name in rules if rules != _RULES)
+        lines += ["Run it again:", "", f"    rewrite fuzz {packs}--replay {stem.with_suffix('.tflite')}", ""]
     report = stem.with_suffix(".md")
     report.write_text("\n".join(lines), encoding="utf-8")
     return report
@@ -54,4 +69,6 @@ def replay(path: Path, rules: tuple[str, ...]) -> Verification:
     except OSError as error:
         raise VerificationError(f"there are no inputs beside {path}: {error}") from error
     model = pipeline.rewrite(path, rules=rules, opset=opset).model
-    return compare_models(path, model.SerializeToString(), inputs=[feeds])
+    meaning = path.with_suffix(_MEANING)
+    asked = meaning if meaning.exists() else path
+    return compare_models(asked, model.SerializeToString(), inputs=[feeds])

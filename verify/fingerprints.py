@@ -14,7 +14,7 @@ from ..engine.errors import Span
 from ..engine.language import tree
 from ..engine.operators import Dialect, OperatorSpec
 from ..engine.packs import Pack
-from ..engine.rules import written_out
+from ..engine.rules import MEANING, written_out
 from .categories import FAMILY, categories
 
 #: the fingerprints of what was tried at length, a name and a digest on each line
@@ -29,10 +29,16 @@ def fingerprints(pack: Pack) -> dict[str, str]:
     closed = functools.cache(lambda name: _closed(name, definitions, _text))
     entries = {name: _entry(dialect, spec) for dialect in pack.catalogue.dialects.values()
                for name, spec in dialect.operators.items()}  # fmt: skip
+    meanings: dict[str, str] = {}
+    for _, rule in written_out(pack.files):
+        if rule.stage == MEANING:
+            for operator in _operators(rule):
+                meanings[operator] = meanings.get(operator, "") + _text(rule)
     found = {}
     for _, rule in written_out(pack.files):
         text = _text(rule)
-        parts = [text, *(closed(word) for word in sorted(set(_WORD.findall(text)) & definitions.keys()))]
+        meant = [meanings[operator] for operator in sorted(_operators(rule)) if operator in meanings]
+        parts = [text, *meant, *(closed(word) for word in sorted(set(_WORD.findall(text)) & definitions.keys()))]
         named = sorted(set(_WORD.findall(" ".join(parts))) & entries.keys())
         found[rule.name] = _digest([*parts, *(entries[name] for name in named)])
     for category in categories(pack):
@@ -58,6 +64,12 @@ def _recorded() -> dict[str, str]:
         return {}
     lines = TRIED.read_text(encoding="utf-8").splitlines()
     return dict(line.rsplit(" ", 1) for line in lines if " " in line)
+
+
+def _operators(rule: tree.Rule) -> frozenset[str]:
+    """The operators that the left side of a rule names."""
+    calls = (node for node in tree.walk(rule.equations) if isinstance(node, tree.Call))
+    return frozenset(call.callee for call in calls)
 
 
 def _digest(parts: Collection[str]) -> str:

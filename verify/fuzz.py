@@ -90,8 +90,8 @@ def fuzz(
     if graphs:
         tallies[chains.NAME] = Tally(chains.NAME, chains.NAME, fires=False)
     first = [subject for subject in chosen if subject.name in early]
-    turns = itertools.chain(_early(first, graphs, budget), _turns(chosen, graphs, budget))
     idle = _idle(tallies, budget)
+    turns = itertools.chain(_early(first, graphs, budget), _turns(chosen, graphs, budget), idle)
     crew = [_Worker(pack, rules) for _ in range(budget.jobs)]
     try:
         for worker in crew:

@@ -13,10 +13,12 @@ from .. import pipeline
 from ..engine.errors import RewriteError, RewriteFailure, UnsupportedError, VerificationError
 from ..engine.operators import Catalogue
 from ..engine.quantization import Quantization
+from ..engine.rules import RuleSet
 from .comparison import compare, largest_difference
 from .finding import End, Finding, Grids, Kind, Rejected
 from .frames import Array
 from .interpreter import Interpreter, InterpreterError, Kernels, Tensor
+from .meanings import explained, meant
 from .runtime import Runtime
 from .sketch import Case, Step, Value, draft, encode
 from .twins import Twins
@@ -50,6 +52,7 @@ class Laboratory:
         self._rules = rules
         self._versions: dict[str, int] = {}
         self._hopeless: set[tuple[str, str]] = set()
+        self._depth = 0
         self._known: dict[tuple[object, ...], tuple[ir.DataType, ...]] = {}
 
     # ---- what a step yields
@@ -60,6 +63,8 @@ class Laboratory:
         `counts` and `types` are tried in their order, after what the interpreter took before for such operands. Raises
         Rejected when it takes none.
         """
+        if meant(self._meanings, step):
+            return self._explained(step, counts[0])
         key = (step.operator.name, *(None if v is None else (v.dtype, v.grid is None) for v in step.operands))
         said = tuple(value for value in step.options.values() if isinstance(value, str))
         names = [f"{step.operator.name}_{place}" for place in range(max(counts))]
@@ -98,6 +103,25 @@ class Laboratory:
         if len(complaints) == 1:
             self._hopeless.add((step.operator.name, first))
         raise Rejected(first)
+
+    def _explained(self, step: Step, count: int) -> Step:
+        """Find the results of a step by what rules say that its operator means."""
+
+        def settled(inner: Step, count: int, types: Sequence[ir.DataType]) -> Step:
+            return self.settle(inner, [count], types, lambda dtype: [])
+
+        self._depth += 1
+        try:
+            found = explained(step, count, self._meanings, self.catalogue, self._meanings.opset, settled, self._depth)
+        finally:
+            self._depth -= 1
+        unknown = any(value is not None and value.open for value in step.operands)
+        return found.yielding([replace(value, open=unknown) for value in found.results])
+
+    @property
+    def _meanings(self) -> RuleSet:
+        """The rules that say what operators mean, which are the same at every opset."""
+        return pipeline.prepare(self._rules, None).rules
 
     def _run(self, step: Step, kinds: Sequence[Kind]) -> tuple[Step, list[Array]]:
         """Run a step on its own, at the first version of its operator that the interpreter knows."""
@@ -167,6 +191,7 @@ class Laboratory:
 
         Where several operators follow each other, a rounding of the first may decide what the last makes of it.
         """
+        case = case.meant
         if len(case.steps) == 1:
             return False
         made: dict[Value | None, Value] = {}
@@ -236,7 +261,8 @@ class Laboratory:
         if all(one.verdict.passed for one in compared):
             return Finding(End.PASSED, "", fired, *found)
         try:
-            again = compare_models(source, target, inputs=[feeds], interpreter=self._interpreter)
+            asked = encode(case.meant, self.catalogue)
+            again = compare_models(asked, target, inputs=[feeds], interpreter=self._interpreter)
         except VerificationError as error:
             return Finding(End.FAILED, f"{error}", fired, *found)
         if again.passed or _within_steps(case, outputs, actual) or self._shaky(case):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -39,13 +39,45 @@ class Value:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """One operator applied to values; `results` are empty until the interpreter has said what they are."""
+    """One operator applied to values; `results` are empty until the interpreter has said what they are.
+
+    `meaning` are the operators that the interpreter ran in its place, which yield its results: it has no kernel for it.
+    """
 
     operator: OperatorSpec
     operands: tuple[Value | None, ...]
     options: Mapping[str, Any]
     results: tuple[Value, ...] = ()
     version: int = 1
+    meaning: tuple[Step, ...] = ()
+
+    def yielding(self, results: Sequence[Value]) -> Step:
+        """The same step with other descriptions of its results, which are what its meaning yields too."""
+        changed = dict(zip(self.results, results, strict=True))
+        stem = next((value.name for value in results), "")
+        for inner in self.meaning:
+            for value in (*inner.operands, *inner.results):
+                if value is not None and value not in self.operands and value not in changed:
+                    changed[value] = replace(value, name=f"{stem}.{len(changed)}")
+
+        def renewed(values: Sequence[Value | None]) -> tuple[Value | None, ...]:
+            return tuple(value if value is None else changed.get(value, value) for value in values)
+
+        meaning = tuple(
+            replace(
+                inner.yielding([changed[value] for value in inner.results]),
+                operands=renewed(inner.operands),
+            )
+            for inner in self.meaning
+        )
+        return replace(self, results=tuple(results), meaning=meaning)
+
+    def meant(self) -> Iterator[Step]:
+        """The steps that the interpreter runs for this one: itself, or what it means."""
+        if not self.meaning:
+            yield self
+        for inner in self.meaning:
+            yield from inner.meant()
 
     def describe(self) -> str:
         """Word the step in one line: `y = NAME(f32[2, 3], i32[1] = [0]) {option: value}`."""
@@ -65,6 +97,7 @@ class Case:
     steps: tuple[Step, ...]
     opset: int | None = None
     widened: bool = False
+    yields: tuple[Value, ...] | None = None
 
     @property
     def inputs(self) -> tuple[Value, ...]:
@@ -73,9 +106,17 @@ class Case:
 
     @property
     def outputs(self) -> tuple[Value, ...]:
-        """The results that no step uses."""
+        """The results that no step uses, or those that are asked for."""
+        if self.yields is not None:
+            return self.yields
         used = {value for step in self.steps for value in step.operands}
         return tuple(value for step in self.steps for value in step.results if value not in used)
+
+    @property
+    def meant(self) -> Case:
+        """The same in operators of which the interpreter has kernels."""
+        steps = tuple(inner for step in self.steps for inner in step.meant())
+        return replace(self, steps=steps, yields=self.outputs)
 
     @property
     def size(self) -> int:

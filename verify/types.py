@@ -17,6 +17,8 @@ from .frames import Array
 #: operands whose scale is a product
 _ANY = ("f32", "i32", "i64", "i8", "u8", "i16", "bool", "qi8", "qu8", "qi16")
 _YIELDS, _FAULTY, _PRODUCTS = "yields", "faulty", "products"
+#: types of results where neither operands nor ops.yaml say one
+USUAL = (ir.DataType.FLOAT, ir.DataType.INT32, ir.DataType.INT64, ir.DataType.BOOL)
 _INDEX = frozenset({"i16", "i32", "i64"})
 #: quantized types that values are drawn of; narrower ones are packed and hold weights only
 _QUANTIZED = frozenset({"qi8", "qu8", "qi16"})

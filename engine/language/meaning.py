@@ -298,9 +298,9 @@ def _arithmetic(
             "run-time values are computed in templates only",
             "write `const x` in the pattern for an operand whose value the rule needs",
         )
-    elif context.target.infix(symbol) is None:
+    elif context.builds[-1].infix(symbol) is None:
         context.error(
-            expression.span, f"`{symbol}` on run-time values has no operator in dialect {context.target.name}"
+            expression.span, f"`{symbol}` on run-time values has no operator in dialect {context.builds[-1].name}"
         )
     for side, kinds in zip(sides, found, strict=True):
         replaced(side, kinds, context)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from ..errors import Span
 from ..operators import OperatorSpec
+from ..rules import MEANING
 from . import tree
 from .diagnosis import suggest
 from .kinds import (
@@ -104,7 +105,13 @@ def find(name: str, span: Span, context: Context, remedy: str = _TEMPLATE) -> di
         context.error(
             span,
             f"`{name}` is an operator of {context.source.name}; stage {context.stage or 'lower'} writes {target.name}",
-            "only stage normalize writes operators of the source",
+            "only the stages meaning and normalize write operators of the source",
+        )
+    elif not specs and newest is None and context.stage == MEANING and context.target.operator(name) is not None:
+        context.error(
+            span,
+            f"`{name}` is an operator of {context.target.name}; stage meaning writes {target.name}",
+            suggest(name, operators(target, context.opsets)),
         )
     elif not specs and newest is None:
         context.error(
@@ -160,6 +167,10 @@ def operand(argument: tree.Argument, context: Context) -> Kinds:
 def _arranged(argument: tree.Argument, context: Context) -> None:
     layout = argument.layout
     assert layout is not None
+    if context.stage == MEANING:
+        help = "the source's own operator permutes, and takes its order as an operand"
+        context.error(argument.span, "a meaning says what is computed, and permutes nothing by `@`", help)
+        return
     if not isinstance(argument.value, tree.Name):
         context.error(argument.span, "`@` stands after a name", "name the value in an equation of its own")
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ..rules import MEANING
 from . import tree
 from .diagnosis import a, joined, suggest, times
 from .kinds import ANY, OLD, RUNTIME, VALUE, VALUES, Kinds, may, one, words
@@ -108,7 +109,9 @@ def _returned(target: tree.Target, variable: Variable, context: Context) -> None
         context.error(target.span, f"`{target.name}` is {words(variable.kinds)} in the pattern")
     if target.layout is None:
         return
-    if variable.layout is None:
+    if context.stage == MEANING:
+        context.error(target.span, "a meaning says what is computed, and permutes nothing by `@`")
+    elif variable.layout is None:
         context.error(
             target.span,
             f"`{target.name}` has no layout in the pattern to be turned back into from {target.layout}",

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from ..errors import Note
 from ..operators import Dialect, OperatorSpec
-from ..rules import NORMALIZE, OF_SOURCE, ONCE, STAGES, family
+from ..rules import OF_SOURCE, ONCE, STAGES, family, writes
 from . import tree
 from .diagnosis import a, suggest, times
 from .lefts import Left, left
@@ -33,8 +33,7 @@ def rule(written: tree.Rule, context: Context) -> None:
         )
         return
     reads = context.source if written.stage in OF_SOURCE else context.target
-    builds = (context.source, context.target) if written.stage == NORMALIZE else (context.target,)
-    inner = replace(context, stage=written.stage, builds=builds)
+    inner = replace(context, stage=written.stage, builds=writes(written.stage, context.source, context.target))
     if not written.over:
         _rule(written, reads, inner)
         return

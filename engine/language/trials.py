@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..functions import DTYPES
 from ..operators import CONTEXT, FORM, Dialect
+from ..rules import MEANING
 from . import tree
 from .diagnosis import suggest, times
 from .kinds import ANY, GRAPH, LIST, OPERATOR, VALUE, VALUES, Kinds, comparable, may, one, words
@@ -16,6 +17,11 @@ _HOW = "such as `test x: f32[2, 3..5] for axis in [0, 1]`"
 
 def rule_tests(rule: tree.Rule, left: Left, context: Context) -> None:
     """Check the tests of a rule against the variables of its pattern."""
+    if rule.stage == MEANING:
+        for test in rule.tests:
+            help = f"the tests of the rules about `{left.root}` try it"
+            context.error(test.span, "what an operator means is not tried by itself", help)
+        return
     spec = context.source.operators.get(left.root or "")
     form = spec is not None and not spec.traits.isdisjoint((FORM, CONTEXT))
     if not rule.tests and not form and not any(v.kinds == one(GRAPH) for v in left.variables.values()):
