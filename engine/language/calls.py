@@ -164,7 +164,7 @@ def _definition(definition: tree.Definition, expression: tree.Call, context: Con
     kinds = [found.kinds for found in given] if len(given) == count else [ANY] * count
     if any(argument.spread for argument, _ in given):
         kinds = [ANY] * count
-    return body(definition, kinds, replace(context, general=False), expression.span)
+    return body(definition, kinds, context, expression.span)
 
 
 def body(definition: tree.Definition, kinds: list[Kinds], context: Context, caller: Span | None = None) -> Kinds:
