@@ -285,7 +285,7 @@ class Builder:
             inferred = infer(node, self._opset)
         except InferenceError as error:
             raise Ill(span or Span("", 0, 0, 0, 0), f"{spec.name}: {error}") from error
-        folded = fold(node, spec, self._opset)
+        folded = fold(node, spec, self._opset, inferred)
         if folded is not None and spec.role == "convert" and inputs[0] is not None and KEPT in inputs[0].meta:
             [numbers] = folded
             node.outputs[0].meta[NUMBERS] = lambda: numbers

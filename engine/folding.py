@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,14 +11,17 @@ import onnx_ir as ir
 from onnx_ir import serde
 
 from .constants import Elements, permuted, stored, widened
+from .inference import Inferred
 from .operators import OperatorSpec
 
 #: results larger than this are kept only where the operands are about as large
 _GROWTH = 1 << 16
 
 
-def fold(node: ir.Node, spec: OperatorSpec, opset: int) -> Sequence[Elements] | None:
+def fold(node: ir.Node, spec: OperatorSpec, opset: int, inferred: Sequence[Inferred]) -> Sequence[Elements] | None:
     """Compute the results of a node whose operands are all constant; None where it has to stay a node.
+
+    `inferred` is what is known of the results: those that are too large to keep are not computed at all.
 
     Operators that only rearrange their operand yield views, those that widen it what is computed later. All others are
     computed by onnx.reference.
@@ -31,13 +35,20 @@ def fold(node: ir.Node, spec: OperatorSpec, opset: int) -> Sequence[Elements] | 
     operands = [None if value is None else stored(value) for value in node.inputs]
     if any(value is not None and operand is None for value, operand in zip(node.inputs, operands, strict=True)):
         return None
-    results = _evaluate(node, operands, opset)
-    if results is None:
+    most = max(_GROWTH, 2 * sum(operand.nbytes for operand in operands if operand is not None))
+    if sum(map(_bytes, inferred)) > most:
         return None
-    given = sum(operand.nbytes for operand in operands if operand is not None)
-    if sum(result.nbytes for result in results) > max(_GROWTH, 2 * given):
+    results = _evaluate(node, operands, opset)
+    if results is None or sum(result.nbytes for result in results) > most:
         return None
     return results
+
+
+def _bytes(result: Inferred) -> float:
+    """The least that a result takes."""
+    if result.dtype is None or result.shape is None:
+        return 0
+    return result.dtype.itemsize * math.prod(extent for extent in result.shape if isinstance(extent, int))
 
 
 def _moved(node: ir.Node, spec: OperatorSpec) -> Elements | None:

@@ -99,7 +99,11 @@ def _inferred(proto: onnx.TypeProto | None) -> Inferred:
     if not tensor.HasField("shape"):
         return Inferred(dtype, None)
     extents = (d.dim_value if d.HasField("dim_value") else d.dim_param or None for d in tensor.shape.dim)
-    return Inferred(dtype, tuple(extents))
+    found = tuple(extents)
+    if any(isinstance(extent, int) and extent < 0 for extent in found):
+        # Said of a pad that removes more than there is; told of such an operand, the inference of Slice aborts.
+        raise InferenceError(f"yields an extent below zero, {list(found)}")
+    return Inferred(dtype, found)
 
 
 def _operand(value: ir.Value) -> _Operand:

@@ -10,12 +10,13 @@ import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import nnrewrite
 import numpy as np
 import onnx_ir as ir
 import pytest
 from nnrewrite.backends import probe
 from nnrewrite.backends.tflite import write
-from nnrewrite.engine.errors import ModelError
+from nnrewrite.engine.errors import ModelError, RewriteError
 from nnrewrite.engine.operators import OPS, Catalogue
 from nnrewrite.engine.quantization import Quantization
 from nnrewrite.frontends import bundle
@@ -279,3 +280,19 @@ def test_a_deep_model_is_read_without_recursion(catalogue: Catalogue) -> None:
 def test_probes_say_which_options_there_are(catalogue: Catalogue) -> None:
     with pytest.raises(ModelError, match="GATHER has no option axes, only axis, batch_dims"):
         probe.single(catalogue, "GATHER", {}, [], axes=1)
+
+
+# ---- numbers out of all proportion
+
+
+def test_a_constant_too_large_to_keep_is_not_computed(catalogue: Catalogue) -> None:
+    ends = {name: np.array(value, np.int32) for name, value in {"start": 0, "limit": 2**31 - 1, "delta": 1}.items()}
+    model = nnrewrite.convert(probe.single(catalogue, "RANGE", ends, [("INT32", [2**31 - 1])]))
+    assert [node.op_type for node in model.graph.node] == ["Range"]
+    assert model.ByteSize() < 10_000
+
+
+def test_an_extent_below_zero_is_refused(catalogue: Catalogue) -> None:
+    pads = np.array([[-9, 0]], np.int32)
+    with pytest.raises(RewriteError, match="yields an extent below zero"):
+        nnrewrite.convert(probe.single(catalogue, "PAD", {"x": ("FLOAT32", [4]), "pads": pads}, [("FLOAT32", [1])]))
