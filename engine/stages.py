@@ -116,6 +116,7 @@ class Rewriter:
         self._firing.complex = pair(self.graph) or self._firing.complex
         with timed("quantization"):
             expose(self.graph, self._rules.source, self._rules.target, self._opset, self._scope, self._plain)
+        self._edits.changed()
 
     def _convert(self) -> list[Refusal]:
         """Rewrite the source's operators, those in graphs of nodes as well; the nodes that no rule took."""

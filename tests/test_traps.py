@@ -7,8 +7,13 @@ from typing import Any
 
 import nnrewrite
 import numpy as np
+import onnx_ir as ir
 import onnxruntime
 import pytest
+from nnrewrite.backends import probe
+from nnrewrite.backends.tflite import write
+from nnrewrite.engine.operators import Catalogue
+from nnrewrite.engine.quantization import Quantization
 from nnrewrite.verify import Interpreter
 
 Single = Callable[..., bytes]
@@ -69,3 +74,69 @@ def test_extents_that_the_file_does_not_tell_are_padded_for_at_run_time(
     assert "Pad" in {node.op_type for node in model.graph.node}
     x = np.random.default_rng(1).uniform(-1, 1, (1, 7, 6, 2)).astype(np.float32)
     agree(interpreter, source, x)
+
+
+def grid(scale: float, zero: int) -> Quantization:
+    return Quantization(np.array([scale], np.float32), np.array([zero]))
+
+
+@pytest.mark.parametrize("axes", [[1], [-1, 1], [2, 1, 0]])
+def test_axes_known_at_run_time_reverse_extents_known_at_run_time(
+    interpreter: Interpreter, single: Single, axes: list[int]
+) -> None:
+    operands = {"x": (F32, [None, None, None]), "axes": ("INT32", [None])}
+    source = single("REVERSE_V2", operands, [(F32, [None, None, None])])
+    agree(interpreter, source, np.arange(24, dtype=np.float32).reshape(2, 3, 4), np.array(axes, np.int32))
+
+
+def test_blocks_known_at_run_time_divide_extents_known_at_run_time(interpreter: Interpreter, single: Single) -> None:
+    block, edge = np.array([2, 3], np.int32), np.array([[1, 0], [0, 1]], np.int32)
+    operands = {"x": (F32, [None] * 4), "block": ("INT32", [None]), "edge": ("INT32", [None, 2])}
+    there = single("SPACE_TO_BATCH_ND", operands, [(F32, [None] * 4)])
+    agree(interpreter, there, np.arange(60, dtype=np.float32).reshape(2, 3, 5, 2), block, edge)
+    back = single("BATCH_TO_SPACE_ND", operands, [(F32, [None] * 4)])
+    agree(interpreter, back, np.arange(96, dtype=np.float32).reshape(12, 2, 2, 2), block, edge)
+
+
+@pytest.mark.parametrize(
+    ("operator", "others"),
+    [("NEG", []), ("BITWISE_XOR", [77]), ("FLOOR_DIV", [7]), ("FLOOR_MOD", [7]), ("RIGHT_SHIFT", [2])],
+)
+def test_kernels_without_arithmetic_of_their_own_take_codes_for_numbers(
+    interpreter: Interpreter, single: Single, operator: str, others: list[int]
+) -> None:
+    x = np.array([[5, -3, 100], [-128, 127, 0]], np.int8)
+    operands: dict[str, Any] = {"x": ("INT8", [2, 3], grid(0.05, 3))}
+    for other in others:
+        operands["y"] = (np.full(3, other, np.int8), grid(0.05, 3))
+    agree(interpreter, single(operator, operands, [("INT8", [2, 3], grid(0.02, -10))]), x)
+
+
+def test_places_that_nothing_is_scattered_to_hold_the_code_zero(interpreter: Interpreter, single: Single) -> None:
+    at, extents = np.array([[4], [1]], np.int32), np.array([6], np.int32)
+    operands = {"at": at, "updates": ("INT8", [2], grid(0.1, 7)), "extents": extents}
+    agree(interpreter, single("SCATTER_ND", operands, [("INT8", [6], grid(0.1, 7))]), np.array([3, -4], np.int8))
+
+
+def test_one_string_is_fed_as_it_is(interpreter: Interpreter, single: Single) -> None:
+    source = single("FILL", {"dims": np.array([2], np.int32), "x": ("STRING", [])}, [("STRING", [2])])
+    word = np.array(b"abc", object)
+    assert [list(array) for array in interpreter.run(source, [[word]])[0]] == [[b"abc", b"abc"]]
+    session = onnxruntime.InferenceSession(nnrewrite.convert(source).SerializeToString())
+    assert list(session.run(None, {"x": np.array("abc", object)})[0]) == ["abc", "abc"]
+
+
+def test_shapes_that_the_file_leaves_out_follow_from_constants(interpreter: Interpreter, catalogue: Catalogue) -> None:
+    weights = np.array([[1, -2, 3], [-4, 5, 6]], np.float32)
+    model = probe.graph(catalogue, "QUANTIZE", {"w": weights}, [("UINT8", [], grid(1, 8))])
+    graph, codes = model.graph, model.graph.outputs[0]
+    x = ir.Value(name="x", type=ir.TensorType(ir.DataType.FLOAT), shape=ir.Shape([4, 3]))
+    real = ir.Node("tflite", "DEQUANTIZE", [codes], name="real")
+    product = ir.Node("tflite", "FULLY_CONNECTED", [x, real.outputs[0], None], name="product")
+    for value, shape in ((codes, None), (real.outputs[0], None), (product.outputs[0], ir.Shape([4, 2]))):
+        value.type = value.type or ir.TensorType(ir.DataType.FLOAT)
+        value.shape = shape
+    graph.extend([real, product])
+    graph.inputs.append(x)
+    graph.outputs[:] = [product.outputs[0]]
+    agree(interpreter, write(model, catalogue), np.arange(12, dtype=np.float32).reshape(4, 3))

@@ -168,10 +168,17 @@ def _run(interpreter: Any, arrays: list[Array], samples: int, keep: bool = False
         if not (keep and sample):
             interpreter.reset_all_variables()
         for detail, array in zip(inputs, arrays[sample * len(inputs) :], strict=False):
-            interpreter.set_tensor(detail["index"], array)
+            interpreter.set_tensor(detail["index"], _fed(array))
         interpreter.invoke()
         results += [_fetched(interpreter, detail["index"]) for detail in interpreter.get_output_details()]
     return results
+
+
+def _fed(array: Array) -> Array:
+    """One string as bytes of fixed length: of an object without axes the interpreter reads the address."""
+    import numpy as np
+
+    return np.array(array.item()) if array.dtype == object and array.ndim == 0 else array
 
 
 def _fetched(interpreter: Any, index: int) -> Array:
