@@ -81,7 +81,7 @@ class Builder:
         if spread is not None:
             known = frame.values.get(targets[spread].name)
             count += (len(known) if isinstance(known, list) else 0) - 1
-        for call in _tails(equation.value):
+        for call in tree.tails(equation.value):
             self._counts[id(call)] = count
         result = evaluate(equation.value, frame)
         # One name takes the whole of a list; several names, or one with `...`, take its items.
@@ -121,6 +121,13 @@ class Builder:
         count = self._counts.get(id(call), 1)
         results = self._make(call.span, spec, operands, [a for a in attributes if a is not None], count)
         return results if count != 1 else results[0]
+
+    def place(self, frame: Frame, call: tree.Call, result: str) -> int:
+        """The position of a result that is named; what the call makes next has it and those that must be there."""
+        spec = self._spec(frame.values.get(call.callee, call.callee))
+        place = [one.name for one in spec.results].index(result)
+        self._counts[id(call)] = max(place + 1, sum(not one.optional for one in spec.results))
+        return place
 
     def graph(
         self,
@@ -389,11 +396,3 @@ class Builder:
         if option is None:
             raise Ill(span, f"{spec.name} has no attribute {name} at opset {self._opset}")
         return attribute(option, value)
-
-
-def _tails(expression: tree.Expression) -> Iterable[tree.Call]:
-    if isinstance(expression, tree.Call):
-        yield expression
-    elif isinstance(expression, tree.Conditional):
-        yield from _tails(expression.then)
-        yield from _tails(expression.other)

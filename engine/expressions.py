@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
-from .budget import BITS
+from .arithmetic import ARITHMETIC, ORDER, SCALARS, contains, indexed, listed, number, same, truth
 from .frame import Emitter, Frame, Located
 from .functions import CONSTANTS, FUNCTIONS, EvaluationError, Stuck, Unsupported, plain
-from .functions.registry import LIMIT
 from .language import tree
 
 Code = Callable[[Frame], Any]
@@ -25,9 +23,6 @@ TRAIT = "trait"
 
 _compiled: dict[int, tuple[tree.Expression, Code]] = {}
 
-# `type(x) is ir.Value` stands where isinstance would say the same: the class comes with a protocol, which makes
-# isinstance take longer than all else that an expression does.
-_SCALARS = frozenset({int, float, bool, str, type(None)})
 #: how many results of one call of a definition are kept, for the next node with the same options and extents
 _KEPT = 1024
 
@@ -52,25 +47,6 @@ def interpolate(message: str, frame: Frame) -> str:
         return bound.name or name if isinstance(bound, ir.Value) else str(plain(bound))
 
     return re.sub(r"\{(\w+)\}", value, message)
-
-
-def same(left: Any, right: Any) -> bool:
-    """Equality of the language: identity for run-time values, elements for lists and arrays."""
-    if type(left) in _SCALARS and type(right) in _SCALARS:
-        return bool(left == right)
-    if type(left) is ir.Value or type(right) is ir.Value:
-        return left is right
-    return bool(plain(left) == plain(right))
-
-
-def truth(value: Any) -> bool:
-    """The truth of a condition; raises EvaluationError for what is neither a truth value nor a number."""
-    if value is True or value is False:
-        return value
-    value = plain(value)
-    if not isinstance(value, (bool, int, float)):
-        raise EvaluationError(f"{value} is neither true nor false")
-    return bool(value)
 
 
 def _compile(expression: tree.Expression) -> Code:
@@ -106,14 +82,23 @@ def _code(expression: tree.Expression) -> Code:
         case tree.Conditional(then, condition, other):
             yes, test, no = _compile(then), _compile(condition), _compile(other)
             return lambda frame: yes(frame) if truth(test(frame)) else no(frame)
+        case tree.Member(tree.Call() as call, result):
+            return _picked(call, result)
+        case tree.Fold():
+            return _fold(expression)
         case tree.Member(tree.Name(name), axis):
             return lambda frame: _extent(frame, name, axis)
         case tree.Index(value, index):
             of, at = _compile(value), _compile(index)
-            return lambda frame: _item(of(frame), at(frame))
+            return lambda frame: indexed(of(frame), at(frame))
         case tree.ListOf(items):
             codes = [_compile(item) for item in items]
             return lambda frame: frame.budget.items([code(frame) for code in codes])
+        case tree.Numbers(text):
+            import json  # few rules have such lists
+
+            numbers: list[int | float] = json.loads(text)
+            return lambda frame: frame.budget.items(list(numbers))
         case tree.Comprehension():
             return _comprehension(expression)
         case tree.Call():
@@ -133,54 +118,15 @@ def _extent(frame: Frame, name: str, axis: str) -> int | None:
     return extent if isinstance(extent, int) else None
 
 
-def _item(value: Any, index: Any) -> Any:
-    if isinstance(value, (list, np.ndarray)) and isinstance(index, (int, np.integer)):
-        return value[index]
-    raise EvaluationError(f"{plain(value)} cannot be indexed with {plain(index)}")
-
-
 def _unary(symbol: str, operand: Code) -> Code:
     if symbol == "not":
         return lambda frame: not truth(operand(frame))
 
     def negated(frame: Frame) -> Any:
         value = operand(frame)
-        return _emitter(frame).infix(frame, "-", 0, value) if type(value) is ir.Value else -_number(value)
+        return _emitter(frame).infix(frame, "-", 0, value) if type(value) is ir.Value else -number(value)
 
     return negated
-
-
-def _bounded(compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """An operation that can make its operands longer, up to what numbers and arrays may take."""
-
-    def bounded(a: Any, b: Any) -> Any:
-        if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and np.broadcast(a, b).size > LIMIT:
-            raise EvaluationError(f"an array of more than {LIMIT:,} elements")
-        found = compute(a, b)
-        if type(found) is int and found.bit_length() > BITS:
-            raise EvaluationError(f"an integer of more than {BITS:,} bits")
-        return found
-
-    return bounded
-
-
-_ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
-    "+": _bounded(operator.add),
-    "-": _bounded(operator.sub),
-    "*": _bounded(operator.mul),
-    "/": operator.truediv,
-    "//": operator.floordiv,
-    "%": operator.mod,
-    "<<": _bounded(lambda a, b: a << min(b, 63)),
-    ">>": operator.rshift,
-    "&": operator.and_,
-}
-_ORDER: dict[str, Callable[[Any, Any], Any]] = {
-    "<": operator.lt,
-    ">": operator.gt,
-    "<=": operator.le,
-    ">=": operator.ge,
-}
 
 
 def _binary(symbol: str, left: Code, right: Code) -> Code:
@@ -195,19 +141,19 @@ def _binary(symbol: str, left: Code, right: Code) -> Code:
             return lambda frame: not same(left(frame), right(frame))
         case "in" | "not in":
             wanted = symbol == "in"
-            return lambda frame: _contains(right(frame), left(frame)) == wanted
+            return lambda frame: contains(right(frame), left(frame)) == wanted
         case "++":
-            return lambda frame: frame.budget.items([*_list(left(frame)), *_list(right(frame))])
-    if symbol in _ORDER:
-        compare = _ORDER[symbol]
-        return lambda frame: compare(_number(left(frame)), _number(right(frame)))
-    compute = _ARITHMETIC[symbol]
+            return lambda frame: frame.budget.items([*listed(left(frame)), *listed(right(frame))])
+    if symbol in ORDER:
+        compare = ORDER[symbol]
+        return lambda frame: compare(number(left(frame)), number(right(frame)))
+    compute = ARITHMETIC[symbol]
 
     def arithmetic(frame: Frame) -> Any:
         a, b = left(frame), right(frame)
         if type(a) is ir.Value or type(b) is ir.Value:
             return _emitter(frame).infix(frame, symbol, a, b)
-        return compute(_number(a), _number(b))
+        return compute(number(a), number(b))
 
     return arithmetic
 
@@ -218,30 +164,6 @@ def _emitter(frame: Frame) -> Emitter:
     return frame.emitter
 
 
-def _number(value: Any) -> Any:
-    if type(value) is int or type(value) is float:
-        return value
-    if value is None:
-        raise Stuck("an extent or constant is not known before run time")
-    if isinstance(value, (bool, int, float, np.ndarray, np.generic)):
-        return value
-    raise EvaluationError(f"{plain(value)} is not a number")
-
-
-def _list(value: Any) -> list[Any]:
-    if type(value) is list:
-        return value
-    if isinstance(value, np.ndarray) and value.ndim:
-        return list(plain(value))
-    if not isinstance(value, list):
-        raise EvaluationError(f"{plain(value)} is not a list")
-    return value
-
-
-def _contains(items: Any, item: Any) -> bool:
-    return any(same(item, other) for other in _list(items))
-
-
 def _comprehension(expression: tree.Comprehension) -> Code:
     item, source = _compile(expression.item), _compile(expression.source)
     condition = None if expression.condition is None else _compile(expression.condition)
@@ -249,9 +171,9 @@ def _comprehension(expression: tree.Comprehension) -> Code:
 
     def run(frame: Frame) -> list[Any]:
         found = []
-        for drawn in _list(source(frame)):
+        for drawn in listed(source(frame)):
             frame.budget.step()
-            parts = [drawn] if len(names) == 1 else _list(drawn)
+            parts = [drawn] if len(names) == 1 else listed(drawn)
             if len(parts) != len(names):
                 raise EvaluationError(f"{len(names)} names for items of length {len(parts)}")
             inner = frame.inner({**frame.values, **dict(zip(names, parts, strict=True))})
@@ -260,6 +182,35 @@ def _comprehension(expression: tree.Comprehension) -> Code:
         return frame.budget.items(found)
 
     return run
+
+
+def _fold(expression: tree.Fold) -> Code:
+    start, source, body = _compile(expression.start), _compile(expression.source), _compile(expression.body)
+    names = expression.names
+
+    def run(frame: Frame) -> Any:
+        total = start(frame)
+        for drawn in listed(source(frame)):
+            frame.budget.step()
+            parts = [drawn] if len(names) == 1 else listed(drawn)
+            if len(parts) != len(names):
+                raise EvaluationError(f"{len(names)} names for items of length {len(parts)}")
+            total = body(frame.inner({**frame.values, expression.total: total, **dict(zip(names, parts, strict=True))}))
+        return total
+
+    return run
+
+
+def _picked(call: tree.Call, result: str) -> Code:
+    """One result of an operator, which is made with those before it."""
+    make = _compile(call)
+
+    def pick(frame: Frame) -> Any:
+        place = _emitter(frame).place(frame, call, result)
+        made = make(frame)
+        return made[place] if isinstance(made, list) else made
+
+    return pick
 
 
 def _call(call: tree.Call) -> Code:
@@ -274,7 +225,7 @@ def _call(call: tree.Call) -> Code:
         found: list[Any] = []
         for code, several in zip(arguments, spreads, strict=True):
             value = code(frame)
-            found.extend(_list(value)) if several else found.append(value)
+            found.extend(listed(value)) if several else found.append(value)
         return found
 
     values = spread if any(spreads) else lambda frame: [code(frame) for code in arguments]
@@ -303,7 +254,8 @@ def _call(call: tree.Call) -> Code:
 
     if name[0].isupper():
         return make
-    defined = _Defined(name)
+    marked = [argument.layout is not None or isinstance(argument.value, tree.Name) for argument in call.arguments]
+    defined = _Defined(name, call.arguments if any(marked) and not any(spreads) else ())
 
     def named(frame: Frame) -> Any:
         # A variable that stands for an operator goes before a definition of another file that happens to be called so.
@@ -316,10 +268,12 @@ def _call(call: tree.Call) -> Code:
 class _Defined:
     """A call of a definition, which keeps what it yielded: networks repeat themselves."""
 
-    __slots__ = ("_definition", "_kept", "_name", "_pure")
+    __slots__ = ("_arguments", "_definition", "_kept", "_name", "_pure")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, arguments: Sequence[tree.Argument] = ()) -> None:
         self._name = name
+        #: those that may name the dimensions of what they stand for
+        self._arguments = arguments
         self._definition: tree.Definition | None = None
         self._pure = False
         self._kept: dict[Any, Any] = {}
@@ -335,12 +289,23 @@ class _Defined:
         if key is not None and key in self._kept:
             return self._kept[key]
         inner = frame.inner({OPSET: opset, **dict(zip(definition.parameters, given, strict=True))})
-        inner.layouts = {}
+        inner.layouts = self._layouts(frame, definition.parameters)
         found = evaluate(definition.body, inner)
         if key is not None:
             if len(self._kept) >= _KEPT:
                 self._kept.clear()
             self._kept[key] = found
+        return found
+
+    def _layouts(self, frame: Frame, parameters: Sequence[str]) -> dict[str, str]:
+        """The names that dimensions of arguments have, which go with them."""
+        if not frame.layouts:
+            return {}
+        found = {}
+        for parameter, argument in zip(parameters, self._arguments, strict=False):
+            known = frame.layouts.get(argument.value.name) if isinstance(argument.value, tree.Name) else None
+            if layout := argument.layout or known:
+                found[parameter] = layout
         return found
 
 
@@ -361,7 +326,7 @@ def computes(definition: tree.Definition, definitions: Mapping[str, tree.Definit
 def _frozen(value: Any) -> Any:
     """A key for a compile-time value, which tells 1 from 1.0 and from true; None for one that has none."""
     kind = type(value)
-    if kind in _SCALARS:
+    if kind in SCALARS:
         return kind, value
     if kind is not list:
         return None

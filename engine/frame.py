@@ -29,6 +29,9 @@ class Emitter(Protocol):
     ) -> Any:
         """Build the graph that is an attribute of an operator; its parameters stand for the operator's operands."""
 
+    def place(self, frame: Frame, call: tree.Call, result: str) -> int:
+        """The position of a result that is named; what the call makes next has it and those before it."""
+
     def infix(self, frame: Frame, symbol: str, left: Any, right: Any) -> Any:
         """Make the node that an infix operator on run-time values stands for."""
 

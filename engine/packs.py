@@ -55,7 +55,7 @@ def folders(names: Sequence[str]) -> list[Path]:
 
 
 def _folder(name: str) -> Path:
-    if (BUILT_IN / name).is_dir() and os.sep not in name:
+    if name.strip(".") and os.sep not in name and (BUILT_IN / name).is_dir():
         return BUILT_IN / name
     if Path(name).is_dir():
         return Path(name)
@@ -203,7 +203,9 @@ def _apart(files: Sequence[tree.RuleFile]) -> list[tree.RuleFile]:
         for item in file.items:
             if isinstance(item, tree.Definition):
                 ranks.setdefault(item.name, set()).add(file.rank)
-    packs = {file.rank: file.name for file in files}
+    packs: dict[int, str] = {}
+    for rank, name in sorted({file.rank: file.name for file in files}.items()):
+        packs[rank] = f"{name}.{rank}" if name in packs.values() else name
     found = []
     for file in files:
         nearest = {name: max((r for r in there if r <= file.rank), default=min(there)) for name, there in ranks.items()}

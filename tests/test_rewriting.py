@@ -283,6 +283,41 @@ def test_definitions_are_expanded_where_they_are_called(rewrite: Rewrite) -> Non
     assert operators(graph)["Mul"] in (2, 3)
 
 
+def test_dimensions_keep_their_names_in_a_definition(rewrite: Rewrite) -> None:
+    rule = """
+    def area(v) = v.H * v.W
+    def first(v, like) = Add(Relu(v), Mul(Relu(like @ NCHW), area(like) * 1.0))
+    rule r { y @ NHWC = ABS(x @ NHWC) where area(x) == 6 => y @ NCHW = first(x @ NCHW, x) }
+    """
+    graph = rewrite(rule, "(float[1, 2, 3, 5] x) => (float[1, 2, 3, 5] y) { y = tflite.ABS(x) }", between=TFLITE)
+    assert operators(graph) == {"Transpose": 2, "Relu": 1, "Mul": 1, "Add": 1}
+    with pytest.raises(UnsupportedError):
+        rewrite(rule, "(float[1, 3, 3, 5] x) => (float[1, 3, 3, 5] y) { y = tflite.ABS(x) }", between=TFLITE)
+
+
+def test_a_fold_carries_what_the_items_before_came_to(rewrite: Rewrite) -> None:
+    rule = """rule r stage simplify {
+      y = Neg(x)
+      where fold(n = 0 for a, b in [[1, 2], [3, 4]]: n * 100 + a * 10 + b) == 1234
+      where fold(n = 7 for i in []: n + i) == 7
+      => y = fold(sum = x for i in range(3): Add(sum, Abs(sum)))
+    }"""
+    graph = rewrite(rule, "(float[2] x) => (float[2] y) { y = Neg(x) }")
+    assert operators(graph) == {"Abs": 3, "Add": 3}
+
+
+def test_one_result_is_picked_by_its_name(rewrite: Rewrite) -> None:
+    rule = """rule r stage simplify {
+      y = ArgMax(x) {keepdims: 1}
+      => y = Squeeze(TopK(Abs(x), [1]) {axis: 0}.Indices) + TopK(x, [1]) {axis: 0}.Indices
+    }"""
+    graph = rewrite(rule, "(float[4] x) => (int64[1] y) { y = ArgMax(x) }")
+    both = [node for node in graph if node.op_type == "TopK"]
+    assert [len(node.outputs) for node in both] == [2, 2]
+    read = [value for node in graph for value in node.inputs if value is not None and value.producer() in both]
+    assert all(value.index() == 1 for value in read)
+
+
 def test_arithmetic_on_values_is_the_targets_operator(rewrite: Rewrite) -> None:
     rule = "rule r stage simplify { y = Neg(x) => y = (x + 1.0) * 2.0 / x - 3.0 }"
     graph = rewrite(rule, "(float[2] x) => (float[2] y) { y = Neg(x) }")

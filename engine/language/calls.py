@@ -26,7 +26,7 @@ from .kinds import (
 from .meaning import equality, infer
 from .messages import placeholders
 from .names import traits
-from .operations import Given, operator, rebuilt
+from .operations import Given, arranged, operator, rebuilt
 from .scope import WILDCARD, Context, parameter
 
 
@@ -45,12 +45,12 @@ def call(expression: tree.Call, context: Context) -> Kinds:
         return called(expression, context)
     if name[0].isupper():
         return operator(expression, context)
-    _no_options(expression, context)
+    definition = context.world.definitions.get(name)
+    _no_options(expression, context, arranges=definition is not None and name not in FUNCTIONS)
     if name == TRAIT:
         return _trait(expression, context)
     if name in FUNCTIONS:
         return _function(expression, context)
-    definition = context.world.definitions.get(name)
     if definition is not None:
         return _definition(definition, expression, context)
     for argument in expression.arguments:
@@ -67,12 +67,14 @@ def call(expression: tree.Call, context: Context) -> Kinds:
 # ---- functions and definitions
 
 
-def _no_options(expression: tree.Call, context: Context) -> None:
+def _no_options(expression: tree.Call, context: Context, arranges: bool = False) -> None:
     if expression.attributes or expression.rest:
         context.error(expression.span, f"`{expression.callee}` is a function and takes no options in braces")
     for argument in expression.arguments:
         mark = "const" if argument.const else "?" if argument.optional else "@" if argument.layout else None
-        if mark:
+        if mark == "@" and arranges:
+            arranged(argument, context)
+        elif mark:
             context.error(argument.span, f"`{mark}` does not belong into the call of a function")
 
 
@@ -162,20 +164,36 @@ def _definition(definition: tree.Definition, expression: tree.Call, context: Con
         context.error(expression.span, f"`{definition.name}` makes nodes, so it is called in templates only")
         return ANY
     kinds = [found.kinds for found in given] if len(given) == count else [ANY] * count
+    layouts: list[str | None] = [None] * count
+    if len(given) == count:
+        layouts = [_layout(argument, context) for argument, _ in given]
     if any(argument.spread for argument, _ in given):
-        kinds = [ANY] * count
-    return body(definition, kinds, context, expression.span)
+        kinds, layouts = [ANY] * count, [None] * count
+    return body(definition, kinds, layouts, context, expression.span)
 
 
-def body(definition: tree.Definition, kinds: list[Kinds], context: Context, caller: Span | None = None) -> Kinds:
-    """Check the body of a definition for arguments of some kinds; what it yields."""
+def _layout(argument: tree.Argument, context: Context) -> str | None:
+    """The names that the dimensions of an argument have, which go with it into a definition."""
+    variable = context.scope.get(argument.value.name) if isinstance(argument.value, tree.Name) else None
+    return argument.layout or (variable.layout if variable is not None else None)
+
+
+def body(
+    definition: tree.Definition,
+    kinds: list[Kinds],
+    layouts: list[str | None],
+    context: Context,
+    caller: Span | None = None,
+) -> Kinds:
+    """Check the body of a definition for arguments of some kinds and layouts; what it yields."""
     dialects = tuple(dialect.name for dialect in context.builds)
-    key = (definition.name, tuple(kinds), context.opsets, dialects, context.emits, context.general)
+    key = (definition.name, tuple(kinds), tuple(layouts), context.opsets, dialects, context.emits, context.general)
     bodies = context.world.bodies
     if key not in bodies:
         bodies[key] = ANY  # what calls itself has been told and yields anything
         span = definition.span
-        parameters = [parameter(name, span, kind) for name, kind in zip(definition.parameters, kinds, strict=True)]
+        given = zip(definition.parameters, kinds, layouts, strict=True)
+        parameters = [parameter(name, span, kind, layout) for name, kind, layout in given]
         opset = context.scope["opset"]
         inner = replace(context, scope={variable.name: variable for variable in (opset, *parameters)})
         if caller is None:

@@ -61,7 +61,8 @@ def _item(item: tree.Rule | tree.Table | tree.Definition, context: Context) -> b
         table(item, context)
     elif item.name in context.world.definitions:
         general = replace(context, emits=True, general=True, builds=(context.source, context.target))
-        body(item, [ANY] * len(item.parameters), general)
+        count = len(item.parameters)
+        body(item, [ANY] * count, [None] * count, general)
     return len(context.world.diagnosis.found) == before
 
 

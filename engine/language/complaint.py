@@ -13,8 +13,8 @@ from ..records import dataclass
 from .diagnosis import joined
 
 #: words that are no names
-_WORDS = """rule table def stage over where require let when test for in if else and or not any const graph yield none
-  true false"""
+_WORDS = """rule table def stage over where require let when test for in if else and or not any const fold graph yield
+  none true false"""
 RESERVED = frozenset(re.findall(r"\w+", _WORDS))
 
 #: how the grammar's terminals are called in messages
@@ -144,7 +144,7 @@ def complain(error: UnexpectedInput, text: str, file: str, grammar: Lark) -> Dia
 
 
 def _found(word: str, expected: Iterable[str], text: str, position: int) -> _Found:
-    return _Found(word, frozenset(expected), text[:position], text[position + len(word) :])
+    return _Found(word, frozenset(expected) - {"NUMBERS"}, text[:position], text[position + len(word) :])
 
 
 def _help(found: _Found, grammar: Lark) -> str | None:

@@ -164,7 +164,7 @@ class _State:
         return " "
 
     def _calls(self, last: str) -> bool:
-        return last not in RESERVED or last == "graph"
+        return last not in RESERVED or last in ("fold", "graph")
 
     @property
     def _minus(self) -> bool:

@@ -32,7 +32,7 @@ from .kinds import (
     one,
     words,
 )
-from .scope import ITEM, Context, Variable
+from .scope import ITEM, PARAMETER, Context, Variable
 from .versions import decide, impossible, possible
 
 _ORDER = ("<", "<=", ">", ">=")
@@ -74,8 +74,12 @@ def infer(expression: tree.Expression, context: Context) -> Kinds:
         case tree.ListOf(items):
             found = [infer(item, context) for item in items]
             return one(VALUES) if found and all(kinds and kinds <= RUNTIME for kinds in found) else one(LIST)
+        case tree.Numbers():
+            return one(LIST)
         case tree.Comprehension():
             return _comprehension(expression, context)
+        case tree.Fold():
+            return _fold(expression, context)
         case tree.Call():
             from .calls import call
 
@@ -152,6 +156,10 @@ def _symbol(expression: tree.Symbol, context: Context) -> Kinds:
 
 def _member(expression: tree.Member, context: Context) -> Kinds:
     letter, span = expression.name, expression.span
+    if isinstance(expression.value, tree.Call):
+        from .operations import picked
+
+        return picked(expression.value, letter, span, context)
     if not isinstance(expression.value, tree.Name):
         context.error(span, f"`.{letter}` stands after the name of a value whose layout the rule names")
         return frozenset({NUMBER, NONE})
@@ -160,9 +168,11 @@ def _member(expression: tree.Member, context: Context) -> Kinds:
     variable = context.scope.get(name)
     if variable is not None and not may(kinds, RUNTIME | frozenset({ARRAY})):
         context.error(span, f"`{name}` has no dimensions: it is {words(kinds)}")
-    elif variable is not None and variable.layout is None:
+    elif variable is not None and variable.layout is None and not (context.general and variable.bound_as == PARAMETER):
         help = f"name its dimensions in the pattern, such as `{name} @ NHWC`"
-        if variable.bound_as not in ("operand", "result", "value"):
+        if variable.bound_as == PARAMETER:
+            help = f"name the dimensions of what is given for `{name}`, in the pattern or as `f(x @ NHWC)`"
+        elif variable.bound_as not in ("operand", "result", "value"):
             help = f"layouts belong to the values of a pattern; pass `{name}.{letter}` in as a number"
         context.error(span, f"`{name}` has no layout, so it has no dimension `{letter}`", help)
     elif variable is not None and variable.layout is not None and letter not in variable.layout:
@@ -193,6 +203,24 @@ def _comprehension(expression: tree.Comprehension, context: Context) -> Kinds:
         condition(expression.condition, inner)
     item = infer(expression.item, inner)
     return one(VALUES) if item and item <= RUNTIME else one(LIST)
+
+
+def _fold(expression: tree.Fold, context: Context) -> Kinds:
+    kinds = infer(expression.source, context)
+    _expect(expression.source, kinds, LISTED, "a fold runs over a list", context)
+    start = infer(expression.start, context)
+    names = (expression.total, *expression.names)
+    if len(set(names)) < len(names):
+        context.error(expression.span, "a fold names one variable twice")
+    each = _items(kinds) if len(expression.names) == 1 else ANY
+    items = [Variable(name, expression.span, ITEM, each, used=True) for name in expression.names]
+    # What it comes to is not known before the body is, which may make a value of a number.
+    total = Variable(expression.total, expression.span, ITEM, start if start <= RUNTIME else ANY)
+    found = infer(expression.body, context.inner(*items, total))
+    if not total.used and expression.total not in expression.names:
+        help = "without it the fold is no more than what its body is for the last item"
+        context.error(expression.span, f"`{expression.total}` is never used in its fold", help)
+    return found | start
 
 
 # ---- infix operators

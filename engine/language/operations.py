@@ -25,7 +25,7 @@ from .kinds import (
 )
 from .meaning import infer, replaced
 from .names import operators
-from .scope import Context
+from .scope import PARAMETER, Context
 from .versions import omitted, spoken
 
 _TEMPLATE = "write `when opset >= {0}:` and a template for older opsets"
@@ -75,6 +75,27 @@ def operator(expression: tree.Call, context: Context) -> Kinds:
     if not expression.rest:
         _required(expression, specs, context)
     return frozenset({VALUE, VALUES})
+
+
+def picked(call: tree.Call, name: str, span: Span, context: Context) -> Kinds:
+    """Check `OPERATOR(...).name`, one result of an operator by the name that it has there."""
+    if not call.callee[0].isupper():
+        context.error(span, f"`.{name}` stands after the name of a value whose layout the rule names, or an operator")
+        return ANY
+    operator(call, context)
+    for dialect in context.builds:
+        spec = dialect.operator(call.callee, max(context.opsets, default=None))
+        if spec is None:
+            continue
+        names = [result.name for result in spec.results if not result.variadic]
+        if name not in names:
+            help = (
+                suggest(name, names, "its results")
+                or "`a, b... = ...` names the results of an operator with any number"
+            )
+            context.error(span, f"`{spec.name}` has no result `{name}`", help)
+        break
+    return one(VALUE)
 
 
 def _required(expression: tree.Call, specs: dict[int, OperatorSpec], context: Context) -> None:
@@ -150,7 +171,7 @@ def operand(argument: tree.Argument, context: Context) -> Kinds:
     kinds = infer(value, context)
     replaced(value, kinds, context)
     if argument.layout:
-        _arranged(argument, context)
+        arranged(argument, context)
     if argument.spread:
         if not may(kinds, frozenset({VALUES, "list", "array"})):
             context.error(argument.span, f"`...` spreads a list, and this is {words(kinds)}")
@@ -164,7 +185,8 @@ def operand(argument: tree.Argument, context: Context) -> Kinds:
     return kinds
 
 
-def _arranged(argument: tree.Argument, context: Context) -> None:
+def arranged(argument: tree.Argument, context: Context) -> None:
+    """Check `x @ NCHW` where it stands for a value, permuted."""
     layout = argument.layout
     assert layout is not None
     if context.stage == MEANING:
@@ -174,8 +196,12 @@ def _arranged(argument: tree.Argument, context: Context) -> None:
     if not isinstance(argument.value, tree.Name):
         context.error(argument.span, "`@` stands after a name", "name the value in an equation of its own")
         return
+    if not context.emits:
+        context.error(
+            argument.span, f"`@ {layout}` permutes a value, in templates only", "leave it out: names are enough"
+        )
     variable = context.scope.get(argument.value.name)
-    if variable is None:
+    if variable is None or (context.general and variable.bound_as == PARAMETER):
         return
     if variable.layout is None:
         context.error(

@@ -239,12 +239,22 @@ class _Builder(lark.Transformer[lark.Token, Any]):
     def _list(self, span: Span, children: list[Any]) -> tree.ListOf:
         return tree.ListOf(tuple(c for c in children if c is not None), span)
 
+    def numbers(self, span: Span, children: list[Any]) -> tree.Numbers:
+        return tree.Numbers(str(children[0]), span)
+
     def comprehension(self, span: Span, children: list[Any]) -> tree.Comprehension:
         item, *middle = children
         split = next(i for i, c in enumerate(middle) if isinstance(c, lark.Token) and c.type == "IN")
         names = tuple(str(n) for n in middle[:split] if n is not None)
         source, condition = middle[split + 1 :]
         return tree.Comprehension(item, names, source, condition, span)
+
+    def fold(self, span: Span, children: list[Any]) -> tree.Fold:
+        total, start, *middle = children
+        split = next(i for i, c in enumerate(middle) if isinstance(c, lark.Token) and c.type == "IN")
+        names = tuple(str(n) for n in middle[:split] if n is not None)
+        source, body = middle[split + 1 :]
+        return tree.Fold(str(total), start, names, source, body, span)
 
     def call(self, span: Span, children: list[Any]) -> tree.Call:
         (callee, wildcard), *rest = children

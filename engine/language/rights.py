@@ -136,9 +136,7 @@ def _yielded(equation: tree.Equation, kinds: Kinds) -> Kinds:
 
 def _calls(expression: tree.Expression) -> list[tree.Call]:
     """The calls of operators that an expression may yield the results of."""
-    if isinstance(expression, tree.Conditional):
-        return [*_calls(expression.then), *_calls(expression.other)]
-    return [expression] if isinstance(expression, tree.Call) and expression.callee[0].isupper() else []
+    return [call for call in tree.tails(expression) if call.callee[0].isupper()]
 
 
 def _results(call: tree.Call, equation: tree.Equation, context: Context) -> None:

@@ -85,6 +85,6 @@ class Context:
         return {**self.target.enums, **self.source.enums}
 
 
-def parameter(name: str, span: Span, kinds: Kinds = ANY) -> Variable:
-    """A parameter of a definition."""
-    return Variable(name, span, PARAMETER, kinds)
+def parameter(name: str, span: Span, kinds: Kinds = ANY, layout: str | None = None) -> Variable:
+    """A parameter of a definition, whose dimensions have the names that they have where it is called."""
+    return Variable(name, span, PARAMETER, kinds, layout)

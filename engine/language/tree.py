@@ -74,7 +74,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """`x.C`: a dimension of a value whose layout was named."""
+    """`x.C`, a dimension of a value whose layout was named; `TopK(x, k).Indices`, one result of an operator."""
 
     value: Expression
     name: str
@@ -99,6 +99,14 @@ class ListOf:
 
 
 @dataclass(frozen=True, slots=True)
+class Numbers:
+    """A long list of plain numbers, as it is written."""
+
+    text: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class Comprehension:
     """`[item for names in source if condition]`."""
 
@@ -106,6 +114,18 @@ class Comprehension:
     names: tuple[str, ...]
     source: Expression
     condition: Expression | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """`fold(total = start for names in source: body)`: the body's value at each item, given the one before."""
+
+    total: str
+    start: Expression
+    names: tuple[str, ...]
+    source: Expression
+    body: Expression
     span: Span
 
 
@@ -164,7 +184,9 @@ Expression = (
     | Member
     | Index
     | ListOf
+    | Numbers
     | Comprehension
+    | Fold
     | Call
     | GraphOf
 )
@@ -324,6 +346,15 @@ class RuleFile:
     base: str | None = None
     #: of packs that are laid over each other, the last has the highest
     rank: int = 0
+
+
+def tails(expression: Expression) -> Iterator[Call]:
+    """The calls whose results an expression may be."""
+    if isinstance(expression, Call):
+        yield expression
+    elif isinstance(expression, Conditional):
+        yield from tails(expression.then)
+        yield from tails(expression.other)
 
 
 def walk(node: object) -> Iterator[Any]:
