@@ -87,6 +87,10 @@ class OperatorSpec:
         """What a node of it yields: its results, then what becomes of each mutable operand."""
         return (*self.results, *(o for o in self.operands if o.mutable))
 
+    def has(self, options: Iterable[str]) -> bool:
+        """Whether it has all of some options."""
+        return all(name in self.options for name in options)
+
     def arity(self) -> tuple[int, int | None]:
         """How many operands it takes: least and most, None for no limit."""
         least = sum(not (o.optional or o.variadic) for o in self.operands)

@@ -151,12 +151,38 @@ def _operand(expression: tree.Expression, dialect: Dialect, opset: int, marked: 
     raise AssertionError(f"{expression.span}: no pattern")  # the checker says so before
 
 
+class _Any(Mapping[str, OperatorSpec]):
+    """All operators of a dialect that have some options, each looked up when it is asked for."""
+
+    def __init__(self, dialect: Dialect, opset: int, options: Iterable[str]) -> None:
+        self._dialect, self._opset, self._options = dialect, opset, tuple(options)
+        self._found: dict[str, OperatorSpec | None] = {}
+
+    def __getitem__(self, name: str) -> OperatorSpec:
+        if name not in self._found:
+            spec = self._dialect.operator(name, self._opset)
+            self._found[name] = spec if spec is not None and spec.has(self._options) else None
+        found = self._found[name]
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        known = everything(self._dialect, self._opset)
+        return (name for name, spec in known.items() if spec.has(self._options))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
 def _node(call: tree.Call, dialect: Dialect, opset: int, marked: Set[str]) -> NodePattern:
     options = tuple(OptionPattern(a.name, a.value, a.span) for a in call.attributes)
-    named = None if call.wildcard else dialect.operator(call.callee, opset)
-    known = everything(dialect, opset).values() if call.wildcard else [named] if named is not None else []
     # An operator that lacks an option at this opset has no node that the pattern could match.
-    specs = {spec.name: spec for spec in known if all(option.name in spec.options for option in options)}
+    asked = [option.name for option in options]
+    named = None if call.wildcard else dialect.operator(call.callee, opset)
+    specs: Mapping[str, OperatorSpec] = {named.name: named} if named is not None and named.has(asked) else {}
+    if call.wildcard:
+        specs = _Any(dialect, opset, asked)
     operands = []
     for argument in call.arguments:
         pattern = _operand(argument.value, dialect, opset, marked)

@@ -43,8 +43,8 @@ class Rule:
     layouts: Mapping[str, str]
     builds: tuple[Dialect, ...]
     order: tuple[int, int, int, int]
-    #: for each operand of the root that is a node, the operators that it may be
-    beneath: tuple[frozenset[str], ...]
+    #: for each operand of the root that is a node, the patterns that it may match
+    beneath: tuple[tuple[NodePattern, ...], ...]
     #: the names that the left side gives to results of nodes
     results: frozenset[str]
     #: its name and where it stands
@@ -98,7 +98,7 @@ class RuleSet:
         contents = contents or outline(files, catalogue)
         self.source, self.target = catalogue.dialect(files[0].source), catalogue.dialect(files[0].target)
         self.definitions: Mapping[str, tree.Definition] = _Definitions(files, contents.definitions)
-        self._compiled: dict[Outline, Rule] = {}
+        self._compiled: dict[tuple[int, int, int, int], Rule] = {}
         self._found: dict[tuple[str, str, str, bool | None, frozenset[str] | None], tuple[Rule, ...]] = {}
         self._choosy: dict[tuple[str, str, str, bool | None], bool] = {}
         self._stages = frozenset(one.stage for one in contents.outlines)
@@ -136,7 +136,7 @@ class RuleSet:
             rule = self._rule(one)
             if not _roots_at(rule, operator) or deep not in (None, rule.deep):
                 continue
-            if beneath is None or all(not wanted.isdisjoint(beneath) for wanted in rule.beneath):
+            if beneath is None or all(_reaches(wanted, beneath) for wanted in rule.beneath):
                 yield rule
 
     def stages(self) -> frozenset[str]:
@@ -148,12 +148,12 @@ class RuleSet:
         yield from self._index
 
     def _rule(self, one: Outline) -> Rule:
-        if one not in self._compiled:
+        if one.order not in self._compiled:
             file = self._files[one.file]
             written = _written(file.items[one.item], one.member)
             source, target = self._catalogue.dialect(file.source), self._catalogue.dialect(file.target)
-            self._compiled[one] = _compile(written, source, target, self.opset, one.order)
-        return self._compiled[one]
+            self._compiled[one.order] = _compile(written, source, target, self.opset, one.order)
+        return self._compiled[one.order]
 
 
 class _Definitions(Mapping[str, tree.Definition]):
@@ -310,7 +310,11 @@ def _compile(rule: tree.Rule, source: Dialect, target: Dialect, opset: int, orde
     )
 
 
-def _beneath(equations: Sequence[Defined]) -> tuple[frozenset[str], ...]:
+def _reaches(wanted: Sequence[NodePattern], operators: frozenset[str]) -> bool:
+    return any(name in pattern.specs for pattern in wanted for name in operators)
+
+
+def _beneath(equations: Sequence[Defined]) -> tuple[tuple[NodePattern, ...], ...]:
     """What the operands of a root must be computed by; nothing where the root has alternatives."""
     root = equations[-1].value
     if not isinstance(root, NodePattern):
@@ -320,7 +324,7 @@ def _beneath(equations: Sequence[Defined]) -> tuple[frozenset[str], ...]:
     for operand in root.operands:
         known = defined.get(operand.name) if isinstance(operand, Variable) and not operand.optional else operand
         if isinstance(known, NodePattern | AnyOf):
-            found.append(frozenset(name for pattern in nodes(known) for name in pattern.specs))
+            found.append(tuple(nodes(known)))
     return tuple(found)
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import marshal
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
+import io
+import pickle
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar, overload
 
 from .. import errors, operators, rules
@@ -12,50 +12,46 @@ from . import tree
 
 _T = TypeVar("_T")
 
-#: all classes that may be kept, by number; a change of this code changes the key of what is kept
-_CLASSES: list[type[Any]] = [
-    kind
+#: all classes that may be kept, by where they stand; a change of this code changes the key of what is kept
+_CLASSES: dict[tuple[str, str], type[Any]] = {
+    (kind.__module__, kind.__qualname__): kind
     for module in (errors, operators, rules, tree)
     for kind in vars(module).values()
     if isinstance(kind, type) and "__match_args__" in vars(kind)
-]
-_NUMBERS = {kind: number for number, kind in enumerate(_CLASSES)}
+}
 
 
 def freeze(value: Any) -> bytes:
-    """Turn plain data, syntax trees and operator specs into bytes."""
-    return marshal.dumps(_packed(value))
+    """Turn plain data, syntax trees and operator specs into bytes; raises PicklingError for other objects."""
+    file = io.BytesIO()
+    _Freezer(file, 5).dump(value)
+    return file.getvalue()
 
 
 def thaw(data: bytes) -> Any:
-    """Turn bytes of `freeze` back; raises ValueError, TypeError or EOFError for others."""
-    return _unpacked(marshal.loads(data))
+    """Turn bytes of `freeze` back; raises UnpicklingError for those that name anything but its classes."""
+    return _Thawer(io.BytesIO(data)).load()
 
 
-def _packed(value: Any) -> Any:
-    if type(value) in _NUMBERS:
-        # An object is a tuple that begins with an ellipsis, which occurs nowhere else.
-        parts = (_packed(getattr(value, field.name)) for field in fields(value))
-        return (..., _NUMBERS[type(value)], *parts)
-    if isinstance(value, Mapping):
-        return {key: _packed(item) for key, item in value.items()}
-    if isinstance(value, (tuple, list)):
-        return type(value)(_packed(item) for item in value)
-    return value
+class _Freezer(pickle.Pickler):
+    """Writes an object as its class and its fields."""
+
+    def reducer_override(self, value: Any) -> Any:
+        kind = type(value)
+        if (kind.__module__, kind.__qualname__) in _CLASSES:
+            return kind, tuple(getattr(value, name) for name in kind.__match_args__)
+        if isinstance(value, type) and value in _CLASSES.values():
+            return NotImplemented  # by its name
+        raise pickle.PicklingError(f"{kind.__qualname__} is no plain data")
 
 
-def _unpacked(value: Any) -> Any:
-    kind = type(value)
-    if kind is tuple:
-        if value and value[0] is ...:
-            return _CLASSES[value[1]](*[_unpacked(item) if type(item) in _NESTED else item for item in value[2:]])
-        return tuple([_unpacked(item) for item in value])
-    if kind is dict:
-        return {key: _unpacked(item) for key, item in value.items()}
-    return [_unpacked(item) for item in value] if kind is list else value
+class _Thawer(pickle.Unpickler):
+    """Reads what `_Freezer` writes: only classes that hold data can be called."""
 
-
-_NESTED = (tuple, dict, list)
+    def find_class(self, module: str, name: str) -> type[Any]:
+        if (module, name) not in _CLASSES:
+            raise pickle.UnpicklingError(f"{module}.{name} is no class of rules or operators")
+        return _CLASSES[module, name]
 
 
 class Lazy(Sequence[_T]):
