@@ -40,8 +40,9 @@ class Budget:
         """The list itself, once a step is spent for each item in it, and in the lists in it."""
         pending = [value]
         while pending:
-            for item in pending.pop():
-                self.step()
-                if type(item) is list:
-                    pending.append(item)
+            found = pending.pop()
+            self._steps -= len(found)
+            if self._steps < 0:
+                self.step()  # the one that is not there
+            pending += [item for item in found if type(item) is list]
         return value

@@ -100,7 +100,7 @@ class Builder:
             frame.values[target.name] = value
             if target.layout:
                 frame.layouts = {**frame.layouts, target.name: target.layout}
-            else:
+            elif target.name in frame.layouts:
                 frame.layouts = {key: layout for key, layout in frame.layouts.items() if key != target.name}
 
     # ---- what expressions ask for

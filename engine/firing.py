@@ -13,9 +13,10 @@ from .budget import Budget, Exhausted
 from .builder import Builder, Settle
 from .edits import Edits
 from .errors import Reason, RewriteFailure, Span
-from .expressions import Frame, Located
+from .expressions import Frame, Located, evaluate, truth
 from .functions import EvaluationError, Unsupported
 from .guards import Refused, admits, chosen
+from .inference import UNCOUNTED
 from .language import tree
 from .matcher import Matcher
 from .pairs import minds, paired
@@ -47,6 +48,7 @@ class Firing:
         #: extents of the source that its own operators contradict
         self.remarks: list[str] = []
         self.refused: dict[ir.Node, Reason] = {}
+        self._screens: dict[tuple[Any, ...], bool] = {}
         #: whether some values are complex
         self.complex = False
         profile = profiling()
@@ -72,6 +74,8 @@ class Firing:
     def _attempt(self, rule: Rule, node: ir.Node) -> list[ir.Node] | None:
         if self.complex and paired(node) and not minds(rule):
             return None
+        if rule.screen is not None and not self._screened(rule, node):
+            return None
         budget = Budget()
         try:
             for bindings in Matcher(rule.equations, self._opset, None, self._subgraphs, budget).matches(node):
@@ -89,6 +93,28 @@ class Firing:
         except RecursionError as error:
             raise RewriteFailure(rule.span, rule.name, node.name or node.op_type, "nests too deep") from error
         return None
+
+    def _screened(self, rule: Rule, node: ir.Node) -> bool:
+        """Whether a rule may take nodes with the operator and the options of this one, which is found out once."""
+        options = node.attributes.data.values()
+        if any(one.type in UNCOUNTED for one in options):
+            return True
+        key = (rule.order, node.domain, node.op_type, *[(one.name, one.type, one.value) for one in options])
+        found = self._screens.get(key)
+        if found is None:
+            found = self._screens[key] = self._admitted(rule, node)
+        return found
+
+    def _admitted(self, rule: Rule, node: ir.Node) -> bool:
+        assert rule.screen is not None
+        bound = Matcher(rule.equations, self._opset, None, self._subgraphs).options(node)
+        if bound is None:
+            return False
+        frame = self._frame(rule, dict(bound), Budget())
+        try:
+            return all(truth(evaluate(clause.condition, frame)) for clause in rule.screen)
+        except Located:
+            return True  # the attempt itself tells what is wrong
 
     def _frame(self, rule: Rule, bindings: dict[str, Any], budget: Budget) -> Frame:
         return Frame(bindings, dict(rule.layouts), self._rules.definitions, self._traits, budget=budget)

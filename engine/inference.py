@@ -27,7 +27,7 @@ Extents = tuple[int | str | None, ...]
 _Operand = tuple[int | None, Extents | None, bytes, "np.dtype[Any] | None"]
 
 #: attributes that are not told apart by their value
-_UNCOUNTED = {ir.AttributeType.TENSOR, ir.AttributeType.TENSORS, ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS}
+UNCOUNTED = {ir.AttributeType.TENSOR, ir.AttributeType.TENSORS, ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +47,8 @@ def infer(node: ir.Node, opset: int) -> list[Inferred]:
 
     Raises InferenceError where the node is ill-formed. Source: onnx.shape_inference.infer_node_outputs.
     """
-    attributes = tuple([(a.name, a.type, a.value) for a in node.attributes.values()])
-    remember = not any(kind in _UNCOUNTED for _, kind, _ in attributes)
+    attributes = tuple([(a.name, a.type, a.value) for a in node.attributes.data.values()])
+    remember = not any(kind in UNCOUNTED for _, kind, _ in attributes)
     derive = _infer if remember else _infer.__wrapped__
     whole = tuple([None if value is None else _operand(value) for value in node.inputs])
     # Real numbers say nothing about shapes, but for the few operators that leave them open without.
@@ -171,4 +171,8 @@ def extents(value: ir.Value) -> Extents | None:
     shape = value.shape
     if shape is None:
         return None
-    return tuple([d if isinstance(d, int) else d.value for d in shape.dims])
+    dims = shape.dims
+    for d in dims:
+        if type(d) is not int:
+            return tuple([d if isinstance(d, int) else d.value for d in dims])
+    return dims  # type: ignore[return-value]

@@ -28,13 +28,18 @@ def widenings(dialect: Dialect, operator: str, opset: int, operands: Sequence[ir
 
     `kernels` of the dialect in ops.yaml says which types have one; where it is silent, the operator's schema does.
     """
+    return _widenings(dialect, operator, opset, tuple([None if value is None else value.dtype for value in operands]))
+
+
+@functools.lru_cache(maxsize=4096)
+def _widenings(dialect: Dialect, operator: str, opset: int, operands: tuple[ir.DataType | None, ...]) -> dict[str, str]:
     found = signature(operator, opset, dialect.domain)
     if found is None:
         return {}
     allowed = _kinds(dialect, operator, found.since)
     wider: dict[str, str] = {}
-    for value, variable in typed(operands, found.operands):
-        own = _NAMES.get(value.dtype) if value is not None and value.dtype is not None else None
+    for dtype, variable in typed(operands, found.operands):
+        own = None if dtype is None else _NAMES.get(dtype)
         if own is not None and variable in allowed and own not in allowed[variable]:
             instead = wider_type(own, allowed[variable])
             if instead is not None:

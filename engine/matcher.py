@@ -51,6 +51,16 @@ class Matcher:
         for found in self._equation(self._equations[-1], node, start):
             yield from self._others(found)
 
+    def options(self, node: ir.Node) -> Bindings | None:
+        """What the options of a root bind, None where they do not fit; for a root without alternatives."""
+        pattern = self._equations[-1].value
+        assert isinstance(pattern, NodePattern)
+        spec = pattern.specs.get(node.op_type)
+        if spec is None or spec.domain != node.domain:
+            return None
+        wild = {} if pattern.wildcard is None else {pattern.wildcard: node.op_type, rest_of(pattern.wildcard): node}
+        return self._options(pattern, spec, node, {"opset": self._opset, **wild})
+
     def _others(self, found: Bindings) -> Iterator[Bindings]:
         """Match the equations that the root does not lead to, through the users of a value they share."""
         for equation in self._equations:

@@ -270,7 +270,7 @@ def option_value(node: ir.Node, option: Option) -> Any:
 
     Enumerants are strings, lists are Python lists, truth values are bool.
     """
-    attribute = node.attributes.get(option.name)
+    attribute = node.attributes.data.get(option.name)
     if attribute is None:
         return option.default
     value = attribute.value

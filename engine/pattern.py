@@ -46,11 +46,8 @@ class OptionPattern:
     name: str
     value: tree.Expression
     span: Span
-
-    @property
-    def variable(self) -> str | None:
-        """The variable it binds, None where it is compared."""
-        return self.value.name if isinstance(self.value, tree.Name) else None
+    #: the variable it binds, None where it is compared
+    variable: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +173,10 @@ class _Any(Mapping[str, OperatorSpec]):
 
 
 def _node(call: tree.Call, dialect: Dialect, opset: int, marked: Set[str]) -> NodePattern:
-    options = tuple(OptionPattern(a.name, a.value, a.span) for a in call.attributes)
+    options = tuple(
+        OptionPattern(a.name, a.value, a.span, a.value.name if isinstance(a.value, tree.Name) else None)
+        for a in call.attributes
+    )
     # An operator that lacks an option at this opset has no node that the pattern could match.
     asked = [option.name for option in options]
     named = None if call.wildcard else dialect.operator(call.callee, opset)

@@ -11,6 +11,8 @@ from .records import dataclass
 #: the key under which a value holds its Quantization
 KEY = "quantization"
 
+_INTEGERS = frozenset(dtype for dtype in ir.DataType if dtype.is_integer())
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Quantization:
@@ -50,7 +52,7 @@ class Quantization:
 
 def quantization(value: ir.Value | None) -> Quantization | None:
     """How the integers of a value map to real numbers; None for values that are not quantized."""
-    if value is None or value.dtype is None or not value.dtype.is_integer():
+    if value is None or value.dtype not in _INTEGERS:
         return None
     found = value.meta.get(KEY)
     return found if isinstance(found, Quantization) else None

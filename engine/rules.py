@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from .errors import Span
+from .expressions import OPSET, TRAIT
 from .language import tree
 from .operators import Catalogue, Dialect, everything
 from .pattern import AnyOf, Defined, NodePattern, Operand, Variable, compile_equations, nodes
@@ -51,6 +53,8 @@ class Rule:
     place: str
     #: it covers more than one node
     deep: bool
+    #: the first guards, where these and the root's options say by themselves whether it may take a node
+    screen: tuple[tree.Where, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,10 +281,11 @@ def _row(table: tree.Table, entry: tree.Entry) -> tree.Rule:
 def renamed(node: Any, names: Mapping[str, str]) -> Any:
     """A syntax tree in which some operators, enumerants and functions have other names."""
     if isinstance(node, tuple):
-        return tuple(renamed(item, names) for item in node)
-    if isinstance(node, Span) or not hasattr(node, "__dataclass_fields__"):
+        return tuple([renamed(item, names) for item in node])
+    below = tree.below(type(node))
+    if below is None:
         return node
-    changed = {entry.name: renamed(getattr(node, entry.name), names) for entry in fields(node)}
+    changed = {name: renamed(getattr(node, name), names) for name in below}
     if isinstance(node, tree.Call):
         changed["callee"] = names.get(node.callee, node.callee)
     elif isinstance(node, tree.Symbol):
@@ -307,7 +312,29 @@ def _compile(rule: tree.Rule, source: Dialect, target: Dialect, opset: int, orde
         frozenset(target.name for equation in equations for target in equation.targets),
         f"{rule.name} ({rule.span.file}:{rule.span.line})",
         len(equations) > 1 or any(isinstance(operand, NodePattern | AnyOf) for operand in operands),
+        _screen(equations[-1].value, rule.clauses),
     )
+
+
+def _screen(
+    root: NodePattern | AnyOf, clauses: Sequence[tree.Where | tree.Require | tree.Let]
+) -> tuple[tree.Where, ...] | None:
+    if not isinstance(root, NodePattern):
+        return None
+    bound = {option.variable for option in root.options} | {root.wildcard, OPSET}
+    if not all(option.variable or _speaks_of(option.value) <= bound for option in root.options):
+        return None
+    own = itertools.takewhile(lambda one: isinstance(one, tree.Where) and _speaks_of(one.condition) <= bound, clauses)
+    found = tuple(clause for clause in own if isinstance(clause, tree.Where))
+    asks = found or any(not option.variable for option in root.options) or not root.rest
+    return found if asks else None
+
+
+def _speaks_of(expression: tree.Expression) -> set[str]:
+    """The variables of an expression; the second operand of `trait` is a word."""
+    calls = (node for node in tree.walk(expression) if isinstance(node, tree.Call) and node.callee == TRAIT)
+    words = {id(call.arguments[1].value) for call in calls}
+    return {n.name for n in tree.walk(expression) if isinstance(n, tree.Name) and id(n) not in words}
 
 
 def _reaches(wanted: Sequence[NodePattern], operators: frozenset[str]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
 import onnx.defs
 import onnx_ir as ir
@@ -11,6 +12,8 @@ import onnx_ir as ir
 from .functions import DTYPES
 from .operators import OperatorSpec, schema
 from .records import dataclass
+
+_T = TypeVar("_T")
 
 _VARIADIC = onnx.defs.OpSchema.FormalParameterOption.Variadic
 
@@ -83,8 +86,8 @@ def described(spec: OperatorSpec) -> Signature:
     return _described(names, spec.arity()[1] is None, tuple(spec.facts.get("types", ())))
 
 
-def typed(values: Sequence[ir.Value | None], parameters: Sequence[Parameter]) -> Iterator[tuple[ir.Value | None, str]]:
-    """Values with the type variable that each stands under."""
+def typed(values: Sequence[_T], parameters: Sequence[Parameter]) -> Iterator[tuple[_T, str]]:
+    """Values, or what is known of them, with the type variable that each stands under."""
     for position, value in enumerate(values):
         parameter = parameters[min(position, len(parameters) - 1)]
         yield value, parameter.variable if position < len(parameters) or parameter.variadic else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import onnx_ir as ir
@@ -70,12 +70,16 @@ def called(
 ) -> list[ir.Graph]:
     """The graphs that the nodes of a graph name, if `deep` those that their nodes name in turn too, each once."""
     found: list[ir.Graph] = []
+    naming: dict[str, list[Option]] = {}  # the options of an operator that name graphs
     work = [graph]
     while work:
         for node in work.pop():
-            spec = dialect.operators.get(node.op_type)
-            for option in spec.options.values() if spec is not None else ():
-                value = bound(option, option_value(node, option), subgraphs) if _ONE in option.type else None
+            if node.op_type not in naming:
+                spec = dialect.operators.get(node.op_type)
+                options = spec.options.values() if spec is not None else ()
+                naming[node.op_type] = [option for option in options if _ONE in option.type]
+            for option in naming[node.op_type]:
+                value = bound(option, option_value(node, option), subgraphs)
                 for body in value if isinstance(value, list) else [value]:
                     if isinstance(body, Body) and body.graph is not graph and body.graph not in found:
                         found.append(body.graph)
@@ -83,11 +87,10 @@ def called(
     return found
 
 
-def bodies(node: ir.Node) -> Iterator[ir.Graph]:
+def bodies(node: ir.Node) -> list[ir.Graph]:
     """The graphs among a node's attributes."""
-    for attribute in node.attributes.values() if node.attributes else ():
-        if attribute.type == ir.AttributeType.GRAPH:
-            yield attribute.as_graph()
+    attributes = node.attributes.data.values()
+    return [attribute.as_graph() for attribute in attributes if attribute.type is ir.AttributeType.GRAPH]
 
 
 def detach(node: ir.Node) -> None:

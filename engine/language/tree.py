@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 from ..errors import Span
@@ -359,10 +359,22 @@ def tails(expression: Expression) -> Iterator[Call]:
 
 def walk(node: object) -> Iterator[Any]:
     """Yield a node and all nodes below it, parents first."""
-    if isinstance(node, tuple):
-        for item in node:
-            yield from walk(item)
-    elif hasattr(node, "__dataclass_fields__") and not isinstance(node, Span):
-        yield node
-        for entry in fields(node):  # type: ignore[arg-type]
-            yield from walk(getattr(node, entry.name))
+    work = [node]
+    while work:
+        one = work.pop()
+        if type(one) is tuple:
+            work += one[::-1]
+        elif (names := below(type(one))) is not None:
+            yield one
+            work += [getattr(one, name) for name in names[::-1]]
+
+
+_below: dict[type[Any], tuple[str, ...] | None] = {}
+
+
+def below(kind: type[Any]) -> tuple[str, ...] | None:
+    """The fields of a class of syntax nodes; None for all other classes."""
+    if kind not in _below:
+        own = kind.__module__ == __name__ and is_dataclass(kind)
+        _below[kind] = tuple([entry.name for entry in fields(kind)]) if own else None
+    return _below[kind]
