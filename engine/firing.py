@@ -113,7 +113,7 @@ class Firing:
         frame = self._frame(rule, dict(bound), Budget())
         try:
             return all(truth(evaluate(clause.condition, frame)) for clause in rule.screen)
-        except Located:
+        except (Located, Exhausted):
             return True  # the attempt itself tells what is wrong
 
     def _frame(self, rule: Rule, bindings: dict[str, Any], budget: Budget) -> Frame:
