@@ -14,6 +14,8 @@ TARGET, PORTABLE = "onnxruntime", "portable"
 
 #: who keeps what a model remembers between calls: who calls it, or nobody
 EXTERNAL, INTERNAL = "external", "internal"
+#: what the inner values of a quantized model may be turned into
+ACTIVATIONS = ("int8", "uint8")
 #: the rule set of integer arithmetic
 _EXACT = "exact"
 #: what rule sets bring along: rules for quantized operators that real numbers do not describe to one step
@@ -81,6 +83,13 @@ class Options:
             None if asked.float else asked.activations,
         )
         return tuple(dict.fromkeys(name for name in (*asked.rules, *added) if name is not None))
+
+    @property
+    def variants(self) -> tuple[Options, ...]:
+        """These options, and those with which other rule sets are laid over the same rules."""
+        if not any(name in _ALONG for name in self.rules):
+            return (self,)
+        return self, self.but(exact=True), *(self.but(activations=name) for name in ACTIVATIONS)
 
     @property
     def settled(self) -> Options:

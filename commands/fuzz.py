@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 import click
 
 from ..cli import complain
+from ..options import DEFAULT, Options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..verify.campaign import Tally
-    from ..verify.fuzz import Trial
+    from ..verify.stacks import Stack, Trial
 
 #: the default budget: cases for each rule, and seconds in all
 EXAMPLES, SECONDS = 24, 15.0
@@ -62,41 +63,53 @@ def command(
     Each model runs in the TensorFlow Lite interpreter and, converted, in ONNX Runtime; the outputs are compared. What
     differs is made as small as possible and saved with its inputs, both outputs and a report.
     """
-    from ..options import Options
-
-    asked, rules = rules, Options(rules=rules).stacked
     if replay is not None:
-        sys.exit(0 if _replayed(replay, rules) else 1)
-    from ..engine import packs
+        sys.exit(0 if _replayed(replay, Options(rules=rules).stacked) else 1)
     from ..engine.errors import CallError
+    from ..verify import record
     from ..verify.chains import NAME
-    from ..verify.fingerprints import changed, record
-    from ..verify.fuzz import Budget, fuzz, trials
+    from ..verify.fuzz import Budget, fuzz
+    from ..verify.stacks import digests, stacks
     from ..verify.subjects import Subject
 
-    pack = packs.load(rules)
-    every = trials(pack)
+    found = stacks(rules)
+    every = [trial for stack in found for trial in stack.trials]
     chosen = [subject for subject in every if _wanted(subject, operators, names)]
     if not chosen:
         raise CallError(f"no rule with a test is called {', '.join(names)} or is about {', '.join(operators)}")
-    graphs = not (operators or names)
-    early = changed(pack)
-    if 2 * len(early) > len(every):
-        early = frozenset()
-    elif early and graphs:
-        click.echo(f"changed since they were last recorded, and tried first: {', '.join(sorted(early))}", err=True)
+    whole = not (operators or names)
+    now = digests(found)
+    early, gone = ({}, []) if recorded else _since(now, whole and rules == DEFAULT.rules)
     budget = Budget(examples, seconds, jobs or os.cpu_count() or 1, seed, first)
     started = time.monotonic()
     with _progress(len(chosen) * examples, started) as told:
-        tallies = fuzz(pack, rules, chosen, graphs, budget, told, early)
+        tallies = fuzz(found, chosen, whole, budget, told, early, recorded)
     failed = _told(tallies.values(), time.monotonic() - started)
     places = {subject.name: subject.place for subject in every}
     sources = {subject.name for subject in every if isinstance(subject, Subject) and subject.of_source}
+    of = {trial.name: stack for stack in found for trial in stack.trials}
     for tally in failed:
-        _complain(tally, out, pack, places, tally.rule in {*sources, NAME}, asked)
+        _complain(tally, out, places, tally.rule in {*sources, NAME}, of.get(tally.rule, found[0]), rules)
+    if gone:
+        complain(f"recorded, but there is no such rule or category any more: {', '.join(gone)} (`--record` forgets it)")
     if recorded:
-        record(pack, {tally.rule for tally in tallies.values() if tally.tried and not tally.problem()})
-    sys.exit(1 if failed else 0)
+        outcomes = {name: tally.outcomes for name, tally in tallies.items() if tally.outcomes and not tally.problem()}
+        record.write(now, outcomes, now if rules == DEFAULT.rules else {*now, *record.entries()})
+    sys.exit(1 if failed or gone else 0)
+
+
+def _since(now: Mapping[str, str], whole: bool) -> tuple[dict[str, tuple[str, ...]], list[str]]:
+    """What is not as it is recorded, with the outcomes that it had, and what is recorded but gone from the `whole`."""
+    from ..verify import record
+
+    known = record.entries()
+    early = record.changed(now)
+    if early and 2 * len(early) <= len(now):
+        click.echo(f"changed since they were last recorded, and tried first: {', '.join(sorted(early))}", err=True)
+    gone = sorted(known.keys() - now.keys()) if whole else []
+    if 2 * len(early) > len(now):
+        return {}, gone
+    return {name: known[name].outcomes if name in known else () for name in early}, gone
 
 
 def _wanted(subject: Trial, operators: Sequence[str], names: Sequence[str]) -> bool:
@@ -153,15 +166,13 @@ def _told(tallies: Iterable[Tally], seconds: float) -> list[Tally]:
 
 
 def _complain(
-    tally: Tally, out: Path, pack: object, places: dict[str, str], of_source: bool, rules: tuple[str, ...]
+    tally: Tally, out: Path, places: dict[str, str], of_source: bool, stack: Stack, rules: tuple[str, ...]
 ) -> None:
-    from ..engine.packs import Pack
     from ..verify.evidence import save
 
-    assert isinstance(pack, Pack)
     complain(tally.problem())
     if tally.failure is not None:
-        report = save(*tally.failure, out, pack.catalogue, places, of_source, rules)
+        report = save(*tally.failure, out, places, of_source, stack, rules)
         click.echo(f"  saved: {report}", err=True)
 
 

@@ -19,7 +19,7 @@ ARROWS = {
     "engine": set(),
     "frontends": {"engine"},
     "backends": {"engine", "frontends"},
-    "verify": {"engine", "frontends", "backends", "pipeline"},
+    "verify": {"engine", "frontends", "backends", "pipeline", "options"},
 }
 
 

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from . import categories
+from . import categories, record
 from .cases import draw
 from .categories import Category
 from .dice import Dice, shrink
@@ -36,7 +36,8 @@ class Tally:
     `rejected` counts draws that the interpreter refused, by what it said; `refused` cases that the rules refused, by
     their reasons; `fired` how often each rule fired. `failure` is the smallest case that failed; `crash` says how the
     process ended that tried it, where it did not live to tell. `excuse` says why it cannot be tried at all, and with
-    `fires` it is at fault when it never fires although that was `sought`.
+    `fires` it is at fault when it never fires although that was `sought`. `outcomes` are those of the cases that the
+    record has, `worse` says what is wrong with the draws of these.
     """
 
     rule: str
@@ -52,6 +53,13 @@ class Tally:
     excuse: str = ""
     fires: bool = True
     sought: bool = False
+    outcomes: tuple[str, ...] = ()
+    worse: str = ""
+
+    @property
+    def failed(self) -> bool:
+        """Whether something is wrong that further cases do not mend."""
+        return self.failure is not None or bool(self.crash or self.worse)
 
     @property
     def acceptance(self) -> float:
@@ -65,8 +73,8 @@ class Tally:
             case, finding = self.failure
             opset = "" if case.opset is None else f" at opset {case.opset}"
             return f"{self.place}: {finding.reason}\n{case.describe()}{opset}"
-        if self.crash:
-            return f"{self.place}: {self.crash}"
+        if self.crash or self.worse:
+            return f"{self.place}: {self.crash or self.worse}"
         if self.unheard:
             said = "say in a rule of `stage meaning` what it means, or in ops.yaml why it is `untried`"
             return f"{self.place}: the interpreter has no kernel for the operator: {said}"
@@ -90,6 +98,14 @@ class Tally:
         heard = any(_UNHEARD not in said for said in self.rejected)
         return bool(self.rejected) and not self.tried and not heard and not self.excuse
 
+    def count(self, finding: Finding) -> None:
+        """Take in what came of one case."""
+        self.tried += 1
+        self.passed += finding.end is End.PASSED
+        self.fired.update(finding.fired)
+        if finding.end is End.REFUSED:
+            self.refused[finding.reason] += 1
+
     def add(self, other: Tally) -> None:
         """Take in what came of more cases of the same rule."""
         self.tried, self.passed = self.tried + other.tried, self.passed + other.passed
@@ -102,6 +118,8 @@ class Tally:
             mine.update(theirs)
         self.failure = self.failure or other.failure
         self.crash = self.crash or other.crash
+        self.worse = self.worse or other.worse
+        self.outcomes = other.outcomes or self.outcomes
         self.sought = self.sought or other.sought
 
 
@@ -135,16 +153,41 @@ def examine(
             tally.rejected[f"{rejection}"] += 1
             continue
         finding = judge(case)
-        tally.tried += 1
-        tally.fired.update(finding.fired)
-        tally.passed += finding.end is End.PASSED
+        tally.count(finding)
         if until and finding.fired.get(subject.name):
             break
-        if finding.end is End.REFUSED:
-            tally.refused[finding.reason] += 1
         if finding.end is End.FAILED:
             tally.failure = _smallest(dice.choices, (case, finding), source, judge)
     tally.seconds = time.monotonic() - started
+    return tally
+
+
+def repeat(subject: Subject | Category, laboratory: Laboratory, before: Sequence[str]) -> Tally:
+    """Try a rule or a layout category on the fixed cases of the record, which had the outcomes `before` then.
+
+    Stops at the first failure, which is not made smaller: a smaller case has no outcome to compare with. The
+    laboratory must be one in which nothing was tried yet, for the same cases to be drawn.
+    """
+    tally = Tally(subject.name, subject.place, excuse=subject.excuse)
+    judge, source = _trial(subject, laboratory)
+    started = time.monotonic()
+    outcomes: list[str] = []
+    for place in range(record.CASES):
+        case = finding = None
+        with contextlib.suppress(Rejected):
+            case = source(Dice(f"{record.SEED}/{subject.name}/{place}"))
+        if case is not None:
+            finding = judge(case)
+            if place < len(before):
+                finding = record.judged(case, finding, before[place])
+            tally.count(finding)
+        outcomes.append(record.outcome(case, finding))
+        if case is not None and finding is not None and finding.end is End.FAILED:
+            tally.failure = case, finding
+            break
+    else:
+        tally.worse = record.fewer(outcomes, before)
+    tally.outcomes, tally.seconds = tuple(outcomes), time.monotonic() - started
     return tally
 
 

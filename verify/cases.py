@@ -363,7 +363,8 @@ class Bench:
             for position, (_, declaration) in enumerate(self._operands(pattern, spec))
             if declaration is not None and not kinds.index_like(position) and not kinds.sum_like(position)
         ]
-        if not places:
+        # Operands that are declared with quantized types of their own go together as they are.
+        if not places or len({name for _, name in places if name.startswith("q")}) > 1:
             return
         first = places[0][1]
         others = alternatives(kinds, [position for position, name in places if name == first], first)

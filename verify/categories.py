@@ -9,7 +9,7 @@ import itertools
 import traceback
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -118,7 +118,8 @@ def judge(case: Case, category: Category) -> Finding:
         return Finding(End.FAILED, f"{error}", {category.name: 1}, expected)
     except Exception:
         return Finding(End.FAILED, "internal error: " + traceback.format_exc(), {category.name: 1}, expected)
-    return Twins.compared(case, model, {category.name: 1}, said, optimized=False)
+    found = Twins.compared(case, model, {category.name: 1}, said, optimized=False)
+    return replace(found, operators=len(made))
 
 
 class _Plain(Tensors):

@@ -22,16 +22,25 @@ _FINER = 1 / 4096
 _SCALES = (0.5, 0.1, 0.02, 0.75, 0.0078125, 0.3)
 
 
+#: limits that floats are held to as well
+_OF_FLOATS = ("byte", "scale", "moderate", "distinct")
+
+
 def elements(dice: Dice, dtype: ir.DataType, shape: Sequence[int], limit: str | None = None) -> Array:
     """Draw an array of a type that is not quantized; `limit` is what ops.yaml says that they must be."""
     found = np.asarray(_elements(dice, dtype, shape))
-    return np.asarray(_limited(found, limit)) if dtype.is_integer() or limit in ("byte", "scale") else found
+    return np.asarray(_limited(found, limit)) if dtype.is_integer() or limit in _OF_FLOATS else found
 
 
 def _limited(array: Array, limit: str | None) -> Array:
     """Take other numbers for those that a limit rules out."""
     if limit == "byte" and array.dtype.kind in "if":
         return np.clip(array, -128, 127)
+    if limit == "moderate":
+        return np.clip(array, -2, 2)
+    if limit == "distinct":
+        order = np.argsort(np.argsort(array, axis=None, kind="stable")).reshape(array.shape)
+        return np.asarray(order / 8).astype(array.dtype)
     if limit == "scale":
         return np.abs(array) % 1 + 2**-7
     if limit == "bits":

@@ -5,19 +5,22 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from ..engine.errors import VerificationError
-from ..engine.operators import Catalogue
+from ..options import DEFAULT, PORTABLE, Options
+from .comparison import unequal
 from .finding import Finding
 from .frames import Array
+from .interpreter import Interpreter, Kernels
+from .runtime import Runtime
 from .sketch import Case, encode
+from .stacks import Stack
 from .verification import Verification, compare_models
 
-#: the rules that `rewrite fuzz` takes where none are named
-_RULES = ("tflite2onnx",)
 #: where the interpreter has no kernel: the model of what the operators mean
 _MEANING = ".meaning.tflite"
 
@@ -26,16 +29,18 @@ def save(
     case: Case,
     finding: Finding,
     folder: Path,
-    catalogue: Catalogue,
     places: Mapping[str, str],
     of_source: bool,
-    rules: tuple[str, ...] = (),
+    stack: Stack,
+    rules: tuple[str, ...],
 ) -> Path:
     """Write the model, its inputs, the outputs of both sides and a report into a folder; the path of the report.
 
     A case of the source dialect becomes a `.tflite` file, beside it what its operators mean where the interpreter
-    has no kernels for them; a case over the target alone is told in the report only.
+    has no kernels for them; a case over the target alone is told in the report only. The command that runs it again
+    names the `rules` asked for, or those of the stack where options lay others over them.
     """
+    catalogue = stack.pack.catalogue
     folder.mkdir(parents=True, exist_ok=True)
     text = case.describe()
     digest = hashlib.sha256(f"{text}{finding.reason}".encode()).hexdigest()[:8]
@@ -43,14 +48,15 @@ def save(
     arrays: dict[str, Array] = {f"input_{place}": value.content for place, value in enumerate(case.inputs)}
     arrays |= {f"expected_{place}": array for place, array in enumerate(finding.expected)}
     arrays |= {f"actual_{place}": array for place, array in enumerate(finding.actual)}
-    np.savez(stem.with_suffix(".npz"), opset=case.opset or 0, **arrays)  # type: ignore[arg-type]
+    np.savez(stem.with_suffix(".npz"), opset=case.opset or 0, exact=stack.exact, **arrays)  # type: ignore[arg-type]
     lines = [f"# {places.get(case.rule, case.rule)}", "", finding.reason, "", "```", text, "```", ""]
     lines += ["Rules that fired:", "", *(f"- {places.get(name, name)}" for name in finding.fired), ""]
     if of_source:
         stem.with_suffix(".tflite").write_bytes(encode(case, catalogue))
         if any(step.meaning for step in case.steps):
             stem.with_suffix(_MEANING).write_bytes(encode(case.meant, catalogue))
-        packs = "".join(f"--rules {name} " for name in rules if rules != _RULES)
+        named = rules if stack.rules == Options(rules=rules).stacked else stack.rules
+        packs = "".join(f"--rules {name} " for name in named if named != DEFAULT.rules)
         lines += ["Run it again:", "", f"    rewrite fuzz {packs}--replay {stem.with_suffix('.tflite')}", ""]
     report = stem.with_suffix(".md")
     report.write_text("\n".join(lines), encoding="utf-8")
@@ -63,12 +69,19 @@ def replay(path: Path, rules: tuple[str, ...]) -> Verification:
 
     try:
         with np.load(path.with_suffix(".npz"), allow_pickle=True) as saved:
-            opset = int(saved["opset"]) or None
+            opset, exact = int(saved["opset"]) or None, "exact" in saved.files and bool(saved["exact"])
             count = sum(name.startswith("input_") for name in saved.files)
             feeds = [saved[f"input_{place}"] for place in range(count)]
     except OSError as error:
         raise VerificationError(f"there are no inputs beside {path}: {error}") from error
-    model = pipeline.rewrite(path, rules=rules, opset=opset).model
+    model = pipeline.rewrite(path, rules=rules, opset=opset, target=PORTABLE).model.SerializeToString()
     meaning = path.with_suffix(_MEANING)
     asked = meaning if meaning.exists() else path
-    return compare_models(asked, model.SerializeToString(), inputs=[feeds])
+    with Interpreter() as interpreter:
+        found = compare_models(asked, model, inputs=[feeds], interpreter=interpreter)
+        if not exact:
+            return found
+        (want,) = interpreter.run(asked, [feeds], Kernels.REFERENCE)
+    names = [one.name for one in found.comparisons]
+    wrong = tuple(filter(None, map(unequal, names, want, Runtime(model).run(feeds))))
+    return replace(found, problems=(*found.problems, *wrong))

@@ -30,10 +30,14 @@ class End(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The end of one case, why, the rules that fired with how often, and the outputs of both sides where they ran."""
+    """The end of one case, why, the rules that fired with how often, and the outputs of both sides where they ran.
+
+    `operators` counts what is left of the graph when it is rewritten.
+    """
 
     end: End
     reason: str = ""
     fired: Mapping[str, int] = field(default_factory=dict)
     expected: tuple[Array, ...] = ()
     actual: tuple[Array, ...] = ()
+    operators: int = 0

@@ -7,7 +7,6 @@ import hashlib
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields, is_dataclass
-from pathlib import Path
 from typing import Any
 
 from ..engine.errors import Span
@@ -16,9 +15,6 @@ from ..engine.operators import Dialect, OperatorSpec
 from ..engine.packs import Pack
 from ..engine.rules import MEANING, written_out
 from .categories import FAMILY, categories
-
-#: the fingerprints of what was tried at length, a name and a digest on each line
-TRIED = Path(__file__).parent / "tried.txt"
 
 _WORD = re.compile(r"\b[A-Za-z_][\w.]*")
 
@@ -44,26 +40,6 @@ def fingerprints(pack: Pack) -> dict[str, str]:
     for category in categories(pack):
         found[f"{FAMILY}.{category.operator}"] = _digest([entries[category.operator]])
     return found
-
-
-def changed(pack: Pack) -> frozenset[str]:
-    """The names of rules and categories that are not as they were when they were last tried at length."""
-    known = _recorded()
-    return frozenset(name for name, digest in fingerprints(pack).items() if known.get(name) != digest)
-
-
-def record(pack: Pack, names: Collection[str]) -> None:
-    """Note that rules and categories were tried at length as they are; raises OSError where that cannot be written."""
-    now = fingerprints(pack)
-    known = _recorded() | {name: now[name] for name in names if name in now}
-    TRIED.write_text("".join(f"{name} {digest}\n" for name, digest in sorted(known.items())), encoding="utf-8")
-
-
-def _recorded() -> dict[str, str]:
-    if not TRIED.is_file():
-        return {}
-    lines = TRIED.read_text(encoding="utf-8").splitlines()
-    return dict(line.rsplit(" ", 1) for line in lines if " " in line)
 
 
 def _operators(rule: tree.Rule) -> frozenset[str]:

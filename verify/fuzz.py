@@ -9,28 +9,27 @@ import multiprocessing
 import random
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any
 
 from ..engine import coverage, packs
-from ..engine.packs import Pack
 from . import chains
-from .campaign import Tally, examine
-from .categories import Category, categories
+from .campaign import Tally, examine, repeat
 from .interpreter import Interpreter, require
 from .laboratory import Laboratory
-from .subjects import Subject, subjects
+from .stacks import Stack, Trial
+from .subjects import Subject
 
 #: cases tried before another rule has its turn
 _TURN = 4
 #: graphs about the operator of a rule that follow a turn of the rule
 _ABOUT = 2
 _FEW = 3
-#: turns that what changed has before the rest
-_EARLY = 6
+#: turns that what changed has before the rest at most, and the share of all seconds for them
+_EARLY, _SHARE = 40, 0.7
 #: cases tried of a rule that has not fired yet
 _MORE = 80
 #: of so many turns of rules, one more goes to graphs of any operators
@@ -38,7 +37,6 @@ _BETWEEN = 8
 #: seconds that the interpreter may take for one model
 _TIMEOUT = 20.0
 
-Trial = Subject | Category
 Told = Callable[[Tally], None]
 
 
@@ -60,7 +58,8 @@ class Budget:
 class Task:
     """One turn: a rule (or graphs, of any operators or `about` that of one rule), how many cases, and which.
 
-    With `until` it is over when the rule has fired.
+    With `until` it is over when the rule has fired. A `fixed` one is the cases that are recorded, with what came of
+    them then, if it is known.
     """
 
     name: str
@@ -68,31 +67,36 @@ class Task:
     seed: str
     about: str | None = None
     until: bool = False
+    fixed: tuple[str, ...] | None = None
 
 
 def fuzz(
-    pack: Pack,
-    rules: tuple[str, ...],
+    stacks: Sequence[Stack],
     chosen: Sequence[Trial],
     graphs: bool,
     budget: Budget,
     told: Told,
-    early: Collection[str] = (),
+    early: Mapping[str, tuple[str, ...]] | None = None,
+    recorded: bool = False,
 ) -> dict[str, Tally]:
-    """Try rules of a pack, and with `graphs` also graphs of several operators; what came of each by name.
+    """Try rules of some stacks, and with `graphs` also graphs of several operators; what came of each by name.
 
-    Those called `early` have several turns before the others have one. `told` hears of every turn as it ends. A rule
-    that failed has no further turns. Raises VerificationError where the interpreter or the runtime is not installed.
+    Those called `early` are tried on the cases of the record first, whose outcomes are given with them, and have many
+    turns before the others have one. With `recorded` all are tried on these cases at the end, for their outcomes.
+    `told` hears of every turn as it ends. A rule that failed has no further turns. Raises VerificationError where the
+    interpreter or the runtime is not installed.
     """
     require("ai_edge_litert", "onnxruntime")
     until = time.monotonic() + budget.seconds
+    early = early or {}
     tallies = {subject.name: Tally(subject.name, subject.place, excuse=subject.excuse) for subject in chosen}
     if graphs:
         tallies[chains.NAME] = Tally(chains.NAME, chains.NAME, fires=False)
     first = [subject for subject in chosen if subject.name in early]
-    idle = _idle(tallies, budget)
-    turns = itertools.chain(_early(first, graphs, budget), _turns(chosen, graphs, budget), idle)
-    crew = [_Worker(pack, rules) for _ in range(budget.jobs)]
+    soon = until - (1 - _SHARE) * budget.seconds
+    late = itertools.chain(_fixed(tallies, chosen) if recorded else (), _idle(tallies, budget))
+    turns = itertools.chain(_early(first, early, graphs, budget, soon), _turns(chosen, graphs, budget), late)
+    crew = [_Worker(stacks) for _ in range(budget.jobs)]
     try:
         for worker in crew:
             worker.ready()
@@ -106,21 +110,34 @@ def fuzz(
                 if budget.first and any(one.failure is not None for one in tallies.values()):
                     worker.begin(None)
                 else:
-                    worker.begin(_next(turns if time.monotonic() < until else idle, tallies))
+                    worker.begin(_next(turns if time.monotonic() < until else late, tallies))
     finally:
         for worker in crew:
             worker.close()
     return tallies
 
 
-def _early(chosen: Sequence[Trial], graphs: bool, budget: Budget) -> Iterator[Task]:
-    """Turns of rules and graphs about them."""
+def _early(
+    chosen: Sequence[Trial], known: Mapping[str, tuple[str, ...]], graphs: bool, budget: Budget, until: float
+) -> Iterator[Task]:
+    """Turns of rules and graphs about them: the recorded cases, then others until it is time for the rest."""
+    for subject in chosen:
+        yield Task(subject.name, 0, "", fixed=known[subject.name])
     for turn in range(_EARLY):
         for subject in chosen:
+            if time.monotonic() > until:
+                return
             seed = f"{budget.seed}/early/{turn}"
             yield Task(subject.name, min(_TURN, budget.examples), seed)
-            if graphs and isinstance(subject, Subject) and chains.takes_images(subject):
+            if graphs and turn < budget.examples // _TURN and _in_graphs(subject):
                 yield Task(chains.NAME, _ABOUT, f"{seed}/{subject.name}", subject.name)
+
+
+def _fixed(tallies: Mapping[str, Tally], chosen: Sequence[Trial]) -> Iterator[Task]:
+    """A last turn of each rule that has not failed, for what is to be recorded of it."""
+    for subject in chosen:
+        if not tallies[subject.name].failed:
+            yield Task(subject.name, 0, "", fixed=())
 
 
 def _turns(chosen: Sequence[Trial], graphs: bool, budget: Budget) -> Iterator[Task]:
@@ -132,10 +149,14 @@ def _turns(chosen: Sequence[Trial], graphs: bool, budget: Budget) -> Iterator[Ta
         for place, subject in enumerate(order):
             seed = f"{budget.seed}/{turn}"
             yield Task(subject.name, min(_TURN, budget.examples - turn * _TURN), seed)
-            if graphs and turn % 2 and isinstance(subject, Subject) and chains.takes_images(subject):
+            if graphs and turn % 2 and _in_graphs(subject):
                 yield Task(chains.NAME, _ABOUT, f"{seed}/{subject.name}", subject.name)
             if graphs and place % _BETWEEN == 0:
                 yield Task(chains.NAME, _TURN, f"{seed}/{place}")
+
+
+def _in_graphs(subject: Trial) -> bool:
+    return isinstance(subject, Subject) and chains.takes_images(subject)
 
 
 def _idle(tallies: Mapping[str, Tally], budget: Budget) -> Iterator[Task]:
@@ -146,7 +167,7 @@ def _idle(tallies: Mapping[str, Tally], budget: Budget) -> Iterator[Task]:
 
 
 def _next(turns: Iterator[Task], tallies: dict[str, Tally]) -> Task | None:
-    return next((task for task in turns if not tallies[task.name].failure and not tallies[task.name].crash), None)
+    return next((task for task in turns if not tallies[task.name].failed), None)
 
 
 def _ready(busy: Sequence[_Worker]) -> list[_Worker]:
@@ -157,8 +178,8 @@ def _ready(busy: Sequence[_Worker]) -> list[_Worker]:
 class _Worker:
     """A process that takes turns; one that dies in a turn is started anew, and the turn counts as failed."""
 
-    def __init__(self, pack: Pack, rules: tuple[str, ...]) -> None:
-        self._pack, self._rules = pack, rules
+    def __init__(self, stacks: Sequence[Stack]) -> None:
+        self._stacks = stacks
         self.task: Task | None = None
         self.process: BaseProcess
         self.pipe: Connection
@@ -168,7 +189,7 @@ class _Worker:
         # A fork has the rules and the libraries already, where forking is safe.
         context: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
         self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=serve, args=(theirs, self.pipe, self._pack, self._rules), daemon=True)
+        self.process = context.Process(target=serve, args=(theirs, self.pipe, self._stacks), daemon=True)
         self.process.start()
         theirs.close()
 
@@ -206,35 +227,41 @@ class _Worker:
             self.process.kill()
 
 
-def serve(pipe: Connection, other: Connection, pack: Pack, rules: tuple[str, ...]) -> None:
+def serve(pipe: Connection, other: Connection, stacks: Sequence[Stack]) -> None:
     """Take turns from a pipe until its other end is closed, which a fork has a copy of."""
     other.close()
     try:
         with packs.held(), Interpreter(_TIMEOUT) as interpreter:
-            _serve(pipe, Laboratory(interpreter, pack.catalogue, rules), trials(pack))
+            _serve(pipe, interpreter, stacks)
     finally:
         coverage.save()
 
 
-def trials(pack: Pack) -> list[Trial]:
-    """All that can be tried of a pack: rules with tests, but for those that ops.yaml excuses, and layout categories."""
-    return [*(subject for subject in subjects(pack) if subject.tests and not subject.excuse), *categories(pack)]
-
-
-def _serve(pipe: Connection, laboratory: Laboratory, known: Sequence[Trial]) -> None:
-    named = {subject.name: subject for subject in known}
-    sources = [subject for subject in known if isinstance(subject, Subject) and subject.of_source]
+def _serve(pipe: Connection, interpreter: Interpreter, stacks: Sequence[Stack]) -> None:
+    named = {trial.name: (trial, stack) for stack in stacks for trial in stack.trials}
+    laboratories = {stack: _laboratory(interpreter, stack) for stack in stacks}
+    first = stacks[0]
+    sources = [trial for trial in first.trials if isinstance(trial, Subject) and trial.of_source]
     graphs = chains.chains(sources)
+    common: dict[str, Any] = {"subjects": sources, "laboratory": laboratories[first]}
     with contextlib.suppress(EOFError, BrokenPipeError, KeyboardInterrupt):
         pipe.send(True)
         while task := pipe.recv():
             if task.name != chains.NAME:
-                tally = examine(named[task.name], laboratory, task.examples, task.seed, until=task.until)
+                trial, stack = named[task.name]
+                if task.fixed is not None:  # in a laboratory that knows of nothing, so that the same is drawn again
+                    tally = repeat(trial, _laboratory(interpreter, stack), task.fixed)
+                else:
+                    tally = examine(trial, laboratories[stack], task.examples, task.seed, until=task.until)
             elif task.about is None:
-                any_of = functools.partial(chains.draw, subjects=sources, laboratory=laboratory)
-                tally = examine(graphs, laboratory, task.examples, task.seed, any_of)
+                any_of = functools.partial(chains.draw, **common)
+                tally = examine(graphs, laboratories[first], task.examples, task.seed, any_of)
             else:
                 subject = next(subject for subject in sources if subject.name == task.about)
-                about = functools.partial(chains.between, subject=subject, subjects=sources, laboratory=laboratory)
-                tally = examine(graphs, laboratory, task.examples, task.seed, about, _FEW)
+                about = functools.partial(chains.between, subject=subject, **common)
+                tally = examine(graphs, laboratories[first], task.examples, task.seed, about, _FEW)
             pipe.send(tally)
+
+
+def _laboratory(interpreter: Interpreter, stack: Stack) -> Laboratory:
+    return Laboratory(interpreter, stack.pack.catalogue, stack.rules, stack.exact)

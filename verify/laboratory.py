@@ -14,7 +14,8 @@ from ..engine.errors import RewriteError, RewriteFailure, UnsupportedError, Veri
 from ..engine.operators import Catalogue
 from ..engine.quantization import Quantization
 from ..engine.rules import RuleSet
-from .comparison import compare, largest_difference
+from ..options import PORTABLE
+from .comparison import compare, largest_difference, unequal
 from .finding import End, Finding, Grids, Kind, Rejected
 from .frames import Array
 from .interpreter import Interpreter, InterpreterError, Kernels, Tensor
@@ -43,10 +44,16 @@ _RUNTIME = (
 
 
 class Laboratory:
-    """One interpreter in its worker, and the rules under trial."""
+    """One interpreter in its worker, and the rules under trial.
 
-    def __init__(self, interpreter: Interpreter, catalogue: Catalogue, rules: tuple[str, ...]) -> None:
+    With `exact` the rules promise what the reference kernels compute, bit for bit.
+    """
+
+    def __init__(
+        self, interpreter: Interpreter, catalogue: Catalogue, rules: tuple[str, ...], exact: bool = False
+    ) -> None:
         self.catalogue = catalogue
+        self._exact = exact
         self.twins = Twins(rules)
         self._interpreter = interpreter
         self._rules = rules
@@ -212,13 +219,13 @@ class Laboratory:
     def _convert(self, source: bytes, opset: int | None) -> pipeline.Conversion:
         """Convert for an opset, or for the default one where the first cannot hold the types of the model."""
         try:
-            return pipeline.rewrite(source, rules=self._rules, opset=opset)
+            return pipeline.rewrite(source, rules=self._rules, opset=opset, target=PORTABLE)
         except (RewriteFailure, UnsupportedError):
             raise
         except RewriteError:
             if opset is None:
                 raise
-            return pipeline.rewrite(source, rules=self._rules)
+            return pipeline.rewrite(source, rules=self._rules, target=PORTABLE)
 
     def _by_chance(self, operators: Iterable[str]) -> bool:
         """Whether results differ from run to run: of a model that has operators which ops.yaml calls not pure."""
@@ -240,6 +247,11 @@ class Laboratory:
             return Finding(End.REFUSED, f"{error}")
         except Exception:
             return Finding(End.FAILED, "internal error: " + traceback.format_exc())
+        finding = self._compared(case, source, conversion)
+        return replace(finding, operators=sum(conversion.report.target_operators.values()))
+
+    def _compared(self, case: Case, source: bytes, conversion: pipeline.Conversion) -> Finding:
+        """Run both models on the inputs of a case."""
         fired = dict(conversion.report.rules)
         feeds = [value.content for value in case.inputs]
         outputs = case.outputs
@@ -254,6 +266,10 @@ class Laboratory:
         if self._by_chance(conversion.report.target_operators):
             differences = _alike(outputs, actual)
             return Finding(End.FAILED if differences else End.PASSED, differences, fired, *found)
+        if self._exact and fired.get(case.rule):
+            (exactly,) = self._interpreter.run(source, [feeds], Kernels.REFERENCE)
+            wrong = "; ".join(filter(None, map(unequal, [value.name for value in outputs], exactly, actual)))
+            return Finding(End.FAILED if wrong else End.PASSED, wrong, fired, *found)
         compared = [
             compare(_tensor(value), value.content, got, Kernels.OPTIMIZED)
             for value, got in zip(outputs, actual, strict=True)

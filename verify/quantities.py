@@ -18,6 +18,8 @@ from .sketch import Value
 #: keys of an operator's entry: its class, the operands whose scale is a product, and what is fixed of its results
 _CLASS, _PRODUCTS, _GRID, _LIMITS = "quantization", "products", "grid", "limits"
 _CODES, _SAME, _OWN = "codes", "same", "own"
+#: in so many of a hundred draws all scales are powers of two, which some kernels compute otherwise
+_OF_TWO = 12
 #: the letter of the axis along which weights have scales of their own
 _OUT = "O"
 
@@ -33,6 +35,7 @@ class Quantities:
         self._alike = spec.facts.get(_CLASS) == _CODES
         self._limits: dict[str, str] = spec.facts.get(_LIMITS, {})
         self._grids: dict[int, Quantization] = {}
+        self._powers = dice.chance(_OF_TWO)
 
     def is_sum(self, position: int) -> bool:
         """Whether an operand is added to a product of others, all of which are quantized."""
@@ -74,13 +77,17 @@ class Quantities:
         # Kernels of sixteen bits compare codes, whatever those stand for.
         free = self._fixed == _OWN and dtype.bitwidth == 8
         alike = self._grids and not free and (self._alike or self._fixed == _SAME)
-        if alike or (self._grids and self._dice.chance(30)):
-            found = next(iter(self._grids.values()))
+        symmetric = weights and dtype == ir.DataType.INT8
+        before_it = next(iter(self._grids.values()), None)
+        if before_it is not None and (
+            alike or (self._dice.chance(30) and not (symmetric and before_it.zero_point.any()))
+        ):
+            found = before_it
         elif weights and layout is not None and dtype == ir.DataType.INT8 and self._dice.chance(60):
             axis = layout.index(_OUT)
             found = axis_grid(self._dice, shape[axis], axis)
         else:
-            found = grid(self._dice, dtype, weights and dtype == ir.DataType.INT8, self._alike and free)
+            found = grid(self._dice, dtype, symmetric, self._powers or (self._alike and free))
         self._grids[position] = found
         zero = int(found.zero_point.flat[0])
         return codes(self._dice, dtype, shape, weights, zero, self.limit(position)), found, weights
@@ -96,7 +103,7 @@ class Quantities:
         if not self._grids and self._fixed != _OWN:
             return ()
         same = next(iter(self._grids.values()), None)
-        own = grid(self._dice, dtype)
+        own = max(self._grids.values(), key=_scale) if self._powers and self._grids else grid(self._dice, dtype)
         if same is None:
             return (own,)
         if (self._alike and self._fixed != _OWN) or self._fixed == _SAME:
@@ -110,3 +117,7 @@ class Quantities:
             if self._places[name] == position and all(place in self._grids for place in places):
                 return places
         return []
+
+
+def _scale(quantization: Quantization) -> float:
+    return float(quantization.scale.flat[0])

@@ -72,7 +72,7 @@ class Twins:
         expected = tuple(value.content for value in outputs)
         if not fired:
             return Finding(End.REFUSED, "the rule does not match its own left side", fired, expected)
-        return self.compared(case, model, fired)
+        return replace(self.compared(case, model, fired), operators=len(made))
 
     @staticmethod
     def compared(case: Case, model: bytes, fired: Mapping[str, int], said: str = "", optimized: bool = True) -> Finding:

@@ -1,0 +1,102 @@
+"""The record: what each rule and category came down to when it was last tried, and what came of a few fixed cases."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from .finding import End, Finding
+from .sketch import Case
+
+#: a line for each rule and category: its name, its fingerprint, and the outcomes of its fixed cases
+TRIED = Path(__file__).parent / "tried.txt"
+#: the fixed cases of a rule, and what they are drawn by
+CASES, SEED = 10, "recorded"
+#: outcomes that are no case: the draw was refused by the interpreter, or the case by the rules
+_NO_DRAW, _REFUSED = "-", "refused"
+#: a rule of which fewer than this share of the recorded draws are still taken is not drawn as it was
+_TAKEN = 0.5
+
+_OUTCOME = re.compile(r"([0-9a-f]{8}):(refused|([01])/(\d+))")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What is recorded of one rule: its fingerprint, and an outcome for each of its fixed cases."""
+
+    digest: str
+    outcomes: tuple[str, ...] = ()
+
+
+def outcome(case: Case | None, finding: Finding | None) -> str:
+    """One outcome in a word: which case it was, whether the rule fired, and how many operators were left."""
+    if case is None or finding is None:
+        return _NO_DRAW
+    types = " ".join(f"{value.dtype}" for step in case.steps for value in step.results)
+    told = f"{zlib.crc32(f'{case.describe()} {types} {case.opset}'.encode()):08x}"
+    if finding.end is End.REFUSED:
+        return f"{told}:{_REFUSED}"
+    return f"{told}:{int(bool(finding.fired.get(case.rule)))}/{finding.operators}"
+
+
+def judged(case: Case, finding: Finding, before: str) -> Finding:
+    """A finding on a fixed case, which is a failure where the same case had another outcome when that was recorded.
+
+    It is one where rules refuse what they converted, where the rule fires no more, or where it did not, and where more
+    operators are left than there were.
+    """
+    known, now = _OUTCOME.fullmatch(before), _OUTCOME.fullmatch(outcome(case, finding))
+    if finding.end is End.FAILED or known is None or now is None or known[1] != now[1]:
+        return finding
+    if known[2] == now[2] or known[2] == _REFUSED:
+        return finding
+    if now[2] == _REFUSED:
+        said = f"refused, where it was converted when that was recorded: {finding.reason}"
+    elif known[3] != now[3]:
+        said = f"the rule {'fires' if now[3] == '1' else 'does not fire'}, other than when that was recorded"
+    elif int(now[4]) > int(known[4]):
+        said = f"{now[4]} operators are left, where {known[4]} were when that was recorded"
+    else:
+        return finding
+    return replace(finding, end=End.FAILED, reason=f"{said} (`rewrite fuzz --record`, if that is meant)")
+
+
+def fewer(now: Sequence[str], before: Sequence[str]) -> str:
+    """What is wrong where far fewer of the fixed cases can be drawn than could; nothing where all is well."""
+    taken = [old for old in before if old != _NO_DRAW]
+    left = [new for old, new in zip(before, now, strict=False) if _NO_DRAW not in (old, new)]
+    if len(left) >= _TAKEN * len(taken):
+        return ""
+    said = f"of {len(taken)} recorded draws the interpreter takes {len(left)} by now"
+    return f"{said} (`rewrite fuzz --record`, if that is meant)"
+
+
+def entries() -> dict[str, Entry]:
+    """All that is recorded, by the names of rules and categories; raises OSError where it cannot be read."""
+    if not TRIED.is_file():
+        return {}
+    rows = [line.split() for line in TRIED.read_text(encoding="utf-8").splitlines()]
+    return {row[0]: Entry(row[1], tuple(row[2:])) for row in rows if len(row) > 1}
+
+
+def changed(now: Mapping[str, str]) -> frozenset[str]:
+    """Of rules and categories with their fingerprints, the names of those that are not as they are recorded."""
+    known = entries()
+    return frozenset(name for name, digest in now.items() if name not in known or known[name].digest != digest)
+
+
+def write(now: Mapping[str, str], outcomes: Mapping[str, Sequence[str]], there: Collection[str]) -> None:
+    """Note that rules with these fingerprints were tried with these outcomes, and forget those not `there` any more.
+
+    Raises OSError where that cannot be written.
+    """
+    known = {name: entry for name, entry in entries().items() if name in there}
+    known |= {name: Entry(now[name], tuple(found)) for name, found in outcomes.items() if name in now}
+    lines = [" ".join((name, entry.digest, *entry.outcomes)) for name, entry in sorted(known.items())]
+    TRIED.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+__all__ = ["CASES", "SEED", "TRIED", "Entry", "changed", "entries", "fewer", "judged", "outcome", "write"]
