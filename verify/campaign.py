@@ -172,6 +172,7 @@ def repeat(subject: Subject | Category, laboratory: Laboratory, before: Sequence
     judge, source = _trial(subject, laboratory)
     started = time.monotonic()
     outcomes: list[str] = []
+    alone = isinstance(subject, Subject) and not subject.of_source
     for place in range(record.CASES):
         case = finding = None
         with contextlib.suppress(Rejected):
@@ -179,7 +180,7 @@ def repeat(subject: Subject | Category, laboratory: Laboratory, before: Sequence
         if case is not None:
             finding = judge(case)
             if place < len(before):
-                finding = record.judged(case, finding, before[place])
+                finding = record.judged(case, finding, before[place], alone)
             tally.count(finding)
         outcomes.append(record.outcome(case, finding))
         if case is not None and finding is not None and finding.end is End.FAILED:

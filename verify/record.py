@@ -42,21 +42,23 @@ def outcome(case: Case | None, finding: Finding | None) -> str:
     return f"{told}:{int(bool(finding.fired.get(case.rule)))}/{finding.operators}"
 
 
-def judged(case: Case, finding: Finding, before: str) -> Finding:
-    """A finding on a fixed case, which is a failure where the same case had another outcome when that was recorded.
+def judged(case: Case, finding: Finding, before: str, alone: bool) -> Finding:
+    """A finding on a fixed case, which is a failure where the same case had a better outcome when that was recorded.
 
-    It is one where rules refuse what they converted, where the rule fires no more, or where it did not, and where more
-    operators are left than there were.
+    It is one where rules refuse what they converted, and where more operators are left than there were. Of a rule that
+    is tried `alone`, with no other to take its place, it is one too where it fires and did not.
     """
     known, now = _OUTCOME.fullmatch(before), _OUTCOME.fullmatch(outcome(case, finding))
     if finding.end is End.FAILED or known is None or now is None or known[1] != now[1]:
         return finding
-    if known[2] == now[2] or known[2] == _REFUSED:
+    if known[2] == now[2]:
         return finding
     if now[2] == _REFUSED:
-        said = f"refused, where it was converted when that was recorded: {finding.reason}"
-    elif known[3] != now[3]:
-        said = f"the rule {'fires' if now[3] == '1' else 'does not fire'}, other than when that was recorded"
+        said = f"refused, which it was not when that was recorded: {finding.reason}"
+    elif known[2] == _REFUSED:
+        if not alone:
+            return finding
+        said = "the rule fires, which it did not when that was recorded"
     elif int(now[4]) > int(known[4]):
         said = f"{now[4]} operators are left, where {known[4]} were when that was recorded"
     else:
