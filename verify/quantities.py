@@ -77,10 +77,11 @@ class Quantities:
         # Kernels of sixteen bits compare codes, whatever those stand for.
         free = self._fixed == _OWN and dtype.bitwidth == 8
         alike = self._grids and not free and (self._alike or self._fixed == _SAME)
+        # Kernels that have a layout take signed weights for symmetric.
         symmetric = weights and dtype == ir.DataType.INT8
         before_it = next(iter(self._grids.values()), None)
         if before_it is not None and (
-            alike or (self._dice.chance(30) and not (symmetric and before_it.zero_point.any()))
+            alike or (self._dice.chance(30) and not (symmetric and layout is not None and before_it.zero_point.any()))
         ):
             found = before_it
         elif weights and layout is not None and dtype == ir.DataType.INT8 and self._dice.chance(60):
