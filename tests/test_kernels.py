@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import nnrewrite
 import numpy as np
+import numpy.typing as npt
 import pytest
 from nnrewrite.engine.kernels import wider_type
 from nnrewrite.engine.operators import Catalogue
@@ -64,6 +66,20 @@ def test_complex_numbers_are_pairs_along_a_last_axis(single: Callable[..., bytes
     (found,) = session.run(None, {"a": a, "b": b})
     wanted = a.view(np.complex64)[..., 0] * b.view(np.complex64)[..., 0]
     np.testing.assert_allclose(found.view(np.complex64)[..., 0], wanted, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("name", "function"), [("FlexCos", np.cos), ("FlexSin", np.sin), ("FlexExp", np.exp)])
+def test_functions_of_complex_numbers_are_those_of_their_parts(
+    single: Callable[..., bytes], name: str, function: Callable[..., npt.NDArray[Any]]
+) -> None:
+    from onnxruntime import InferenceSession
+
+    session = InferenceSession(
+        nnrewrite.convert(single(name, {"x": ("COMPLEX64", [2, 3])}, [("COMPLEX64", [2, 3])])).SerializeToString()
+    )
+    x = np.random.default_rng(0).normal(size=(2, 3, 2)).astype(np.float32)
+    (found,) = session.run(None, {"x": x})
+    np.testing.assert_allclose(found.view(np.complex64), function(x.view(np.complex64)), rtol=1e-5)
 
 
 def test_a_rule_about_real_numbers_leaves_complex_ones_alone(single: Callable[..., bytes]) -> None:
