@@ -23,7 +23,7 @@ from .pattern import rest_of
 from .replacement import Ill
 from .scope import Scope
 from .signatures import described, signature, typed
-from .subgraphs import Body, bodies, detach, generalize
+from .subgraphs import Body, bodies, detach, generalize, yielded
 
 #: says of a node without a schema, by other means, what its results are
 Settle = Callable[[ir.Node], None]
@@ -113,13 +113,16 @@ class Builder:
         if isinstance(operator, Body):
             results = self._inlined(call.span, operator, operands)
             return results if self._counts.get(id(call), 1) != 1 else results[0]
+        if not isinstance(operator, str):
+            raise EvaluationError(f"`{call.callee}` is no graph, so it cannot be called")
         spec = self._spec(operator)
         if call.rest:
             kept = frame.values.get(rest_of(call.callee), self._root)
             options = {**dict(kept.attributes.items()), **options}
-        attributes = [self._attribute(call.span, spec, name, value) for name, value in options.items()]
-        count = self._counts.get(id(call), 1)
-        results = self._make(call.span, spec, operands, [a for a in attributes if a is not None], count)
+        found = (self._attribute(call.span, spec, name, value) for name, value in options.items())
+        attributes = [attribute for attribute in found if attribute is not None]
+        count = self._counts.get(id(call), 1) or yielded(spec, attributes)
+        results = self._make(call.span, spec, operands, attributes, count)
         return results if count != 1 else results[0]
 
     def place(self, frame: Frame, call: tree.Call, result: str) -> int:
@@ -191,11 +194,8 @@ class Builder:
         own = {output for node in self.nodes for output in node.outputs}
         outputs: list[ir.Value] = []
         for result in results:
-            if result in own and result not in outputs:
-                outputs.append(result)
-            else:
-                copied = self._copy(result)
-                outputs.append(copied)
+            fresh = result in own and result not in outputs
+            outputs.append(result if fresh else self._copy(result))
         return outputs
 
     def _copy(self, value: ir.Value) -> ir.Value:

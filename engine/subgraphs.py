@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import onnx_ir as ir
 
-from .operators import Dialect, Option, option_value
+from .operators import Dialect, OperatorSpec, Option, option_value
 from .records import dataclass
 
 if TYPE_CHECKING:
@@ -91,6 +91,12 @@ def bodies(node: ir.Node) -> list[ir.Graph]:
     """The graphs among a node's attributes."""
     attributes = node.attributes.data.values()
     return [attribute.as_graph() for attribute in attributes if attribute.type is ir.AttributeType.GRAPH]
+
+
+def yielded(spec: OperatorSpec, attributes: Iterable[ir.Attr]) -> int:
+    """How many results an operator has that yields what its graph does; 0 for one that does not."""
+    graphs = [attribute.as_graph() for attribute in attributes if attribute.type == ir.AttributeType.GRAPH]
+    return len(graphs[0].outputs) if graphs and "parameters" not in spec.facts else 0
 
 
 def detach(node: ir.Node) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import lists, numbers, quantities, tensors  # enter what they define
+from . import graphs, lists, numbers, quantities, tensors  # enter what they define
 from .registry import (
     CONSTANTS,
     DTYPES,
@@ -28,6 +28,7 @@ __all__ = [
     "Stuck",
     "Unsupported",
     "bits",
+    "graphs",
     "highest",
     "is_complex",
     "is_float",

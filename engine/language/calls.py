@@ -40,7 +40,7 @@ def call(expression: tree.Call, context: Context) -> Kinds:
     if variable is not None and variable.bound_as == WILDCARD:
         variable.used = True
         return rebuilt(expression, context)
-    if variable is not None and variable.kinds == one(GRAPH):
+    if variable is not None and GRAPH in variable.kinds:
         variable.used = True
         return called(expression, context)
     if name[0].isupper():

@@ -7,7 +7,7 @@ from ..operators import CONTEXT, FORM, Dialect
 from ..rules import MEANING
 from . import tree
 from .diagnosis import suggest, times
-from .kinds import ANY, GRAPH, LIST, OPERATOR, VALUE, VALUES, Kinds, comparable, may, one, words
+from .kinds import ANY, LIST, OPERATOR, VALUE, VALUES, Kinds, comparable, may, one, words
 from .lefts import Left
 from .meaning import element_type, equality, infer
 from .scope import OPERAND, OPTION, WILDCARD, Context
@@ -24,7 +24,8 @@ def rule_tests(rule: tree.Rule, left: Left, context: Context) -> None:
         return
     spec = context.source.operators.get(left.root or "")
     form = spec is not None and not spec.traits.isdisjoint((FORM, CONTEXT))
-    if not rule.tests and not form and not any(v.kinds == one(GRAPH) for v in left.variables.values()):
+    graphs = spec is not None and any("subgraph" in option.type for option in spec.options.values())
+    if not rule.tests and not form and not graphs:
         # A test clause draws operands and options; a model with graphs of its own it cannot draw.
         context.error(rule.span, f"rule `{rule.name}` has no `test`", f"say how to try it, {_HOW}")
     operands = {v.name for v in left.variables.values() if v.bound_as == OPERAND}
