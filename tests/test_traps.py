@@ -140,3 +140,29 @@ def test_shapes_that_the_file_leaves_out_follow_from_constants(interpreter: Inte
     graph.inputs.append(x)
     graph.outputs[:] = [product.outputs[0]]
     agree(interpreter, write(model, catalogue), np.arange(12, dtype=np.float32).reshape(4, 3))
+
+
+@pytest.mark.parametrize("operator", ["MAX_POOL_2D", "AVERAGE_POOL_2D", "L2_POOL_2D"])
+def test_strides_longer_than_windows_skip_the_end_of_unknown_extents(
+    interpreter: Interpreter, single: Single, operator: str
+) -> None:
+    options = {"padding": "SAME", "stride_h": 2, "stride_w": 3, "filter_height": 1, "filter_width": 2}
+    source = single(operator, {"x": (F32, [1, None, None, 2])}, [(F32, [1, None, None, 2])], **options)
+    for height, width in ((7, 4), (4, 7), (5, 6)):
+        agree(interpreter, source, np.random.default_rng(0).uniform(-1, 1, (1, height, width, 2)).astype(np.float32))
+
+
+@pytest.mark.parametrize("shape", [(2, 8), (4, 4), (2, 2, 4)])
+def test_rows_are_as_long_as_weights_known_at_run_time(
+    interpreter: Interpreter, single: Single, shape: tuple[int, ...]
+) -> None:
+    operands = {"x": (F32, [None] * len(shape)), "w": (F32, [None, None]), "b": None}
+    source = single("FULLY_CONNECTED", operands, [(F32, [None, None])])
+    draw = np.random.default_rng(0)
+    agree(interpreter, source, draw.random(shape, np.float32), draw.random((3, 4), np.float32))
+
+
+def test_a_size_that_the_file_does_not_count_has_a_height_and_a_width(interpreter: Interpreter, single: Single) -> None:
+    operands = {"x": (F32, [1, None, None, 2]), "size": ("INT32", [None])}
+    source = single("RESIZE_BILINEAR", operands, [(F32, [1, None, None, 2])])
+    agree(interpreter, source, np.random.default_rng(0).random((1, 4, 3, 2), np.float32), np.array([7, 5], np.int32))
