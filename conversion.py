@@ -279,10 +279,10 @@ def convert(job: Job, call: Call, interpreter: Interpreter | None = None) -> Res
     seconds = time.perf_counter() - started
     source = original(job)
     size = len(source) if isinstance(source, bytes) else source.stat().st_size
-    explained = tuple(f"{one}" for one in explain(conversion.model, call.options.rules)) if call.explain else ()
+    explained = tuple(f"{one}" for one in explain(conversion.sketch, call.options.rules)) if call.explain else ()
     if call.picture is not None:
         with replacing(call.picture) as file:
-            file.write(picture(conversion.model, call.options.rules).encode())
+            file.write(picture(conversion.sketch, call.options.rules).encode())
     result = Result(job, conversion.report, size, written, seconds, explained=explained, profile=profile)
     return _verified(result, source, interpreter) if interpreter is not None else result
 

@@ -8,7 +8,6 @@ import math
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -26,7 +25,7 @@ from .engine.errors import CallError, RewriteError, RewriteFailure, RuleError, U
 from .engine.evaluation import evaluate
 from .engine.extents import Asked, Resizing
 from .engine.layout import LAYOUT, SOURCE, Interface, arrange
-from .engine.operators import Dialect
+from .engine.operators import Catalogue, Dialect
 from .engine.profile import timed
 from .engine.records import dataclass, field
 from .engine.rules import RuleSet, compile_rules
@@ -80,6 +79,11 @@ class Conversion:
     def model(self) -> onnx.ModelProto:
         """The model, the same each time; raises TooLargeError where it exceeds what one message can hold."""
         return self.encoded.proto()
+
+    @property
+    def sketch(self) -> onnx.ModelProto:
+        """The model without the bytes of its large constants, whatever its size: to be looked at, not to be run."""
+        return self.encoded.sketch()
 
     def save(self, path: str | os.PathLike[str], external_data: bool = False) -> int:
         """Write the model to a file, which takes the place of an older one when it is whole; the bytes written.
@@ -146,45 +150,107 @@ def rewrite(source: Source, options: Options = DEFAULT, **changes: Any) -> Conve
             raise
 
 
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is converted: one graph of a model, those that it may call, and what a signature calls its outputs.
+
+    `renamed` has the source's names of inputs and outputs by those of the signature.
+    """
+
+    model: ir.Model
+    graph: ir.Graph
+    subgraphs: Sequence[ir.Graph]
+    signature: tflite.Signature | None
+    outputs: Sequence[str]
+    renamed: Mapping[str, str]
+
+
 def _rewrite(source: Source, options: Options) -> Conversion:
     interface, asked = Interface.parse(options.layout), Asked.parse(options.input_shape, options.batch)
-    member, opset = options.member, options.opset
-    prepared = prepare(options.stacked, opset)
-    catalogue = prepared.pack.catalogue
+    prepared = prepare(options.stacked, options.opset)
+    subject = _read(source, options, prepared.pack.catalogue)
+    prepared = _aimed(subject, options, prepared)
+    graph, dialect, opset = subject.graph, prepared.rules.target, prepared.opset
+    before = Counter(node.op_type for node in graph)
+    resized = Resizing(graph, subject.subgraphs, prepared.rules.source, asked) if asked else None
+    state = _opened(subject, options, prepared)
+    outputs = [*subject.outputs, *state.values()]
+    rewriter = _rewriter(subject, options, prepared)
+    layouts = _run(rewriter, graph, prepared, interface, outputs, resized)
+    report = _report(subject, prepared, before, rewriter, f"{interface}", layouts)
+    metadata = {**_layouts(report), **described(state), **signatures.described(subject.renamed)}
+    return Conversion(onnx_backend.write(graph, outputs, dialect, opset, metadata), report)
+
+
+def _read(source: Source, options: Options, catalogue: Catalogue) -> Subject:
+    """Read a model, and find the graph that is asked for."""
+    member = options.member
     data = bundle.open_member(source, member) if member is not None and not isinstance(source, bytes) else source
     with timed("reading"):
         model = tflite.read(data, catalogue, _called(source, member))
     signature = signatures.chosen(model, options.signature)
     subgraphs: Sequence[ir.Graph] = model.meta["subgraphs"]
     graph = model.graph if signature is None else subgraphs[signature.subgraph]
-    outputs, renamed = signatures.named(graph, signature)
-    least = (
-        0
-        if options.float
-        else least_opset([graph, *called(graph, prepared.rules.source, subgraphs)], prepared.rules.target)
-    )
-    if least > prepared.opset:
-        if opset is not None:
-            raise RewriteError(f"opset {opset} cannot hold the quantized types of the model, opset {least} can")
-        prepared = prepare(options.stacked, least)
-    ruleset, version = prepared.rules, prepared.opset
-    before = Counter(node.op_type for node in graph)
-    resized = Resizing(graph, subgraphs, ruleset.source, asked) if asked else None
+    return Subject(model, graph, subgraphs, signature, *signatures.named(graph, signature))
+
+
+def _aimed(subject: Subject, options: Options, prepared: Prepared) -> Prepared:
+    """The rules for an opset that holds the types of the model; raises RewriteError where another was asked for."""
+    if options.float:
+        return prepared
+    rules = prepared.rules
+    graphs = [subject.graph, *called(subject.graph, rules.source, subject.subgraphs)]
+    least = least_opset(graphs, rules.target)
+    if least <= prepared.opset:
+        return prepared
+    if options.opset is not None:
+        raise RewriteError(f"opset {options.opset} cannot hold the quantized types of the model, opset {least} can")
+    return prepare(options.stacked, least)
+
+
+def _opened(subject: Subject, options: Options, prepared: Prepared) -> Mapping[str, str]:
+    """Give the graph the inputs and outputs asked for; those by which its state comes in and goes out, by name."""
+    graph, subgraphs, rules, opset = subject.graph, subject.subgraphs, prepared.rules, prepared.opset
     if options.float_io:
-        real_interface(graph, ruleset.target, version)
+        real_interface(graph, rules.target, opset)
     if options.keep_float16:
         keep(graph, ir.DataType.FLOAT16)
-    constants = functools.partial(evaluate, rules=ruleset, catalogue=catalogue, opset=version, subgraphs=subgraphs)
-    state = externalize(graph, ruleset.source, subgraphs, constants, options.state == INTERNAL)
-    outputs += state.values()
-    rewriter = Rewriter(graph, ruleset, catalogue, version, subgraphs, plain=options.float, keep=options.keep_custom)
+    catalogue = prepared.pack.catalogue
+    constants = functools.partial(evaluate, rules=rules, catalogue=catalogue, opset=opset, subgraphs=subgraphs)
+    return externalize(graph, rules.source, subgraphs, constants, options.state == INTERNAL)
+
+
+def _rewriter(subject: Subject, options: Options, prepared: Prepared) -> Rewriter:
+    return Rewriter(
+        subject.graph,
+        prepared.rules,
+        prepared.pack.catalogue,
+        prepared.opset,
+        subject.subgraphs,
+        plain=options.float,
+        keep=options.keep_custom,
+    )
+
+
+def _run(
+    rewriter: Rewriter,
+    graph: ir.Graph,
+    prepared: Prepared,
+    interface: Interface,
+    outputs: Sequence[str],
+    resized: Resizing | None,
+) -> dict[str, str]:
+    """Rewrite a graph; the inputs and outputs whose axes stand in another order than in the source.
+
+    Raises RewriteError where the model forbids the extents that were asked for.
+    """
     layouts: dict[str, str] = {}
 
     def place(scope: Scope) -> None:
         """The interface is that of the whole; graphs of nodes keep theirs."""
         whole = (interface, tuple(outputs)) if scope.graph is graph else ()
         with timed("layout"):
-            layouts.update(arrange(scope, ruleset.target, version, *whole))
+            layouts.update(arrange(scope, prepared.rules.target, prepared.opset, *whole))
 
     try:
         rewriter.run(place)
@@ -194,21 +260,12 @@ def _rewrite(source: Source, options: Options) -> Conversion:
         raise RewriteError(f"{failure.node} forbids the extents asked for: {failure.message}") from failure
     if resized is not None:
         resized.check(graph)
-    turned = {f"{LAYOUT}.{name}": axes for name, axes in layouts.items()}
-    metadata = {LAYOUT: f"{interface}", **turned, **described(state), **signatures.described(renamed)}
-    encoded = onnx_backend.write(graph, outputs, ruleset.target, version, metadata)
-    other = signature.key if signature is not None and signature.subgraph else None
-    report = _report(graph, ruleset.target, before, version, rewriter)
-    return Conversion(
-        encoded,
-        replace(
-            report,
-            layout=f"{interface}",
-            layouts=layouts,
-            signature=other,
-            remarks=(*report.remarks, *signatures.remarks(model, signature)),
-        ),
-    )
+    return layouts
+
+
+def _layouts(report: Report) -> dict[str, str]:
+    """The order of axes of inputs and outputs as entries of a model's metadata."""
+    return {LAYOUT: report.layout, **{f"{LAYOUT}.{name}": axes for name, axes in report.layouts.items()}}
 
 
 def explain(model: onnx.ModelProto, rules: str | Sequence[str] = "tflite2onnx") -> list[Remaining]:
@@ -264,13 +321,30 @@ def _prepared(rules: tuple[str, ...], opset: int | None, stamp: packs.Stamp) -> 
     return Prepared(pack, compile_rules(pack.files, pack.catalogue, version, pack.contents), version)
 
 
-def _report(graph: ir.Graph, dialect: Dialect, before: Mapping[str, int], opset: int, rewriter: Rewriter) -> Report:
+def _report(
+    subject: Subject,
+    prepared: Prepared,
+    before: Mapping[str, int],
+    rewriter: Rewriter,
+    layout: str,
+    layouts: Mapping[str, str],
+) -> Report:
+    graph, dialect, signature = subject.graph, prepared.rules.target, subject.signature
     permute = dialect.role("permute").name
     moves = [node.outputs[0] for node in graph if node.op_type == permute and node.domain == dialect.domain]
     sizes = [_elements(value) for value in moves]
-    moved = None if None in sizes else sum(size for size in sizes if size is not None)
-    after = Counter(node.op_type for node in graph)
-    return Report(before, after, len(moves), moved, opset, dict(rewriter.fired), remarks=_remarks(rewriter.remarks))
+    return Report(
+        source_operators=before,
+        target_operators=Counter(node.op_type for node in graph),
+        permutations=len(moves),
+        moved=None if None in sizes else sum(size for size in sizes if size is not None),
+        opset=prepared.opset,
+        rules=dict(rewriter.fired),
+        layout=layout,
+        layouts=layouts,
+        remarks=(*_remarks(rewriter.remarks), *signatures.remarks(subject.model, signature)),
+        signature=signature.key if signature is not None and signature.subgraph else None,
+    )
 
 
 def _remarks(contradictions: Sequence[str]) -> tuple[str, ...]:

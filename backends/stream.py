@@ -140,6 +140,11 @@ class Encoded:
         body = self.graph + onnx.GraphProto(input=inputs).SerializeToString()
         return self.head + _prefix(_GRAPH, len(body)) + bytes(body)
 
+    def sketch(self) -> onnx.ModelProto:
+        """The model as a ModelProto whose large constants are said to be in a file, which there need not be."""
+        model: onnx.ModelProto = onnx.ModelProto.FromString(self.apart("elsewhere")[0])
+        return model
+
     def proto(self) -> onnx.ModelProto:
         """The model as a ModelProto, the same each time; raises TooLargeError where it does not fit into one."""
         if not self._kept:

@@ -12,7 +12,7 @@ import onnx
 import onnx_ir as ir
 import pytest
 from click.testing import CliRunner
-from nnrewrite.backends import probe
+from nnrewrite.backends import probe, stream
 from nnrewrite.backends.tflite import write
 from nnrewrite.cli import app
 from nnrewrite.engine.errors import CallError
@@ -151,6 +151,19 @@ def test_the_command_says_what_became_of_the_layout(pool: bytes, tmp_path: Path)
     assert "x NHWC:NCHW" in result.output
     assert "moves 90 elements" in result.output
     assert drawing.read_text().startswith(("<svg", "<?xml"))
+
+
+def test_a_model_that_no_message_holds_is_explained_and_drawn(
+    pool: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream, "LIMIT", 1)
+    source, drawing = tmp_path / "pool.tflite", tmp_path / "pool.svg"
+    source.write_bytes(pool)
+    call = [f"{source}", "-o", f"{tmp_path / 'x.onnx'}", "--explain-layout", "--layout-svg", f"{drawing}"]
+    result = CliRunner().invoke(app, call)
+    assert result.exit_code == 0, result.output
+    assert result.output.count("moves 90 elements") == 2
+    assert drawing.exists() and (tmp_path / "x.onnx.data").exists()
 
 
 def test_a_picture_is_of_one_model(pool: bytes, tmp_path: Path) -> None:
