@@ -23,6 +23,10 @@ _NAME = "batch"
 _FACT = "extents"
 #: the key that says that an operator merges and splits neighbouring axes
 _REGROUPS = "regroups"
+#: the key that says how many samples an operator takes, where it takes no others
+_BATCH = "batch"
+#: the key for the operand that lists axes along which elements are put together
+_MIXES = "mixes"
 
 Shape = tuple[int, ...]
 
@@ -133,8 +137,20 @@ class Resizing:
                 self._carrying[result] = old
                 self._was[result.name or ""] = old
         spec = self._dialect.operators.get(node.op_type)
+        if spec is not None and spec.facts.get(_BATCH, self._new_batch()) != self._new_batch():
+            self._object(node, f"it takes {spec.facts[_BATCH]} sample at a time")
+        if spec is not None and _MIXES in spec.facts:
+            self._part(node, spec, shapes[carrier])
         if spec is not None and _FACT in spec.facts:
             self._restate(node, spec, old, shapes[carrier], shapes[node.outputs[0]])
+
+    def _part(self, node: ir.Node, spec: OperatorSpec, before: Shape | None) -> None:
+        """Object to a node that puts samples together."""
+        place = [operand.name for operand in spec.operands].index(spec.facts[_MIXES])
+        listed = node.inputs[place]
+        axes = None if listed is None else stored(listed)
+        if before is not None and axes is not None and 0 in axes % len(before):
+            self._object(node, "it puts the samples together")
 
     def _restate(self, node: ir.Node, spec: OperatorSpec, old: int, before: Shape | None, after: Shape | None) -> None:
         first, regroups = self._new_batch(), spec.facts.get(_REGROUPS)
@@ -148,9 +164,11 @@ class Resizing:
             else:
                 operand = node.inputs[place] if place < len(node.inputs) else None
                 numbers = None if operand is None else stored(operand)
-                said = [] if numbers is None or numbers.ndim != 1 else numbers.tolist()
+                said = [] if numbers is None else numbers.ravel().tolist()
             if not said:
                 continue
+            if free == 1 and len(said) == len(before) and said[0] > old == 1:
+                self._object(node, f"it makes a value of the shape {said} of one sample")
             if regroups and (said[0] != old or math.prod(before[1:]) != math.prod(after[1:])):
                 if -1 not in said:
                     self._object(node, f"it makes a value of the shape {list(said)} whatever its operand is")
@@ -161,7 +179,7 @@ class Resizing:
             if place is None:
                 node.attributes.add(ir.AttrInt64s(name, changed))
             elif operand is not None and numbers is not None:
-                self._replace(node, place, operand, np.array(changed, numbers.dtype))
+                self._replace(node, place, operand, np.array(changed, numbers.dtype).reshape(numbers.shape))
 
     def _replace(self, node: ir.Node, place: int, operand: ir.Value, numbers: np.ndarray) -> None:
         name = f"{operand.name}_of_{node.name}"

@@ -49,6 +49,36 @@ def test_a_reshape_to_a_constant_shape_takes_another_batch(flat: bytes, batch: i
     assert session(flat, batch=batch).get_outputs()[0].shape == ["batch" if batch == "dynamic" else 4, 6]
 
 
+def test_so_does_one_that_says_it_in_a_row_of_a_table(single: Single) -> None:
+    to = np.array([[1, 6]], np.int32)
+    source = single("RESHAPE", {"x": (F32, [1, 2, 3]), "to": to}, [(F32, [1, 6])])
+    assert run(source, noise(5, 2, 3), batch="dynamic").shape == (5, 6)
+
+
+@pytest.mark.parametrize("batch", [4, "dynamic"])
+def test_an_operator_that_takes_one_sample_at_a_time_is_named(single: Single, batch: int | str) -> None:
+    inputs = {"x": (F32, [1, 5, 3]), "m": (F32, [1, 4, 4])}
+    source = single("TransformLandmarks", inputs, [(F32, [1, 5, 3])])
+    with pytest.raises(nnrewrite.RewriteError, match=r"TransformLandmarks@0:0 forbids .* takes 1 sample at a time"):
+        nnrewrite.convert(source, batch=batch)
+
+
+@pytest.mark.parametrize("batch", [4, "dynamic"])
+def test_a_node_that_makes_many_of_one_sample_is_named(single: Single, batch: int | str) -> None:
+    source = single("BROADCAST_TO", {"x": (F32, [1, 2]), "to": ints(3, 2)}, [(F32, [3, 2])])
+    with pytest.raises(nnrewrite.RewriteError, match=r"BROADCAST_TO@0:0 forbids .*\[3, 2\] of one sample"):
+        nnrewrite.convert(source, batch=batch)
+
+
+@pytest.mark.parametrize("axis", [0, -2])
+def test_a_node_that_puts_samples_together_is_named(single: Single, axis: int) -> None:
+    source = single("REDUCE_MAX", {"x": (F32, [1, 2]), "axes": ints(axis)}, [(F32, [2])])
+    with pytest.raises(nnrewrite.RewriteError, match=r"REDUCE_MAX@0:0 forbids .* puts the samples together"):
+        nnrewrite.convert(source, batch=4)
+    across = single("REDUCE_MAX", {"x": (F32, [1, 2]), "axes": ints(1)}, [(F32, [1])])
+    assert run(across, noise(5, 2), batch="dynamic").shape == (5,)
+
+
 def test_so_does_one_that_says_it_in_an_option(single: Single) -> None:
     source = single("RESHAPE", {"x": (F32, [1, 2, 3])}, [(F32, [1, 6])], new_shape=[1, 6])
     assert run(source, noise(5, 2, 3), batch="dynamic").shape == (5, 6)

@@ -167,6 +167,24 @@ def highest(x: Array, padding: str, batch: bool) -> tuple[Array, Array]:
     return values, at
 
 
+#: what TensorFlow 2.21 makes of 2 rows of 3 in 3 rows of 2
+RESIZED: list[tuple[str, dict[str, Any], list[float]]] = [
+    ("Bicubic", {"half_pixel_centers": True}, [-0.53528, 2.13526, 5.12774, 13.44891, 10.79076, 24.76255]),
+    ("Bicubic", {"half_pixel_centers": False}, [0.0, 2.59375, 6.16984, 15.31905, 10.0, 23.21875]),
+    ("Bicubic", {"align_corners": True}, [0.0, 4.0, 4.5, 14.5, 9.0, 25.0]),
+    ("Area", {}, [0.33333, 3.0, 5.83333, 12.5, 11.33333, 22.0]),
+    ("Bilinear", {"half_pixel_centers": True}, [0.25, 3.25, 5.5, 13.0, 10.75, 22.75]),
+    ("NearestNeighbor", {}, [0.0, 1.0, 0.0, 1.0, 9.0, 16.0]),
+]
+
+
+def sizes() -> Iterator[Case]:
+    image = np.float32([[0, 1, 4], [9, 16, 25]]).reshape(1, 2, 3, 1)
+    for name, options, expected in RESIZED:
+        wanted = np.float32(expected).reshape(1, 3, 2, 1)
+        yield Case(f"FlexResize{name}", (image, ints(3, 2)), (wanted,), 1, options)
+
+
 def suppression() -> Iterator[Case]:
     boxes = np.float32([[0, 0, 2, 2], [0.1, 0, 2.1, 2], [1, 1, 4, 3], [3, 0, 5, 2.5], [3.2, 0.2, 5, 2.5]])
     scores = np.float32([0.5, 0.9, 0.3, 0.6, 0.7])
@@ -199,7 +217,7 @@ def suppression() -> Iterator[Case]:
         yield Case("FlexCombinedNonMaxSuppression", operands, wanted, 2, options)
 
 
-CASES = [*bands(), *systems(), *running(), *images(), *suppression()]
+CASES = [*bands(), *systems(), *running(), *images(), *sizes(), *suppression()]
 
 
 @pytest.fixture(scope="module", autouse=True)
