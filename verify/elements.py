@@ -23,7 +23,7 @@ _SCALES = (0.5, 0.1, 0.02, 0.75, 0.0078125, 0.3)
 
 
 #: limits that floats are held to as well
-_OF_FLOATS = ("byte", "scale", "moderate", "distinct")
+_OF_FLOATS = ("byte", "natural", "scale", "moderate", "distinct")
 
 
 def elements(dice: Dice, dtype: ir.DataType, shape: Sequence[int], limit: str | None = None) -> Array:
@@ -59,8 +59,11 @@ def _limited(array: Array, limit: str | None) -> Array:
 def _elements(dice: Dice, dtype: ir.DataType, shape: Sequence[int]) -> Array:
     generator = np.random.default_rng(dice.seed())
     if dtype == ir.DataType.STRING:
-        words = generator.integers(0, len(_WORDS), int(np.prod(shape)))
-        return np.array([_WORDS[word] for word in words], object).reshape(shape)
+        # One string alone is fed as bytes of fixed length, of which there is at least one.
+        words = [word for word in _WORDS if word or shape]
+        return np.array(
+            [words[place] for place in generator.integers(0, len(words), int(np.prod(shape)))], object
+        ).reshape(shape)
     numpy_type = dtype.numpy()
     if dtype == ir.DataType.BOOL:
         return generator.integers(0, 2, shape).astype(numpy_type)
