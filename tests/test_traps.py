@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import nnrewrite
@@ -12,6 +12,7 @@ import onnxruntime
 import pytest
 from nnrewrite.backends import probe
 from nnrewrite.backends.tflite import write
+from nnrewrite.engine import coverage
 from nnrewrite.engine.operators import Catalogue
 from nnrewrite.engine.quantization import Quantization
 from nnrewrite.verify import Interpreter
@@ -20,9 +21,15 @@ Single = Callable[..., bytes]
 F32 = "FLOAT32"
 
 
-def agree(interpreter: Interpreter, source: bytes, *inputs: Any) -> None:
+@pytest.fixture(scope="module", autouse=True)
+def counted() -> Iterator[None]:
+    yield
+    coverage.save()
+
+
+def agree(interpreter: Interpreter, source: bytes, *inputs: Any, opset: int | None = None) -> None:
     """The interpreter and the converted model yield the same type, shape and, but for a last digit, elements."""
-    session = onnxruntime.InferenceSession(nnrewrite.convert(source).SerializeToString())
+    session = onnxruntime.InferenceSession(nnrewrite.convert(source, opset=opset).SerializeToString())
     names = [one.name for one in session.get_inputs()]
     ours = session.run(None, dict(zip(names, inputs, strict=True)))
     theirs = interpreter.run(source, [inputs])[0]
@@ -166,3 +173,65 @@ def test_a_size_that_the_file_does_not_count_has_a_height_and_a_width(interprete
     operands = {"x": (F32, [1, None, None, 2]), "size": ("INT32", [None])}
     source = single("RESIZE_BILINEAR", operands, [(F32, [1, None, None, 2])])
     agree(interpreter, source, np.random.default_rng(0).random((1, 4, 3, 2), np.float32), np.array([7, 5], np.int32))
+
+
+def test_depthwise_and_volume_filters_reach_far_over_unknown_extents(interpreter: Interpreter, single: Single) -> None:
+    draw = np.random.default_rng(0)
+    step = {"padding": "SAME", "stride_h": 1, "stride_w": 1, "dilation_h_factor": 2, "dilation_w_factor": 3}
+    flat, w = draw.random((1, 7, 6, 2), np.float32), draw.random((1, 3, 2, 4), np.float32)
+    operands = {"x": (F32, [1, None, None, 2]), "w": w, "b": np.zeros(4, np.float32)}
+    agree(
+        interpreter,
+        single("DEPTHWISE_CONV_2D", operands, [(F32, [1, None, None, 4])], depth_multiplier=2, **step),
+        flat,
+    )
+    deep, v = draw.random((1, 4, 5, 6, 2), np.float32), draw.random((2, 3, 2, 2, 3), np.float32)
+    operands = {"x": (F32, [1, None, None, None, 2]), "w": v}
+    result = [(F32, [1, None, None, None, 3])]
+    agree(interpreter, single("CONV_3D", operands, result, stride_d=1, dilation_d_factor=2, **step), deep)
+
+
+@pytest.mark.parametrize("opset", [13, 17, 18, 21])
+def test_an_unknown_extent_is_split_into_equal_parts(interpreter: Interpreter, single: Single, opset: int) -> None:
+    operands = {"dim": np.array(1, np.int32), "x": (F32, [2, None])}
+    source = single("SPLIT", operands, [(F32, [2, None])] * 3, num_splits=3)
+    agree(interpreter, source, np.arange(12, dtype=np.float32).reshape(2, 6), opset=opset)
+
+
+@pytest.mark.parametrize("kind", ["INT32", "INT64"])
+def test_extents_known_at_run_time_are_told_at_run_time(interpreter: Interpreter, single: Single, kind: str) -> None:
+    source = single("SHAPE", {"x": (F32, [2, None])}, [(kind, [2])], out_type=kind)
+    agree(interpreter, source, np.zeros((2, 5), np.float32))
+
+
+def test_a_rank_known_at_run_time_is_told_at_run_time(interpreter: Interpreter, catalogue: Catalogue) -> None:
+    model = probe.graph(catalogue, "RESHAPE", {"x": (F32, [2, 6]), "to": ("INT32", [None])}, [(F32, [])])
+    graph = model.graph
+    rank = ir.Node("tflite", "RANK", [graph.outputs[0]], name="rank")
+    graph.outputs[0].shape = None
+    rank.outputs[0].type, rank.outputs[0].shape = ir.TensorType(ir.DataType.INT32), ir.Shape([])
+    graph.append(rank)
+    graph.outputs[:] = [rank.outputs[0]]
+    x = np.zeros((2, 6), np.float32)
+    agree(interpreter, write(model, catalogue), x, np.array([3, 2, 1, 2], np.int32))
+
+
+@pytest.mark.parametrize("b", [None, np.array([1, -2], np.float32)], ids=["bare", "bias"])
+def test_products_keep_the_axes_in_front(interpreter: Interpreter, single: Single, b: np.ndarray | None) -> None:
+    w = np.array([[1, -2, 3], [-4, 5, 6]], np.float32)
+    source = single("FULLY_CONNECTED", {"x": (F32, [2, 2, 3]), "w": w, "b": b}, [(F32, [2, 2, 2])], keep_num_dims=True)
+    agree(interpreter, source, np.arange(12, dtype=np.float32).reshape(2, 2, 3))
+
+
+@pytest.mark.parametrize("opset", [13, 17, 19, 20, 21])
+@pytest.mark.parametrize(("shape", "length"), [((1, 8), [1, 8]), ((4, 8), [4, 8]), ((4, 8), [2, 16])])
+def test_transforms_are_the_same_at_every_opset(
+    interpreter: Interpreter, single: Single, opset: int, shape: tuple[int, int], length: list[int]
+) -> None:
+    operands = {"x": (F32, list(shape)), "fft_length": np.array(length, np.int32)}
+    source = single("RFFT2D", operands, [("COMPLEX64", [length[0], length[1] // 2 + 1])])
+    x = np.random.default_rng(0).uniform(-1, 1, shape).astype(np.float32)
+    theirs = interpreter.run(source, [[x]])[0][0]
+    session = onnxruntime.InferenceSession(nnrewrite.convert(source, opset=opset).SerializeToString())
+    ours = session.run(None, {"x": x})[0]
+    np.testing.assert_allclose(ours[..., 0] + 1j * ours[..., 1], theirs, rtol=1e-4, atol=1e-4)
