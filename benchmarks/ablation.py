@@ -1,6 +1,6 @@
 """What each rule of a target is worth: models converted with the rule and without it, in processor time of one thread.
 
-    python benchmarks/ablation.py MODEL.tflite... [--target onnxruntime]
+    python benchmarks/ablation.py MODEL.tflite... [--target onnxruntime] [--rules NAME,NAME...]
 
 Each model is converted once for every rule of the target that fires on it, with a copy of the target's pack that lacks
 the rule. Printed is the least time of many runs, which take turns.
@@ -57,12 +57,19 @@ def least(models: dict[str, bytes], feed: list[object]) -> dict[str, float]:
     return found
 
 
+def option(arguments: list[str], name: str, default: str) -> str:
+    """Take an option with a value out of the arguments."""
+    if name not in arguments:
+        return default
+    at = arguments.index(name)
+    value = arguments[at + 1]
+    del arguments[at : at + 2]
+    return value
+
+
 def main(arguments: list[str]) -> None:
-    target = "onnxruntime"
-    if "--target" in arguments:
-        at = arguments.index("--target")
-        target = arguments[at + 1]
-        del arguments[at : at + 2]
+    target = option(arguments, "--target", "onnxruntime")
+    asked = option(arguments, "--rules", "")
     print("| rule | model | ms without | ms with | |\n|---|---|--:|--:|--:|")
     rows = []
     with tempfile.TemporaryDirectory() as folder, Interpreter() as interpreter:
@@ -70,6 +77,8 @@ def main(arguments: list[str]) -> None:
             [[feed]] = [next(draw(interpreter.describe(path).inputs))]
             whole = rewrite(path, target=target).model.SerializeToString()
             for rule in fired(path, target):
+                if asked and rule not in asked.split(","):
+                    continue
                 shutil.rmtree(Path(folder) / rule, ignore_errors=True)
                 other = rewrite(path, target=lacking(target, rule, Path(folder)), activations="uint8").model
                 found = least({"with": whole, "without": other.SerializeToString()}, feed)

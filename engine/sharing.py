@@ -13,13 +13,34 @@ from .profile import timed
 _PLAIN = frozenset(getattr(ir.AttributeType, name) for name in ("INT", "FLOAT", "STRING", "INTS", "FLOATS", "STRINGS"))
 
 
-def share(graph: ir.Graph, dialect: Dialect) -> None:
+#: constants of at most so many elements are compared: whoever has read them all has large ones in memory
+_COMPARED = 1 << 16
+
+
+def share(graph: ir.Graph, dialect: Dialect, constants: bool = False) -> None:
     """Let the users of a node use an earlier one that computes the same of the same, in the order of the graph.
 
-    Nodes that ops.yaml calls not pure, and those with graphs or tensors in attributes, stay.
+    Nodes that ops.yaml calls not pure, and those with graphs or tensors in attributes, stay. With `constants`, those
+    with equal elements are one as well, so that what is computed of them is the same.
     """
     with timed("sharing"):
+        if constants:
+            _share_constants(graph)
         _share(graph, dialect)
+
+
+def _share_constants(graph: ir.Graph) -> None:
+    known: dict[Hashable, ir.Value] = {}
+    for value in [*graph.initializers.values()]:
+        tensor = value.const_value
+        if tensor is None or value.is_graph_input() or value.is_graph_output() or tensor.size > _COMPARED:
+            continue
+        if tensor.dtype == ir.DataType.STRING:
+            continue
+        key = tensor.dtype, tuple(tensor.shape), tensor.tobytes()
+        kept = known.setdefault(key, value)
+        if kept is not value:
+            ir.convenience.replace_all_uses_with(value, kept)
 
 
 def _share(graph: ir.Graph, dialect: Dialect) -> None:

@@ -153,17 +153,17 @@ class Rewriter:
                 self._edits.changed()
             self._fixpoint(stage)
         if self.fired:
-            self._share()
+            self._share(constants=True)
         for child in self._children:
             child._improve(arrange)
         if (self.fired or arrange is not None) and not ordered(self.graph):
             with timed("sorting"):
                 self.graph.sort()
 
-    def _share(self) -> None:
+    def _share(self, constants: bool = False) -> None:
         """Let equal nodes over equal operands be one."""
         if self._depth == 0:
-            share(self.graph, self._rules.target)
+            share(self.graph, self._rules.target, constants)
 
     # ---- the shapes that stages have
 
