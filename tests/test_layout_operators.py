@@ -350,7 +350,9 @@ def emitted() -> dict[str, str]:
 
 
 def test_every_operator_that_rules_write_has_a_category() -> None:
-    dialect = packs.load(sorted(path.name for path in packs.BUILT_IN.iterdir() if path.is_dir())).catalogue
+    beneath = ["tflite2onnx", "kernels"]  # others lie over these
+    others = {path.name for path in packs.BUILT_IN.iterdir() if path.is_dir()}.difference(beneath)
+    dialect = packs.load([*beneath, *sorted(others)]).catalogue
     known = dialect.dialect("onnx").operators
     missing = {name: place for name, place in emitted().items() if category(known.get(name)) is None}
     assert not missing, (
