@@ -189,8 +189,10 @@ class _Writer:
                 "zero_point": quantization.zero_point.tolist(),
                 "quantized_dimension": quantization.axis,
             }
+        scale = quantization.scale
+        half = scale.astype(np.float16)  # the type that kernels read scales of blocks in
         details: dict[str, Any] = {
-            "scales": self._constant(quantization.scale, subgraph),
+            "scales": self._constant(half if np.array_equal(half, scale) else scale, subgraph),
             "zero_points": self._constant(quantization.zero_point, subgraph),
             "block_size": quantization.block_size,
         }

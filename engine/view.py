@@ -83,7 +83,7 @@ def expose(graph: ir.Graph, source: Dialect, target: Dialect, opset: int, scope:
             view.codes(node)
         if not maps or kind in (RAW, EXTENTS) or (kind == PASSED and not plain):
             continue
-        alike = all(m == maps[0] for m in maps) and not _activates(node, spec, source)
+        alike = all(m == maps[0] for m in maps) and not _activates(node, spec, source) and not _real(node)
         if alike and not plain and facts.get(_ROUNDING) == _AWAY and _nudge(node):
             view.halves_away(node, maps[0])
             continue
@@ -99,6 +99,11 @@ def _bare(node: ir.Node) -> bool:
     """Whether integers come in without a map to real numbers and go out with one: they are all that is meant."""
     types = {value.dtype for value in node.outputs if quantization(value)}
     return any(value is not None and value.dtype in types and not quantization(value) for value in node.inputs)
+
+
+def _real(node: ir.Node) -> bool:
+    """Whether quantized operands come in and real numbers go out."""
+    return all(value.dtype is not None and value.dtype.is_floating_point() for value in node.outputs)
 
 
 def _weighty(node: ir.Node) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import ml_dtypes
 import numpy as np
 import onnx_ir as ir
 
@@ -68,9 +69,10 @@ def _elements(dice: Dice, dtype: ir.DataType, shape: Sequence[int]) -> Array:
     if dtype == ir.DataType.BOOL:
         return generator.integers(0, 2, shape).astype(numpy_type)
     if dtype.is_integer():
-        limits = np.iinfo(numpy_type)
+        limits = ml_dtypes.iinfo(numpy_type)  # type: ignore[no-untyped-call]
         low, high = dice.pick([(-9, 9), (0, 2), (1, 20), (-_WIDE, _WIDE)])
-        return generator.integers(max(low, limits.min), min(high, limits.max), shape, endpoint=True).astype(numpy_type)
+        low, high = max(low, int(limits.min)), min(high, int(limits.max))
+        return generator.integers(low, high, shape, endpoint=True).astype(numpy_type)
     kind = dice.pick(_FLOATS)
     if dtype in (ir.DataType.COMPLEX64, ir.DataType.COMPLEX128):
         return (_floats(generator, kind, shape) + 1j * _floats(generator, kind, shape)).astype(numpy_type)
@@ -161,7 +163,9 @@ def _codes(dice: Dice, dtype: ir.DataType, shape: Sequence[int], symmetric: bool
     middle = limits.max // 2 + 1 + limits.min // 2
     reach = dice.pick([limits.max - middle, 20, 3])
     low = max(limits.min + int(symmetric), middle - reach - 1)
-    return np.asarray(generator.integers(low, middle + reach, shape, endpoint=True)).astype(dtype.numpy())
+    found = np.asarray(generator.integers(low, middle + reach, shape, endpoint=True)).astype(dtype.numpy())
+    # The kernels of old files read bytes as signed, of which weights leave the lowest out as well.
+    return np.where(found == middle, found + 1, found) if symmetric and not limits.min else found
 
 
 def sums(dice: Dice, dtype: ir.DataType, shape: Sequence[int]) -> Array:
