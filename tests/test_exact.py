@@ -38,9 +38,7 @@ PATIENCE = 30
 
 #: rules for scales that are seldom drawn, and where they are tested instead
 ELSEWHERE = ("shifted_sum_of_codes.ADD", "shifted_sum_of_codes.SUB")
-#: functions that the kernels read off lines between points, in arithmetic that is followed to the step
-NEARLY = "kernels/functions.rules"
-ALL = [one for one in subjects(packs.load(RULES)) if one.tests and one.span.file not in NEARLY]
+ALL = [one for one in subjects(packs.load(RULES)) if one.tests]
 SUBJECTS = [one for one in ALL if one.span.file.split("/")[0] in ("kernels", "exact")]
 
 
