@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -24,7 +23,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     """
     # A link is followed, so that what it points to is replaced and not the link.
     path = Path(os.path.realpath(path))
-    part = path.with_name(f".rewrite-{secrets.token_hex(6)}.part")
+    part = path.with_name(f".rewrite-{os.urandom(6).hex()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:

@@ -282,7 +282,7 @@ class Builder:
             return self._widened(span, spec, inputs, list(attributes), count, wider)
         node = ir.Node(spec.domain, spec.name, inputs, attributes, num_outputs=count)
         self.nodes.append(node)
-        if schema(spec.name, self._opset, spec.domain) is None or any(bodies(node)):
+        if schema(spec.name, self._opset, spec.domain) is None or bodies(node):
             self._inherit(node)
             self._stacked(node, spec)
             if self._settle is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import secrets
 from pathlib import Path
 
 #: names the folder; by default `nnrewrite` in the user's folder for caches
@@ -46,7 +45,7 @@ def keep(key: str, payload: bytes) -> None:
     try:
         entry = _entry(key)
         entry.parent.mkdir(parents=True, exist_ok=True)
-        part = entry.with_name(f".{secrets.token_hex(6)}.part")
+        part = entry.with_name(f".{os.urandom(6).hex()}.part")
         part.write_bytes(hashlib.sha256(payload).digest() + payload)
         part.replace(entry)
         _evict(entry.parent)

@@ -96,10 +96,12 @@ class Firing:
 
     def _screened(self, rule: Rule, node: ir.Node) -> bool:
         """Whether a rule may take nodes with the operator and the options of this one, which is found out once."""
-        options = node.attributes.data.values()
-        if any(one.type in UNCOUNTED for one in options):
-            return True
-        key = (rule.order, node.domain, node.op_type, *[(one.name, one.type, one.value) for one in options])
+        options: list[Any] = []
+        for one in node.attributes.data.values():
+            if one.type in UNCOUNTED:
+                return True
+            options += one.name, one.type, one.value
+        key = (rule.order, node.domain, node.op_type, *options)
         found = self._screens.get(key)
         if found is None:
             found = self._screens[key] = self._admitted(rule, node)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable
+from types import FunctionType
 from typing import Annotated, Any
 
 import numpy as np
@@ -86,9 +87,10 @@ FUNCTIONS: dict[str, Function] = {}
 
 def function(call: Callable[..., Any]) -> Callable[..., Any]:
     """Enter a Python function into the library, under its name without a trailing underscore."""
-    parameters = inspect.signature(call).parameters.values()
-    least = sum(p.default is p.empty and p.kind is not p.VAR_POSITIONAL for p in parameters)
-    most = None if any(p.kind is p.VAR_POSITIONAL for p in parameters) else len(parameters)
+    assert isinstance(call, FunctionType)
+    named = call.__code__.co_argcount
+    least = named - len(call.__defaults__ or ())
+    most = None if call.__code__.co_flags & inspect.CO_VARARGS else named
     name = call.__name__.strip("_")
     FUNCTIONS[name] = Function(name, call, least, most)
     return call
