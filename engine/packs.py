@@ -236,9 +236,8 @@ def _digest(paths: Sequence[Path], texts: Mapping[str, str]) -> str:
     digest = hashlib.sha256(f"{sys.version} {onnx.__version__}".encode())
     code = Path(__file__).parent
     files = sorted([*_below(code, (".py", ".lark")), *_below(BUILT_IN, (".rules",))])
-    for file in [*files, operators.OPS, *_entries(paths)]:
-        with open(file, "rb", buffering=0) as opened:  # noqa: PTH123
-            digest.update(opened.read())
+    for file in [*map(Path, files), operators.OPS, *_entries(paths)]:
+        digest.update(file.read_bytes())
     for name, text in texts.items():
         digest.update(f"{name}\0{text}\0".encode())
     return digest.hexdigest()
