@@ -35,3 +35,11 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             raise
     except OSError as error:
         raise DestinationError(f"{path}: cannot be written: {error.strerror or error}") from error
+
+
+def remove(path: Path) -> None:
+    """Remove a file that nothing refers to any more; raises DestinationError for what the system refuses."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise DestinationError(f"{path}: cannot be removed: {error.strerror or error}") from error

@@ -17,7 +17,7 @@ import onnx_ir as ir
 from . import signatures
 from .backends import onnx as onnx_backend
 from .backends import stream
-from .destination import replacing
+from .destination import remove, replacing
 from .engine import packs
 from .engine.collector import uncollected
 from .engine.constants import keep
@@ -88,17 +88,21 @@ class Conversion:
     def save(self, path: str | os.PathLike[str], external_data: bool = False) -> int:
         """Write the model to a file, which takes the place of an older one when it is whole; the bytes written.
 
-        With `external_data`, and where the model exceeds 2 GB, large constants are in a second file, `PATH.data`.
-        Raises DestinationError for what the system refuses.
+        With `external_data`, and where the model exceeds 2 GB, large constants are in a second file, `PATH.data`. One
+        that an older model had there goes with it. Raises DestinationError for what the system refuses.
         """
         with timed("writing"):
             return self._save(Path(path), external_data)
 
     def _save(self, target: Path, external_data: bool) -> int:
-        if not external_data and self.encoded.size <= stream.LIMIT:
-            with replacing(target) as file:
-                return stream.write(file, self.encoded.parts())
         beside = target.with_name(f"{target.name}.data")
+        if not external_data and self.encoded.size <= stream.LIMIT:
+            stale = beside.is_file() and stream.refers(target, beside.name)
+            with replacing(target) as file:
+                size = stream.write(file, self.encoded.parts())
+            if stale:
+                remove(beside)
+            return size
         head, parts = self.encoded.apart(beside.name)
         with replacing(target) as file, replacing(beside) as data:
             return file.write(head) + stream.write(data, parts)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 import onnx
 import onnx.helper
 import onnx_ir as ir
+from google.protobuf.message import DecodeError
 from onnx_ir import serde
 
 from ..engine.errors import RewriteError
@@ -231,3 +233,12 @@ def _words(name: str, tensor: ir.TensorProtocol | None) -> bytes:
 def _prefix(tag: bytes, size: int) -> bytes:
     """What stands before the bytes of a field."""
     return tag + varint(size)
+
+
+def refers(path: Path, location: str) -> bool:
+    """Whether a file is a model that has constants in another file of a name; what is no model refers to nothing."""
+    try:
+        model = onnx.load(path, load_external_data=False)
+    except (OSError, DecodeError):
+        return False
+    return any(entry.value == location for tensor in model.graph.initializer for entry in tensor.external_data)

@@ -149,7 +149,7 @@ class Resizing:
         place = [operand.name for operand in spec.operands].index(spec.facts[_MIXES])
         listed = node.inputs[place]
         axes = None if listed is None else stored(listed)
-        if before is not None and axes is not None and 0 in axes % len(before):
+        if before is not None and axes is not None and 0 in np.ravel(axes) % len(before):
             self._object(node, "it puts the samples together")
 
     def _restate(self, node: ir.Node, spec: OperatorSpec, old: int, before: Shape | None, after: Shape | None) -> None:

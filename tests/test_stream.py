@@ -225,3 +225,20 @@ def test_a_model_above_two_gigabytes_is_written_read_and_run(catalogue: Catalogu
         expected = expected @ pool.T
     (found,) = runtime.InferenceSession(target).run(None, {"x": fed})
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-3 * float(np.abs(expected).max()))
+
+
+def test_data_of_the_model_that_was_there_goes_with_it_and_other_files_stay(perceptron: bytes, tmp_path: Path) -> None:
+    model, data = tmp_path / "m.onnx", tmp_path / "m.onnx.data"
+    conversion = rewrite(perceptron)
+    conversion.save(model)
+    data.write_bytes(b"not of this model")
+    conversion.save(model)
+    assert data.read_bytes() == b"not of this model"
+    conversion.save(model, external_data=True)
+    assert data.read_bytes() != b"not of this model"
+    conversion.save(model)
+    assert [path.name for path in tmp_path.iterdir()] == ["m.onnx"]
+    data.write_bytes(b"beside no model")
+    model.write_bytes(b"no model")
+    conversion.save(model)
+    assert data.exists()
