@@ -11,9 +11,12 @@ from typing import Any
 import yaml
 
 from .errors import Diagnostic, Note, Span
+from .functions import DTYPES
 from .language.diagnosis import joined, suggest
 
-_OPERAND = re.compile(r"\w+(\?|\.\.\.|!|\?\.\.\.)?")
+_OPERAND = re.compile(r"[A-Za-z_]\w*(\?|\.\.\.|!|\?\.\.\.)?")
+#: how many things the file of a pack may say, its aliases followed
+_MOST = 200_000
 _TYPES = frozenset({"bool", "float", "string", "bytes", "int8", "int16", "int32", "int64", "uint8", "uint32", "uint64"})
 _PLAIN: dict[str, tuple[type, ...]] = {"bool": (bool,), "float": (int, float), "string": (str,), "bytes": (str, bytes)}
 _FIELDS = frozenset(
@@ -39,19 +42,44 @@ class _Reader:
     def document(self, text: str) -> Iterator[Diagnostic]:
         try:
             root = yaml.compose(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        except yaml.reader.ReaderError as error:
+            line, column = text.count("\n", 0, error.position) + 1, error.position - text.rfind("\n", 0, error.position)
+            yield Diagnostic(Span(self._file, line, column, line, column + 1), f"this is not YAML: {error.reason}")
+            return
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
             span = Span(self._file, line, column, line, column + 1)
-            yield Diagnostic(span, f"this is not YAML: {error.problem or error.context}")
+            before = text.splitlines()[line - 1 : line] or [""]
+            problem = f"{error.problem or error.context}"
+            help = "lines are indented by spaces, not by tabs" if "\t" in before[0][:column] else _helped(problem)
+            yield Diagnostic(span, f"this is not YAML: {problem}", tuple(self._began(error)), help)
+            return
+        except RecursionError:
+            span = Span(self._file, 1, 1, 1, 2)
+            yield Diagnostic(span, "this nests too deep")
             return
         if root is None:
+            return
+        if _size(root) > _MOST:
+            yield self._error(root, f"with its aliases followed this says more than {_MOST:,} things")
             return
         if not isinstance(root, yaml.MappingNode):
             yield self._error(root, "an `ops.yaml` is a mapping from dialects to what they have")
             return
+        odd = [key for key in _every_key(root) if not isinstance(key, yaml.ScalarNode)]
+        if odd:
+            yield from (self._error(key, "a key is a word") for key in odd)
+            return
         for name, entry in root.value:
             yield from self._dialect(name, entry)
+
+    def _began(self, error: yaml.MarkedYAMLError) -> Iterator[Note]:
+        """Where the mapping or list begins inside which the mistake is."""
+        mark, problem = error.context_mark, error.problem_mark
+        if mark and error.context and problem and (mark.line, mark.column) != (problem.line, problem.column):
+            span = Span(self._file, mark.line + 1, mark.column + 1, mark.line + 1, mark.column + 2)
+            yield Note(f"{error.context.removeprefix('while parsing ')} begins here", span)
 
     # ---- dialects and operators
 
@@ -59,6 +87,7 @@ class _Reader:
         if not isinstance(entry, yaml.MappingNode):
             yield self._error(entry, f"dialect `{name.value}` is a mapping: `operators:` and what else it has")
             return
+        yield from self._keys(entry)
         keys = {key.value: value for key, value in entry.value}
         known = self._known.get(name.value)
         if known is None:
@@ -101,6 +130,7 @@ class _Reader:
             return
         others = known.get("operators", {})
         names = _FIELDS | {key for entry in others.values() for key in entry or ()}
+        yield from self._keys(fields)
         given = {key.value: value for key, value in fields.value}
         for key, _ in fields.value:
             yield from self._misspelt(key, names, "an operator")
@@ -119,9 +149,40 @@ class _Reader:
         reason = given.get("unsupported")
         if reason is not None and not (isinstance(reason, yaml.ScalarNode) and reason.tag == _TEXT and reason.value):
             yield self._error(reason, "`unsupported` says in words why no rule is about the operator")
+        yield from self._types(given.get("types"), others)
+        code = given.get("code")
+        if code is not None and not (isinstance(code, yaml.ScalarNode) and str(code.value).isdigit()):
+            yield self._error(code, "`code` is the number that the format gives the operator")
         traits = given.get("traits")
         if traits is not None and not isinstance(traits, yaml.SequenceNode):
             yield self._error(traits, "`traits` is a list of words")
+
+    def _types(self, node: Node | None, others: Mapping[str, Any]) -> Iterator[Diagnostic]:
+        if node is None:
+            return
+        if not isinstance(node, yaml.SequenceNode):
+            yield self._error(node, "`types` is a list: for each operand the names of its types, `[f32 i32, i32]`")
+            return
+        known = {word for entry in others.values() for text in (entry or {}).get("types", ()) for word in text.split()}
+        for item in node.value:
+            for word in item.value.split() if isinstance(item, yaml.ScalarNode) else ["[]"]:
+                if word not in known | DTYPES.keys():
+                    help = (
+                        suggest(word, DTYPES) or f"the types are {', '.join(DTYPES)}, after a `q` where they are codes"
+                    )
+                    yield self._error(item, f"there is no element type `{word}`", help)
+
+    def _keys(self, node: yaml.MappingNode) -> Iterator[Diagnostic]:
+        """Take in what `<<` merges, and tell keys that are no words or stand there twice."""
+        yaml.SafeLoader("").flatten_mapping(node)
+        merged = {id(key) for key, _ in node.value if key.start_mark.index < node.start_mark.index}
+        seen: dict[str, Node] = {}
+        for key, _ in node.value:
+            if id(key) not in merged:
+                first = seen.setdefault(key.value, key)
+                if first is not key:
+                    note = Note("it is said here", self._span(first))
+                    yield Diagnostic(self._span(key), f"`{key.value}` is said twice", (note,))
 
     def _misspelt(self, key: Node, names: Set[str], what: str) -> Iterator[Diagnostic]:
         """Tell a key that is almost another one; packs may say more than the program knows of."""
@@ -136,7 +197,12 @@ class _Reader:
         if not isinstance(node, yaml.SequenceNode):
             yield self._error(node, f"`{key}` is a list of names, such as `[x, bias?, rest...]`")
             return
+        seen: set[str] = set()
         for item in node.value:
+            word = str(item.value).rstrip("?.!")
+            if word in seen:
+                yield self._error(item, f"two of the `{key}` are called `{word}`")
+            seen.add(word)
             if not isinstance(item, yaml.ScalarNode) or not _OPERAND.fullmatch(str(item.value)):
                 yield self._error(item, "an operand is a name, with `?` where it may be left out or `...` for several")
 
@@ -153,6 +219,7 @@ class _Reader:
         if not isinstance(node, yaml.MappingNode):
             yield self._error(node, "`options` is a mapping from names to types, such as `{alpha: [float, 1.0]}`")
             return
+        yield from self._keys(node)
         for name, row in node.value:
             yield from self._option(name, row, enums)
 
@@ -186,6 +253,55 @@ class _Reader:
         return Span(self._file, start.line + 1, start.column + 1, end.line + 1, end.column + 1)
 
 
+def _helped(problem: str) -> str | None:
+    """What to do about what libyaml says."""
+    if "expected key" in problem or "block end" in problem or "mapping values" in problem:
+        return "the entries of one mapping begin in the same column, each `name: what it is`"
+    if "undefined alias" in problem:
+        return "`*name` repeats what `&name` has marked before; a text that begins with `*` stands in quotes"
+    if "',' or" in problem:
+        return "what `{` or `[` opens is closed by `}` or `]`, and has `,` between its entries"
+    return None
+
+
+def _size(root: Node) -> int:
+    """How many things a document says, each as often as aliases repeat it; one that holds itself says too many."""
+    known: dict[int, int] = {}
+    waiting = [root]
+    open_: set[int] = set()
+    while waiting:
+        node = waiting[-1]
+        parts = (
+            []
+            if isinstance(node, yaml.ScalarNode)
+            else [part for entry in node.value for part in (entry if isinstance(entry, tuple) else (entry,))]
+        )
+        missing = [part for part in parts if id(part) not in known]
+        if id(node) in open_ and missing:
+            return _MOST + 1
+        if missing:
+            open_.add(id(node))
+            waiting += missing
+            continue
+        waiting.pop()
+        known[id(node)] = min(1 + sum(known[id(part)] for part in parts), _MOST + 1)
+    return known[id(root)]
+
+
+def _every_key(root: Node) -> Iterator[Node]:
+    seen: set[int] = set()
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        if id(node) in seen or isinstance(node, yaml.ScalarNode):
+            continue
+        seen.add(id(node))
+        for entry in node.value:
+            if isinstance(entry, tuple):
+                yield entry[0]
+            waiting += entry if isinstance(entry, tuple) else (entry,)
+
+
 def _plain(node: Node | None) -> dict[str, Any]:
     if not isinstance(node, yaml.MappingNode):
         return {}
@@ -203,4 +319,6 @@ def _fits(value: Any, kind: str, enums: Mapping[str, Any]) -> bool:
         return isinstance(members, str) or value in members
     if kind in _PLAIN:
         return isinstance(value, _PLAIN[kind]) and (kind == "bool" or not isinstance(value, bool))
-    return isinstance(value, int) and not isinstance(value, bool)
+    bits, signed = int(kind.lstrip("uint") or 64), kind.startswith("int")
+    low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
+    return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high

@@ -306,6 +306,8 @@ def _yaml(path: Path, checked: bool = False) -> dict[str, dict[str, Any]]:
         document = yaml.load(text, loader)
     except (OSError, yaml.YAMLError) as error:
         raise RewriteError(f"{path}: {error}") from error
+    if document is None and checked:
+        return {}
     if not isinstance(document, dict) or not all(isinstance(entry, dict) for entry in document.values()):
         raise RewriteError(f"{path}: expected dialects, each a mapping")
     return document

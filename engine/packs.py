@@ -63,11 +63,26 @@ def _folder(name: str) -> Path:
 
     for point in metadata.entry_points(group=ENTRY_POINTS, name=name):
         module, _, folder = point.value.partition(":")
-        spec = util.find_spec(module)
-        if spec is not None and spec.origin is not None:
-            return Path(spec.origin).parent / folder
-    known = ", ".join(built_in())
-    raise CallError(f"there is no rule set {name}: it is neither a folder nor one of {known}")
+        package = point.dist.name if point.dist is not None else "a package"
+        where = f"{package} offers the rule set {name} as {point.value}"
+        try:
+            spec = util.find_spec(module)
+        except Exception as error:  # to find a module runs the package around it, which may raise anything
+            raise CallError(f"{where}, and {module} cannot be found: {type(error).__name__}: {error}") from error
+        if spec is None or spec.origin is None:
+            raise CallError(f"{where}, and there is no module {module}")
+        found = Path(spec.origin).parent / folder
+        if not found.is_dir():
+            raise CallError(f"{where}, and there is no folder {found}")
+        return found
+    known = built_in()
+    if Path(name).is_file():
+        raise CallError(f"{name} is a file: a rule set is a folder of *.rules files")
+    import difflib  # takes longer than to find a rule set
+
+    close = difflib.get_close_matches(name, known, 1)
+    help = f"; did you mean {close[0]}?" if close else ""
+    raise CallError(f"there is no rule set {name}: it is neither a folder nor one of {', '.join(known)}{help}")
 
 
 def load(names: Sequence[str]) -> Pack:
@@ -129,6 +144,9 @@ def built_in() -> list[str]:
 
 def _texts(paths: Sequence[Path]) -> dict[str, str]:
     """The rule files of some folders by the name they have in messages; raises CallError where there are none."""
+    for path in paths:
+        if not any(path.glob("**/*.rules")) and not _entries([path]):
+            raise CallError(f"there are no *.rules files in {path}")
     found = _rule_files(paths)
     if not found:
         raise CallError(f"there are no *.rules files in {', '.join(map(str, paths))}")

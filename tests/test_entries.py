@@ -62,8 +62,57 @@ def test_a_mistake_is_told_with_its_place(tmp_path: Path, text: str, place: str,
     assert first.startswith(f"{place}: error: {message}")
 
 
+@pytest.mark.parametrize(
+    ("text", "place", "message"),
+    [
+        ("tflite:\n  operators:\n    A: 1\n   B: 2\n", "4:4", "did not find expected key"),
+        ("tflite:\n\toperators: {}\n", "2:1", "indented by spaces, not by tabs"),
+        ("tflite: {operators: {A: {operands: *rest}}}", "1:36", "repeats what `&name` has marked before"),
+        ("tflite: {operators: {A: {operands: [x]", "1:39", "is closed by `}` or `]`"),
+        ("tflite: {? [a] : b}", "1:12", "a key is a word"),
+        ("tflite: &a {operators: *a}", "1:1", "says more than 200,000 things"),
+        ("tflite: {}\n\x01", "2:1", "control characters are not allowed"),
+        (entry("{operands: [x], results: [y], operands: [z]}"), "3:41", "`operands` is said twice"),
+        (
+            entry("{domain: tflite.custom, operands: [x, x?], results: [y]}"),
+            "3:50",
+            "two of the `operands` are called `x`",
+        ),
+        (entry("{domain: tflite.custom, operands: [1], results: [y]}"), "3:47", "an operand is a name"),
+        (entry("{domain: tflite.custom, operands: [x], results: [y], types: [f33]}"), "3:73", "no element type `f33`"),
+        (entry("{domain: tflite.custom, operands: [x], results: [y], types: f32}"), "3:72", "`types` is a list"),
+        (entry("{domain: tflite.custom, operands: [x], results: [y], code: many}"), "3:71", "`code` is the number"),
+        (
+            entry("{domain: tflite.custom, operands: [x], results: [y], options: {a: [int8, 200]}}"),
+            "3:86",
+            "no default",
+        ),
+    ],
+)
+def test_what_to_do_is_told_too(tmp_path: Path, text: str, place: str, message: str) -> None:
+    said = told(tmp_path, text)
+    assert said.startswith(f"{place}: error: ")
+    assert message in said
+
+
 def test_all_mistakes_are_told_with_what_may_be_meant(tmp_path: Path) -> None:
     text = told(tmp_path, entry(GOOD.replace("operands", "operand").replace("[float", "[flaot")))
     assert text.count(": error: ") == 3
     assert "help: did you mean `operands`?" in text
     assert "help: did you mean `float`?" in text
+
+
+def test_aliases_and_merged_mappings_are_followed(tmp_path: Path) -> None:
+    path = tmp_path / "ops.yaml"
+    text = entry("&own {domain: tflite.custom, operands: [x], results: [y]}", "A")
+    path.write_text(f"{text}    B: {{<<: *own, results: [z]}}\n", encoding="utf-8")
+    spec = operators.load([path]).dialect("tflite").operator("B")
+    assert spec is not None
+    assert (spec.operands[0].name, spec.results[0].name) == ("x", "z")
+
+
+def test_an_empty_file_says_nothing(tmp_path: Path) -> None:
+    (tmp_path / "ops.yaml").write_text("# to come\n", encoding="utf-8")
+    assert operators.load([tmp_path / "ops.yaml"]).dialect("tflite").operators.keys() == (
+        operators.load().dialect("tflite").operators.keys()
+    )

@@ -73,6 +73,41 @@ def test_a_folder_without_rules_is_told(tmp_path: Path) -> None:
         packs.load([str(tmp_path)])
 
 
+def test_a_folder_without_rules_among_others_is_told(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(RewriteError, match=r"there are no \*\.rules files in .*empty"):
+        packs.load(["onnx", str(tmp_path / "empty")])
+
+
+def test_what_is_almost_a_pack_is_told_as_such(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(RewriteError, match="did you mean tflite2onnx"):
+        packs.load(["tflite2onx"])
+    with pytest.raises(RewriteError, match="is a file: a rule set is a folder"):
+        packs.load([str(make("one", ABS) / "some.rules")])
+    monkeypatch.chdir(make("here", ABS))
+    assert first(packs.load(["."]), "ABS") == "mine"
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("no_such_module:rules", "there is no module no_such_module"),
+        ("json:no_such_folder", "there is no folder .*no_such_folder"),
+        ("raising.inner:rules", "raising.inner cannot be found: ValueError: not today"),
+    ],
+)
+def test_an_entry_point_that_leads_nowhere_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str, said: str
+) -> None:
+    (tmp_path / "raising").mkdir()
+    (tmp_path / "raising" / "__init__.py").write_text("raise ValueError('not today')")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    point = metadata.EntryPoint("offered", value, packs.ENTRY_POINTS)
+    monkeypatch.setattr(metadata, "entry_points", lambda **_: [point])
+    with pytest.raises(RewriteError, match=f"offers the rule set offered as {value}, and {said}"):
+        packs.load(["offered"])
+
+
 def test_a_pack_is_found_by_the_entry_point_of_a_package(
     make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import lark
 import pytest
-from nnrewrite.engine.errors import Span
+from nnrewrite.engine.errors import RuleError, Span
+from nnrewrite.engine.expressions import Frame, evaluate
 from nnrewrite.engine.language import tree
 from nnrewrite.engine.language.complaint import RESERVED
 from nnrewrite.engine.language.parser import GRAMMAR, parse
@@ -152,3 +155,26 @@ def test_nodes_know_their_place() -> None:
     assert isinstance(rule, tree.Rule)
     assert rule.span == Span("demo.rules", 2, 6, 2, 7)
     assert rule.equations[0].value.span == Span("demo.rules", 3, 7, 3, 13)
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("where " + "9" * 2000 + " > rank(x)", "an integer of more than 1000 digits"),
+        ('where "\\x" == dtype(x)', "an escape that there is not"),
+        ('where "' + "a" * 500_000 + '" == dtype(x)', "a file of more than"),
+        ("where rank(x) == [1" + ", 1" * 20 + "\n  => y = x }", "this `[` is not closed"),
+    ],
+)
+def test_texts_without_measure_are_told(body: str, said: str) -> None:
+    with pytest.raises(RuleError, match=re.escape(said)):
+        parse(
+            f"ruleset a : tflite -> onnx opset 13..25\nrule r {{ y = ABS(x) {body} => y = Abs(x) test x: f32[2] }}", "x"
+        )
+
+
+def test_a_long_list_of_numbers_is_one_word() -> None:
+    numbers = [1, -2, 0.5, 1e-7] * 5000
+    found = expression(str(numbers))
+    assert isinstance(found, tree.Numbers)
+    assert evaluate(found, Frame({})) == numbers

@@ -15,6 +15,7 @@ from .kinds import (
     ELEMENT,
     GRAPH,
     OPERATOR,
+    RUNTIME,
     STRING,
     VALUES,
     Kinds,
@@ -25,7 +26,7 @@ from .kinds import (
 )
 from .meaning import equality, infer
 from .messages import placeholders
-from .names import traits
+from .names import operators, traits
 from .operations import Given, arranged, operator, rebuilt
 from .scope import WILDCARD, Context, parameter
 
@@ -130,9 +131,11 @@ def _function(expression: tree.Call, context: Context) -> Kinds:
     for position, (argument, kinds) in enumerate(given):
         last = min(position, len(taken.parameters) - 1)
         if not may(kinds, taken.parameters[last]):
-            context.error(
-                argument.span, f"`{taken.names[last]}` of `{function.name}` cannot be {words(kinds)}", function.doc
-            )
+            like = [name for name in operators(context.builds[-1], context.opsets) if name.lower() == function.name]
+            of_graph = bool(like) and context.emits and bool(kinds) and kinds <= RUNTIME | one(VALUES)
+            help = f"of values of the graph it is the operator `{like[0]}`" if of_graph else function.doc
+            what = f"`{taken.names[last]}` of `{function.name}` cannot be {words(kinds)}"
+            context.error(argument.span, what, help)
         elif position in taken.elements:
             _element(argument, context)
     if function.name == "fail" and expression.arguments:

@@ -103,6 +103,7 @@ _SLIPS: tuple[tuple[Callable[[_Found], bool], str], ...] = (
         lambda f: f.text in _ENDS | {",", ":"} and {"LPAR", "LSQB", "NAME", "OP"} <= f.expected,
         "an expression is missing before it",
     ),
+    (lambda f: f.text == "=>" and "COLON" in f.expected and "CMP" in f.expected, "at least is written `>=`"),
     (lambda f: f.text == "=" and "CMP" in f.expected, "two values are compared by `==`"),
     (lambda f: f.text == "!", "write `not` for `!`"),
     (lambda f: f.text == "&" and f.before.endswith("&"), "write `and` for `&&`"),
@@ -138,8 +139,10 @@ def complain(error: UnexpectedInput, text: str, file: str, grammar: Lark) -> Dia
         word, expected = error.char, error.allowed or ()
     position = error.pos_in_stream or 0
     found = _found(word, expected, text, position)
-    notes = _unclosed(text[:position], file) if word in RESERVED or word in _ENDS else ()
-    inside = word in ("rule", "table", "def") or (notes and "`{`" not in notes[0].message)
+    begins = not text[:position].rpartition("\n")[2].strip()  # as what follows something forgotten does
+    closes = begins and not found.expected.isdisjoint({"RBRACE", "RPAR", "RSQB"}) and "COMMA" in found.expected
+    notes = _unclosed(text[:position], file) if word in RESERVED or word in _ENDS or closes else ()
+    inside = closes or word in ("rule", "table", "def") or (notes and "`{`" not in notes[0].message)
     return Diagnostic(span, f"unexpected `{word}`", notes if inside else (), _help(found, grammar))
 
 
@@ -167,7 +170,7 @@ def _speak(terminal: str, grammar: Lark) -> str:
 def _unclosed(text: str, file: str) -> tuple[Note, ...]:
     """The innermost bracket that is open at the end of a text; closers that fit none are passed over."""
     open_: list[tuple[str, int]] = []
-    for found in re.finditer(r'"(?:\\.|[^"\\\n])*"|#[^\n]*|[()\[\]{}]', text):
+    for found in re.finditer(r'"(?:[^"\\\n]++|\\.)*+"|#[^\n]*|[()\[\]{}]', text):
         bracket = found.group()
         if bracket in _BRACKETS:
             open_.append((bracket, found.start()))

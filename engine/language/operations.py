@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..errors import Span
-from ..operators import OperatorSpec
+from ..operators import Dialect, OperatorSpec
 from ..rules import MEANING
 from . import tree
 from .diagnosis import suggest
@@ -69,7 +69,7 @@ def operator(expression: tree.Call, context: Context) -> Kinds:
     specs = find(name, expression.callee_span, context)
     for spec, opsets in grouped(specs):
         at = "" if spec.dialect != context.target.name or opsets == context.declared else f" at {spoken(opsets)}"
-        _shape(expression, given, spec, at, context)
+        _shape(expression, given, spec, at, specs, context)
         for attribute, kinds in values:
             _attribute(attribute, kinds, spec, specs, context)
     if not expression.rest:
@@ -136,7 +136,9 @@ def find(name: str, span: Span, context: Context, remedy: str = _TEMPLATE) -> di
         )
     elif not specs and newest is None:
         context.error(
-            span, f"dialect {target.name} has no operator `{name}`", suggest(name, operators(target, context.opsets))
+            span,
+            f"dialect {target.name} has no operator `{name}`",
+            suggest(name, operators(target, context.opsets)) or _own(target),
         )
     else:
         there = frozenset(range(1, max(context.opsets) + 1))
@@ -149,6 +151,12 @@ def find(name: str, span: Span, context: Context, remedy: str = _TEMPLATE) -> di
             f"it exists from opset {first} on: {remedy.format(first)}" if first is not None and since else None,
         )
     return specs
+
+
+def _own(dialect: Dialect) -> str | None:
+    """Where operators come from that only their author knows, in a dialect that has a place for them."""
+    known = any(spec.role == "custom" for spec in dialect.operators.values())
+    return "an operator of your own is described in the `ops.yaml` of its pack" if known else None
 
 
 def grouped(specs: dict[int, OperatorSpec]) -> list[tuple[OperatorSpec, frozenset[int]]]:
@@ -215,18 +223,29 @@ def arranged(argument: tree.Argument, context: Context) -> None:
         )
 
 
-def _shape(expression: tree.Call, given: list[Given], spec: OperatorSpec, at: str, context: Context) -> None:
+def _shape(
+    expression: tree.Call,
+    given: list[Given],
+    spec: OperatorSpec,
+    at: str,
+    specs: dict[int, OperatorSpec],
+    context: Context,
+) -> None:
     """Compare operands with those that an operator has."""
     least, most = spec.arity()
     spread = any(argument.spread for argument, _ in given)
     fixed = sum(not argument.spread for argument, _ in given)
     if (fixed < least and not spread) or (most is not None and fixed > most):
+        takes = frozenset(o for o, other in specs.items() if _holds(other, fixed))
+        help = f"its operands are {', '.join(_operand_words(spec))}" if spec.operands else None
+        if takes:
+            help = f"it does at {spoken(takes)}: write a template for each, told apart by `when opset >= ...:`"
         wanted = f"{least}" if least == most else f"at least {least}" if most is None else f"{least} to {most}"
         context.error(
             expression.span,
             f"`{spec.name}` takes {wanted} operand{'s' * (wanted != '1')}{at}, "
             f"{fixed} {'is' if fixed == 1 else 'are'} given",
-            f"its operands are {', '.join(_operand_words(spec))}" if spec.operands else None,
+            help,
         )
         return
     if spread:
@@ -238,6 +257,11 @@ def _shape(expression: tree.Call, given: list[Given], spec: OperatorSpec, at: st
             context.error(argument.span, f"operand `{formal.name}` of `{spec.name}` cannot be left out{at}")
         elif argument.optional:
             context.error(argument.span, f"operand `{formal.name}` of `{spec.name}` is not optional{at}")
+
+
+def _holds(spec: OperatorSpec, count: int) -> bool:
+    least, most = spec.arity()
+    return count >= least and (most is None or count <= most)
 
 
 def _operand_words(spec: OperatorSpec) -> list[str]:

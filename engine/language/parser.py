@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +15,25 @@ from ..errors import Diagnostic, RuleError, Span
 from . import tree
 from .complaint import complain
 
+#: how many digits an integer may be written with
+_DIGITS = 1000
 #: how deep expressions may nest
 _DEPTH = 100
+
+#: how many characters a file may have, long lists of numbers left out
+_LONGEST = 400_000
+_LISTS = re.compile(r"\[[\d\s.,eE+-]{64,}+\]")
 
 GRAMMAR = Path(__file__).parent / "grammar.lark"
 
 
 def parse(text: str, file: str) -> tree.RuleFile:
     """Parse one rule file; raises RuleError with the place of the first text that cannot be read."""
+    plain = len(text) - sum(len(found.group()) for found in _LISTS.finditer(text))
+    if plain > _LONGEST:
+        span = Span(file, 1, 1, 1, 2)
+        message = f"a file of more than {_LONGEST:,} characters"
+        raise RuleError([Diagnostic(span, message, (), "long lists of plain numbers do not count")], {file: text})
     try:
         parsed = _grammar().parse(text)
     except UnexpectedInput as error:
@@ -81,6 +93,17 @@ class _Builder(lark.Transformer[lark.Token, Any]):
     def _token(self, token: lark.Token) -> Span:
         line, column = token.line or 1, token.column or 1
         return Span(self._file, line, column, token.end_line or line, token.end_column or column)
+
+    def _unquoted(self, token: lark.Token) -> str:
+        try:
+            text = ast.literal_eval(token)
+        except (SyntaxError, ValueError) as error:
+            help = "a backslash stands before a quote, a backslash, `n` or `t`"
+            raise _Misfit(
+                Diagnostic(self._token(token), "this string has an escape that there is not", (), help)
+            ) from error
+        assert isinstance(text, str)
+        return text
 
     # ---- files, tables, definitions
 
@@ -149,10 +172,10 @@ class _Builder(lark.Transformer[lark.Token, Any]):
 
     def where(self, span: Span, children: list[Any]) -> tree.Where:
         condition, message = children
-        return tree.Where(condition, None if message is None else _unquote(message), span)
+        return tree.Where(condition, None if message is None else self._unquoted(message), span)
 
     def require(self, span: Span, children: list[Any]) -> tree.Require:
-        return tree.Require(children[0], _unquote(children[1]), span)
+        return tree.Require(children[0], self._unquoted(children[1]), span)
 
     def let(self, span: Span, children: list[Any]) -> tree.Let:
         return tree.Let(str(children[0]), children[1], self._token(children[0]))
@@ -227,7 +250,9 @@ class _Builder(lark.Transformer[lark.Token, Any]):
         if token.type == "KEYWORD":
             return tree.Literal({"none": None, "true": True, "false": False}[token], span)
         if token.type == "STRING":
-            return tree.Literal(_unquote(token), span)
+            return tree.Literal(self._unquoted(token), span)
+        if token.type == "INT" and len(token) > _DIGITS:
+            raise _Misfit(Diagnostic(span, f"an integer of more than {_DIGITS} digits"))
         return tree.Literal(int(token) if token.type == "INT" else float(token), span)
 
     def member(self, span: Span, children: list[Any]) -> tree.Member:
@@ -297,9 +322,3 @@ class _Builder(lark.Transformer[lark.Token, Any]):
 
 setattr(_Builder, "def", _Builder._definition)
 setattr(_Builder, "list", _Builder._list)  # noqa: B010
-
-
-def _unquote(token: str) -> str:
-    text = ast.literal_eval(token)
-    assert isinstance(text, str)
-    return text

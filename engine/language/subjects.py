@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..errors import Note
+from ..expressions import Frame, Located, evaluate, truth
 from ..operators import Dialect, OperatorSpec
 from ..rules import OF_SOURCE, ONCE, STAGES, family, writes
 from . import tree
@@ -88,11 +89,24 @@ def _clauses(written: tree.Rule, context: Context) -> Context:
             context = context.inner(Variable(clause.name, clause.span, LET, kinds))
             continue
         condition(clause.condition, context)
+        _always(clause, context)
         if isinstance(clause, tree.Require):
             context = context.at(possible(clause.condition, context.opsets))
         if clause.message is not None:
             placeholders(clause.message, clause.span, context)
     return context
+
+
+def _always(clause: tree.Where | tree.Require, context: Context) -> None:
+    """Tell a condition that comes to the same whatever is matched, as no variable stands in it."""
+    for node in tree.walk(clause.condition):
+        if isinstance(node, tree.Name | tree.Symbol | tree.Call | tree.Comprehension | tree.Fold | tree.GraphOf):
+            return
+    try:
+        holds = truth(evaluate(clause.condition, Frame({})))
+    except Located:
+        return  # what is wrong with it has been told
+    context.error(clause.condition.span, f"this condition holds {'always' if holds else 'never'}")
 
 
 def _unused(found: Left, context: Context) -> None:
