@@ -1,0 +1,71 @@
+"""The record: a change is held to what came of fixed cases, and only to these."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("hypothesis")
+
+from nnrewrite.engine import packs
+from nnrewrite.verify import record
+from nnrewrite.verify.finding import End, Finding
+from nnrewrite.verify.sketch import Case
+from nnrewrite.verify.stacks import stacks
+
+CASE, OTHER = Case("relu", (), 18), Case("relu", (), 17)
+PASSED = Finding(End.PASSED, fired={"relu": 1}, operators=3)
+REFUSED = Finding(End.REFUSED, "an extent is not known")
+
+
+def again(finding: Finding, before: Finding, alone: bool = False, case: Case = CASE) -> Finding:
+    return record.judged(case, finding, record.outcome(CASE, before), alone)
+
+
+def test_the_same_outcome_is_no_failure() -> None:
+    assert again(PASSED, PASSED) is PASSED
+    assert again(REFUSED, REFUSED) is REFUSED
+
+
+def test_a_case_that_was_converted_must_not_be_refused() -> None:
+    found = again(REFUSED, PASSED)
+    assert found.end is End.FAILED
+    assert "an extent is not known" in found.reason
+
+
+def test_more_operators_than_were_left_are_a_failure_and_fewer_are_none() -> None:
+    more, fewer = (Finding(End.PASSED, fired={"relu": 1}, operators=count) for count in (4, 2))
+    assert again(more, PASSED).reason.startswith("4 operators are left, where 3 were")
+    assert again(fewer, PASSED).end is End.PASSED
+
+
+def test_a_rule_that_is_tried_alone_must_not_fire_where_it_did_not() -> None:
+    assert again(PASSED, REFUSED, alone=True).end is End.FAILED
+    assert again(PASSED, REFUSED).end is End.PASSED
+
+
+def test_another_case_than_the_recorded_one_is_not_compared() -> None:
+    assert again(REFUSED, PASSED, case=OTHER) is REFUSED
+
+
+def test_draws_that_the_interpreter_takes_no_more_are_told_of() -> None:
+    taken, none = record.outcome(CASE, PASSED), record.outcome(None, None)
+    assert "takes 1 by now" in record.fewer([taken, none, none, none], [taken, taken, taken, none])
+    assert not record.fewer([taken, taken, none, none], [taken, taken, taken, none])
+
+
+def test_what_is_written_is_read_and_what_is_gone_is_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(record, "TRIED", tmp_path / "tried.txt")
+    record.write({"a": "1", "b": "2"}, {"a": ["x"], "b": []}, ["a", "b"])
+    record.write({"a": "3"}, {"a": ["y", "z"]}, ["a"])
+    assert record.entries() == {"a": record.Entry("3", ("y", "z"))}
+    assert record.changed({"a": "3", "c": "4"}) == {"c"}
+
+
+def test_rules_that_options_lay_over_others_are_tried_in_stacks_of_their_own() -> None:
+    plain, exact, signed = stacks(("tflite2onnx",))
+    assert [stack.exact for stack in (plain, exact, signed)] == [False, True, False]
+    assert "conv_2d_8" in {trial.name for trial in plain.trials} | {trial.name for trial in exact.trials}
+    assert [trial.name for trial in signed.trials] == ["signed"]
+    assert packs.load(exact.rules).files
