@@ -70,6 +70,8 @@ class _Code:
     name: str
     version: int
     custom: bool = False
+    #: options that only repeat the types of values
+    silent: frozenset[str] = frozenset()
     table: str | None = None
     #: field of the operator's table that holds the options
     union: str = ""
@@ -118,7 +120,7 @@ class _Reader:
         if code == self.custom.code:
             if not record["custom_code"]:
                 raise self.error("a custom operator has no name")
-            return _Code(f"{domain}.custom", record["custom_code"], version, custom=True)
+            return self._custom_code(record["custom_code"], version)
         spec = self.dialect.by_code(code)
         if spec is None:
             return _Code(domain, f"BUILTIN_{code}", version)
@@ -127,7 +129,18 @@ class _Reader:
         union = self.file.schema.union_of(spec.table)
         fields = self.file.schema.tables["Operator"].values()
         place = next(field.name for field in fields if union is not None and field.type == union[0])
-        return _Code(domain, spec.name, version, False, spec.table, place, option.makers(spec, self.dialect))
+        return _Code(
+            domain, spec.name, version, table=spec.table, union=place, makers=option.makers(spec, self.dialect)
+        )
+
+    def _custom_code(self, name: str, version: int) -> _Code:
+        """A custom operator; one of another program that was kept under its own name is the one that rules know."""
+        known, kept = self.dialect.operators, self.custom.facts.get("kept", {})
+        prefixed = f"{kept.get('prefix', '')}{name}"
+        domain = f"{self.dialect.domain}.custom"
+        if name in known or prefixed not in known:
+            return _Code(domain, name, version, custom=True)
+        return _Code(domain, prefixed, version, custom=True, silent=frozenset(kept["types"]))
 
     def _open(self, index: int, record: Record) -> Subgraph:
         tensors = record["tensors"] or []
@@ -268,7 +281,7 @@ class _Reader:
         other = {"custom_options": bytes(raw)}
         spec = self.dialect.operators.get(code.name)
         options = custom.options(raw, spec)
-        attributes = (option.attribute(name, value) for name, value in options.items())
+        attributes = (option.attribute(name, value) for name, value in options.items() if name not in code.silent)
         return [attribute for attribute in attributes if attribute is not None], other
 
     def _signature(self, record: Record, subgraphs: list[Subgraph]) -> Signature:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from nnrewrite.engine import coverage
+from nnrewrite.engine.errors import UnsupportedError
 from nnrewrite.engine.operators import Catalogue
 from nnrewrite.frontends import flexbuffer, nodedef, option
 
@@ -266,3 +268,27 @@ def test_a_damaged_node_has_no_attributes_or_fewer(cut: int) -> None:
         assert nodedef.attributes(NODE[:cut]).keys() <= {"keep", "ksize", "padding", "shape"}
     except nodedef.NodeDefError as error:
         assert "NodeDef" in str(error)
+
+
+# ---- kept under their own names
+
+
+@pytest.mark.parametrize("axis", [0, 1], ids=["axis 0", "axis 1"])
+def test_an_operator_kept_under_its_own_name_is_the_one_with_the_prefix(axis: int, catalogue: Catalogue) -> None:
+    x = numbers(4, 5)
+    types = {"T": 0, "Tshift": 4, "Taxis": 4}
+    at_run_time = Case("Roll", (x, ints(2), ints(axis)), (np.roll(x, 2, axis),), given=3, options=types)
+    agree(at_run_time, catalogue)
+    agree(replace(at_run_time, given=1), catalogue)
+
+
+def test_pools_that_skip_what_lies_between_their_windows(catalogue: Catalogue) -> None:
+    x = numbers(1, 16, 15, 14, 1)
+    options = {"ksize": [1] * 5, "strides": [1, 2, 1, 2, 1], "padding": "SAME", "data_format": "NDHWC", "T": 0}
+    agree(Case("MaxPool3D", (x,), (x[:, ::2, :, ::2],), options=options), catalogue)
+
+
+def test_an_option_that_no_rule_knows_is_still_told(catalogue: Catalogue) -> None:
+    x = numbers(4, 5)
+    with pytest.raises(UnsupportedError, match="option mystery is 1"):
+        agree(Case("Roll", (x, ints(2), ints(0)), (x,), options={"mystery": 1}), catalogue)
