@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -79,7 +79,8 @@ def command(
         raise CallError(f"no rule with a test is called {', '.join(names)} or is about {', '.join(operators)}")
     whole = not (operators or names)
     now = digests(found)
-    early, gone = ({}, []) if recorded else _since(now, whole and rules == DEFAULT.rules)
+    ours = rules == DEFAULT.rules
+    early, gone = ({}, []) if recorded else _since(now, {subject.name for subject in chosen}, ours, whole and ours)
     budget = Budget(examples, seconds, jobs or os.cpu_count() or 1, seed, first)
     started = time.monotonic()
     with _progress(len(chosen) * examples, started) as told:
@@ -98,12 +99,17 @@ def command(
     sys.exit(1 if failed or gone else 0)
 
 
-def _since(now: Mapping[str, str], whole: bool) -> tuple[dict[str, tuple[str, ...]], list[str]]:
-    """What is not as it is recorded, with the outcomes that it had, and what is recorded but gone from the `whole`."""
+def _since(
+    now: Mapping[str, str], chosen: Collection[str], ours: bool, whole: bool
+) -> tuple[dict[str, tuple[str, ...]], list[str]]:
+    """What of the chosen is not as recorded, with its outcomes then, and what is recorded but gone from the whole.
+
+    Rules of packs that are not `ours` alone are in no record, and no news.
+    """
     from ..verify import record
 
     known = record.entries()
-    early = record.changed(now)
+    early = {name for name in record.changed(now) if name in chosen and (ours or name in known)}
     if early and 2 * len(early) <= len(now):
         click.echo(f"changed since they were last recorded, and tried first: {', '.join(sorted(early))}", err=True)
     gone = sorted(known.keys() - now.keys()) if whole else []

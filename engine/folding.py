@@ -45,8 +45,8 @@ def fold(node: ir.Node, spec: OperatorSpec, opset: int, inferred: Sequence[Infer
 
 
 def _bytes(result: Inferred) -> float:
-    """The least that a result takes."""
-    if result.dtype is None or result.shape is None:
+    """The least that a result takes, where that can be told."""
+    if result.dtype is None or result.dtype == ir.DataType.STRING or result.shape is None:
         return 0
     return result.dtype.itemsize * math.prod(extent for extent in result.shape if isinstance(extent, int))
 

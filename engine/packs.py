@@ -145,7 +145,7 @@ def built_in() -> list[str]:
 def _texts(paths: Sequence[Path]) -> dict[str, str]:
     """The rule files of some folders by the name they have in messages; raises CallError where there are none."""
     for path in paths:
-        if not any(path.glob("**/*.rules")) and not _entries([path]):
+        if not any(path.glob("**/*.rules")) and not _entries([path]) and not (path / "target.yaml").is_file():
             raise CallError(f"there are no *.rules files in {path}")
     found = _rule_files(paths)
     if not found:

@@ -16,6 +16,7 @@ from nnrewrite.verify.cases import draw
 from nnrewrite.verify.dice import Dice
 from nnrewrite.verify.evidence import replay, save
 from nnrewrite.verify.laboratory import Laboratory
+from nnrewrite.verify.stacks import stacks
 from nnrewrite.verify.subjects import Subject, subjects
 
 OPERATORS = """
@@ -102,9 +103,10 @@ def test_a_meaning_that_says_nothing_is_told(tmp_path: Path, interpreter: Interp
 
 def test_a_failure_is_run_again_with_what_the_operators_mean(tmp_path: Path, interpreter: Interpreter) -> None:
     meaning = SCALED.replace("x * (", "x - (")
-    found, _, laboratory = tally(tmp_path, interpreter, meaning, "scaled")
+    found, _, _ = tally(tmp_path, interpreter, meaning, "scaled")
     assert found.failure is not None
     rules = (str(tmp_path),)
-    report = save(*found.failure, tmp_path / "out", laboratory.catalogue, {}, of_source=True, rules=rules)
+    stack = stacks(rules)[0]
+    report = save(*found.failure, tmp_path / "out", {}, True, stack, rules)
     assert f"--rules {tmp_path} --replay" in report.read_text(encoding="utf-8")
     assert not replay(report.with_suffix(".tflite"), rules).passed

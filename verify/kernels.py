@@ -15,7 +15,7 @@ _GIVEN = {"f16"}
 #: what the runtime says for no last version
 _OPEN = 2**31 - 1
 #: types that no rule widens, so that their lack is no news
-_IGNORED = {"i4", "u4", "c64", "c128"}
+_IGNORED = {"i2", "u2", "i4", "u4", "c64", "c128"}
 
 
 def kernels(first: int, last: int) -> dict[str, dict[int, dict[str, str]]]:

@@ -90,6 +90,8 @@ class Laboratory:
                 if ours or _CRASH in complaint or (step.operator.name, complaint) in self._hopeless:
                     break
                 continue
+            if any(grid is not None and not _fits(grid, array) for (_, grid), array in zip(kinds, arrays, strict=True)):
+                continue  # scales of another operand's axis, which the interpreter does not look at
             if not all(array.size for array in arrays) and all(v.content.size for v in step.operands if v is not None):
                 raise Rejected("a result has no elements")
             # Kernels may set another type than the file says, and what they set is not quantized.
@@ -309,6 +311,12 @@ def _shifted(array: Array, quantized: bool) -> Array:
         limits = np.iinfo(array.dtype)
         return np.asarray(np.clip(array.astype(np.int32) + signs, limits.min, limits.max), array.dtype)
     return array
+
+
+def _fits(grid: Quantization, array: Array) -> bool:
+    """Whether a value has as many indices along the axis of its scales as there are scales."""
+    axes = array.shape[grid.axis : grid.axis + 1]
+    return grid.scale.size == 1 or axes == (grid.scale.size,)
 
 
 def _dtype(array: Array, said: ir.DataType) -> ir.DataType:

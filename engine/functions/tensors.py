@@ -108,9 +108,11 @@ def highest(name: ElementType) -> int | float:
 
 
 @function
-def producer(x: ir.Value) -> str | None:
-    """The name of the operator that computes a value; `none` for an input or a constant."""
+def producer(x: ir.Value, past: list[str] | None = None) -> str | None:
+    """The name of the operator that computes a value, of those not in `past`; `none` for an input or a constant."""
     node = x.producer()
+    while node is not None and node.op_type in (past or ()) and node.inputs and node.inputs[0] is not None:
+        node = node.inputs[0].producer()
     return None if node is None else node.op_type
 
 
