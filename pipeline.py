@@ -40,10 +40,10 @@ from .options import DEFAULT, INTERNAL, Options
 if TYPE_CHECKING:
     from .engine.layout.explain import Remaining
 
-#: a model: its path, or the bytes of its file
 #: the opset to try where the one that rules aim at has no form of something
 _LATER = 21
 
+#: a model: its path, or the bytes of its file
 Source: TypeAlias = str | os.PathLike[str] | bytes
 
 

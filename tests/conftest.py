@@ -11,6 +11,7 @@ from typing import Any
 import onnx_ir as ir
 import pytest
 from nnrewrite.backends import probe
+from nnrewrite.engine import coverage
 from nnrewrite.engine.operators import OPS, Catalogue, load
 from nnrewrite.verify import Interpreter
 
@@ -46,6 +47,13 @@ def interpreter() -> Iterator[Interpreter]:
     pytest.importorskip("ai_edge_litert")
     with Interpreter() as client:
         yield client
+
+
+@pytest.fixture(scope="module")
+def counted() -> Iterator[None]:
+    """The rules that a module tries count where coverage is asked for."""
+    yield
+    coverage.save()
 
 
 @pytest.fixture(scope="session")

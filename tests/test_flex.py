@@ -9,7 +9,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from nnrewrite.engine import coverage
 from nnrewrite.engine.errors import UnsupportedError
 from nnrewrite.engine.operators import Catalogue
 from nnrewrite.frontends import flexbuffer, nodedef, option
@@ -203,11 +202,7 @@ def patches(
 CASES = [*elementwise(), *rearranging(), *windows()]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def noted() -> Iterator[None]:
-    """What these rules were tried on counts where coverage is asked for."""
-    yield
-    coverage.save()
+pytestmark = pytest.mark.usefixtures("counted")
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

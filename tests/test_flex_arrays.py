@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from nnrewrite.engine import coverage
 from nnrewrite.engine.operators import Catalogue
 
 from .flex import Array, Case, agree, ints, numbers, operators
@@ -220,11 +219,7 @@ def suppression() -> Iterator[Case]:
 CASES = [*bands(), *systems(), *running(), *images(), *sizes(), *suppression()]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def noted() -> Iterator[None]:
-    """What these rules were tried on counts where coverage is asked for."""
-    yield
-    coverage.save()
+pytestmark = pytest.mark.usefixtures("counted")
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

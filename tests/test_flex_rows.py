@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pytest
-from nnrewrite.engine import coverage
 from nnrewrite.engine.operators import Catalogue
 
 from .flex import Array, Case, agree, ints, numbers, operators
@@ -201,11 +200,7 @@ CASES = [
 ]  # fmt: skip
 
 
-@pytest.fixture(scope="module", autouse=True)
-def noted() -> Iterator[None]:
-    """What these rules were tried on counts where coverage is asked for."""
-    yield
-    coverage.save()
+pytestmark = pytest.mark.usefixtures("counted")
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

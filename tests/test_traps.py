@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import nnrewrite
@@ -12,7 +12,6 @@ import onnxruntime
 import pytest
 from nnrewrite.backends import probe
 from nnrewrite.backends.tflite import write
-from nnrewrite.engine import coverage
 from nnrewrite.engine.operators import Catalogue
 from nnrewrite.engine.quantization import Quantization
 from nnrewrite.verify import Interpreter
@@ -21,10 +20,7 @@ Single = Callable[..., bytes]
 F32 = "FLOAT32"
 
 
-@pytest.fixture(scope="module", autouse=True)
-def counted() -> Iterator[None]:
-    yield
-    coverage.save()
+pytestmark = pytest.mark.usefixtures("counted")
 
 
 def agree(interpreter: Interpreter, source: bytes, *inputs: Any, opset: int | None = None) -> None:

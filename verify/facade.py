@@ -23,9 +23,13 @@ class Facade:
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """Run the model on one sample; raises VerificationError as the runtime does."""
+        results = self._runtime.run(self.fed(inputs))
+        return [_codes(*pair) for pair in zip(self._signature.outputs, results, strict=True)]
+
+    def fed(self, inputs: Sequence[Array]) -> list[Array]:
+        """The original's inputs as the model takes them, in the same order."""
         entries = zip(self._signature.inputs, self._runtime.inputs, inputs, strict=True)
-        fed = [_real(tensor, array) if self._runtime.real(name) else array for tensor, name, array in entries]
-        return [_codes(*pair) for pair in zip(self._signature.outputs, self._runtime.run(fed), strict=True)]
+        return [_real(tensor, array) if self._runtime.real(name) else array for tensor, name, array in entries]
 
 
 def resized(signature: Signature, runtime: Runtime) -> Signature:

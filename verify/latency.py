@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from ..engine.errors import VerificationError
+from .facade import Facade
 from .frames import Array
 from .inputs import draw
 from .interpreter import Interpreter, InterpreterError, Source
@@ -68,9 +67,10 @@ def bench(
     if interpreter is None:
         with Interpreter() as worker:
             return bench(source, targets, threads, rounds, seed, inputs, worker)
-    feed = _loaded(interpreter, source, threads, seed, inputs)
+    signature = interpreter.describe(source)
+    feed = _loaded(interpreter, source, threads, draw(signature.inputs, seed) if inputs is None else [[list(inputs)]])
     runtimes = {name: Runtime(target, threads) for name, target in targets.items()}
-    fed = {name: _real(feed, runtime) for name, runtime in runtimes.items()}
+    fed = {name: Facade(runtime, signature).fed(feed) for name, runtime in runtimes.items()}
     feeds = {name: runtime.feeds(fed[name]) for name, runtime in runtimes.items()}
     first = interpreter.time(1)[0]
     counts = {name: _count(runtime.time(feeds[name], 3)) for name, runtime in runtimes.items()}
@@ -87,19 +87,10 @@ def bench(
     return Bench(Latency.of(taken_by_source), {n: Latency.of(rounds) for n, rounds in taken.items()}, profiles)
 
 
-def _real(feed: Sequence[Array], runtime: Runtime) -> list[Array]:
-    """The inputs as real numbers where a model takes those in place of codes; which numbers they are takes no time."""
-    return [
-        array.astype(np.float32) if array.dtype.kind in "iu" and runtime.real(name) else array
-        for name, array in zip(runtime.inputs, feed, strict=True)
-    ]
-
-
 def _loaded(
-    interpreter: Interpreter, source: Source, threads: int, seed: int, inputs: Sequence[Array] | None
+    interpreter: Interpreter, source: Source, threads: int, draws: Iterable[Sequence[list[Array]]]
 ) -> list[Array]:
-    """Load a model into the worker together with inputs that it runs on; the inputs."""
-    draws = [[list(inputs)]] if inputs is not None else draw(interpreter.describe(source).inputs, seed)
+    """Load a model into the worker together with the first of some inputs that it runs on; these inputs."""
     failure: InterpreterError | None = None
     for (feed,) in draws:
         try:
