@@ -17,6 +17,7 @@ from .errors import CallError, Diagnostic, RuleError
 from .language import tree
 from .language.frozen import Lazy, freeze, thaw
 from .operators import Catalogue
+from .parses import Parses
 from .records import dataclass
 from .rules import Contents, Override, outline, renamed
 
@@ -96,7 +97,7 @@ def load(names: Sequence[str]) -> Pack:
     kept = cache.fetch(digest)
     if kept is not None:
         return _thaw(kept)
-    found = _read(paths, files)
+    found = _read(paths, files, Parses(_code([]).hexdigest()))
     cache.keep(digest, _freeze(found))
     return found
 
@@ -129,7 +130,7 @@ _held: dict[tuple[str, ...], Stamp] | None = None
 def read(names: Sequence[str]) -> Pack:
     """Load rule packs as `load` does, from their files in any case, and check them anew."""
     paths = folders(names)
-    return _read(paths, _texts(paths))
+    return _read(paths, _texts(paths), Parses())
 
 
 def sources(names: Sequence[str]) -> dict[str, str]:
@@ -173,31 +174,38 @@ def _entries(paths: Sequence[Path]) -> list[Path]:
     return [path / "ops.yaml" for path in paths if (path / "ops.yaml").is_file()]
 
 
-def _read(paths: Sequence[Path], texts: Mapping[str, str]) -> Pack:
+def _read(paths: Sequence[Path], texts: Mapping[str, str], parses: Parses) -> Pack:
     from .language.checker import review
-    from .language.parser import parse
 
-    catalogue = operators.load(_entries(paths))
-    ranks = _ranks(paths)
-    files: list[tree.RuleFile] = []
-    diagnostics: list[Diagnostic] = []
-    for name, text in texts.items():
-        try:
-            files.append(replace(parse(text, name), rank=ranks[name]))
-        except RuleError as error:
-            diagnostics += error.diagnostics
+    files, diagnostics = _parsed(paths, texts, parses)
     if (beneath := _beneath(paths, files)) is not None:
-        return _read(beneath, {**texts, **_texts(beneath)})
+        return _read(beneath, {**texts, **_texts(beneath)}, parses)
     targets = {file.target for file in files} - {path.name for path in paths}
     follow = [BUILT_IN / target for target in sorted(targets) if (BUILT_IN / target).is_dir()]
     if follow and not diagnostics:
         # Rules of the target's own come after those of every pack that aims at it.
-        return _read([*follow, *paths], {**texts, **_texts(follow)})
+        return _read([*follow, *paths], {**texts, **_texts(follow)}, parses)
+    catalogue = operators.load(_entries(paths))
+    parses.keep()
     files = _apart(files)
     found, overrides = review(files, catalogue, complete=not diagnostics)
     if diagnostics or found:
         raise RuleError([*diagnostics, *found], dict(texts))
     return Pack(tuple(files), catalogue, outline(files, catalogue), tuple(overrides))
+
+
+def _parsed(
+    paths: Sequence[Path], texts: Mapping[str, str], parses: Parses
+) -> tuple[list[tree.RuleFile], list[Diagnostic]]:
+    ranks = _ranks(paths)
+    files: list[tree.RuleFile] = []
+    diagnostics: list[Diagnostic] = []
+    for name, text in texts.items():
+        try:
+            files.append(replace(parses.parse(text, name), rank=ranks[name]))
+        except RuleError as error:
+            diagnostics += error.diagnostics
+    return files, diagnostics
 
 
 def _beneath(paths: Sequence[Path], files: Sequence[tree.RuleFile]) -> list[Path] | None:
@@ -251,14 +259,19 @@ def _ranks(paths: Sequence[Path]) -> dict[str, int]:
 
 def _digest(paths: Sequence[Path], texts: Mapping[str, str]) -> str:
     """A name for everything that a pack in its final form depends on."""
-    digest = hashlib.sha256(f"{sys.version} {onnx.__version__}".encode())
-    code = Path(__file__).parent
-    files = sorted([*_below(code, (".py", ".lark")), *_below(BUILT_IN, (".rules",))])
-    for file in [*map(Path, files), operators.OPS, *_entries(paths)]:
-        digest.update(file.read_bytes())
+    rules = sorted(_below(BUILT_IN, (".rules",)))
+    digest = _code([*map(Path, rules), operators.OPS, *_entries(paths)])
     for name, text in texts.items():
         digest.update(f"{name}\0{text}\0".encode())
     return digest.hexdigest()
+
+
+def _code(files: Sequence[Path]) -> hashlib._Hash:
+    """A name for this code, and some files besides."""
+    digest = hashlib.sha256(f"{sys.version} {onnx.__version__}".encode())
+    for file in [*map(Path, sorted(_below(Path(__file__).parent, (".py", ".lark")))), *files]:
+        digest.update(file.read_bytes())
+    return digest
 
 
 def _below(folder: Path, endings: tuple[str, ...]) -> Iterator[str]:

@@ -13,7 +13,7 @@ import pytest
 from nnrewrite import pipeline
 from nnrewrite.engine import cache, packs
 from nnrewrite.engine.errors import RewriteError, RuleError
-from nnrewrite.engine.language import tree
+from nnrewrite.engine.language import parser, tree
 from nnrewrite.engine.rules import compile_rules
 from nnrewrite.engine.stages import Rewriter
 
@@ -231,6 +231,20 @@ def test_a_changed_rule_is_parsed_anew(make: Make, kept: Path) -> None:
     assert first(packs.load([str(folder)]), "ABS") == "other"
 
 
+def test_of_several_files_the_changed_one_alone_is_parsed(
+    make: Make, kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = make("one", ABS)
+    (folder / "two.rules").write_text(ABS.replace("rule mine", "rule second").replace("ABS", "NEG"), encoding="utf-8")
+    packs.load([str(folder)])
+    make("one", ABS.replace("rule mine", "rule other"))
+    parsed: list[str] = []
+    parse = parser.parse
+    monkeypatch.setattr(parser, "parse", lambda text, name: (parsed.append(name), parse(text, name))[1])
+    assert first(packs.load([str(folder)]), "ABS") == "other"
+    assert parsed == [str(folder / "some.rules")]
+
+
 def test_a_changed_operator_is_read_anew(make: Make) -> None:
     mine = "{domain: tflite.custom, operands: [x], results: [y], options: {a: [float, 1.0]}}"
     operators = f"tflite:\n  operators:\n    Mine: {mine}\n"
@@ -255,11 +269,12 @@ def test_a_changed_operator_is_read_anew(make: Make) -> None:
 )
 def test_what_was_spoilt_is_made_anew(make: Make, kept: Path, spoil: Callable[[bytes], bytes]) -> None:
     packs.load([str(make("one", ABS))])
-    [entry] = kept.glob("*.pack")
-    whole = entry.read_bytes()
-    entry.write_bytes(spoil(whole))
+    whole = {entry: entry.read_bytes() for entry in kept.glob("*.pack")}
+    assert len(whole) == 2, "the pack, and the trees of its files"
+    for entry, data in whole.items():
+        entry.write_bytes(spoil(data))
     assert first(packs.load([str(make("one", ABS))]), "ABS") == "mine"
-    assert entry.read_bytes() == whole
+    assert {entry: entry.read_bytes() for entry in whole} == whole
 
 
 def test_a_folder_that_cannot_be_written_is_no_matter(
