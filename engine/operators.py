@@ -294,7 +294,6 @@ def load(paths: Iterable[Path] = ()) -> Catalogue:
 def _yaml(path: Path, checked: bool = False) -> dict[str, dict[str, Any]]:
     import yaml  # what is read stays in the cache of packs
 
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         text = path.read_text(encoding="utf-8")
         if checked:
@@ -303,7 +302,7 @@ def _yaml(path: Path, checked: bool = False) -> dict[str, dict[str, Any]]:
             found = mistakes(path, text, _yaml(OPS))
             if found:
                 raise RuleError(found, {str(path): text})
-        document = yaml.load(text, loader)
+        document = _document(text)
     except (OSError, yaml.YAMLError) as error:
         raise RewriteError(f"{path}: {error}") from error
     if document is None and checked:
@@ -311,6 +310,13 @@ def _yaml(path: Path, checked: bool = False) -> dict[str, dict[str, Any]]:
     if not isinstance(document, dict) or not all(isinstance(entry, dict) for entry in document.values()):
         raise RewriteError(f"{path}: expected dialects, each a mapping")
     return document
+
+
+@functools.lru_cache(8)
+def _document(text: str) -> Any:
+    import yaml
+
+    return yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
 def _dialect(name: str, entry: Mapping[str, Any]) -> Dialect:

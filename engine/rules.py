@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -209,12 +209,14 @@ def outline(files: Sequence[tree.RuleFile], catalogue: Catalogue) -> Contents:
     return Contents(tuple(outlines), definitions)
 
 
-def _members(item: tree.Rule | tree.Table) -> Iterator[tuple[int | None, tree.Rule]]:
+def _members(item: tree.Rule | tree.Table, known: Container[str] = ()) -> Iterator[tuple[int | None, tree.Rule]]:
     if isinstance(item, tree.Rule) and not item.over:
-        yield None, item
+        if item.name not in known:
+            yield None, item
         return
-    for member in range(len(item.over if isinstance(item, tree.Rule) else item.entries)):
-        yield member, _written(item, member)
+    for member, entry in enumerate(item.over if isinstance(item, tree.Rule) else item.entries):
+        if f"{item.name}.{entry.source}" not in known:
+            yield member, _written(item, member)
 
 
 def _written(item: tree.Rule | tree.Table | tree.Definition, member: int | None) -> tree.Rule:
@@ -245,12 +247,14 @@ def _roots_at(rule: Rule, operator: str) -> bool:
     return any(operator in pattern.specs for pattern in nodes(rule.equations[-1].value))
 
 
-def written_out(files: Iterable[tree.RuleFile]) -> Iterator[tuple[tree.RuleFile, tree.Rule]]:
-    """Every rule of some files, with one rule for each entry of a table or an `over` family."""
+def written_out(
+    files: Iterable[tree.RuleFile], known: Container[str] = ()
+) -> Iterator[tuple[tree.RuleFile, tree.Rule]]:
+    """Every rule of some files but for those `known` by name, one for each entry of a table or an `over` family."""
     for file in files:
         for item in file.items:
             if not isinstance(item, tree.Definition):
-                yield from ((file, rule) for _, rule in _members(item))
+                yield from ((file, rule) for _, rule in _members(item, known))
 
 
 def family(rule: tree.Rule) -> list[tree.Rule]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 import hashlib
 import re
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Collection, Container, Mapping
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from ..engine.errors import Span
@@ -14,32 +14,41 @@ from ..engine.language import tree
 from ..engine.operators import Dialect, OperatorSpec
 from ..engine.packs import Pack
 from ..engine.rules import MEANING, written_out
-from .categories import FAMILY, categories
+from .categories import categories
 
 _WORD = re.compile(r"\b[A-Za-z_][\w.]*")
 
 
-def fingerprints(pack: Pack) -> dict[str, str]:
-    """A digest for every rule and layout category of a pack: of its text, the definitions and the entries it uses."""
+def fingerprints(pack: Pack, names: Container[str]) -> dict[str, str]:
+    """A digest for each rule and layout category called by `names`: of its text, the definitions and the entries of
+    ops.yaml that it uses."""
     definitions = {d.name: d for file in pack.files for d in file.items if isinstance(d, tree.Definition)}
     closed = functools.cache(lambda name: _closed(name, definitions, _text))
-    entries = {name: _entry(dialect, spec) for dialect in pack.catalogue.dialects.values()
-               for name, spec in dialect.operators.items()}  # fmt: skip
+    specs = {name: (dialect, spec) for dialect in pack.catalogue.dialects.values()
+             for name, spec in dialect.operators.items()}  # fmt: skip
+    entry = functools.cache(lambda name: _entry(*specs[name]))
     meanings: dict[str, str] = {}
-    for _, rule in written_out(pack.files):
-        if rule.stage == MEANING:
-            for operator in _operators(rule):
-                meanings[operator] = meanings.get(operator, "") + _text(rule)
+    for _, rule in written_out(map(_of_meanings, pack.files)):
+        for operator in _operators(rule):
+            meanings[operator] = meanings.get(operator, "") + _text(rule)
     found = {}
     for _, rule in written_out(pack.files):
+        if rule.name not in names:
+            continue
         text = _text(rule)
         meant = [meanings[operator] for operator in sorted(_operators(rule)) if operator in meanings]
         parts = [text, *meant, *(closed(word) for word in sorted(set(_WORD.findall(text)) & definitions.keys()))]
-        named = sorted(set(_WORD.findall(" ".join(parts))) & entries.keys())
-        found[rule.name] = _digest([*parts, *(entries[name] for name in named)])
+        named = sorted(set(_WORD.findall(" ".join(parts))) & specs.keys())
+        found[rule.name] = _digest([*parts, *map(entry, named)])
     for category in categories(pack):
-        found[f"{FAMILY}.{category.operator}"] = _digest([entries[category.operator]])
+        if category.name in names:
+            found[category.name] = _digest([entry(category.operator)])
     return found
+
+
+def _of_meanings(file: tree.RuleFile) -> tree.RuleFile:
+    """A file with nothing but the rules that say what operators mean."""
+    return replace(file, items=tuple(i for i in file.items if isinstance(i, tree.Rule) and i.stage == MEANING))
 
 
 def _operators(rule: tree.Rule) -> frozenset[str]:

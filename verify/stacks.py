@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass
 
 from ..engine import packs
@@ -36,22 +37,23 @@ def stacks(rules: tuple[str, ...]) -> list[Stack]:
     known: set[str] = set()
     for options in Options(rules=rules).variants:
         pack = packs.load(options.stacked)
-        new = tuple(trial for trial in trials(pack) if trial.name not in known)
+        new = tuple(trials(pack, known))
         if new:
             found.append(Stack(options.stacked, pack, options.exact, new))
         known.update(trial.name for trial in new)
     return found
 
 
-def trials(pack: Pack) -> list[Trial]:
-    """All that can be tried of a pack: rules with tests, but for those that ops.yaml excuses, and layout categories."""
-    return [*(subject for subject in subjects(pack) if subject.tests and not subject.excuse), *categories(pack)]
+def trials(pack: Pack, known: Container[str] = ()) -> list[Trial]:
+    """All that can be tried of a pack but for what is `known` by name: rules with tests that ops.yaml does not excuse,
+    and layout categories."""
+    rules = (subject for subject in subjects(pack, known) if subject.tests and not subject.excuse)
+    return [*rules, *(category for category in categories(pack) if category.name not in known)]
 
 
 def digests(found: list[Stack]) -> dict[str, str]:
     """The fingerprints of all that is tried, by name."""
     made: dict[str, str] = {}
     for stack in found:
-        names = {trial.name for trial in stack.trials}
-        made |= {name: digest for name, digest in fingerprints(stack.pack).items() if name in names}
+        made |= fingerprints(stack.pack, {trial.name for trial in stack.trials})
     return made

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,14 +77,14 @@ def _pattern(subject: Subject, opset: int) -> tuple[Defined, ...]:
     return compile_equations(subject.equations, subject.reads, opset)
 
 
-def subjects(pack: Pack) -> list[Subject]:
-    """All rules of a pack, tables and families written out."""
+def subjects(pack: Pack, known: Container[str] = ()) -> list[Subject]:
+    """The rules of a pack but for those `known` by name, tables and families written out."""
     definitions = {d.name: d for file in pack.files for d in file.items if isinstance(d, tree.Definition)}
     low, high = pack.opsets
     compared = _sides(_bounds([item for file in pack.files for item in file.items], definitions), low, high)
     opsets = tuple(dict.fromkeys((low, *compared, high)))
     found = []
-    for file, rule in written_out(pack.files):
+    for file, rule in written_out(pack.files, known):
         reads = pack.catalogue.dialect(file.source if rule.stage in OF_SOURCE else file.target)
         turning = _sides(_bounds([rule], definitions), low, high)
         found.append(
