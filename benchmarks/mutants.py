@@ -13,6 +13,7 @@ import argparse
 import os
 import random
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -200,6 +201,12 @@ def drawn(count: int, seed: int, only: str) -> list[Mutant]:
     return chosen[:count]
 
 
+def cpu() -> float:
+    """Seconds that processes which have ended spent on processors."""
+    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return spent.ru_utime + spent.ru_stime
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=60)
@@ -224,7 +231,7 @@ def main() -> None:
         for mutant in chosen:
             text = (ROOT / mutant.file).read_text(encoding="utf-8")
             (package / mutant.file).write_text(mutant.apply(text), encoding="utf-8")
-            began = time.monotonic()
+            began, spent = time.monotonic(), cpu()
             run = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment, check=False)
             (package / mutant.file).write_text(text, encoding="utf-8")
             lines = [line for line in run.stderr.splitlines() if "error" in line]
@@ -235,7 +242,8 @@ def main() -> None:
             if run.returncode == 0:
                 survivors.append(mutant)
                 lines = [run.stdout.splitlines()[-1]]
-            print(f"{word} {time.monotonic() - began:5.1f} s  {mutant}\n{' ' * 18}{' '.join(lines)[:140]}", flush=True)
+            took = f"{time.monotonic() - began:5.1f} s ({cpu() - spent:4.1f} s of processors)"
+            print(f"{word} {took}  {mutant}\n{' ' * 18}{' '.join(lines)[:140]}", flush=True)
     share = killed / len(chosen)
     print(
         f"{killed} of {len(chosen)} mutants killed ({share:.0%}), {mistakes} of them refused when the rules were read,"
