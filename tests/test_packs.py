@@ -336,14 +336,12 @@ def test_from_the_second_start_on_loading_takes_little_time() -> None:
     assert min(once() for _ in range(5)) < 0.05
 
 
-def test_the_mistakes_of_a_pack_are_looked_for_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "bad.rules").write_text(
-        "ruleset bad : tflite -> onnx opset 13..25\nrule r { y = ABSS(x) => y = Abs(x) test x: f32[2] }\n"
-    )
+def test_the_mistakes_of_a_pack_are_looked_for_once(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = make("bad", ABS.replace("= ABS(", "= ABSS("))
     loaded = []
     load = packs.load
     monkeypatch.setattr(packs, "load", lambda rules: (loaded.append(rules), load(rules))[1])
-    rules = ("tflite2onnx", str(tmp_path))
+    rules = ("tflite2onnx", str(folder))
     for _ in range(3):
         with pytest.raises(RuleError, match="no operator `ABSS`"):
             pipeline.prepare(rules, None)
