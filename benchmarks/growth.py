@@ -2,9 +2,8 @@
 
     python benchmarks/growth.py [--models FOLDER] [--runs N] [GRAPH]...
 
-A GRAPH is `chain` (one long chain), `wide` (branches side by side) or `convolutions` (every second operator has a
-layout of its own). Figures are the least of the runs, of wall and of processor time: the program's share of what the
-machine is busy with.
+A GRAPH is a function of benchmarks/graphs.py, by default all of them. Figures are the least of the runs, of wall and of
+processor time: the program's share of what the machine is busy with.
 """
 
 from __future__ import annotations
@@ -15,14 +14,13 @@ import sys
 from pathlib import Path
 
 from environments import PEERS
+from graphs import GRAPHS, SIZES
 from peers import OURS, Runs, machine, measured, tools
-
-SIZES = (10_000, 100_000)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("graphs", nargs="*", default=("chain", "wide"), metavar="GRAPH")
+    parser.add_argument("graphs", nargs="*", default=tuple(GRAPHS), metavar="GRAPH")
     parser.add_argument("--models", type=Path, default=PEERS / "models", help="where the graphs are made")
     parser.add_argument("--runs", type=int, default=3)
     asked = parser.parse_args()

@@ -7,7 +7,6 @@ import hashlib
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import onnx
@@ -18,7 +17,7 @@ from .language import tree
 from .language.frozen import Lazy, freeze, thaw
 from .operators import Catalogue
 from .parses import Parses
-from .records import dataclass
+from .records import dataclass, replace
 from .rules import Contents, Override, outline, renamed
 
 BUILT_IN = Path(__file__).parent.parent / "rules"

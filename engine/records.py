@@ -12,9 +12,11 @@ import dataclasses
 from collections.abc import Callable
 from dataclasses import MISSING, FrozenInstanceError, field
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-__all__ = ["dataclass", "field"]
+__all__ = ["dataclass", "field", "replace"]
+
+Record = TypeVar("Record")
 
 
 class _Fields:
@@ -40,6 +42,12 @@ else:
         """Do as `dataclasses.dataclass` does for a class without bases that has fields."""
         assert slots
         return lambda plain: _made(plain, frozen, eq, kw_only)
+
+
+def replace(record: Record, /, **changes: Any) -> Record:
+    """Do as `dataclasses.replace` does for an object of one of these classes, without what that makes first."""
+    kept = {name: getattr(record, name) for name in vars(type(record))["__slots__"]}
+    return type(record)(**{**kept, **changes})
 
 
 def _made(plain: Any, frozen: bool, eq: bool, kw_only: bool) -> Any:

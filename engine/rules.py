@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from .errors import Span
@@ -12,7 +11,7 @@ from .expressions import OPSET, TRAIT
 from .language import tree
 from .operators import Catalogue, Dialect, everything
 from .pattern import AnyOf, Defined, NodePattern, Operand, Variable, compile_equations, nodes
-from .records import dataclass
+from .records import dataclass, replace
 
 #: in the order they run; what operators mean in others of the source is asked for where they are tried alone
 STAGES = ("meaning", "integers", "normalize", "lower", "recover", "simplify", "adapt")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import fields, is_dataclass
 from typing import Any
 
 from ..errors import Span
@@ -375,6 +374,5 @@ _below: dict[type[Any], tuple[str, ...] | None] = {}
 def below(kind: type[Any]) -> tuple[str, ...] | None:
     """The fields of a class of syntax nodes; None for all other classes."""
     if kind not in _below:
-        own = kind.__module__ == __name__ and is_dataclass(kind)
-        _below[kind] = tuple([entry.name for entry in fields(kind)]) if own else None
+        _below[kind] = getattr(kind, "__match_args__", None) if kind.__module__ == __name__ else None
     return _below[kind]
