@@ -1,6 +1,6 @@
 """Try single quantized operators, and print how many elements equal those of the interpreter's kernels.
 
-    python benchmarks/steps.py [--cases N] [OPERATOR...]
+    python benchmarks/steps.py [--cases N] [--seed N] [OPERATOR...]
 
 Cases are drawn from the tests of rules as `rewrite fuzz` draws them, with quantized operands. Each model runs in the
 interpreter with its default and with its reference kernels, and converted in ONNX Runtime: as for the default target,
@@ -78,8 +78,8 @@ def quantized(subject: Subject, wanted: str) -> Subject | None:
     return replace(subject, tests=tuple(tests)) if fits else None
 
 
-def cases(subject: Subject, wanted: str, laboratory: Laboratory, count: int) -> Iterator[Case]:
-    for attempt in range(count * PATIENCE):
+def cases(subject: Subject, wanted: str, laboratory: Laboratory, count: int, seed: int) -> Iterator[Case]:
+    for attempt in range(seed, seed + count * PATIENCE):
         try:
             case = draw(Dice(f"{subject.name}{wanted}{attempt}"), subject, laboratory)
         except Rejected:
@@ -91,9 +91,11 @@ def cases(subject: Subject, wanted: str, laboratory: Laboratory, count: int) -> 
         yield case
 
 
-def row(subject: Subject, kind: str, laboratory: Laboratory, interpreter: Interpreter, count: int) -> list[Share]:
+def row(
+    subject: Subject, kind: str, laboratory: Laboratory, interpreter: Interpreter, count: int, seed: int
+) -> list[Share]:
     default, reference, exact = Share(), Share(), Share()
-    for case in cases(subject, kind, laboratory, count):
+    for case in cases(subject, kind, laboratory, count, seed):
         source = encode(case, laboratory.catalogue)
         feeds = [value.content for value in case.inputs]
         try:
@@ -112,6 +114,7 @@ def row(subject: Subject, kind: str, laboratory: Laboratory, interpreter: Interp
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", type=int, default=12)
+    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("operators", nargs="*")
     asked = parser.parse_args()
     pack = packs.load(RULES)
@@ -126,7 +129,7 @@ def main() -> None:
                 if trial is None or (asked.operators and not trial.operators() & set(asked.operators)):
                     continue
                 name = next(iter(trial.operators()))
-                shares = row(trial, wanted, laboratory, interpreter, asked.cases)
+                shares = row(trial, wanted, laboratory, interpreter, asked.cases, asked.seed)
                 known = rows.setdefault((name, wanted), [Share(), Share(), Share()])
                 for mine, more in zip(known, shares, strict=True):
                     mine.elements, mine.equal = mine.elements + more.elements, mine.equal + more.equal

@@ -96,9 +96,13 @@ def expose(graph: ir.Graph, source: Dialect, target: Dialect, opset: int, scope:
 
 
 def _bare(node: ir.Node) -> bool:
-    """Whether integers come in without a map to real numbers and go out with one: they are all that is meant."""
-    types = {value.dtype for value in node.outputs if quantization(value)}
-    return any(value is not None and value.dtype in types and not quantization(value) for value in node.inputs)
+    """Whether integers have a map to real numbers on one side of a node only: they are all that is meant."""
+    return _lost(node.outputs, node.inputs) or _lost(node.inputs, node.outputs)
+
+
+def _lost(known: Iterable[ir.Value | None], others: Iterable[ir.Value | None]) -> bool:
+    types = {value.dtype for value in known if value is not None and quantization(value)}
+    return any(value is not None and value.dtype in types and not quantization(value) for value in others)
 
 
 def _real(node: ir.Node) -> bool:

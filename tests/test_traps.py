@@ -115,6 +115,17 @@ def test_kernels_without_arithmetic_of_their_own_take_codes_for_numbers(
     agree(interpreter, single(operator, operands, [("INT8", [2, 3], grid(0.02, -10))]), x)
 
 
+@pytest.mark.parametrize("side", ["operand", "result"])
+def test_codes_that_have_lost_their_grid_on_one_side_are_moved(
+    interpreter: Interpreter, single: Single, side: str
+) -> None:
+    bare, known = ("INT8", [2, 3]), ("INT8", [2, 3], grid(0.05, 3))
+    given, result = (bare, known) if side == "operand" else (known, bare)
+    x = np.array([[5, -3, 100], [-128, 127, 0]], np.int8)
+    where = np.array([[True, False, True], [False, True, True]])
+    agree(interpreter, single("SELECT", {"where": where, "x": given, "y": given}, [result]), x, x[::-1].copy())
+
+
 def test_places_that_nothing_is_scattered_to_hold_the_code_zero(interpreter: Interpreter, single: Single) -> None:
     at, extents = np.array([[4], [1]], np.int32), np.array([6], np.int32)
     operands = {"at": at, "updates": ("INT8", [2], grid(0.1, 7)), "extents": extents}

@@ -103,7 +103,8 @@ class Quantities:
                 return (one_grid(float(fixed[0]), int(fixed[1])),)
         if not self._grids and self._fixed != _OWN:
             return ()
-        same = next(iter(self._grids.values()), None)
+        # No kernel yields codes with a scale for each channel, but where it moves them.
+        same = next((found for found in self._grids.values() if self._alike or not found.per_axis), None)
         own = max(self._grids.values(), key=_scale) if self._powers and self._grids else grid(self._dice, dtype)
         if same is None:
             return (own,)
