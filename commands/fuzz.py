@@ -72,6 +72,7 @@ def command(
     from ..verify.stacks import digests, stacks
     from ..verify.subjects import Subject
 
+    started = time.monotonic()
     found = stacks(rules)
     every = [trial for stack in found for trial in stack.trials]
     chosen = [subject for subject in every if _wanted(subject, operators, names)]
@@ -81,8 +82,8 @@ def command(
     now = digests(found)
     ours = rules == DEFAULT.rules
     early, gone = ({}, []) if recorded else _since(now, {subject.name for subject in chosen}, ours, whole and ours)
-    budget = Budget(examples, seconds, jobs or os.cpu_count() or 1, seed, first)
-    started = time.monotonic()
+    spent = time.monotonic() - started
+    budget = Budget(examples, max(seconds - spent, seconds / 2), jobs or os.cpu_count() or 1, seed, first)
     with _progress(len(chosen) * examples, started) as told:
         tallies = fuzz(found, chosen, whole, budget, told, early, recorded)
     failed = _told(tallies.values(), time.monotonic() - started)

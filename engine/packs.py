@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import os
 import sys
@@ -96,7 +97,7 @@ def load(names: Sequence[str]) -> Pack:
     kept = cache.fetch(digest)
     if kept is not None:
         return _thaw(kept)
-    found = _read(paths, files, Parses(_code([]).hexdigest()))
+    found = _read(paths, files, _parses(_code([]).hexdigest()))
     cache.keep(digest, _freeze(found))
     return found
 
@@ -191,6 +192,12 @@ def _read(paths: Sequence[Path], texts: Mapping[str, str], parses: Parses) -> Pa
     if diagnostics or found:
         raise RuleError([*diagnostics, *found], dict(texts))
     return Pack(tuple(files), catalogue, outline(files, catalogue), tuple(overrides))
+
+
+@functools.lru_cache(1)
+def _parses(key: str) -> Parses:
+    """The files parsed in earlier runs and in this one; many packs have most of theirs in common."""
+    return Parses(key)
 
 
 def _parsed(

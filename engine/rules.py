@@ -283,17 +283,23 @@ def _row(table: tree.Table, entry: tree.Entry) -> tree.Rule:
 
 def renamed(node: Any, names: Mapping[str, str]) -> Any:
     """A syntax tree in which some operators, enumerants and functions have other names."""
-    if isinstance(node, tuple):
-        return tuple([renamed(item, names) for item in node])
-    below = tree.below(type(node))
+    kind = type(node)
+    if kind is tuple:
+        items = [renamed(item, names) for item in node]
+        return node if all(new is old for new, old in zip(items, node, strict=True)) else tuple(items)
+    below = tree.below(kind)
     if below is None:
         return node
-    changed = {name: renamed(getattr(node, name), names) for name in below}
-    if isinstance(node, tree.Call):
-        changed["callee"] = names.get(node.callee, node.callee)
-    elif isinstance(node, tree.Symbol):
-        changed["name"] = names.get(node.name, node.name)
-    return type(node)(**changed)
+    changed = {}
+    for field in below:
+        old = getattr(node, field)
+        if (type(old) is tuple or tree.below(type(old)) is not None) and (new := renamed(old, names)) is not old:
+            changed[field] = new
+    if kind is tree.Call and node.callee in names:
+        changed["callee"] = names[node.callee]
+    elif kind is tree.Symbol and node.name in names:
+        changed["name"] = names[node.name]
+    return replace(node, **changed) if changed else node
 
 
 def _compile(rule: tree.Rule, source: Dialect, target: Dialect, opset: int, order: tuple[int, int, int, int]) -> Rule:

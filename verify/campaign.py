@@ -162,8 +162,10 @@ def examine(
     return tally
 
 
-def repeat(subject: Subject | Category, laboratory: Laboratory, before: Sequence[str]) -> Tally:
-    """Try a rule or a layout category on the fixed cases of the record, which had the outcomes `before` then.
+def repeat(
+    subject: Subject | Category, laboratory: Laboratory, before: Sequence[str], cases: int = record.CASES
+) -> Tally:
+    """Try a rule or a layout category on the first fixed cases of the record, which had the outcomes `before` then.
 
     Stops at the first failure, which is not made smaller: a smaller case has no outcome to compare with. The
     laboratory must be one in which nothing was tried yet, for the same cases to be drawn.
@@ -173,7 +175,7 @@ def repeat(subject: Subject | Category, laboratory: Laboratory, before: Sequence
     started = time.monotonic()
     outcomes: list[str] = []
     alone = isinstance(subject, Subject) and not subject.of_source
-    for place in range(record.CASES):
+    for place in range(cases):
         case = finding = None
         with contextlib.suppress(Rejected):
             case = source(Dice(f"{record.SEED}/{subject.name}/{place}"))
@@ -187,7 +189,7 @@ def repeat(subject: Subject | Category, laboratory: Laboratory, before: Sequence
             tally.failure = case, finding
             break
     else:
-        tally.worse = record.fewer(outcomes, before)
+        tally.worse = record.fewer(outcomes, before) if cases == record.CASES else ""
     tally.outcomes, tally.seconds = tuple(outcomes), time.monotonic() - started
     return tally
 

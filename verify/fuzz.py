@@ -9,14 +9,14 @@ import multiprocessing
 import random
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any
 
 from ..engine import coverage, packs
-from . import chains
+from . import chains, record
 from .campaign import Tally, examine, repeat
 from .interpreter import Interpreter, require
 from .laboratory import Laboratory
@@ -28,6 +28,8 @@ _TURN = 4
 #: graphs about the operator of a rule that follow a turn of the rule
 _ABOUT = 2
 _FEW = 3
+#: recorded cases that all that changed is tried on before it is tried on the others
+_FIRST = 3
 #: turns that what changed has before the rest at most, and the share of all seconds for them
 _EARLY, _SHARE = 40, 0.7
 #: cases tried of a rule that has not fired yet
@@ -58,8 +60,8 @@ class Budget:
 class Task:
     """One turn: a rule (or graphs, of any operators or `about` that of one rule), how many cases, and which.
 
-    With `until` it is over when the rule has fired. A `fixed` one is the cases that are recorded, with what came of
-    them then, if it is known.
+    With `until` it is over when the rule has fired. A `fixed` one is the first so many of the cases that are recorded,
+    with what came of them then, if it is known.
     """
 
     name: str
@@ -94,8 +96,13 @@ def fuzz(
         tallies[chains.NAME] = Tally(chains.NAME, chains.NAME, fires=False)
     first = [subject for subject in chosen if subject.name in early]
     soon = until - (1 - _SHARE) * budget.seconds
-    late = itertools.chain(_fixed(tallies, chosen) if recorded else (), _idle(tallies, budget))
-    turns = itertools.chain(_early(first, early, graphs, budget, soon), _turns(chosen, graphs, budget), late)
+    late: Iterator[Task] = itertools.chain(_fixed(tallies, chosen) if recorded else (), _idle(tallies, budget))
+    turns: Iterator[Task] = itertools.chain(
+        _early(first, early, graphs, budget, soon), _turns(chosen, graphs, budget), late
+    )
+    if first:  # where what changed fails, the rest has no turns
+        turns = itertools.takewhile(lambda task: task.fixed is not None or not _fail(tallies, early), turns)
+        late = itertools.takewhile(lambda task: not _fail(tallies, early), late)
     crew = [_Worker(stacks) for _ in range(budget.jobs)]
     try:
         for worker in crew:
@@ -121,8 +128,9 @@ def _early(
     chosen: Sequence[Trial], known: Mapping[str, tuple[str, ...]], graphs: bool, budget: Budget, until: float
 ) -> Iterator[Task]:
     """Turns of rules and graphs about them: the recorded cases, then others until it is time for the rest."""
-    for subject in chosen:
-        yield Task(subject.name, 0, "", fixed=known[subject.name])
+    for cases in (_FIRST, record.CASES):  # a few of each before more of any
+        for subject in chosen:
+            yield Task(subject.name, cases, "", fixed=known[subject.name])
     for turn in range(_EARLY):
         for subject in chosen:
             if time.monotonic() > until:
@@ -137,7 +145,7 @@ def _fixed(tallies: Mapping[str, Tally], chosen: Sequence[Trial]) -> Iterator[Ta
     """A last turn of each rule that has not failed, for what is to be recorded of it."""
     for subject in chosen:
         if not tallies[subject.name].failed:
-            yield Task(subject.name, 0, "", fixed=())
+            yield Task(subject.name, record.CASES, "", fixed=())
 
 
 def _turns(chosen: Sequence[Trial], graphs: bool, budget: Budget) -> Iterator[Task]:
@@ -153,6 +161,10 @@ def _turns(chosen: Sequence[Trial], graphs: bool, budget: Budget) -> Iterator[Ta
                 yield Task(chains.NAME, _ABOUT, f"{seed}/{subject.name}", subject.name)
             if graphs and place % _BETWEEN == 0:
                 yield Task(chains.NAME, _TURN, f"{seed}/{place}")
+
+
+def _fail(tallies: Mapping[str, Tally], names: Iterable[str]) -> bool:
+    return any(tallies[name].failed for name in names)
 
 
 def _in_graphs(subject: Trial) -> bool:
@@ -250,7 +262,7 @@ def _serve(pipe: Connection, interpreter: Interpreter, stacks: Sequence[Stack]) 
             if task.name != chains.NAME:
                 trial, stack = named[task.name]
                 if task.fixed is not None:  # in a laboratory that knows of nothing, so that the same is drawn again
-                    tally = repeat(trial, _laboratory(interpreter, stack), task.fixed)
+                    tally = repeat(trial, _laboratory(interpreter, stack), task.fixed, task.examples)
                 else:
                     tally = examine(trial, laboratories[stack], task.examples, task.seed, until=task.until)
             elif task.about is None:

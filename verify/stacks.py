@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+import multiprocessing
+import os
+import sys
+from collections.abc import Container, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from ..engine import packs
+from ..engine.errors import RewriteError
 from ..engine.packs import Pack
 from ..options import Options
 from .categories import Category, categories
@@ -35,13 +40,38 @@ def stacks(rules: tuple[str, ...]) -> list[Stack]:
     """
     found: list[Stack] = []
     known: set[str] = set()
-    for options in Options(rules=rules).variants:
-        pack = packs.load(options.stacked)
-        new = tuple(trials(pack, known))
-        if new:
-            found.append(Stack(options.stacked, pack, options.exact, new))
-        known.update(trial.name for trial in new)
+    variants = {options.stacked: options.exact for options in Options(rules=rules).variants}
+    first, *rest = variants
+    packs.load(first)  # before others, so that what they have in common is parsed once
+    with _ahead(rest[1:]):
+        for stacked, exact in variants.items():
+            pack = packs.load(stacked)
+            new = tuple(trials(pack, known))
+            if new:
+                found.append(Stack(stacked, pack, exact, new))
+            known.update(trial.name for trial in new)
     return found
+
+
+@contextmanager
+def _ahead(stacked: Sequence[tuple[str, ...]]) -> Iterator[None]:
+    """Have other processes read packs meanwhile, which are then found where packs are kept."""
+    processes = []
+    if sys.platform == "linux" and (os.cpu_count() or 1) > 1:
+        fork = multiprocessing.get_context("fork")
+        processes = [fork.Process(target=_read_ahead, args=(names,), daemon=True) for names in stacked]
+    for process in processes:
+        process.start()
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.join()
+
+
+def _read_ahead(names: tuple[str, ...]) -> None:
+    with suppress(RewriteError):  # who asks for it is told
+        packs.load(names)
 
 
 def trials(pack: Pack, known: Container[str] = ()) -> list[Trial]:
