@@ -135,6 +135,16 @@ OPS: dict[str, tuple[str, Change]] = {
     "no trait": (r", traits: \[output_activation\]", lambda match: ""),
     "commutes": (r"\{(infix: (?:\"-\"|/)), layout", lambda m: f"{{{m[1]}, traits: [commutative], layout"),
     "code": (r"\{code: (\d+)(?=,)", lambda m: f"{{code: {int(m[1]) + 1}"),
+    "scale": (r"(?<=: \[)(\d\.\d+), (-?\d+)(?=\])", lambda m: f"{2 * float(m[1])!r}, {m[2]}"),
+    "zero point": (r"(?<=: \[)(\d\.\d+), (-?\d+)(?=\])", lambda m: f"{m[1]}, {int(m[2]) + 1}"),
+    "type": (r"(?<=types: \[)(\w+(?: \w+)*) \w+(?=[,\]])", lambda m: m[1]),
+    "yields": (r"yields: \[(\w+)", lambda m: f"yields: [{'i32' if m[1] != 'i32' else 'f32'}"),
+    "trait": (r"(?<=traits: \[)\w+, ", lambda match: ""),
+    "fact": (
+        r", (?:rounding|along|joins|letters|swaps|frame|only|regroups|broadcasts|permutes|mixes|batch|counts|begins): "
+        r"(?:\w+|\{[^{}]*\}|\[[^\[\]]*\])(?=[,}])",
+        lambda match: "",
+    ),
     "role": (r"role: (?:permute|reshape|extend|convert), ", lambda match: ""),
 }  # fmt: skip
 
@@ -229,7 +239,7 @@ def main() -> None:
         if subprocess.run(command, capture_output=True, cwd=folder, env=environment, check=False).returncode:
             sys.exit("what is not changed fails already: `rewrite fuzz` tells of it")
         for mutant in chosen:
-            text = (ROOT / mutant.file).read_text(encoding="utf-8")
+            text = (package / mutant.file).read_text(encoding="utf-8")
             (package / mutant.file).write_text(mutant.apply(text), encoding="utf-8")
             began, spent = time.monotonic(), cpu()
             run = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment, check=False)

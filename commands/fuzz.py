@@ -150,7 +150,7 @@ def _progress(total: int, started: float) -> Iterator[Callable[[Tally], None]]:
 
 def _told(tallies: Iterable[Tally], seconds: float) -> list[Tally]:
     """Print a line for each rule and one for all; the rules that failed."""
-    rows = [tally for tally in tallies if tally.tried or tally.rejected or tally.crash]
+    rows = [tally for tally in tallies if tally.tried or tally.rejected or tally.failed]
     width = max((len(tally.rule) for tally in rows), default=4)
     click.echo(f"{'rule':<{width}}  tried  passed  refused  accepted  fired")
     for tally in sorted(rows, key=lambda one: one.rule):

@@ -167,8 +167,8 @@ def repeat(
 ) -> Tally:
     """Try a rule or a layout category on the first fixed cases of the record, which had the outcomes `before` then.
 
-    Stops at the first failure, which is not made smaller: a smaller case has no outcome to compare with. The
-    laboratory must be one in which nothing was tried yet, for the same cases to be drawn.
+    Stops at the first failure, and makes it small where it is one whatever is recorded: a smaller case has no outcome
+    to compare with. The laboratory must be one in which nothing was tried yet, for the same cases to be drawn.
     """
     tally = Tally(subject.name, subject.place, excuse=subject.excuse)
     judge, source = _trial(subject, laboratory)
@@ -177,11 +177,16 @@ def repeat(
     alone = isinstance(subject, Subject) and not subject.of_source
     for place in range(cases):
         case = finding = None
-        with contextlib.suppress(Rejected):
-            case = source(Dice(f"{record.SEED}/{subject.name}/{place}"))
-        if case is not None:
+        dice = Dice(f"{record.SEED}/{subject.name}/{place}")
+        try:
+            case = source(dice)
+        except Rejected as rejection:
+            tally.rejected[f"{rejection}"] += 1
+        else:
             finding = judge(case)
-            if place < len(before):
+            if finding.end is End.FAILED:
+                case, finding = _smallest(dice.choices, (case, finding), source, judge)
+            elif place < len(before):
                 finding = record.judged(case, finding, before[place], alone)
             tally.count(finding)
         outcomes.append(record.outcome(case, finding))

@@ -17,7 +17,7 @@ from ..engine.pattern import Absent, AnyOf, Defined, NodePattern, Number, Operan
 from .dice import Dice
 from .elements import elements, indices
 from .finding import Grids, Rejected
-from .fits import alike, of_type, within
+from .fits import alike, exchangeable, of_type, within
 from .frames import Array
 from .laboratory import Laboratory
 from .options import draw_options
@@ -30,6 +30,8 @@ from .types import USUAL, Admitted, admitted, alternatives, by_schema, holds
 _MOST = 4
 #: in so many of a hundred draws
 _OTHER_TYPE, _UNKNOWN_EXTENTS, _CONSTANT, _TURNING, _OTHER_OPSET, _ABSENT = 35, 12, 30, 50, 15, 15
+#: in so many of a hundred draws the operands of a node with two are exchanged: what fires then must hold then
+_EXCHANGED = 4
 #: extents that a drawn name may stand for
 _EXTENTS = (1, 5)
 
@@ -111,6 +113,9 @@ class Bench:
         operands: list[Value | None] = []
         for position, (operand, wanted) in enumerate(self._operands(pattern, spec)):
             operands.append(self._operand(operand, wanted, spec, position, kinds, quantities, operands))
+        if len(operands) == 2 and exchangeable(*operands) and self.dice.chance(_EXCHANGED):
+            operands.reverse()
+            self.widened = True
         options, widened = draw_options(self.dice, self.subject, pattern, spec, len(operands), self.named)
         self.widened |= widened
         # Some kernels count their operands, those left out as well.

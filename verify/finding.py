@@ -32,7 +32,8 @@ class End(StrEnum):
 class Finding:
     """The end of one case, why, the rules that fired with how often, and the outputs of both sides where they ran.
 
-    `operators` counts what is left of the graph when it is rewritten.
+    `operators` counts what is left of the graph when it is rewritten, of which there were `most` at most when the
+    case was recorded, where that is what failed.
     """
 
     end: End
@@ -41,3 +42,4 @@ class Finding:
     expected: tuple[Array, ...] = ()
     actual: tuple[Array, ...] = ()
     operators: int = 0
+    most: int | None = None

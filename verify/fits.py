@@ -25,3 +25,10 @@ def within(dimension: tree.Dimension, extent: int) -> bool:
 def of_type(value: Value, name: str) -> bool:
     """Whether a value is of the type of a short name, quantized where that has a `q` in front."""
     return (value.grid is not None) == name.startswith("q") and value.dtype == DTYPES[name.removeprefix("q")]
+
+
+def exchangeable(first: Value | None, second: Value | None) -> bool:
+    """Whether two operands could each stand where the other does."""
+    if first is None or second is None:
+        return False
+    return (first.dtype, first.content.ndim) == (second.dtype, second.content.ndim)

@@ -13,6 +13,8 @@ from .subjects import Subject
 
 #: in so many of a hundred draws an option that the rule reads, and one that it does not mention, is not its default
 _OTHER, _UNMENTIONED = 40, 6
+#: in so many an option that the test names is left out of the file, which is how its default is read
+_LEFT_OUT = 5
 #: keys of ops.yaml: what options count, options that keep their default, and enumerants that kernels read past
 _COUNTS, _STAYS, _UNHEEDED = "counts", "stays", "unheeded"
 
@@ -34,6 +36,10 @@ def draw_options(
         variable = wanted.variable if wanted is not None else None
         if name in named or variable in named:
             found[name] = named[name if name in named else str(variable)]
+            if _may_lack(option, subject, spec) and dice.chance(_LEFT_OUT):
+                del found[name]
+                widened = True
+                named |= dict.fromkeys({name, str(variable or name)} & named.keys(), option.default)
         elif wanted is not None and variable is None:
             found[name] = plain(evaluate(wanted.value, Frame(named)))
         elif counts.get(name) in {operand.name for operand in spec.operands}:
@@ -46,6 +52,12 @@ def draw_options(
         if variable not in (None, "_") and name in found:
             named[str(variable)] = found[name]
     return {name: value for name, value in found.items() if value is not None}, widened
+
+
+def _may_lack(option: Option, subject: Subject, spec: OperatorSpec) -> bool:
+    """Whether a file may say nothing of an option, and kernels of the interpreter's own take the default then."""
+    numbers = option.type in ("bool", "float", *subject.reads.enums) or option.type.startswith("int")
+    return subject.of_source and spec.table is not None and numbers
 
 
 def _others(option: Option, subject: Subject) -> list[Any]:

@@ -53,6 +53,7 @@ def judged(case: Case, finding: Finding, before: str, alone: bool) -> Finding:
         return finding
     if known[2] == now[2]:
         return finding
+    most = None
     if now[2] == _REFUSED:
         said = f"refused, which it was not when that was recorded: {finding.reason}"
     elif known[2] == _REFUSED:
@@ -60,10 +61,15 @@ def judged(case: Case, finding: Finding, before: str, alone: bool) -> Finding:
             return finding
         said = "the rule fires, which it did not when that was recorded"
     elif int(now[4]) > int(known[4]):
-        said = f"{now[4]} operators are left, where {known[4]} were when that was recorded"
+        said, most = left(int(now[4]), int(known[4])), int(known[4])
     else:
         return finding
-    return replace(finding, end=End.FAILED, reason=f"{said} (`rewrite fuzz --record`, if that is meant)")
+    return replace(finding, end=End.FAILED, reason=f"{said} (`rewrite fuzz --record`, if that is meant)", most=most)
+
+
+def left(operators: int, most: int) -> str:
+    """What is said of a case of which more operators are left than there were."""
+    return f"{operators} operators are left, where {most} were when that was recorded"
 
 
 def fewer(now: Sequence[str], before: Sequence[str]) -> str:
