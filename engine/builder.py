@@ -17,13 +17,17 @@ from .functions import DTYPES, EvaluationError
 from .inference import InferenceError, infer, shaped
 from .kernels import widenings
 from .language import tree
-from .literals import array, attribute
+from .literals import attribute
+from .matcher import LOOKED_INTO
+from .operands import taken
 from .operators import Dialect, OperatorSpec, schema
 from .pattern import rest_of
 from .replacement import Ill
 from .scope import Scope
-from .signatures import described, signature, typed
+from .signatures import signature, typed
+from .spreads import spread
 from .subgraphs import Body, bodies, detach, generalize, yielded
+from .transplant import Transplant
 
 #: says of a node without a schema, by other means, what its results are
 Settle = Callable[[ir.Node], None]
@@ -76,27 +80,21 @@ class Builder:
     def equation(self, equation: tree.Equation, frame: Frame) -> None:
         """Evaluate one equation of a template and bind its targets."""
         targets = equation.targets
-        spread = next((i for i, target in enumerate(targets) if target.spread), None)
-        count = len(targets)
-        if spread is not None:
-            known = frame.values.get(targets[spread].name)
-            count += (len(known) if isinstance(known, list) else 0) - 1
+        lists = [target.name for target in targets if target.spread]
+        known = {name: found for name in lists if isinstance(found := frame.values.get(name), list)}
         for call in tree.tails(equation.value):
-            self._counts[id(call)] = count
+            self._counts[id(call)] = len(targets) - len(lists) + sum(map(len, known.values()))
         result = evaluate(equation.value, frame)
         # One name takes the whole of a list; several names, or one with `...`, take its items.
-        several = isinstance(result, list) and (len(targets) > 1 or spread is not None)
+        several = isinstance(result, list) and (len(targets) > 1 or bool(lists))
         results = result if several else [result]
-        if spread is None and len(results) < len(targets):
+        if not lists:
+            results = results[: len(targets)]
+        divided = next(spread(targets, len(results), known if len(lists) > 1 else {}), None)
+        if divided is None:
             raise Ill(equation.span, f"{len(targets)} results are named, {len(results)} are there")
-        for position, target in enumerate(targets):
-            if target.spread:
-                rest = len(targets) - position - 1
-                value: Any = results[position : len(results) - rest]
-            else:
-                value = (
-                    results[position - len(targets)] if spread is not None and position > spread else results[position]
-                )
+        for target, place in zip(targets, divided[0], strict=True):
+            value: Any = results[place] if target.spread else results[place][0]
             frame.values[target.name] = value
             if target.layout:
                 frame.layouts = {**frame.layouts, target.name: target.layout}
@@ -152,8 +150,15 @@ class Builder:
         kinds = spec.facts.get("parameters", {}).get(option, [])
         inputs: list[ir.Value] = []
         values = dict(frame.values)
-        for position, parameter in enumerate(expression.parameters):
+        old = Transplant(values.get(LOOKED_INTO, ()), self._scope, expression.span)
+        for parameter in expression.parameters:
+            position = len(inputs)
             like = operands[position:] if parameter.spread else operands[position : position + 1]
+            was = values.get(parameter.name)
+            if parameter.spread and isinstance(was, list):
+                like = was  # as many as the graph of the pattern has, and like them
+            elif old.owns(was):
+                like = [was]
             made = [self._parameter(value, kinds[position] if position < len(kinds) else None) for value in like]
             inputs += made
             values[parameter.name] = made if parameter.spread else made[0]
@@ -166,6 +171,13 @@ class Builder:
             for argument in expression.results:
                 found = evaluate(argument.value, inner)
                 results += found if argument.spread else [found]
+            old.stands(frame.values, inner.values)
+            for node in self.nodes:
+                for place, value in enumerate(node.inputs):
+                    if old.owns(value):
+                        node.replace_input_with(place, old.value(value))
+            results = [old.value(value) for value in results]
+            self.nodes += old.nodes
             outputs = self._yielded(results)
             nodes = self.nodes
         finally:
@@ -173,7 +185,10 @@ class Builder:
         # A graph names what has no name, by numbers that are those of the graphs around it too.
         for node in nodes:
             self._scope.christen(node, f"{option}/{node.op_type}")
-        return ir.Graph(inputs, outputs, nodes=nodes, name=self._scope.fresh(option))
+        graph = ir.Graph(inputs, outputs, nodes=nodes, name=self._scope.fresh(option))
+        if old.nodes:
+            graph.sort()
+        return graph
 
     def _slice(self, operand: Any) -> ir.Value:
         """A value like a slice of an operand, or of a constant, along its first axis."""
@@ -275,7 +290,7 @@ class Builder:
         self, span: Span | None, spec: OperatorSpec, operands: list[Any], attributes: Iterable[ir.Attr], count: int
     ) -> list[ir.Value]:
         self._budget.node()
-        inputs = self._inputs(spec, operands)
+        inputs = taken(spec, operands, self._opset, self._scope)
         target = self._dialects[-1]
         wider = widenings(target, spec.name, self._opset, inputs) if spec.dialect == target.name else {}
         if wider:
@@ -283,8 +298,10 @@ class Builder:
         node = ir.Node(spec.domain, spec.name, inputs, attributes, num_outputs=count)
         self.nodes.append(node)
         if schema(spec.name, self._opset, spec.domain) is None or bodies(node):
-            self._inherit(node)
-            self._stacked(node, spec)
+            if bodies(node):
+                self._stacked(node, spec)
+            else:
+                self._inherit(node)
             if self._settle is not None:
                 self._settle(node)
             return list(node.outputs)
@@ -359,33 +376,6 @@ class Builder:
             for output, old in zip(node.outputs, self._root.outputs, strict=False):
                 output.type, output.shape = old.type, old.shape
                 output.meta.update(old.meta)
-
-    def _inputs(self, spec: OperatorSpec, operands: list[Any]) -> list[ir.Value | None]:
-        while operands and operands[-1] is None:
-            operands = operands[:-1]
-        if all(operand is None or type(operand) is ir.Value for operand in operands):
-            return list(operands)
-        found = signature(spec.name, self._opset, spec.domain) or described(spec)
-        taken = [found.operand(position) if found else None for position in range(len(operands))]
-        bound: dict[str, ir.DataType] = {}
-        for exact in (True, False):  # run-time values say what a type variable is before arrays do
-            for parameter, operand in zip(taken, operands, strict=True):
-                if parameter is None or (type(operand) is ir.Value) != exact or operand is None:
-                    continue
-                if type(operand) is ir.Value and operand.dtype is not None:
-                    bound.setdefault(parameter.variable, operand.dtype)
-                elif isinstance(operand, np.ndarray):
-                    bound.setdefault(parameter.variable, ir.DataType.from_numpy(operand.dtype))
-        inputs: list[ir.Value | None] = []
-        for position, (parameter, operand) in enumerate(zip(taken, operands, strict=True)):
-            if operand is None or type(operand) is ir.Value:
-                inputs.append(operand)
-                continue
-            name = parameter.name if parameter else f"operand{position}"
-            allowed = parameter.types if parameter else ()
-            elements = array(operand, bound.get(parameter.variable) if parameter else None, allowed, name)
-            inputs.append(self._scope.constant(elements, name))
-        return inputs
 
     def _attribute(self, span: Span, spec: OperatorSpec, name: str, value: Any) -> ir.Attr | None:
         if value is None or isinstance(value, ir.Attr):

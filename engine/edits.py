@@ -9,6 +9,7 @@ import onnx_ir as ir
 from .operators import OperatorSpec
 from .precedence import Precedence
 from .scope import Scope
+from .subgraphs import detach
 
 
 class Edits:
@@ -107,7 +108,7 @@ class Edits:
 
     def _give_up(self, node: ir.Node) -> None:
         """Let a node read nothing and be of no graph; it goes with others later, each removal looks at all outputs."""
-        node.resize_inputs(0)
+        detach(node)
         node.graph = None
         self._gone.append(node)
 

@@ -18,13 +18,14 @@ from .functions import EvaluationError, Unsupported
 from .guards import Refused, admits, chosen
 from .inference import UNCOUNTED
 from .language import tree
-from .matcher import Matcher
+from .matcher import LOOKED_INTO, Matcher
 from .pairs import minds, paired
 from .profile import profiling
 from .quantization import inherit
 from .replacement import Ill, check, computed
 from .rules import INTEGERS, Rule, RuleSet
 from .trace import Subject, watching
+from .transplant import Unreachable, home
 from .walks import within
 
 #: keys of `metadata_props` that say where a node comes from
@@ -155,7 +156,12 @@ class Firing:
             builder.discard()
             span = error.span if error.span.file else template.span
             raise RewriteFailure(span, rule.name, root.name or root.op_type, str(error)) from error
-        if not self._edits.admits(root, builder.nodes, pairs):
+        except Unreachable:
+            builder.discard()
+            return None
+        if _leaks(builder.nodes, pairs, frame.values.get(LOOKED_INTO, ())) or not self._edits.admits(
+            root, builder.nodes, pairs
+        ):
             builder.discard()
             return None
         if coverage.active is not None:
@@ -188,7 +194,7 @@ class Firing:
             self._edits.scope.christen(node, f"{stem}/{node.op_type}")
             for value in node.inputs:
                 self._edits.register(value)
-            node.metadata_props[RULE] = rule.place
+            node.metadata_props.setdefault(RULE, rule.place)
             node.metadata_props.setdefault(SOURCE, source)
         if rule.stage == INTEGERS:
             for before, after in pairs:
@@ -214,6 +220,14 @@ class Firing:
                 why = "no template is for this opset" if none else "what it makes would be computed from itself"
                 misses.append(Reason(rule.name, rule.span, why))
         return misses[-1] if misses else None
+
+
+def _leaks(made: list[ir.Node], pairs: list[tuple[ir.Value, ir.Value]], graphs: Sequence[ir.Graph]) -> bool:
+    """Whether values of graphs that a pattern looked into would be read outside of them."""
+    if not graphs:
+        return False
+    read = (value for node in within(made) for value in node.inputs if value is not None)
+    return any(home(value) in graphs for value in (*read, *(after for _, after in pairs)))
 
 
 def _names(equation: tree.Equation) -> Iterator[str]:

@@ -14,15 +14,22 @@ from .constants import constant, single
 from .errors import Span
 from .expressions import Frame, evaluate, same
 from .functions import plain
+from .language import tree
 from .operators import OperatorSpec, Option, option_value
-from .pattern import Absent, AnyOf, Defined, NodePattern, Number, Operand, OptionPattern, Variable, rest_of
+from .pattern import Absent, AnyOf, Defined, NodePattern, Number, Operand, OptionPattern, Variable, graphs, rest_of
+from .spreads import Taking, spread
 
 #: the variable that binds nothing
 IGNORED = "_"
+#: under this name a match holds the graphs that it looked into
+LOOKED_INTO = "graphs.."
 
 Bindings = Mapping[str, Any]
 #: told where a pattern stopped and why; kept only when somebody asks
 Note = Callable[[Span, str], None]
+
+
+_ONE = Variable(IGNORED, False, False, False, None, Span("", 0, 0, 0, 0))
 
 
 class Matcher:
@@ -39,7 +46,8 @@ class Matcher:
         budget: Budget | None = None,
     ) -> None:
         self._equations = equations
-        self._definers = {target.name: equation for equation in equations for target in equation.targets}
+        inner = (equation for graph in graphs(equations) for equation in graph.equations)
+        self._definers = {target.name: one for one in (*equations, *inner) for target in one.targets}
         self._opset = opset
         self._budget = budget or Budget()
         self._note = note
@@ -49,7 +57,7 @@ class Matcher:
         """Yield the bindings of each way in which the equations fit, the root at `node`."""
         start: Bindings = {"opset": self._opset}
         for found in self._equation(self._equations[-1], node, start):
-            yield from self._others(found)
+            yield from self._others(self._equations, found)
 
     def options(self, node: ir.Node) -> Bindings | None:
         """What the options of a root bind, None where they do not fit; for a root without alternatives."""
@@ -61,14 +69,14 @@ class Matcher:
         wild = {} if pattern.wildcard is None else {pattern.wildcard: node.op_type, rest_of(pattern.wildcard): node}
         return self._options(pattern, spec, node, {"opset": self._opset, **wild})
 
-    def _others(self, found: Bindings) -> Iterator[Bindings]:
+    def _others(self, equations: Sequence[Defined], found: Bindings) -> Iterator[Bindings]:
         """Match the equations that the root does not lead to, through the users of a value they share."""
-        for equation in self._equations:
+        for equation in equations:
             if any(target.name in found for target in equation.targets):
                 continue
             for user in self._users(equation.value, found):
                 for more in self._equation(equation, user, found):
-                    yield from self._others(more)
+                    yield from self._others(equations, more)
             return
         yield found
 
@@ -78,33 +86,37 @@ class Matcher:
         return []
 
     def _equation(self, equation: Defined, node: ir.Node, found: Bindings) -> Iterator[Bindings]:
-        results = self._results(equation, node, found)
-        if results is not None:
+        for results in self._results(equation, node, found):
             yield from self._node(equation.value, node, results)
 
-    def _results(self, equation: Defined, node: ir.Node, found: Bindings) -> Bindings | None:
-        bound = dict(found)
-        outputs: list[ir.Value] = list(node.outputs)
-        shift = 0  # how many more results there are than names, once a name that takes several is past
-        for position, target in enumerate(equation.targets):
-            at = position + shift
-            if target.spread:
-                shift = len(outputs) - len(equation.targets)
-            if target.name == IGNORED:
-                continue
-            value: Any = outputs[at] if at < len(outputs) else None
-            if target.spread:
-                value = outputs[at : at + shift + 1]
-            known = bound.get(target.name)
-            if known is not None and known is not value:
-                return self._miss(target.span, f"{target.name} is not this result of the node")
-            unknown = type(value) is ir.Value and value.shape is None  # a result then has the rank the rule says
-            if target.layout and not unknown and not self._fits(value, target.layout):
-                return self._miss(
-                    target.span, f"{target.name} has {_rank(value)}, {target.layout} asks for {len(target.layout)}"
-                )
-            bound[target.name] = value
-        return bound
+    def _results(self, equation: Defined, node: ir.Node, found: Bindings) -> Iterator[Bindings]:
+        outputs, targets = node.outputs, equation.targets
+        if any(target.spread for target in targets):
+            divisions = spread(targets, len(outputs), found)
+        else:  # the first results have names, and those that there are
+            divisions = iter([([slice(place, place + 1) for place in range(len(targets))], found)])
+        for places, start in divisions:
+            bound = dict(start)
+            values = (list(outputs[place]) for place in places)
+            if all(self._result(target, value, bound) for target, value in zip(targets, values, strict=True)):
+                yield bound
+
+    def _result(self, target: tree.Target, values: list[ir.Value], bound: dict[str, Any]) -> bool:
+        if target.name == IGNORED:
+            return True
+        value: Any = values
+        if not target.spread:
+            value = values[0] if values else None
+        known = bound.get(target.name)
+        if known is not None and known is not value and not (target.spread and known == value):
+            return self._no(target.span, f"{target.name} is not this result of the node")
+        unknown = type(value) is ir.Value and value.shape is None  # a result then has the rank the rule says
+        if target.layout and not unknown and not self._fits(value, target.layout):
+            return self._no(
+                target.span, f"{target.name} has {_rank(value)}, {target.layout} asks for {len(target.layout)}"
+            )
+        bound[target.name] = value
+        return True
 
     def _node(self, pattern: Operand, node: ir.Node, found: Bindings) -> Iterator[Bindings]:
         if isinstance(pattern, AnyOf):
@@ -124,15 +136,37 @@ class Matcher:
         if bound is None:
             return
         inputs = list(node.inputs)
-        yield from self._operands(pattern, inputs, bound)
+        looked_into = [option for option in pattern.options if option.graph is not None]
+        yield from self._graphs(looked_into, node, self._operands(pattern, inputs, bound))
         if "commutative" in spec.traits and len(inputs) == len(pattern.operands) == 2 and inputs[0] is not inputs[1]:
-            yield from self._operands(pattern, inputs[::-1], bound)
+            yield from self._graphs(looked_into, node, self._operands(pattern, inputs[::-1], bound))
+
+    def _graphs(
+        self, wanted: Sequence[OptionPattern], node: ir.Node, matches: Iterator[Bindings]
+    ) -> Iterator[Bindings]:
+        """Match the graphs of a node that a pattern looks into, for each match of its operands."""
+        if not wanted:
+            yield from matches
+            return
+        pattern = wanted[0].graph
+        attribute = node.attributes.get(wanted[0].name)
+        if pattern is None or attribute is None or attribute.type is not ir.AttributeType.GRAPH:
+            self._miss(wanted[0].span, f"{wanted[0].name} is no graph of the node")
+            return
+        body = attribute.as_graph()
+        for found in matches:
+            known = {**found, LOOKED_INTO: (*found.get(LOOKED_INTO, ()), body)}
+            for inside in self._list(pattern.parameters, list(body.inputs), known):
+                for yielded in self._list(pattern.results, list(body.outputs), inside):
+                    yield from self._graphs(wanted[1:], node, self._others(pattern.equations, yielded))
 
     def _options(self, pattern: NodePattern, spec: OperatorSpec, node: ir.Node, found: Bindings) -> Bindings | None:
         bound = dict(found)
         named = set()
         for wanted in pattern.options:
             named.add(wanted.name)
+            if wanted.graph is not None:
+                continue
             described = spec.options[wanted.name]
             if not self._option(
                 wanted, subgraphs.bound(described, option_value(node, described), self._subgraphs), bound
@@ -161,28 +195,41 @@ class Matcher:
 
     def _operands(self, pattern: NodePattern, inputs: Sequence[ir.Value | None], found: Bindings) -> Iterator[Bindings]:
         patterns = pattern.operands
-        spread = next((i for i, operand in enumerate(patterns) if operand.spread), None)
-        if spread is None:
+        fixed = sum(not operand.spread for operand in patterns)
+        if fixed == len(patterns):
             if any(value is not None for value in inputs[len(patterns) :]):
                 self._miss(pattern.span, f"the node has {len(inputs)} operands, the rule names {len(patterns)}")
                 return
             yield from self._each(list(zip(patterns, [*inputs, *[None] * len(patterns)], strict=False)), found)
-            return
-        after = len(patterns) - spread - 1
-        if len(inputs) < spread + after:
-            self._miss(pattern.span, f"the node has {len(inputs)} operands, the rule names at least {spread + after}")
-            return
-        variadic = patterns[spread]
-        assert isinstance(variadic, Variable)
-        middle = list(inputs[spread : len(inputs) - after])
-        if variadic.name in found and found[variadic.name] != middle:
-            self._miss(variadic.span, f"{variadic.name} stands for other values before")
-            return
-        fixed = [
-            *zip(patterns[:spread], inputs[:spread], strict=True),
-            *zip(patterns[spread + 1 :], inputs[len(inputs) - after :], strict=True),
-        ]
-        yield from self._each(fixed, {**found, variadic.name: middle})
+        elif len(inputs) < fixed:
+            self._miss(pattern.span, f"the node has {len(inputs)} operands, the rule names at least {fixed}")
+        else:
+            yield from self._list(patterns, inputs, found)
+
+    def _list(
+        self, patterns: Sequence[Operand], values: Sequence[ir.Value | None], found: Bindings
+    ) -> Iterator[Bindings]:
+        """Match each value of a list, where some patterns may take several."""
+        for places, start in spread([_taking(pattern) for pattern in patterns], len(values), found):
+            self._budget.step()
+            bound = dict(start)
+            pairs: list[tuple[Operand, ir.Value | None]] = []
+            fits = True
+            for pattern, place in zip(patterns, places, strict=True):
+                if isinstance(pattern, Variable) and pattern.spread:
+                    fits = fits and self._several(pattern, list(values[place]), bound)
+                else:
+                    pairs.append((pattern, values[place][0]))
+            if fits:
+                yield from self._each(pairs, bound)
+
+    def _several(self, pattern: Variable, values: list[ir.Value | None], bound: dict[str, Any]) -> bool:
+        if pattern.name == IGNORED:
+            return True
+        if pattern.name in bound and bound[pattern.name] != values:
+            return self._no(pattern.span, f"{pattern.name} stands for other values before")
+        bound[pattern.name] = values
+        return True
 
     def _each(self, pairs: Sequence[tuple[Operand, ir.Value | None]], found: Bindings) -> Iterator[Bindings]:
         bound = dict(found)
@@ -265,6 +312,10 @@ class Matcher:
         if self._note is not None:
             self._note(span, message)
         return None
+
+
+def _taking(pattern: Operand) -> Taking:
+    return pattern if isinstance(pattern, Variable) else _ONE
 
 
 def _bound(pattern: Operand, found: Bindings) -> Iterator[ir.Value]:

@@ -12,7 +12,10 @@ from .records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """Binds the value that stands in its place; a repeat must be the same value."""
+    """Binds the value that stands in its place; a repeat must be the same value.
+
+    `count` names the number of values of one that is spread, where the pattern says it.
+    """
 
     name: str
     const: bool
@@ -20,6 +23,7 @@ class Variable:
     spread: bool
     layout: str | None
     span: Span
+    count: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +44,29 @@ class Absent:
 
 
 @dataclass(frozen=True, slots=True)
+class GraphPattern:
+    """A graph that belongs to a node: its inputs, nodes in it, and what it yields."""
+
+    parameters: tuple[Variable, ...]
+    equations: tuple[Defined, ...]
+    results: tuple[Operand, ...]
+
+    def weight(self) -> int:
+        """How much it asks for."""
+        asked = [equation.value for equation in self.equations]
+        return sum(weight(pattern) for pattern in (*asked, *self.results))
+
+
+@dataclass(frozen=True, slots=True)
 class OptionPattern:
-    """An option that is bound to a variable, ignored, or compared with an expression."""
+    """An option that is bound to a variable, ignored, compared with an expression, or a graph that is looked into."""
 
     name: str
     value: tree.Expression
     span: Span
     #: the variable it binds, None where it is compared
     variable: str | None
+    graph: GraphPattern | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +84,7 @@ class NodePattern:
     def weight(self) -> int:
         """How much it asks for; of two rules that both match, the one that asks for more goes first."""
         own = 4 * (self.wildcard is None) + sum(not option.variable for option in self.options)
+        own += sum(option.graph.weight() for option in self.options if option.graph is not None)
         return own + sum(weight(operand) for operand in self.operands)
 
 
@@ -124,12 +144,41 @@ def compile_equations(equations: Iterable[tree.Equation], dialect: Dialect, opse
         for argument in tree.walk(tuple(equations))
         if isinstance(argument, tree.Argument) and argument.const and isinstance(argument.value, tree.Name)
     }
+    return _equations(equations, dialect, opset, marked)
+
+
+def graphs(equations: Iterable[Defined]) -> Iterator[GraphPattern]:
+    """The graphs that the nodes of some equations look into, those that these look into as well."""
+    for equation in equations:
+        for found in _within(equation.value):
+            yield found
+            yield from graphs(found.equations)
+            for result in found.results:
+                yield from _within(result)
+
+
+def _within(pattern: Operand) -> Iterator[GraphPattern]:
+    for node in nodes(pattern):
+        yield from (option.graph for option in node.options if option.graph is not None)
+        for operand in node.operands:
+            yield from _within(operand)
+
+
+def _equations(
+    equations: Iterable[tree.Equation], dialect: Dialect, opset: int, marked: Set[str]
+) -> tuple[Defined, ...]:
     found = []
     for equation in equations:
         value = _operand(equation.value, dialect, opset, marked)
         assert isinstance(value, NodePattern | AnyOf)
         found.append(Defined(equation.targets, value))
     return tuple(found)
+
+
+def _graph(written: tree.GraphOf, dialect: Dialect, opset: int, marked: Set[str]) -> GraphPattern:
+    parameters = tuple(Variable(p.name, False, False, p.spread, p.layout, p.span, p.count) for p in written.parameters)
+    results = tuple(_argument(argument, dialect, opset, marked) for argument in written.results)
+    return GraphPattern(parameters, _equations(written.equations, dialect, opset, marked), results)
 
 
 def _operand(expression: tree.Expression, dialect: Dialect, opset: int, marked: Set[str]) -> Operand:
@@ -141,6 +190,8 @@ def _operand(expression: tree.Expression, dialect: Dialect, opset: int, marked: 
             return AnyOf(tuple(side for side in sides if isinstance(side, NodePattern | AnyOf)), span)
         case tree.Name(name, span):
             return Variable(name, name in marked, False, False, None, span)
+        case tree.Index(tree.Name(name, span), tree.Name(count)):
+            return Variable(name, False, False, True, None, span, count)
         case tree.Literal(None, span):
             return Absent(span)
         case tree.Literal(value, span) if not isinstance(value, str) and value is not None:
@@ -174,7 +225,13 @@ class _Any(Mapping[str, OperatorSpec]):
 
 def _node(call: tree.Call, dialect: Dialect, opset: int, marked: Set[str]) -> NodePattern:
     options = tuple(
-        OptionPattern(a.name, a.value, a.span, a.value.name if isinstance(a.value, tree.Name) else None)
+        OptionPattern(
+            a.name,
+            a.value,
+            a.span,
+            a.value.name if isinstance(a.value, tree.Name) else None,
+            _graph(a.value, dialect, opset, marked) if isinstance(a.value, tree.GraphOf) else None,
+        )
         for a in call.attributes
     )
     # An operator that lacks an option at this opset has no node that the pattern could match.
@@ -183,12 +240,14 @@ def _node(call: tree.Call, dialect: Dialect, opset: int, marked: Set[str]) -> No
     specs: Mapping[str, OperatorSpec] = {named.name: named} if named is not None and named.has(asked) else {}
     if call.wildcard:
         specs = _Any(dialect, opset, asked)
-    operands = []
-    for argument in call.arguments:
-        pattern = _operand(argument.value, dialect, opset, marked)
-        if isinstance(pattern, Variable):
-            marks = pattern.const, argument.optional, argument.spread, argument.layout
-            pattern = Variable(pattern.name, *marks, pattern.span)
-        operands.append(pattern)
+    operands = tuple(_argument(argument, dialect, opset, marked) for argument in call.arguments)
     wildcard = call.callee if call.wildcard else None
-    return NodePattern(specs, wildcard, tuple(operands), options, call.rest, call.span)
+    return NodePattern(specs, wildcard, operands, options, call.rest, call.span)
+
+
+def _argument(argument: tree.Argument, dialect: Dialect, opset: int, marked: Set[str]) -> Operand:
+    pattern = _operand(argument.value, dialect, opset, marked)
+    if isinstance(pattern, Variable):
+        marks = pattern.const, argument.optional, argument.spread, argument.layout
+        return Variable(pattern.name, *marks, pattern.span, pattern.count)
+    return pattern

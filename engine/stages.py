@@ -137,8 +137,7 @@ class Rewriter:
             elif plain[operator]:
                 continue
             for body in bodies(node):
-                child = Rewriter(body, self._rules, self._catalogue, self._opset, self._subgraphs, self)
-                child._firing.inherit(self._firing)
+                child = self._child(body)
                 self._children.append(child)
                 refusals += child._convert()
         return refusals
@@ -147,7 +146,9 @@ class Rewriter:
         """Run the stages over the target's own operators; a graph on which no rule fires stays as it is."""
         if self.fired or _RECOVER in self._rules.stages():
             self._share()
-        for stage in STAGES[STAGES.index(_RECOVER) :]:
+        if self._depth == 0:
+            self._recover()
+        for stage in STAGES[STAGES.index(_RECOVER) + 1 :]:
             if stage == _SIMPLIFY and arrange is not None:
                 arrange(self._scope.inner(self.graph) if self._depth else self._scope)
                 self._edits.changed()
@@ -159,6 +160,21 @@ class Rewriter:
         if (self.fired or arrange is not None) and not ordered(self.graph):
             with timed("sorting"):
                 self.graph.sort()
+
+    def _recover(self) -> None:
+        """Find larger layers, in the graphs of nodes first: what a graph computes tells what its node does."""
+        for child in self._children:
+            child._recover()
+        self._fixpoint(_RECOVER)
+        known = {child.graph: child for child in self._children}
+        self._children = []
+        for body in (body for node in self._edits.nodes() if node.attributes.data for body in bodies(node)):
+            self._children.append(known.get(body) or self._child(body))
+
+    def _child(self, body: ir.Graph) -> Rewriter:
+        child = Rewriter(body, self._rules, self._catalogue, self._opset, self._subgraphs, self)
+        child._firing.inherit(self._firing)
+        return child
 
     def _share(self, constants: bool = False) -> None:
         """Let equal nodes over equal operands be one."""
@@ -211,7 +227,7 @@ class Rewriter:
         recent: deque[Rule] = deque(maxlen=16)
         for node in itertools.chain(first, taken(again)):
             waiting.discard(node)
-            if node.graph is None:
+            if node.graph is not self.graph:  # it is gone, or belongs to the graph of another node
                 continue
             for rule in self._candidates(stage, node):
                 made = self._firing.apply(rule, node)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import onnx_ir as ir
@@ -85,6 +85,8 @@ class Bench:
     sizes: list[int] = field(default_factory=list)
     definers: dict[str, Defined] = field(default_factory=dict)
     types: tuple[str, str] = ("", "")
+    #: the types of operands whose elements the test names
+    listed: set[ir.DataType] = field(default_factory=set)
     unknown: bool = False
     named_values: int = 0
     shapes: dict[tuple[tree.Dimension, ...], tuple[int, ...]] = field(default_factory=dict)
@@ -97,7 +99,9 @@ class Bench:
             self.named[generator.name] = self.dice.pick(self.subject.domain(generator))
         self.unknown = not self.given and self.subject.of_source and self.dice.chance(_UNKNOWN_EXTENTS)
         self.widened |= self.unknown
-        self._node(equations[-1].value, equations[-1])
+        for equation in reversed(equations):  # the root first
+            if not any(target.name in self.values for target in equation.targets):
+                self._node(equation.value, equation)
         return tuple(self.made)
 
     # ---- nodes
@@ -163,7 +167,8 @@ class Bench:
         for name in counted & options.keys():
             return [int(options[name])]
         if any(result.variadic for result in spec.results):
-            return [1, 2, 3]
+            targets = () if equation is None else equation.targets
+            return [1, 2, 3] if not targets or any(target.spread for target in targets) else [len(targets)]
         if equation is not None:
             most = min(max(len(equation.targets), 1), len(spec.results))
             return list(dict.fromkeys([most, min(most, max(1, sum(not result.optional for result in spec.results)))]))
@@ -213,14 +218,15 @@ class Bench:
         if isinstance(pattern, Absent):
             return None
         if isinstance(pattern, Number):
-            return self._constant(np.array(pattern.value, np.float32))
+            types = [value.dtype.numpy() for value in before if value is not None and value.dtype.is_integer()]
+            return self._constant(np.array(pattern.value, types[0] if types else np.dtype(np.float32)))
         if not isinstance(pattern, Variable):
             return self._node(pattern, None)[0]
+        if pattern.name in self.definers and pattern.name not in self.values:
+            self._node(self.definers[pattern.name].value, self.definers[pattern.name])
         if pattern.name in self.values and not pattern.spread:
-            known: Value = self.values[pattern.name]
-            return known
-        if pattern.name in self.definers:
-            return self._node(self.definers[pattern.name].value, self.definers[pattern.name])[0]
+            quantities.take(position, self.values[pattern.name])
+            return cast(Value, self.values[pattern.name])
         mutable = position < len(spec.operands) and spec.operands[position].mutable
         if declaration is not None:
             if pattern.optional and self.dice.chance(_ABSENT):
@@ -333,7 +339,10 @@ class Bench:
                 raise Rejected(f"{spec.name} takes no {array.tolist()} at opset {self.opset}")
         else:
             fit = [name for name in ("i32", "i64", "i16") if name in types] or types
+        like = [name for name in fit if DTYPES[name] in self.listed]  # lists that are joined are of one type
+        fit = like if len(fit) > 1 and like and self.dice.chance(60) else fit
         dtype = DTYPES[self.dice.pick(fit)]
+        self.listed.add(dtype)
         constant = pattern.const or not self.dice.chance(40)
         return Value(self._name(pattern), dtype, array.astype(dtype.numpy()), constant)
 

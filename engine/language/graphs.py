@@ -5,7 +5,7 @@ from __future__ import annotations
 from . import tree
 from .kinds import ANY, GRAPH, RUNTIME, VALUE, VALUES, Kinds, may, one, words
 from .meaning import infer
-from .scope import LOCAL, PARAMETER, Context, Variable
+from .scope import INSIDE, LOCAL, PARAMETER, Context, Variable
 
 
 def built(expression: tree.GraphOf, context: Context) -> Kinds:
@@ -16,8 +16,10 @@ def built(expression: tree.GraphOf, context: Context) -> Kinds:
         made = [_bound(target, LOCAL) for target in equation.targets]
         for variable in made:
             known = context.scope.get(variable.name)
-            if known is not None:
+            if known is not None and known.bound_as != INSIDE:
                 context.error(variable.span, f"`{variable.name}` is bound outside the graph already")
+            elif known is not None:
+                variable.used = True  # wherever the graph of the pattern uses it
         inner = inner.inner(*made)
     for argument in expression.results:
         _runtime(argument.value, inner)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from ..errors import Span
@@ -11,11 +11,12 @@ from ..operators import Dialect, OperatorSpec, everything
 from ..records import dataclass, field
 from ..rules import ONCE
 from . import tree
+from .connections import apart, mentioned
 from .diagnosis import suggest, times
-from .kinds import ANY, ARRAY, NONE, VALUE, VALUES, Kinds, comparable, of_option, one, words
+from .kinds import ANY, ARRAY, GRAPH, NONE, NUMBER, VALUE, VALUES, Kinds, comparable, may, of_option, one, words
 from .meaning import equality, infer
 from .operations import find, grouped
-from .scope import OPERAND, OPTION, RESULT, WILDCARD, Context, Variable
+from .scope import COUNT, INSIDE, OPERAND, OPTION, RESULT, WILDCARD, Context, Variable
 from .versions import spoken
 
 
@@ -43,25 +44,14 @@ def left(equations: tuple[tree.Equation, ...], reads: Dialect, context: Context)
     walker = _Walker(reads, context, found)
     for equation in equations:
         walker.equation(equation)
-    mentioned = Counter(name for equation in equations for name in _mentioned(equation.value))
+    counts = Counter(name for equation in equations for name in mentioned(equation.value))
     found.results = {t.name for equation in equations for t in equation.targets if t.name != "_"}
-    found.roots = {name for name in found.results if not mentioned[name]}
+    found.roots = {name for name in found.results if not counts[name]}
     last = equations[-1]
     if isinstance(last.value, tree.Call) and not last.value.wildcard:
         found.root = last.value.callee
     walker.finish(equations)
     return found
-
-
-def _mentioned(expression: tree.Expression) -> Iterator[str]:
-    if isinstance(expression, tree.Name):
-        yield expression.name
-    elif isinstance(expression, tree.Choice):
-        yield from _mentioned(expression.left)
-        yield from _mentioned(expression.right)
-    elif isinstance(expression, tree.Call):
-        for argument in expression.arguments:
-            yield from _mentioned(argument.value)
 
 
 class _Walker:
@@ -71,17 +61,22 @@ class _Walker:
 
     # ---- equations
 
-    def equation(self, equation: tree.Equation) -> None:
-        spreads = [target for target in equation.targets if target.spread]
-        if len(spreads) > 1:
-            self._error(spreads[1].span, "only one name on the left of an equation can be spread by `...`")
+    def equation(self, equation: tree.Equation, bound_as: str = RESULT) -> None:
+        self._spreads([target for target in equation.targets if target.spread and target.count is None])
         if all(target.name == "_" for target in equation.targets):
             self._error(equation.span, "an equation of a pattern names one result at least")
         for target in equation.targets:
-            if target.name != "_":
-                self._target(target)
+            self._target(target, bound_as)
         counts = self._root(equation.value, equation)
         self._count(counts)
+
+    def _spreads(self, without_count: Sequence[tree.Target | tree.Argument]) -> None:
+        if len(without_count) > 1:
+            self._error(
+                without_count[1].span,
+                "two names take any number of values each",
+                "say of one how many: `xs[n]...`, where another names `n` values too",
+            )
 
     def _root(self, value: tree.Expression, equation: tree.Equation) -> tuple[Counter[str], set[str]]:
         if isinstance(value, tree.Choice):
@@ -91,15 +86,24 @@ class _Walker:
         self._error(value.span, "an equation of a pattern has an operator on its right", self._infix(value))
         return self._salvage(value)
 
-    def _target(self, target: tree.Target) -> None:
+    def _target(self, target: tree.Target, bound_as: str) -> None:
+        self._counted(target.count, target.span)
+        if target.name == "_":
+            return
         known = self._found.variables.get(target.name)
-        if known is not None and known.bound_as == RESULT and target.name != "_":
+        if known is not None and known.bound_as == RESULT:
             self._error(target.span, f"`{target.name}` is the result of two equations")
         self._layout(target.layout, target)
         if target.layout and target.spread:
             self._error(target.span, "several values have no common layout: `@` stands after a single name")
         kinds = one(VALUES) if target.spread else one(VALUE)
-        self._bind(Variable(target.name, target.span, RESULT, kinds, target.layout))
+        self._bind(Variable(target.name, target.span, bound_as, kinds, target.layout))
+
+    def _counted(self, name: str | None, span: Span) -> None:
+        """Bind the name of how many values others take."""
+        if name is not None:
+            self._bind(Variable(name, span, COUNT, one(NUMBER), used=True))
+            self._found.certain.add(name)
 
     def _bind(self, variable: Variable) -> None:
         known = self._found.variables.get(variable.name)
@@ -237,8 +241,27 @@ class _Walker:
                 return Counter()
             self._bind(Variable(value.name, value.span, OPTION, kinds))
             return Counter([value.name])
+        if isinstance(value, tree.GraphOf):
+            if found and not may(kinds, one(GRAPH)):
+                self._error(value.span, f"option `{name}` is {words(kinds)}, and this is a graph")
+            return self._graph(value)
         self._constant(value, kinds, name, found)
         return Counter()
+
+    def _graph(self, graph: tree.GraphOf) -> Counter[str]:
+        """A graph of a node: what stands for its inputs, the equations that hold in it, and what it yields."""
+        self._spreads([target for target in graph.parameters if target.spread and target.count is None])
+        self._spreads([a for a in graph.results if a.spread and not isinstance(a.value, tree.Index)])
+        names = Counter(target.name for target in graph.parameters if target.name != "_")
+        for target in graph.parameters:
+            self._target(target, INSIDE)
+        for equation in graph.equations:
+            self.equation(equation, INSIDE)
+            names.update(target.name for target in equation.targets if target.name != "_")
+        for argument in graph.results:
+            counts, _ = self._operand(argument)
+            names += counts
+        return names
 
     def _constant(self, value: tree.Expression, kinds: Kinds, name: str, found: Iterable[object]) -> None:
         for node in tree.walk(value):
@@ -258,6 +281,12 @@ class _Walker:
     def _operand(self, argument: tree.Argument) -> tuple[Counter[str], set[str]]:
         value = argument.value
         self._layout(argument.layout, argument)
+        if isinstance(value, tree.Index) and isinstance(value.value, tree.Name) and isinstance(value.index, tree.Name):
+            if not argument.spread:
+                self._error(argument.span, "an item of a list is no pattern; so many values are `xs[n]...`")
+            self._counted(value.index.name, value.index.span)
+            argument = replace(argument, value=value.value)
+            value = value.value
         if isinstance(value, tree.Name):
             if value.name == "_":
                 return Counter(), set()
@@ -304,9 +333,7 @@ class _Walker:
         return None
 
     def _marks(self, call: tree.Call) -> None:
-        spreads = [argument for argument in call.arguments if argument.spread]
-        if len(spreads) > 1:
-            self._error(spreads[1].span, "only one operand of a pattern can be spread by `...`")
+        self._spreads([a for a in call.arguments if a.spread and not isinstance(a.value, tree.Index)])
 
     def _arity(self, call: tree.Call, spec: OperatorSpec, at: str) -> None:
         least, most = spec.arity()
@@ -356,31 +383,7 @@ class _Walker:
         for name, variable in found.variables.items():
             variable.partial = name not in found.certain
             variable.used = found.places[name] > 1
-        self._connected(equations)
-
-    def _connected(self, equations: tuple[tree.Equation, ...]) -> None:
-        """Each equation must be reached from the last one, through values that they share."""
-        links = [
-            {target.name for target in equation.targets if target.name != "_"}
-            | {name for name in _mentioned(equation.value) if self._linking(name)}
-            for equation in equations
-        ]
-        reached = set(links[-1])
-        left = list(range(len(equations) - 1))
-        while near := [position for position in left if links[position] & reached]:
-            left = [position for position in left if position not in near]
-            for position in near:
-                reached |= links[position]
-        for position in left:
-            self._error(
-                equations[position].span,
-                "this equation shares no value with the others",
-                "equations of a pattern describe one connected part of the graph; the last one is its root",
-            )
-
-    def _linking(self, name: str) -> bool:
-        variable = self._found.variables.get(name)
-        return variable is not None and bool(variable.kinds & one(VALUE))
+        apart(equations, found.variables, self._context)
 
     def _error(self, span: Span, message: str, help: str | None = None) -> None:
         self._context.error(span, message, help)

@@ -179,6 +179,9 @@ def _asked(pattern: NodePattern, spec: OperatorSpec) -> dict[str, Any]:
         if option.variable is not None:
             found[option.name] = _FREE
             continue
+        if option.graph is not None:
+            found[option.name] = ("is", option)
+            continue
         try:
             found[option.name] = ("is", plain(evaluate(option.value, Frame({}))))
         except (Located, KeyError):

@@ -192,8 +192,12 @@ class _Builder(lark.Transformer[lark.Token, Any]):
         return tree.Equation(tuple(targets), value, span)
 
     def target(self, span: Span, children: list[Any]) -> tree.Target:
-        name, spread, layout = children
-        return tree.Target(str(name), spread is not None, None if layout is None else str(layout), span)
+        name, count, spread, layout = children
+        if count is not None and spread is None:
+            message = f"`{name}[{count}]` names one of several values; so many values are `{name}[{count}]...`"
+            raise _Misfit(Diagnostic(span, message))
+        layout, count = (None if part is None else str(part) for part in (layout, count))
+        return tree.Target(str(name), spread is not None, layout, span, count)
 
     # ---- tests
 

@@ -79,7 +79,7 @@ def _equation(equation: tree.Equation, left: Left, context: Context, locals: lis
     for call in _calls(equation.value):
         _results(call, equation, context)
     yields = _yielded(equation, kinds)
-    spreads = [target for target in targets if target.spread]
+    spreads = [target for target in targets if target.spread and target.name not in left.results]
     if len(spreads) > 1:
         context.error(spreads[1].span, "only one name on the left of an equation can be spread by `...`")
     for target in targets:

@@ -16,6 +16,8 @@ from .versions import Opsets
 #: what a variable was bound as
 OPERAND, OPTION, RESULT, WILDCARD = "operand", "option", "result", "operator variable"
 LET, LOCAL, PARAMETER, ITEM = "`let`", "value", "parameter", "item"
+#: a value inside a graph that a pattern looks into; how many values a name stands for
+INSIDE, COUNT = "value inside a graph", "number of values"
 
 
 @dataclass(slots=True)

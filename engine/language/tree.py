@@ -193,12 +193,13 @@ Expression = (
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A name on the left of an equation."""
+    """A name on the left of an equation; `count` names how many values it takes, where `xs[n]...` says so."""
 
     name: str
     spread: bool
     layout: str | None
     span: Span
+    count: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ def rule_tests(rule: tree.Rule, left: Left, context: Context) -> None:
             help = f"the tests of the rules about `{left.root}` try it"
             context.error(test.span, "what an operator means is not tried by itself", help)
         return
-    spec = context.source.operators.get(left.root or "")
+    spec = context.source.operator(left.root) if left.root is not None else None
     form = spec is not None and not spec.traits.isdisjoint((FORM, CONTEXT))
     graphs = spec is not None and any("subgraph" in option.type for option in spec.options.values())
     if not rule.tests and not form and not graphs:

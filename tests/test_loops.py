@@ -1,0 +1,200 @@
+"""Loops as frameworks write down recurrent layers: found again as layers, and left alone where they are none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import nnrewrite
+import numpy as np
+import onnx
+import onnx_ir as ir
+import pytest
+from nnrewrite.backends.tflite import write
+from nnrewrite.engine.operators import Catalogue
+from nnrewrite.verify import Interpreter, compare_models
+
+from .test_random_control import nested
+from .test_tables import node, value
+
+WIDTH, UNITS, STEPS = 3, 4, 6
+
+
+class Block:
+    """Grows one graph of a TFLite file, node by node."""
+
+    def __init__(self, *inputs: ir.Value) -> None:
+        self.inputs, self.nodes, self.constants = list(inputs), [], []
+        self.random = np.random.default_rng(len(inputs))
+
+    def constant(self, what: Any, dtype: str = "int32") -> ir.Value:
+        made = value(f"c{len(self.constants)}", np.array(what, dtype), [])
+        self.constants.append(made)
+        return made
+
+    def floats(self, *shape: int) -> ir.Value:
+        return self.constant(self.random.normal(size=shape) / 2, "float32")
+
+    def op(
+        self, name: str, operands: Sequence[ir.Value], shape: Sequence[int | None], dtype: str = "", **options: Any
+    ) -> Any:
+        return self.several(name, operands, shape, 1, dtype, **options)[0]
+
+    def several(
+        self,
+        name: str,
+        operands: Sequence[ir.Value],
+        shape: Sequence[int | None],
+        count: int,
+        dtype: str = "",
+        **options: Any,
+    ) -> list[ir.Value]:
+        outputs = [value(f"v{len(self.nodes)}_{place}", dtype or "FLOAT", list(shape)) for place in range(count)]
+        self.nodes.append(node(name, list(operands), outputs, **options))
+        return outputs
+
+    def dense(self, x: ir.Value, units: int, bias: bool = True) -> ir.Value:
+        batch, width = map(int, x.shape or ())
+        operands = [x, self.floats(units, width), *([self.floats(units)] if bias else [])]
+        return self.op("FULLY_CONNECTED", operands, [batch, units])
+
+    def parts(self, x: ir.Value, count: int) -> list[ir.Value]:
+        batch, width = map(int, x.shape or ())
+        return self.several("SPLIT", [self.constant(-1), x], [batch, width // count], count, num_splits=count)
+
+    def sliced(self, x: ir.Value, count: int) -> list[ir.Value]:
+        batch, width = map(int, x.shape or ())
+        size = width // count
+        return [
+            self.op("SLICE", [x, self.constant([0, k * size]), self.constant([-1, size])], [batch, size])
+            for k in range(count)
+        ]
+
+    def __getattr__(self, name: str) -> Callable[..., ir.Value]:
+        def make(*operands: ir.Value) -> ir.Value:
+            shape = [int(n) for n in max((list(o.shape or ()) for o in operands), key=len)]
+            return self.op(name.upper(), operands, shape)  # type: ignore[no-any-return]
+
+        return make
+
+    def graph(self, outputs: Sequence[ir.Value], name: str) -> ir.Graph:
+        return ir.Graph(self.inputs, outputs, nodes=self.nodes, initializers=self.constants, name=name)
+
+
+def lstm(b: Block, x: ir.Value, h: ir.Value, c: ir.Value) -> list[ir.Value]:
+    z = b.add(b.add(b.dense(x, 4 * UNITS, bias=False), b.dense(h, 4 * UNITS, bias=False)), b.floats(4 * UNITS))
+    i, f, g, o = b.parts(z, 4)
+    cell = b.add(b.mul(b.logistic(f), c), b.mul(b.logistic(i), b.tanh(g)))
+    return [b.mul(b.logistic(o), b.tanh(cell)), cell]
+
+
+def gru(b: Block, x: ir.Value, h: ir.Value) -> list[ir.Value]:
+    xz, xr, xh = b.parts(b.dense(x, 3 * UNITS), 3)
+    hz, hr, hh = b.sliced(b.dense(h, 3 * UNITS), 3)
+    z = b.logistic(b.add(xz, hz))
+    new = b.tanh(b.add(xh, b.mul(b.logistic(b.add(xr, hr)), hh)))
+    return [b.add(b.mul(z, h), b.mul(b.sub(b.constant(1, "float32"), z), new))]
+
+
+def gru_reset_before(b: Block, x: ir.Value, h: ir.Value) -> list[ir.Value]:
+    xz, xr, xh = b.parts(b.dense(x, 3 * UNITS), 3)
+    hz, hr = b.sliced(b.dense(h, 2 * UNITS, bias=False), 2)
+    z = b.logistic(b.add(xz, hz))
+    new = b.tanh(b.add(xh, b.dense(b.mul(b.logistic(b.add(xr, hr)), h), UNITS, bias=False)))
+    return [b.add(b.mul(z, h), b.mul(b.sub(b.constant(1, "float32"), z), new))]
+
+
+def simple(b: Block, x: ir.Value, h: ir.Value) -> list[ir.Value]:
+    return [b.tanh(b.add(b.dense(x, UNITS), b.dense(h, UNITS, bias=False)))]
+
+
+Step = Callable[..., list[ir.Value]]
+LAYERS: dict[str, tuple[Step, str]] = {
+    "lstm": (lstm, "LSTM"),
+    "gru": (gru, "GRU"),
+    "gru_reset_before": (gru_reset_before, "GRU"),
+    "simple": (simple, "RNN"),
+}
+
+
+def written(b: Block, rows: ir.Value, at: ir.Value, after: ir.Value, row: ir.Value) -> ir.Value:
+    """The list with one row written anew, as a converter lowers it."""
+    shape = [int(n) for n in rows.shape or ()]
+    new = b.op("RESHAPE", [row, b.constant([1, *shape[1:]])], [1, *shape[1:]])
+    if shape[0] == 1:
+        return new
+    rest = len(shape) - 1
+    ends = b.op(
+        "CONCATENATION", [b.op("RESHAPE", [at, b.constant([1])], [1], "INT32"), b.constant([-1] * rest)], [3], "INT32"
+    )
+    starts = b.op(
+        "CONCATENATION", [b.op("RESHAPE", [after, b.constant([1])], [1], "INT32"), b.constant([0] * rest)], [3], "INT32"
+    )
+    head = b.op("SLICE", [rows, b.constant([0] * (rest + 1)), ends], [None] * (rest + 1))
+    tail = b.op("SLICE", [rows, starts, b.constant([-1] * (rest + 1))], [None] * (rest + 1))
+    return b.op("CONCATENATION", [head, new, tail], shape, axis=0)  # type: ignore[no-any-return]
+
+
+def layer(catalogue: Catalogue, step: Step, batch: int, every: bool, turns: int = STEPS, late: int = 0) -> bytes:
+    """A loop over a sequence that yields every row or the last one; it reads `late` rows behind the one it counts."""
+    states = 2 if step is lstm else 1
+    listed = [STEPS if every else 1, batch, UNITS]
+
+    def carried() -> list[ir.Value]:
+        kinds = [("INT32", []), ("INT32", []), ("FLOAT", listed), *[("FLOAT", [batch, UNITS])] * states]
+        return [value(f"p{k}", *kind) for k, kind in enumerate([*kinds, ("FLOAT", [STEPS, batch, WIDTH])])]
+
+    cond = Block(*carried())
+    less = [cond.op("LESS", [counter, cond.constant(turns)], [], "BOOL") for counter in cond.inputs[:2]]
+    asks = cond.graph([cond.op("LOGICAL_AND", less, [], "BOOL")], "cond")
+    body = Block(*carried())
+    counter, time, rows, *held, x = body.inputs
+    raised = [body.op("ADD", [one, body.constant(1)], [], "INT32") for one in (counter, time)]
+    row = time if not late else body.op("SUB", [time, body.constant(late)], [], "INT32")
+    if late:
+        row = body.op("MAXIMUM", [row, body.constant(0)], [], "INT32")
+    at = body.op("GATHER", [x, row], [batch, WIDTH], axis=0)
+    new = step(body, at, *held)
+    turn = body.graph([*raised, written(body, rows, time, raised[1], new[0]), *new, x], "body")
+    main = Block(value("x", "FLOAT", [STEPS, batch, WIDTH]))
+    begin = [main.constant(0), main.constant(0), main.constant(np.zeros(listed), "float32")]
+    begin += [main.floats(batch, UNITS) for _ in range(states)]
+    outputs = [
+        value(f"r{k}", str(one.dtype and one.dtype.name), list(one.shape or ())) for k, one in enumerate(carried())
+    ]
+    main.nodes.append(node("WHILE", [*begin, *main.inputs], outputs, cond_subgraph_index=1, body_subgraph_index=2))
+    made = ir.Model(main.graph(outputs[2:-1], "main"), ir_version=10)
+    made.meta["subgraphs"] = [made.graph, asks, turn]
+    return write(made, catalogue)
+
+
+def converted(source: bytes, interpreter: Interpreter) -> list[str]:
+    """The operators of what a model becomes, which means the same."""
+    model = nnrewrite.convert(source)
+    assert compare_models(source, model.SerializeToString(), interpreter=interpreter).passed
+    onnx.checker.check_model(model)
+    return [path[-1] for path in nested(model.graph)]
+
+
+@pytest.mark.parametrize("every", [True, False], ids=["rows", "last"])
+@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize("name", LAYERS)
+def test_a_loop_over_a_cell_is_a_recurrent_layer(
+    name: str, batch: int, every: bool, catalogue: Catalogue, interpreter: Interpreter
+) -> None:
+    step, operator = LAYERS[name]
+    found = converted(layer(catalogue, step, batch, every), interpreter)
+    assert operator in found
+    assert "Loop" not in found and "Gemm" not in found
+
+
+def test_a_loop_that_leaves_rows_unwritten_stays_a_loop(catalogue: Catalogue, interpreter: Interpreter) -> None:
+    found = converted(layer(catalogue, gru, 1, True, turns=STEPS - 2), interpreter)
+    assert "Loop" in found and "ScatterND" in found
+
+
+def test_a_loop_that_reads_other_rows_than_it_counts_stays_a_loop(
+    catalogue: Catalogue, interpreter: Interpreter
+) -> None:
+    found = converted(layer(catalogue, gru, 1, True, late=1), interpreter)
+    assert "Loop" in found and "Concat" not in found
