@@ -24,7 +24,7 @@ from .options import draw_options
 from .quantities import Quantities
 from .sketch import Case, Step, Value
 from .subjects import Subject
-from .types import USUAL, Admitted, admitted, alternatives, by_schema, holds
+from .types import USUAL, Admitted, admitted, alternatives, fitting
 
 #: the most operands drawn for a variadic one
 _MOST = 4
@@ -326,19 +326,11 @@ class Bench:
         before: Sequence[Value | None],
     ) -> Value:
         """An operand whose elements the test names: a constant, or fed where the rule lets it be."""
-        types = [name for name in kinds.operand(position) if not name.startswith("q")] or ["i32"]
         array = np.array(value)
-        if array.dtype.kind == "f" and array.size:  # an empty list says no type
-            fit = [name for name in types if name.startswith("f")] or ["f32"]
-        elif array.dtype.kind == "b":
-            fit = ["bool"]
-        elif self.subject.reads.schemas:
-            given = [(place, value.dtype) for place, value in enumerate(before) if value is not None]
-            fit = [name for name in by_schema(spec, position, self.opset, given) if holds(name, array)][:1]
-            if not fit:
-                raise Rejected(f"{spec.name} takes no {array.tolist()} at opset {self.opset}")
-        else:
-            fit = [name for name in ("i32", "i64", "i16") if name in types] or types
+        given = [(place, value.dtype) for place, value in enumerate(before) if value is not None]
+        fit = fitting(array, spec, position, kinds, given, self.opset if self.subject.reads.schemas else None)
+        if not fit:
+            raise Rejected(f"{spec.name} takes no {array.tolist()} at opset {self.opset}")
         like = [name for name in fit if DTYPES[name] in self.listed]  # lists that are joined are of one type
         fit = like if len(fit) > 1 and like and self.dice.chance(60) else fit
         dtype = DTYPES[self.dice.pick(fit)]

@@ -133,6 +133,26 @@ def alternatives(kinds: Admitted, positions: Sequence[int], declared: str) -> li
     return found
 
 
+def fitting(
+    numbers: Array,
+    spec: OperatorSpec,
+    position: int,
+    kinds: Admitted,
+    given: Sequence[tuple[int, ir.DataType]],
+    opset: int | None,
+) -> list[str]:
+    """The types that an operand can have whose elements are said; with `opset`, as the operator's schema has it there,
+    given the types of the operands before it."""
+    types = [name for name in kinds.operand(position) if not name.startswith("q")] or ["i32"]
+    if numbers.dtype.kind == "f" and numbers.size:  # an empty list says no type
+        return [name for name in types if name.startswith("f")] or ["f32"]
+    if numbers.dtype.kind == "b":
+        return ["bool"]
+    if opset is not None:
+        return [name for name in by_schema(spec, position, opset, given) if holds(name, numbers)][:1]
+    return [name for name in ("i32", "i64", "i16") if name in types] or types
+
+
 def _names(text: str) -> tuple[str, ...]:
     """The names in one entry, without those that nothing is drawn of."""
     names = _ANY if text == "any" else tuple(text.split())
