@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from .matcher import LOOKED_INTO
 from .operands import taken
 from .operators import Dialect, OperatorSpec, schema
 from .pattern import rest_of
+from .recipes import Recorder
 from .replacement import Ill
 from .scope import Scope
 from .signatures import signature, typed
@@ -47,6 +48,7 @@ class Builder:
         "_scope",
         "_settle",
         "nodes",
+        "recorder",
     )
 
     def __init__(
@@ -68,6 +70,8 @@ class Builder:
         self._parameters: set[ir.Value] = set()
         self._permuted: dict[tuple[ir.Value, tuple[int, ...]], ir.Value] = {}
         self.nodes: list[ir.Node] = []
+        #: takes down what is made
+        self.recorder: Recorder | None = None
 
     def discard(self) -> None:
         """Undo what was built, so that no value of the graph has a use outside it."""
@@ -120,7 +124,7 @@ class Builder:
         found = (self._attribute(call.span, spec, name, value) for name, value in options.items())
         attributes = [attribute for attribute in found if attribute is not None]
         count = self._counts.get(id(call), 1) or yielded(spec, attributes)
-        results = self._make(call.span, spec, operands, attributes, count)
+        results = self.make(call.span, spec, operands, attributes, count)
         return results if count != 1 else results[0]
 
     def place(self, frame: Frame, call: tree.Call, result: str) -> int:
@@ -236,7 +240,7 @@ class Builder:
         operator = target.infix(symbol)
         if operator is None:
             raise EvaluationError(f"{symbol} on run-time values has no operator in dialect {target.name}")
-        return self._make(None, self._spec(operator), [left, right], [], 1)[0]
+        return self.make(None, self._spec(operator), [left, right], [], 1)[0]
 
     def arranged(self, frame: Frame, name: str, layout: str) -> Any:
         """The value of a variable in a layout, through a permutation where it has another."""
@@ -255,9 +259,11 @@ class Builder:
         key = value, tuple(perm)
         if key not in self._permuted and NUMBERS in value.meta:
             self._permuted[key] = self._permuted_codes(value, perm)
+            if self.recorder is not None:
+                self.recorder.reordered(value, perm, self._permuted[key])
         if key not in self._permuted:
             spec = self._dialects[-1].role("permute")
-            self._permuted[key] = self._make(None, spec, [value], [ir.AttrInt64s("perm", perm)], 1)[0]
+            self._permuted[key] = self.make(None, spec, [value], [ir.AttrInt64s("perm", perm)], 1)[0]
         return self._permuted[key]
 
     def _permuted_codes(self, value: ir.Value, perm: Sequence[int]) -> ir.Value:
@@ -286,9 +292,10 @@ class Builder:
                 return spec
         raise EvaluationError(f"operator {operator} does not exist at opset {self._opset}")
 
-    def _make(
-        self, span: Span | None, spec: OperatorSpec, operands: list[Any], attributes: Iterable[ir.Attr], count: int
+    def make(
+        self, span: Span | None, spec: OperatorSpec, operands: list[Any], attributes: Sequence[ir.Attr], count: int
     ) -> list[ir.Value]:
+        """Make a node, or what it computes where all that it reads is constant; its results."""
         self._budget.node()
         inputs = taken(spec, operands, self._opset, self._scope)
         target = self._dialects[-1]
@@ -296,14 +303,17 @@ class Builder:
         if wider:
             return self._widened(span, spec, inputs, list(attributes), count, wider)
         node = ir.Node(spec.domain, spec.name, inputs, attributes, num_outputs=count)
+        recorder = self.recorder
         self.nodes.append(node)
         if schema(spec.name, self._opset, spec.domain) is None or bodies(node):
             if bodies(node):
                 self._stacked(node, spec)
             else:
-                self._inherit(node)
+                self.inherit(node)
             if self._settle is not None:
                 self._settle(node)
+            if recorder is not None:
+                recorder.made(node, operands)
             return list(node.outputs)
         try:
             inferred = infer(node, self._opset)
@@ -317,12 +327,17 @@ class Builder:
             self.nodes.pop()
             node.resize_inputs(0)
             base = next((v.name for v in inputs if v is not None and v.name), spec.name)
-            return [self._scope.constant(array, base) for array in folded]
+            constants = [self._scope.constant(array, base) for array in folded]
+            if recorder is not None:
+                recorder.computed(spec, operands, inputs, attributes, constants)
+            return constants
         for output, one in zip(node.outputs, inferred, strict=True):
             if one.dtype is not None:
                 output.type = ir.TensorType(one.dtype)
             if one.shape is not None:
                 output.shape = shaped(one.shape)
+        if recorder is not None:
+            recorder.made(node, operands, inferred)
         return list(node.outputs)
 
     def _stacked(self, node: ir.Node, spec: OperatorSpec) -> None:
@@ -359,7 +374,7 @@ class Builder:
             self._converted(value, DTYPES[wider[variable]]) if value is not None and variable in wider else value
             for value, variable in typed(inputs, found.operands)
         ]
-        results = self._make(span, spec, operands, attributes, count)
+        results = self.make(span, spec, operands, attributes, count)
         return [
             self._converted(value, own[variable]) if variable in wider else value
             for value, variable in typed(results, found.results)
@@ -368,9 +383,9 @@ class Builder:
 
     def _converted(self, value: ir.Value, dtype: ir.DataType | None) -> ir.Value:
         spec = self._dialects[-1].role("convert")
-        return self._make(None, spec, [value], [ir.AttrInt64("to", int(dtype or 0))], 1)[0]
+        return self.make(None, spec, [value], [ir.AttrInt64("to", int(dtype or 0))], 1)[0]
 
-    def _inherit(self, node: ir.Node) -> None:
+    def inherit(self, node: ir.Node) -> None:
         """A node rebuilt in the source dialect yields what the node it replaces yielded."""
         if node.op_type == self._root.op_type:
             for output, old in zip(node.outputs, self._root.outputs, strict=False):

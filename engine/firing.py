@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import onnx_ir as ir
@@ -15,18 +15,24 @@ from .edits import Edits
 from .errors import Reason, RewriteFailure, Span
 from .expressions import Frame, Located, evaluate, truth
 from .functions import EvaluationError, Unsupported
-from .guards import Refused, admits, chosen
+from .guards import Refused, chosen, holding
 from .inference import UNCOUNTED
 from .language import tree
+from .likeness import Likeness
 from .matcher import LOOKED_INTO, Matcher
+from .memory import Memory
 from .pairs import minds, paired
 from .profile import profiling
 from .quantization import inherit
+from .recipes import Recipe, repeat
 from .replacement import Ill, check, computed
 from .rules import INTEGERS, Rule, RuleSet
 from .trace import Subject, watching
 from .transplant import Unreachable, home
 from .walks import within
+
+#: a value and what takes its place
+Pair = tuple[ir.Value, ir.Value]
 
 #: keys of `metadata_props` that say where a node comes from
 RULE, SOURCE = "nnrewrite.rule", "nnrewrite.source"
@@ -50,10 +56,15 @@ class Firing:
         self.remarks: list[str] = []
         self.refused: dict[ir.Node, Reason] = {}
         self._screens: dict[tuple[Any, ...], bool] = {}
+        self._memory = Memory(rules.definitions)
         #: whether some values are complex
         self.complex = False
         profile = profiling()
         self._try = self._attempt if profile is None else profile.measured(self._attempt)
+
+    def turn(self) -> None:
+        """Look anew at the next node."""
+        self._memory.turn()
 
     def inherit(self, other: Firing) -> None:
         """Count and remark where another does, whose graph this one's belongs to."""
@@ -75,25 +86,47 @@ class Firing:
     def _attempt(self, rule: Rule, node: ir.Node) -> list[ir.Node] | None:
         if self.complex and paired(node) and not minds(rule):
             return None
+        memory = self._memory
+        like = memory.likeness(rule, node) if not self.complex and coverage.active is None else None
+        if like is not None and memory.knows(rule, like):
+            recipe = memory.recipe(rule, like)
+            return None if recipe is None else self._repeated(rule, node, recipe)
         if rule.screen is not None and not self._screened(rule, node):
+            if like is not None:
+                memory.keep(rule, like, None)
             return None
         budget = Budget()
+        certain = like is not None
         try:
             for bindings in Matcher(rule.equations, self._opset, None, self._subgraphs, budget).matches(node):
                 frame = self._frame(rule, dict(bindings), budget)
-                if not admits(rule, frame, None):
+                held = holding(rule, frame, None)
+                if held < len(rule.clauses):
+                    certain = certain and memory.tells(rule, held)
                     continue
                 template = chosen(rule, frame)
-                made = None if template is None else self._rewrite(rule, node, template, frame)
+                made = (
+                    None if template is None else self._rewrite(rule, node, template, frame, like if certain else None)
+                )
                 if made is not None:
                     return made
+                certain = False
         except Refused as refusal:
             self.refused[node] = Reason(rule.name, refusal.span, str(refusal))
+            certain = False
         except Exhausted as error:
             raise RewriteFailure(rule.span, rule.name, node.name or node.op_type, str(error)) from error
         except RecursionError as error:
             raise RewriteFailure(rule.span, rule.name, node.name or node.op_type, "nests too deep") from error
+        if certain and like is not None:
+            memory.keep(rule, like, None)
         return None
+
+    def _repeated(self, rule: Rule, root: ir.Node, recipe: Recipe) -> list[ir.Node] | None:
+        """Make what the rule made of a node like this one."""
+        builder = Builder(self._edits.scope, root, rule.builds, self._opset)
+        pairs = self._built(rule, root, recipe.span, builder, lambda: repeat(recipe, root, builder))
+        return None if pairs is None else self._commit(rule, root, builder.nodes, pairs)
 
     def _screened(self, rule: Rule, node: ir.Node) -> bool:
         """Whether a rule may take nodes with the operator and the options of this one, which is found out once."""
@@ -129,22 +162,53 @@ class Firing:
                 return spec.traits
         return frozenset()
 
-    def _rewrite(self, rule: Rule, root: ir.Node, template: tree.Template, frame: Frame) -> list[ir.Node] | None:
+    def _rewrite(
+        self, rule: Rule, root: ir.Node, template: tree.Template, frame: Frame, like: Likeness | None
+    ) -> list[ir.Node] | None:
         old = {name: frame.values[name] for e in template.equations for name in _names(e) if name in rule.results}
         builder = Builder(self._edits.scope, root, rule.builds, self._opset, frame.budget, self._settle)
+        builder.recorder = recorder = self._memory.recorder(rule, root, like)
         frame.emitter = builder
-        pairs: list[tuple[ir.Value, ir.Value]] = []
-        try:
+
+        def build() -> list[Pair]:
             for equation in template.equations:
                 builder.equation(equation, frame)
+            pairs: list[Pair] = []
             for name, values in old.items():
                 new = frame.values[name]
                 wanted, has = rule.layouts.get(name), frame.layouts.get(name)
                 if wanted and has and wanted != has:
                     new = builder.permute(new, [has.index(axis) for axis in wanted])
                 pairs += self._pairs(template.span, values, new)
+            return pairs
+
+        pairs = self._built(rule, root, template.span, builder, build, frame.values.get(LOOKED_INTO, ()))
+        if pairs is None:
+            return None
+        if coverage.active is not None:
+            coverage.active.note(rule, template, frame.values)
+        recipe = None if recorder is None else recorder.recipe(template.span, builder.nodes, pairs)
+        if recipe is not None and like is not None:
+            self._memory.keep(rule, like, recipe)
+        return self._commit(rule, root, builder.nodes, pairs)
+
+    def _built(
+        self,
+        rule: Rule,
+        root: ir.Node,
+        span: Span,
+        builder: Builder,
+        build: Callable[[], list[Pair]],
+        graphs: Sequence[ir.Graph] = (),
+    ) -> list[Pair] | None:
+        """Build what takes the place of results, and hold it against them; None where it would need itself.
+
+        `graphs` are those of nodes that the pattern looked into, whose values are not to be read outside of them.
+        """
+        try:
+            pairs = build()
             for before, after in pairs:
-                remark = check(template.span, before, after)
+                remark = check(span, before, after)
                 if remark is not None:
                     self.remarks.append(remark)
         except Located as error:
@@ -154,21 +218,18 @@ class Firing:
             raise
         except Ill as error:
             builder.discard()
-            span = error.span if error.span.file else template.span
-            raise RewriteFailure(span, rule.name, root.name or root.op_type, str(error)) from error
+            where = error.span if error.span.file else span
+            raise RewriteFailure(where, rule.name, root.name or root.op_type, str(error)) from error
         except Unreachable:
             builder.discard()
             return None
-        if _leaks(builder.nodes, pairs, frame.values.get(LOOKED_INTO, ())) or not self._edits.admits(
-            root, builder.nodes, pairs
-        ):
-            builder.discard()
-            return None
-        if coverage.active is not None:
-            coverage.active.note(rule, template, frame.values)
-        return self._commit(rule, root, builder.nodes, pairs)
+        if not _leaks(builder.nodes, pairs, graphs) and self._edits.admits(root, builder.nodes, pairs):
+            return pairs
+        builder.discard()
+        return None
 
-    def _pairs(self, span: Span, old: Any, new: Any) -> Iterator[tuple[ir.Value, ir.Value]]:
+
+    def _pairs(self, span: Span, old: Any, new: Any) -> Iterator[Pair]:
         olds, news = (old, new) if isinstance(old, list) else ([old], [new])
         if len(olds) != len(news):
             raise Ill(span, f"yields {len(news)} values where there were {len(olds)}")
@@ -179,9 +240,7 @@ class Firing:
                 after = computed(self._edits.scope, span, before, after)
             yield before, after
 
-    def _commit(
-        self, rule: Rule, root: ir.Node, made: list[ir.Node], pairs: list[tuple[ir.Value, ir.Value]]
-    ) -> list[ir.Node]:
+    def _commit(self, rule: Rule, root: ir.Node, made: list[ir.Node], pairs: list[Pair]) -> list[ir.Node]:
         fresh = {output for node in made for output in node.outputs}
         for before, after in pairs:
             if after in fresh and after.name is None:
@@ -215,7 +274,7 @@ class Firing:
         matcher = Matcher(rule.equations, self._opset, note, self._subgraphs)
         for bindings in matcher.matches(node):
             frame = self._frame(rule, dict(bindings), Budget())
-            if admits(rule, frame, misses):
+            if holding(rule, frame, misses) == len(rule.clauses):
                 none = chosen(rule, frame) is None
                 why = "no template is for this opset" if none else "what it makes would be computed from itself"
                 misses.append(Reason(rule.name, rule.span, why))

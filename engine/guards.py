@@ -17,9 +17,9 @@ class Refused(Exception):
         super().__init__(message)
 
 
-def admits(rule: Rule, frame: Frame, reasons: list[Reason] | None) -> bool:
-    """Whether the clauses hold; raises Refused where a `require` does not."""
-    for clause in rule.clauses:
+def holding(rule: Rule, frame: Frame, reasons: list[Reason] | None) -> int:
+    """How many of the clauses hold before one does not; raises Refused where that is a `require`."""
+    for count, clause in enumerate(rule.clauses):
         try:
             if isinstance(clause, tree.Let):
                 frame.values[clause.name] = evaluate(clause.value, frame)
@@ -30,7 +30,7 @@ def admits(rule: Rule, frame: Frame, reasons: list[Reason] | None) -> bool:
                 raise Refused(error.span, str(error)) from error
             if reasons is not None:
                 reasons.append(Reason(rule.name, error.span, str(error)))
-            return False
+            return count
         if holds:
             continue
         if isinstance(clause, tree.Require):
@@ -38,8 +38,8 @@ def admits(rule: Rule, frame: Frame, reasons: list[Reason] | None) -> bool:
         if reasons is not None:
             message = interpolate(clause.message, frame) if clause.message else "the guard does not hold"
             reasons.append(Reason(rule.name, clause.span, message))
-        return False
-    return True
+        return count
+    return len(rule.clauses)
 
 
 def chosen(rule: Rule, frame: Frame) -> tree.Template | None:

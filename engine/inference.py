@@ -19,7 +19,7 @@ from .operators import schema
 from .records import dataclass
 
 #: constants longer than this are weights and say nothing about shapes
-_SHAPE_DATA = 1024
+SHAPE_DATA = 1024
 
 Extents = tuple[int | str | None, ...]
 
@@ -109,7 +109,7 @@ def _inferred(proto: onnx.TypeProto | None) -> Inferred:
 def _operand(value: ir.Value) -> _Operand:
     dtype, shape = value.dtype, extents(value)
     tensor = value.const_value
-    if tensor is None or tensor.size > _SHAPE_DATA or tensor.dtype == ir.DataType.STRING:
+    if tensor is None or tensor.size > SHAPE_DATA or tensor.dtype == ir.DataType.STRING:
         return None if dtype is None else int(dtype), shape, b"", None
     array = stored(value)
     if array is None:

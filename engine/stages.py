@@ -248,6 +248,7 @@ class Rewriter:
     def _candidates(self, stage: str, node: ir.Node, deep: bool | None = None) -> tuple[Rule, ...]:
         """The rules to try on a node; whoever watches sees those too that its operands rule out at a glance."""
         domain, operator = node.domain, node.op_type
+        self._firing.turn()
         found = self._rules.candidates(stage, domain, operator, deep)
         if not found or not self._rules.choosy(stage, domain, operator, deep) or watching() is not None:
             return found

@@ -9,6 +9,7 @@ import numpy as np
 
 from .registry import (
     LIMIT,
+    NOTHING,
     ElementType,
     EvaluationError,
     Items,
@@ -21,6 +22,7 @@ from .registry import (
     known,
     listed,
     plain,
+    reading,
 )
 
 
@@ -74,7 +76,7 @@ def unique(xs: Items) -> list[Any]:
     return list(dict.fromkeys(listed(xs)))
 
 
-@function
+@reading(NOTHING)
 def index_of(xs: Items, x: Any) -> int:
     """The position of an item in a list."""
     items = listed(xs)

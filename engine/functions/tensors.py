@@ -10,10 +10,23 @@ import numpy as np
 import onnx_ir as ir
 
 from ..constants import CONTENT, constant
-from .registry import PAIR, SHORT, ElementType, EvaluationError, Stuck, Tensor, data_type, function, known
+from .registry import (
+    ELEMENTS,
+    NOTHING,
+    PAIR,
+    SHORT,
+    ElementType,
+    EvaluationError,
+    Stuck,
+    Tensor,
+    data_type,
+    function,
+    known,
+    reading,
+)
 
 
-@function
+@reading(NOTHING)
 def shape(x: Tensor) -> list[int | None] | None:
     """The extents of a value, `none` for each that is unknown; `none` where even the rank is unknown."""
     if isinstance(x, ir.Value):
@@ -23,7 +36,7 @@ def shape(x: Tensor) -> list[int | None] | None:
     return list(np.shape(x))
 
 
-@function
+@reading(NOTHING)
 def rank(x: Tensor) -> int:
     """The number of dimensions of a value."""
     extents = shape(x)
@@ -32,7 +45,7 @@ def rank(x: Tensor) -> int:
     return len(extents)
 
 
-@function
+@reading(NOTHING)
 def size(x: Tensor) -> int | None:
     """The number of elements of a value; `none` where an extent is unknown."""
     extents = shape(x)
@@ -46,7 +59,7 @@ def content(x: Tensor) -> list[Any] | None:
     return None if found is None else list(found)
 
 
-@function
+@reading(NOTHING)
 def dtype(x: Any) -> ElementType:
     """The short name (f32, i64, ...) of the element type of a value, or of a type enumerant of the source."""
     if isinstance(x, str):
@@ -59,7 +72,7 @@ def dtype(x: Any) -> ElementType:
     return str(known(found, "the element type"))
 
 
-@function
+@reading(NOTHING)
 def is_complex(x: Any) -> bool:
     """Whether a value holds complex numbers: their real and imaginary parts lie along its last axis."""
     return isinstance(x, ir.Value) and PAIR in x.meta
@@ -134,7 +147,7 @@ def _readers(x: ir.Value) -> list[ir.Node]:
     return [u.node for u in x.uses() if any(y.uses() or y.is_graph_output() for y in u.node.outputs)]
 
 
-@function
+@reading(ELEMENTS)
 def value(x: Tensor) -> Any:
     """The elements of a value that is constant; `none` for any other."""
     if not isinstance(x, ir.Value):
