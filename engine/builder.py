@@ -14,7 +14,7 @@ from .errors import Span
 from .expressions import Frame, evaluate
 from .folding import fold
 from .functions import DTYPES, EvaluationError
-from .inference import InferenceError, infer, shaped
+from .inference import InferenceError, describe, infer, shaped
 from .kernels import widenings
 from .language import tree
 from .literals import attribute
@@ -331,11 +331,7 @@ class Builder:
             if recorder is not None:
                 recorder.computed(spec, operands, inputs, attributes, constants)
             return constants
-        for output, one in zip(node.outputs, inferred, strict=True):
-            if one.dtype is not None:
-                output.type = ir.TensorType(one.dtype)
-            if one.shape is not None:
-                output.shape = shaped(one.shape)
+        describe(node, [(one.dtype, None if one.shape is None else shaped(one.shape)) for one in inferred])
         if recorder is not None:
             recorder.made(node, operands, inferred)
         return list(node.outputs)

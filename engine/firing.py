@@ -228,7 +228,6 @@ class Firing:
         builder.discard()
         return None
 
-
     def _pairs(self, span: Span, old: Any, new: Any) -> Iterator[Pair]:
         olds, news = (old, new) if isinstance(old, list) else ([old], [new])
         if len(olds) != len(news):

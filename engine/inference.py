@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -141,6 +142,15 @@ def _data(operand: _Operand) -> onnx.TensorProto:
     _, shape, elements, dtype = operand
     array = np.frombuffer(elements, dtype).reshape([extent for extent in shape or () if isinstance(extent, int)])
     return onnx.numpy_helper.from_array(array)
+
+
+def describe(node: ir.Node, results: Iterable[tuple[ir.DataType | None, ir.Shape | None]]) -> None:
+    """Let the results of a node have element types and shapes, where these are known."""
+    for output, (dtype, shape) in zip(node.outputs, results, strict=False):
+        if dtype is not None:
+            output.type = ir.TensorType(dtype)
+        if shape is not None:
+            output.shape = shape
 
 
 @functools.lru_cache(maxsize=4096)

@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeAlias
 import onnx_ir as ir
 
 from .errors import Span
-from .inference import SHAPE_DATA, Inferred, shaped
+from .inference import SHAPE_DATA, Inferred, describe, shaped
 from .likeness import TOLD, Likeness
 from .operators import OperatorSpec
 from .records import dataclass
@@ -84,11 +84,7 @@ def repeat(recipe: Recipe, root: ir.Node, builder: Maker) -> list[tuple[ir.Value
         builder.nodes.append(node)
         if step.inherits:
             builder.inherit(node)
-        for output, (dtype, shape) in zip(node.outputs, step.results, strict=False):
-            if dtype is not None:
-                output.type = ir.TensorType(dtype)
-            if shape is not None:
-                output.shape = shape
+        describe(node, step.results)
         values += node.outputs
     return [(values[before], values[after]) for before, after in recipe.results]
 
