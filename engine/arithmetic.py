@@ -24,6 +24,8 @@ def same(left: Any, right: Any) -> bool:
         return bool(left == right)
     if type(left) is ir.Value or type(right) is ir.Value:
         return left is right
+    if isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
+        return bool(left.shape == right.shape and (left == right).all())
     return bool(plain(left) == plain(right))
 
 

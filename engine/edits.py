@@ -75,8 +75,7 @@ class Edits:
             if self._inner and before.is_graph_output() and not self._yieldable(after):
                 after = self._copied(root, after)
             self._replace(before, after)
-        if not any(output.uses() or output.is_graph_output() for output in root.outputs):
-            self._give_up(root)
+        self._abandon([root, *(producer for before, _ in pairs if (producer := before.producer()) is not None)])
         self._changed = True
         self._nodes = None
 
@@ -105,6 +104,15 @@ class Edits:
         for name, value in list(self.graph.initializers.items()):
             if not (value.uses() or value.is_graph_output() or value.is_graph_input()):
                 del self.graph.initializers[name]
+
+    def _abandon(self, nodes: list[ir.Node]) -> None:
+        """Give up nodes that nobody uses any more, and what they alone used: guards ask who reads a value."""
+        while nodes:
+            node = nodes.pop()
+            if node.graph is not self.graph or any(o.uses() or o.is_graph_output() for o in node.outputs):
+                continue
+            nodes += [producer for value in node.inputs if value is not None and (producer := value.producer())]
+            self._give_up(node)
 
     def _give_up(self, node: ir.Node) -> None:
         """Let a node read nothing and be of no graph; it goes with others later, each removal looks at all outputs."""

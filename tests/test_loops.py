@@ -198,3 +198,27 @@ def test_a_loop_that_reads_other_rows_than_it_counts_stays_a_loop(
 ) -> None:
     found = converted(layer(catalogue, gru, 1, True, late=1), interpreter)
     assert "Loop" in found and "Concat" not in found
+
+
+@pytest.mark.parametrize("every", [True, False], ids=["rows", "last"])
+@pytest.mark.parametrize("name", ["lstm", "gru", "gru_reset_before"])
+def test_steps_one_behind_the_other_are_one_layer(
+    name: str, every: bool, catalogue: Catalogue, interpreter: Interpreter
+) -> None:
+    step, operator = LAYERS[name]
+    block = Block(value("x", "FLOAT", [STEPS, 2, WIDTH]))
+    states = [block.floats(2, UNITS) for _ in range(2 if step is lstm else 1)]
+    weights = len(block.constants)
+    outputs = []
+    for turn in range(STEPS):
+        at = block.op("GATHER", [block.inputs[0], block.constant(turn)], [2, WIDTH], axis=0)
+        begun = len(block.constants)
+        block.random = np.random.default_rng(1)  # every step has the same weights
+        states = step(block, at, *states)
+        outputs.append(block.op("EXPAND_DIMS", [states[0], block.constant(0)], [1, 2, UNITS]))
+        assert len(block.constants) > begun > weights
+    rows = block.op("CONCATENATION", outputs, [STEPS, 2, UNITS], axis=0)
+    source = write(ir.Model(block.graph([rows] if every else states, "main"), ir_version=10), catalogue)
+    found = converted(source, interpreter)
+    # The first step begins with constants, so that parts of it are computed beforehand.
+    assert found.count(operator) == 1 and len(found) < 30

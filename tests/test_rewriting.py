@@ -491,3 +491,65 @@ def test_rules_run_on_a_graph_that_says_nothing_of_its_values(rewrite: Rewrite) 
             output.type, output.shape = None, None
     rule = "rule r stage simplify { y = Neg(x) => y = Abs(x) }"
     assert operators(rewrite(rule, graph)) == {"Exp": 1, "Abs": 1}
+
+
+# ---- graphs of nodes
+
+LOOP = """(float[2] x, float[2] z) => (float[2] a, float[2] b) {
+  n = Constant <value: tensor = int64 {3}> ()
+  go = Constant <value: tensor = bool {1}> ()
+  a, b = Loop (n, go, x, z) <body = turn (int64 i, bool c, float[2] v, float[2] w) => (bool d, float[2] e, float[2] f) {
+    d = Identity (c)
+    e = BODY
+    f = Add (w, v)
+  }>
+}"""
+UNCHANGED = """rule r stage recover {
+  rs[k]..., y, ss... = Loop(n?, go, as[k]..., x, bs...) {body: graph(i, c, ps[k]..., v, qs...) {
+    yield d, us[k]..., Identity(v), ws...
+  }}
+  => rs..., ss... = Loop(n, go, as..., bs...) {body: graph(i, c, ps..., qs...) { v = x  yield d, us..., ws... }}
+     y = x
+}"""
+
+
+def inside(graph: ir.Graph) -> ir.Graph:
+    (loop,) = (one for one in graph if one.op_type == "Loop")
+    return loop.attributes["body"].as_graph()
+
+
+def test_a_template_writes_the_graph_of_a_pattern_anew(rewrite: Rewrite) -> None:
+    graph = rewrite(UNCHANGED, LOOP.replace("BODY", "Identity (v)"))
+    body = inside(graph)
+    assert len(body.inputs) == 3 and operators(body) == {"Identity": 1, "Add": 1}
+    (add,) = (one for one in body if one.op_type == "Add")
+    assert graph.inputs[0] in add.inputs and graph.outputs[0] is graph.inputs[0]
+
+
+def test_a_pattern_of_a_graph_that_does_not_hold_leaves_the_node(rewrite: Rewrite) -> None:
+    assert len(inside(rewrite(UNCHANGED, LOOP.replace("BODY", "Neg (v)"))).inputs) == 4
+
+
+def test_a_graph_is_not_written_anew_without_an_input_that_it_needs(rewrite: Rewrite) -> None:
+    rule = UNCHANGED.replace("v = x  ", "")
+    assert len(inside(rewrite(rule, LOOP.replace("BODY", "Identity (v)"))).inputs) == 4
+
+
+def test_a_value_of_a_graph_is_not_read_outside_of_it(rewrite: Rewrite) -> None:
+    rule = """rule r stage recover {
+      a, b = Loop(_, _, x, z) {body: graph(_, _, v, w) { yield _, Neg(v), Add(w, u) }}
+      => a = Neg(x)
+         b = Add(z, u)
+    }"""
+    graph = rewrite(rule, LOOP.replace("BODY", "Neg (v)"))
+    assert operators(graph)["Loop"] == 1 and "Neg" not in operators(graph)
+
+
+def test_names_take_as_many_values_as_their_count_says(rewrite: Rewrite) -> None:
+    rule = """rule r stage simplify {
+      y = Sum(as[n]..., Relu(x), bs[n]...)
+      => y = Max(Sum(as...), x, Sum(bs...))
+    }"""
+    text = "(float[2] p, float[2] q, float[2] r) => (float[2] y) { s = Relu(q)  y = Sum(ORDER) }"
+    assert "Max" in operators(rewrite(rule, text.replace("ORDER", "p, s, r")))
+    assert "Max" not in operators(rewrite(rule, text.replace("ORDER", "s, p, r")))
