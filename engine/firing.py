@@ -86,6 +86,8 @@ class Firing:
     def _attempt(self, rule: Rule, node: ir.Node) -> list[ir.Node] | None:
         if self.complex and paired(node) and not minds(rule):
             return None
+        if not rule.glance(node):
+            return None
         memory = self._memory
         like = memory.likeness(rule, node) if not self.complex and coverage.active is None else None
         if like is not None and memory.knows(rule, like):
@@ -98,7 +100,9 @@ class Firing:
         budget = Budget()
         certain = like is not None
         try:
-            for bindings in Matcher(rule.equations, self._opset, None, self._subgraphs, budget).matches(node):
+            for bindings in Matcher(rule.equations, rule.defined, self._opset, None, self._subgraphs, budget).matches(
+                node
+            ):
                 frame = self._frame(rule, dict(bindings), budget)
                 held = holding(rule, frame, None)
                 if held < len(rule.clauses):
@@ -143,7 +147,7 @@ class Firing:
 
     def _admitted(self, rule: Rule, node: ir.Node) -> bool:
         assert rule.screen is not None
-        bound = Matcher(rule.equations, self._opset, None, self._subgraphs).options(node)
+        bound = Matcher(rule.equations, rule.defined, self._opset, None, self._subgraphs).options(node)
         if bound is None:
             return False
         frame = self._frame(rule, dict(bound), Budget())
@@ -270,7 +274,7 @@ class Firing:
         def note(span: Span, text: str) -> None:
             misses.append(Reason(rule.name, span, text))
 
-        matcher = Matcher(rule.equations, self._opset, note, self._subgraphs)
+        matcher = Matcher(rule.equations, rule.defined, self._opset, note, self._subgraphs)
         for bindings in matcher.matches(node):
             frame = self._frame(rule, dict(bindings), Budget())
             if holding(rule, frame, misses) == len(rule.clauses):

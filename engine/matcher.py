@@ -16,11 +16,9 @@ from .expressions import Frame, evaluate, same
 from .functions import plain
 from .language import tree
 from .operators import OperatorSpec, Option, option_value
-from .pattern import Absent, AnyOf, Defined, NodePattern, Number, Operand, OptionPattern, Variable, graphs, rest_of
+from .pattern import IGNORED, Absent, AnyOf, Defined, NodePattern, Number, Operand, OptionPattern, Variable, rest_of
 from .spreads import Taking, spread
 
-#: the variable that binds nothing
-IGNORED = "_"
 #: under this name a match holds the graphs that it looked into
 LOOKED_INTO = "graphs.."
 
@@ -33,21 +31,21 @@ _ONE = Variable(IGNORED, False, False, False, None, Span("", 0, 0, 0, 0))
 
 
 class Matcher:
-    """The equations of one left side, matched from the last one, its root."""
+    """The equations of one left side, matched from the last one, its root; `defined` has them by their names."""
 
     __slots__ = ("_budget", "_definers", "_equations", "_note", "_opset", "_subgraphs")
 
     def __init__(
         self,
         equations: Sequence[Defined],
+        defined: Mapping[str, Defined],
         opset: int,
         note: Note | None = None,
         subgraphs: Sequence[ir.Graph] = (),
         budget: Budget | None = None,
     ) -> None:
         self._equations = equations
-        inner = (equation for graph in graphs(equations) for equation in graph.equations)
-        self._definers = {target.name: one for one in (*equations, *inner) for target in one.targets}
+        self._definers = defined
         self._opset = opset
         self._budget = budget or Budget()
         self._note = note
@@ -91,11 +89,14 @@ class Matcher:
 
     def _results(self, equation: Defined, node: ir.Node, found: Bindings) -> Iterator[Bindings]:
         outputs, targets = node.outputs, equation.targets
-        if any(target.spread for target in targets):
-            divisions = spread(targets, len(outputs), found)
-        else:  # the first results have names, and those that there are
-            divisions = iter([([slice(place, place + 1) for place in range(len(targets))], found)])
-        for places, start in divisions:
+        if not any(target.spread for target in targets):  # the first results have names, and those that there are
+            bound = dict(found)
+            for place, target in enumerate(targets):
+                if not self._result(target, list(outputs[place : place + 1]), bound):
+                    return
+            yield bound
+            return
+        for places, start in spread(targets, len(outputs), found):
             bound = dict(start)
             values = (list(outputs[place]) for place in places)
             if all(self._result(target, value, bound) for target, value in zip(targets, values, strict=True)):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
 from .errors import Span
 from .language import tree
 from .operators import Dialect, OperatorSpec, everything
 from .records import dataclass
+
+#: the variable that binds nothing
+IGNORED = "_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +148,12 @@ def compile_equations(equations: Iterable[tree.Equation], dialect: Dialect, opse
         if isinstance(argument, tree.Argument) and argument.const and isinstance(argument.value, tree.Name)
     }
     return _equations(equations, dialect, opset, marked)
+
+
+def definers(equations: Sequence[Defined]) -> Mapping[str, Defined]:
+    """The equation of each name that is a result of a node, those in the graphs of nodes among them."""
+    inner = (equation for graph in graphs(equations) for equation in graph.equations)
+    return {target.name: one for one in (*equations, *inner) for target in one.targets}
 
 
 def graphs(equations: Iterable[Defined]) -> Iterator[GraphPattern]:

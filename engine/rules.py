@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 
 from .errors import Span
 from .expressions import OPSET, TRAIT
+from .glance import Look, glance
 from .language import tree
 from .operators import Catalogue, Dialect, everything
-from .pattern import AnyOf, Defined, NodePattern, Operand, Variable, compile_equations, nodes
+from .pattern import AnyOf, Defined, NodePattern, Operand, Variable, compile_equations, definers, nodes
 from .records import dataclass, replace
 
 #: in the order they run; what operators mean in others of the source is asked for where they are tried alone
@@ -54,6 +55,10 @@ class Rule:
     deep: bool
     #: the first guards, where these and the root's options say by themselves whether it may take a node
     screen: tuple[tree.Where, ...] | None
+    #: the equations by the names that they give
+    defined: Mapping[str, Defined]
+    #: whether it may fit at a node, as far as that can be told at once
+    glance: Look
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,6 +327,8 @@ def _compile(rule: tree.Rule, source: Dialect, target: Dialect, opset: int, orde
         f"{rule.name} ({rule.span.file}:{rule.span.line})",
         len(equations) > 1 or any(isinstance(operand, NodePattern | AnyOf) for operand in operands),
         _screen(equations[-1].value, rule.clauses),
+        definers(equations),
+        glance(equations, rule.clauses),
     )
 
 

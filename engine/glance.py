@@ -1,0 +1,163 @@
+"""A first look at a node: whether the operators and constants right beneath it are those that a pattern asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import onnx_ir as ir
+
+from .constants import NUMBERS
+from .expressions import TRAIT, Frame, Located, evaluate, truth
+from .functions import FUNCTIONS
+from .functions.registry import fail
+from .functions.tensors import dtype
+from .language import tree
+from .operators import OperatorSpec
+from .pattern import IGNORED, Absent, AnyOf, Defined, NodePattern, Number, Operand, Variable
+from .records import dataclass
+
+#: whether a node, or an operand, may fit
+Look = Callable[[Any], bool]
+Test = Callable[["ir.Value | None"], bool]
+
+
+def glance(equations: Sequence[Defined], clauses: Sequence[tree.Where | tree.Require | tree.Let]) -> Look:
+    """What tells at once of most nodes that a rule does not take them: it binds nothing, and may take others.
+
+    Patterns ask for much that takes long to find out; nearly all nodes lack an operator, a constant or an element type
+    that they name.
+    """
+    named = {target.name: equation.value for equation in equations[:-1] for target in equation.targets}
+    return _node(equations[-1].value, _Known(named, _types(clauses)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What a rule says of names: the patterns of those that nodes yield, and the types of operands."""
+
+    defined: Mapping[str, NodePattern | AnyOf]
+    types: Mapping[str, Sequence[tree.Expression]]
+
+
+def _types(clauses: Sequence[tree.Where | tree.Require | tree.Let]) -> dict[str, list[tree.Expression]]:
+    """The first guards, as far as they ask for nothing but the element type of one value, by the name of that value."""
+    found: dict[str, list[tree.Expression]] = {}
+    for clause in clauses:
+        if not isinstance(clause, tree.Where):
+            break
+        for condition in _conjuncts(clause.condition):
+            calls = [node for node in tree.walk(condition) if isinstance(node, tree.Call)]
+            if not all(call.callee in FUNCTIONS or call.callee == TRAIT for call in calls) or any(
+                call.callee == fail.__name__ for call in calls
+            ):
+                return found  # what it calls may refuse the node
+            names = {node.name for node in tree.walk(condition) if isinstance(node, tree.Name)}
+            asked = [call.arguments[0].value for call in calls if call.callee == dtype.__name__]
+            of_types = all(isinstance(value, tree.Name) for value in asked) and len(names) == 1
+            uses = sum(isinstance(node, tree.Name) for node in tree.walk(condition))
+            if of_types and uses == len(asked):
+                found.setdefault(names.pop(), []).append(condition)
+    return found
+
+
+def _conjuncts(condition: tree.Expression) -> Iterator[tree.Expression]:
+    if isinstance(condition, tree.Binary) and condition.operator == "and":
+        yield from _conjuncts(condition.left)
+        yield from _conjuncts(condition.right)
+    else:
+        yield condition
+
+
+def _node(pattern: NodePattern | AnyOf, rule: _Known) -> Look:
+    if isinstance(pattern, AnyOf):
+        looks = [_node(alternative, rule) for alternative in pattern.alternatives]
+        return lambda node: any(look(node) for look in looks)
+    tests = tuple(_tests(pattern, rule))
+    several = any(operand.spread for operand in pattern.operands)
+    most = len(pattern.operands)
+    known: dict[str, OperatorSpec | None] = {}
+
+    def look(node: ir.Node) -> bool:
+        operator = node.op_type
+        if operator not in known:
+            known[operator] = pattern.specs.get(operator)
+        spec = known[operator]
+        if spec is None or spec.domain != node.domain:
+            return False
+        if most == 2 and "commutative" in spec.traits:
+            return True
+        inputs = node.inputs
+        count = len(inputs)
+        for place, test in tests:
+            if not test(inputs[place] if place < count else None):
+                return False
+        return count <= most or several or all(value is None for value in inputs[most:])
+
+    return look
+
+
+def _tests(pattern: NodePattern, rule: _Known) -> Iterator[tuple[int, Test]]:
+    """Tests of the operands that stand at fixed places."""
+    for place, operand in enumerate(pattern.operands):
+        if operand.spread:
+            return
+        test = _test(operand, rule)
+        if test is not None:
+            yield place, test
+
+
+def _test(operand: Operand, rule: _Known) -> Test | None:
+    if isinstance(operand, Absent):
+        return lambda value: value is None
+    if isinstance(operand, Number):
+        return lambda value: value is not None and _constant(value)
+    if not isinstance(operand, Variable):
+        return _computed(_node(operand, rule), optional=False)
+    if operand.name == IGNORED:
+        return None
+    optional = operand.optional
+    if operand.name in rule.defined:
+        others = {name: value for name, value in rule.defined.items() if name != operand.name}
+        return _computed(_node(rule.defined[operand.name], _Known(others, rule.types)), optional)
+    typed = _typed(operand.name, rule.types[operand.name]) if operand.name in rule.types else None
+    if operand.const:
+        return lambda value: optional if value is None else _constant(value) and (typed is None or typed(value))
+    return None if typed is None else lambda value: value is None or typed(value)
+
+
+def _typed(name: str, conditions: Sequence[tree.Expression]) -> Look:
+    """Whether the element type of a value is one that a rule asks for, which is found out once for each type."""
+    known: dict[ir.DataType, bool] = {}
+
+    def test(value: ir.Value) -> bool:
+        found = value.dtype if value.const_value is None else value.const_value.dtype
+        if found is None or found == ir.DataType.STRING:
+            return True
+        if found not in known:
+            known[found] = all(_holds(condition, name, found) for condition in conditions)
+        return known[found]
+
+    return test
+
+
+def _holds(condition: tree.Expression, name: str, kind: ir.DataType) -> bool:
+    try:
+        return truth(evaluate(condition, Frame({name: ir.Value(type=ir.TensorType(kind))})))
+    except Located:
+        return True  # the guard itself tells what is wrong
+
+
+def _computed(look: Look, optional: bool) -> Test:
+    def test(value: ir.Value | None) -> bool:
+        if value is None:
+            return optional
+        producer = value.producer()
+        return producer is not None and look(producer)
+
+    return test
+
+
+def _constant(value: ir.Value) -> bool:
+    """Whether the elements of a value are known at conversion time."""
+    return value.const_value is not None or NUMBERS in value.meta
