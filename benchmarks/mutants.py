@@ -137,7 +137,6 @@ OPS: dict[str, tuple[str, Change]] = {
     "code": (r"\{code: (\d+)(?=,)", lambda m: f"{{code: {int(m[1]) + 1}"),
     "scale": (r"(?<=: \[)(\d\.\d+), (-?\d+)(?=\])", lambda m: f"{2 * float(m[1])!r}, {m[2]}"),
     "zero point": (r"(?<=: \[)(\d\.\d+), (-?\d+)(?=\])", lambda m: f"{m[1]}, {int(m[2]) + 1}"),
-    "type": (r"(?<=types: \[)(\w+(?: \w+)*) \w+(?=[,\]])", lambda m: m[1]),
     "yields": (r"yields: \[(\w+)", lambda m: f"yields: [{'i32' if m[1] != 'i32' else 'f32'}"),
     "trait": (r"(?<=traits: \[)\w+, ", lambda match: ""),
     "fact": (

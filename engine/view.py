@@ -210,12 +210,12 @@ class _View:
         products = dict(_products(node, spec))
         hybrid = spec is not None and HYBRID in spec.traits and not any(map(quantization, node.outputs))
         for position, value in enumerate(node.inputs):
-            known = quantization(value)
+            known = products.get(position, quantization(value))
             if value is None or known is None:
                 continue
             if hybrid and value.dtype == ir.DataType.UINT8 and not known.zero_point.any():
                 value = self._signed(value)
-            node.replace_input_with(position, self._read(node, value, products.get(position, known)))
+            node.replace_input_with(position, self._read(node, value, known))
 
     def results(self, node: ir.Node, by: Quantization | None = None) -> None:
         """Let a node yield real numbers where its results are quantized, `by` another map where one is given."""
@@ -327,7 +327,10 @@ def real_numbers(codes: np.ndarray[Any, Any], known: Quantization) -> np.ndarray
 
 
 def _products(node: ir.Node, spec: OperatorSpec | None) -> Iterator[tuple[int, Quantization]]:
-    """Operands whose scale is the product of others', as kernels that add a bias to an integer sum take it."""
+    """Operands whose scale is the product of others', as kernels that add a bias to an integer sum take it.
+
+    They do not look at the scale that the file gives it, and take integers without any for the same.
+    """
     if spec is None:
         return
     places = {operand.name: position for position, operand in enumerate(spec.operands)}
@@ -336,8 +339,9 @@ def _products(node: ir.Node, spec: OperatorSpec | None) -> Iterator[tuple[int, Q
         if places[name] >= len(node.inputs):
             continue
         maps = [quantization(node.inputs[position]) for position in positions]
-        own = quantization(node.inputs[places[name]])
-        if own is None or any(m is None for m in maps):
+        own = node.inputs[places[name]]
+        codes = own is not None and own.dtype is not None and own.dtype.is_integer()
+        if not codes or any(m is None for m in maps):
             continue
         scale = functools.reduce(np.multiply, [m.scale.astype(np.float32) for m in maps if m is not None])
         yield places[name], Quantization(scale, np.zeros(scale.shape, np.int64), 0)

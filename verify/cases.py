@@ -31,7 +31,7 @@ _MOST = 4
 #: in so many of a hundred draws
 _OTHER_TYPE, _UNKNOWN_EXTENTS, _CONSTANT, _TURNING, _OTHER_OPSET, _ABSENT = 35, 12, 30, 50, 15, 15
 #: in so many of a hundred draws the operands of a node with two are exchanged: what fires then must hold then
-_EXCHANGED = 4
+_EXCHANGED = 12
 #: extents that a drawn name may stand for
 _EXTENTS = (1, 5)
 

@@ -20,6 +20,8 @@ _CLASS, _PRODUCTS, _GRID, _LIMITS = "quantization", "products", "grid", "limits"
 _CODES, _SAME, _OWN = "codes", "same", "own"
 #: in so many of a hundred draws all scales are powers of two, which some kernels compute otherwise
 _OF_TWO = 12
+#: in so many a sum says no scale, and is an input of the model
+_UNSAID, _FED = 6, 6
 #: the letter of the axis along which weights have scales of their own
 _OUT = "O"
 
@@ -36,6 +38,7 @@ class Quantities:
         self._limits: dict[str, str] = spec.facts.get(_LIMITS, {})
         self._grids: dict[int, Quantization] = {}
         self._powers = dice.chance(_OF_TWO)
+        self._bits = 0
 
     def is_sum(self, position: int) -> bool:
         """Whether an operand is added to a product of others, all of which are quantized."""
@@ -61,8 +64,11 @@ class Quantities:
         shape: Sequence[int],
         layout: str | None,
         before: Sequence[Value | None],
-    ) -> tuple[Array, Quantization, bool] | None:
-        """Draw a quantized operand: its codes, its grid, and whether it must be constant as weights are."""
+    ) -> tuple[Array, Quantization | None, bool] | None:
+        """Draw a quantized operand: its codes, its grid, and whether it must be constant as weights are.
+
+        Sums may come without a grid: kernels know it without being told.
+        """
         factors = self._factors(position)
         if factors:
             # Kernels add up 64 bits where one factor has 16, and 32 where all or none have.
@@ -70,7 +76,9 @@ class Quantities:
             wide = ir.DataType.INT64 if any(sixteen) and not all(sixteen) else ir.DataType.INT32
             scale = functools.reduce(np.multiply, [self._grids[place].scale for place in factors])
             made = Quantization(scale, np.zeros(scale.shape, np.int64), 0)
-            return sums(self._dice, wide, shape), made, True
+            unsaid = wide == ir.DataType.INT32 and self._dice.chance(_UNSAID)
+            fed = self._dice.chance(_FED)
+            return sums(self._dice, wide, shape), None if unsaid else made, not fed
         if not dtype.is_integer():
             return None
         weights = any(self._places[names[1]] == position for names in self._products.values())
@@ -80,6 +88,9 @@ class Quantities:
         # Kernels that have a layout take signed weights for symmetric.
         symmetric = weights and dtype == ir.DataType.INT8
         before_it = next(iter(self._grids.values()), None)
+        if self._bits not in (0, dtype.bitwidth) and not alike:
+            before_it = None  # scales of sixteen bits are finer
+        self._bits = self._bits or dtype.bitwidth
         if before_it is not None and (
             alike or (self._dice.chance(30) and not (symmetric and layout is not None and before_it.zero_point.any()))
         ):
@@ -105,7 +116,8 @@ class Quantities:
             return ()
         # No kernel yields codes with a scale for each channel, but where it moves them.
         same = next((found for found in self._grids.values() if self._alike or not found.per_axis), None)
-        own = max(self._grids.values(), key=_scale) if self._powers and self._grids else grid(self._dice, dtype)
+        whole = [found for found in self._grids.values() if not found.per_axis]
+        own = max(whole, key=_scale) if self._powers and whole else grid(self._dice, dtype)
         if same is None:
             return (own,)
         if (self._alike and self._fixed != _OWN) or self._fixed == _SAME:

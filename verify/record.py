@@ -73,12 +73,16 @@ def left(operators: int, most: int) -> str:
 
 
 def fewer(now: Sequence[str], before: Sequence[str]) -> str:
-    """What is wrong where far fewer of the fixed cases can be drawn than could; nothing where all is well."""
-    taken = [old for old in before if old != _NO_DRAW]
-    left = [new for old, new in zip(before, now, strict=False) if _NO_DRAW not in (old, new)]
-    if len(left) >= _TAKEN * len(taken):
+    """What is wrong where fixed cases cannot be drawn that could; nothing where all is well.
+
+    Where the others are the same cases as before, each counts; where they are drawn in another way, half of them.
+    """
+    pairs = [(new, old) for new, old in zip(now, before, strict=False) if old != _NO_DRAW]
+    left = [(new, old) for new, old in pairs if new != _NO_DRAW]
+    same = sum(new.split(":")[0] == old.split(":")[0] for new, old in left)
+    if len(left) == len(pairs) or (2 * same < len(left) and len(left) >= _TAKEN * len(pairs)):
         return ""
-    said = f"of {len(taken)} recorded draws the interpreter takes {len(left)} by now"
+    said = f"of {len(pairs)} recorded draws the interpreter takes {len(left)} by now"
     return f"{said} (`rewrite fuzz --record`, if that is meant)"
 
 

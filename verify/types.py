@@ -82,7 +82,7 @@ def _admitted(
     operands: tuple[str, ...], results: tuple[str, ...], variadic: bool, faulty: frozenset[str], sums: frozenset[int]
 ) -> Admitted:
     return Admitted(
-        tuple(tuple(name for name in _names(text) if name not in faulty) for text in operands),
+        tuple(tuple(name for name in _with_codes(_names(text)) if name not in faulty) for text in operands),
         tuple(tuple(DTYPES[name.removeprefix("q")] for name in _names(text)) for text in results),
         variadic,
         sums,
@@ -151,6 +151,11 @@ def fitting(
     if opset is not None:
         return [name for name in by_schema(spec, position, opset, given) if holds(name, numbers)][:1]
     return [name for name in ("i32", "i64", "i16") if name in types] or types
+
+
+def _with_codes(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Integer types also as what real numbers are stored in, which kernels of integers do not look at."""
+    return (*names, *(f"q{name}" for name in names if f"q{name}" in _QUANTIZED and f"q{name}" not in names))
 
 
 def _names(text: str) -> tuple[str, ...]:
