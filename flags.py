@@ -58,6 +58,12 @@ FLAGS = (
         help="Compute quantized operators bit for bit as TensorFlow Lite's reference kernels do.",
     ),
     click.option(
+        "--hybrid",
+        type=click.Choice(["integers", "real"]),
+        help="Multiply real activations by integer weights as integers, quantizing them in each run as TensorFlow Lite"
+        " does, or as real numbers. [default: what the target asks for]",
+    ),
+    click.option(
         "--keep-custom",
         is_flag=True,
         help="Leave custom operators that no rule is about as nodes of the domain tflite.custom.",

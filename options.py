@@ -16,8 +16,10 @@ TARGET, PORTABLE = "onnxruntime", "portable"
 EXTERNAL, INTERNAL = "external", "internal"
 #: what the inner values of a quantized model may be turned into
 ACTIVATIONS = ("int8", "uint8")
-#: the rule set of integer arithmetic
-_EXACT = "exact"
+#: what kernels with real activations and integer weights compute with
+HYBRID = ("integers", "real")
+#: the rule sets of integer arithmetic, and of hybrid kernels
+_EXACT, _HYBRID = "exact", "hybrid"
 #: what rule sets bring along: rules for quantized operators that real numbers do not describe to one step
 _ALONG = {"tflite2onnx": "kernels"}
 
@@ -40,6 +42,10 @@ class Options:
     a quantized model (None: what the target has most integer kernels for). `exact` computes quantized operators with
     integers, bit for bit as the reference kernels of the source's runtime do, where there are rules for that.
 
+    `hybrid` is `integers` or `real`: whether large products of real activations and integer weights quantize the
+    activations in each run, as the kernels of the source's runtime do, or compute with real numbers (None: what the
+    target asks for).
+
     `keep_custom` leaves custom operators that no rule is about as nodes of their own domain, with their options as
     attributes, for a runtime that has kernels for them.
     """
@@ -55,6 +61,7 @@ class Options:
     keep_float16: bool = False
     activations: str | None = None
     exact: bool = False
+    hybrid: str | None = None
     keep_custom: bool = False
     state: str = EXTERNAL
     signature: str | None = None
@@ -78,6 +85,7 @@ class Options:
         along = () if asked.float else tuple(_ALONG[name] for name in asked.rules if name in _ALONG)
         added = (
             *along,
+            _HYBRID if along and asked.hybrid == HYBRID[0] else None,
             _EXACT if asked.exact else None,
             None if asked.target == PORTABLE else asked.target,
             None if asked.float else asked.activations,

@@ -26,6 +26,7 @@ OPTIONS: Mapping[str, type] = {
     "float_io": bool,
     "keep_float16": bool,
     "exact": bool,
+    "hybrid": str,
 }
 
 _RULE = re.compile(r"(?:rule|table)\s+(\w+)")

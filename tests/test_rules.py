@@ -20,7 +20,7 @@ from nnrewrite.verify.laboratory import Laboratory
 from nnrewrite.verify.subjects import Subject, subjects
 
 #: with the rules of the default target, which are tried on their own left sides
-RULES = ("tflite2onnx", "onnxruntime", "uint8", "kernels")
+RULES = ("tflite2onnx", "onnxruntime", "uint8", "kernels", "hybrid")
 EXAMPLES = int(os.environ.get("NNREWRITE_EXAMPLES", "12"))
 SEED = int(os.environ.get("NNREWRITE_SEED", "0"))
 

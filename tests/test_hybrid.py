@@ -1,0 +1,96 @@
+"""Real activations and integer weights: what the default kernels of the interpreter quantize is quantized alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import nnrewrite
+import numpy as np
+import pytest
+from nnrewrite.engine.quantization import Quantization
+from nnrewrite.verify import Interpreter, Kernels, Runtime
+
+RNG = np.random.default_rng(0)
+#: of the largest element: sums of products of single precision are rounded differently
+ROUNDED = 2e-6
+
+
+def weights(*shape: int, scales: int) -> tuple[np.ndarray, Quantization]:
+    """Weights in bytes, with one scale or one for each output."""
+    grid = Quantization(RNG.uniform(0.005, 0.02, scales).astype(np.float32), np.zeros(scales, np.int64))
+    return RNG.integers(-127, 128, shape, dtype=np.int8), grid
+
+
+def product(single: Callable[..., bytes], shape: list[int], w: tuple[np.ndarray, Quantization]) -> bytes:
+    *rows, outputs = [*shape[:-1], len(w[0])]
+    operands = {"x": ("FLOAT32", shape), "w": w, "b": RNG.uniform(-1, 1, outputs).astype(np.float32)}
+    return single("FULLY_CONNECTED", operands, [("FLOAT32", [*rows, outputs])], keep_num_dims=True)
+
+
+def convolution(
+    single: Callable[..., bytes], shape: list[int], w: tuple[np.ndarray, Quantization], stride: int
+) -> bytes:
+    extents = [shape[0], -(-shape[1] // stride), -(-shape[2] // stride), len(w[0])]
+    operands = {"x": ("FLOAT32", shape), "w": w, "b": RNG.uniform(-1, 1, len(w[0])).astype(np.float32)}
+    options = {"padding": "SAME", "stride_h": stride, "stride_w": stride}
+    return single("CONV_2D", operands, [("FLOAT32", extents)], **options)
+
+
+def check(source: bytes, rule: str, shape: list[int], interpreter: Interpreter) -> None:
+    """The conversion uses the rule and yields what the default kernels do; with real activations it does not."""
+    feed = (RNG.uniform(-1, 2, shape) * RNG.uniform(0.1, 3, [*shape[:-1], 1])).astype(np.float32)
+    [[want]] = interpreter.run(source, [[feed]], Kernels.DEFAULT)
+    conversion = nnrewrite.rewrite(source)
+    assert rule in conversion.report.rules
+    limit = ROUNDED * np.abs(want).max()
+    [got] = Runtime(conversion.model.SerializeToString(), threads=1).run([feed])
+    np.testing.assert_allclose(got, want, rtol=0, atol=limit)
+    [real] = Runtime(nnrewrite.convert(source, hybrid="real").SerializeToString(), threads=1).run([feed])
+    assert np.abs(real - want).max() > 10 * limit
+
+
+@pytest.mark.parametrize("scales", [1, 128])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_a_convolution_quantizes_its_sample(
+    single: Callable[..., bytes], interpreter: Interpreter, scales: int, stride: int
+) -> None:
+    shape = [1, 16, 15, 64]
+    source = convolution(single, shape, weights(128, 3, 3, 64, scales=scales), stride)
+    check(source, "hybrid_conv_of_patches", shape, interpreter)
+
+
+@pytest.mark.parametrize("scales", [1, 512])
+def test_a_convolution_of_one_by_one_quantizes_each_pixel(
+    single: Callable[..., bytes], interpreter: Interpreter, scales: int
+) -> None:
+    shape = [2, 8, 7, 128]
+    check(
+        convolution(single, shape, weights(512, 1, 1, 128, scales=scales), 1),
+        "hybrid_conv_of_pixels",
+        shape,
+        interpreter,
+    )
+
+
+@pytest.mark.parametrize("scales", [1, 400])
+@pytest.mark.parametrize(
+    ("shape", "rule"), [([1, 512], "hybrid_product_of_one_row"), ([3, 16, 512], "hybrid_product_of_rows")]
+)
+def test_a_product_quantizes_each_row(
+    single: Callable[..., bytes], interpreter: Interpreter, scales: int, shape: list[int], rule: str
+) -> None:
+    check(product(single, shape, weights(400, 512, scales=scales)), rule, shape, interpreter)
+
+
+def test_zeros_alone_yield_the_bias(single: Callable[..., bytes], interpreter: Interpreter) -> None:
+    for shape in ([1, 512], [16, 512]):
+        source, feed = product(single, shape, weights(400, 512, scales=1)), np.zeros(shape, np.float32)
+        [[want]] = interpreter.run(source, [[feed]], Kernels.DEFAULT)
+        [got] = Runtime(nnrewrite.convert(source).SerializeToString(), threads=1).run([feed])
+        np.testing.assert_array_equal(got, want)
+
+
+def test_small_products_and_portable_models_keep_real_activations(single: Callable[..., bytes]) -> None:
+    small, large = (product(single, [4, n], weights(n, n, scales=1)) for n in (16, 512))
+    for model in (nnrewrite.convert(small), nnrewrite.convert(large, target="portable")):
+        assert "MatMulInteger" not in {node.op_type for node in model.graph.node}
