@@ -18,7 +18,9 @@ from .quantization import KEY, Quantization, quantization
 from .scope import Scope
 
 #: classes of operators in ops.yaml; operators without one compute with real numbers
-CODES, RAW, EXTENTS, PASSED = "codes", "raw", "extents", "passed"
+CODES, MATCHED, RAW, EXTENTS, PASSED = "codes", "matched", "raw", "extents", "passed"
+#: bits of codes that kernels bring to one grid where they compare or join them; wider ones they take as they are
+_MATCHED_BITS = 8
 #: the key of averages, and what it says of kernels that round halves away from the code 0 and not to even codes
 _ROUNDING, _AWAY = "rounding", "away"
 #: by bits: so much smaller a scale lets halves of codes round away from 0, also where a runtime adds the zero point
@@ -58,9 +60,10 @@ def expose(graph: ir.Graph, source: Dialect, target: Dialect, opset: int, scope:
     """Let every operator that computes with real numbers take and yield them.
 
     A quantized operand is read through the target's dequantize operator, a quantized result written through its
-    quantize operator. Operators of the class `codes` move integers, and are left alone where all their quantized
+    quantize operator. Operators of the class `codes` move integers whatever they stand for, those of the class
+    `matched` where they have eight bits bring them to one map first. Both are left alone where all their quantized
     values map to real numbers alike and no activation is fused into them, unless the target's `codes: real` in ops.yaml
-    asks for the same form for all and no constant would be made real; operators of the class `raw` mean the integers
+    asks for the same form for all and no constant would be made real. Operators of the class `raw` mean the integers
     themselves, those of the class `extents` read no elements at all, and those of the class `passed` hand their values
     to graphs, which take and yield them as they stand.
 
@@ -83,12 +86,15 @@ def expose(graph: ir.Graph, source: Dialect, target: Dialect, opset: int, scope:
             view.codes(node)
         if not maps or kind in (RAW, EXTENTS) or (kind == PASSED and not plain):
             continue
-        alike = all(m == maps[0] for m in maps) and not _activates(node, spec, source) and not _real(node)
+        pure = not _activates(node, spec, source) and not _real(node)
+        alike = pure and all(m == maps[0] for m in maps)
         if alike and not plain and facts.get(_ROUNDING) == _AWAY and _nudge(node):
             view.halves_away(node, maps[0])
             continue
-        if kind == CODES and (_bare(node) or (alike and not plain and (keep or _weighty(node)))):
+        if kind in (CODES, MATCHED) and (_bare(node) or (alike and not plain and (keep or _weighty(node)))):
             continue
+        if pure and not alike and not plain and (kind == CODES or (kind == MATCHED and _wide(node))):
+            continue  # kernels move these codes whatever they stand for
         view.operands(node, spec)
         view.results(node)
     if plain:
@@ -108,6 +114,12 @@ def _lost(known: Iterable[ir.Value | None], others: Iterable[ir.Value | None]) -
 def _real(node: ir.Node) -> bool:
     """Whether quantized operands come in and real numbers go out."""
     return all(value.dtype is not None and value.dtype.is_floating_point() for value in node.outputs)
+
+
+def _wide(node: ir.Node) -> bool:
+    """Whether quantized operands have more bits than are brought to one grid."""
+    known = (value.dtype for value in node.inputs if quantization(value) and value is not None)
+    return any(dtype is not None and dtype.bitwidth > _MATCHED_BITS for dtype in known)
 
 
 def _weighty(node: ir.Node) -> bool:

@@ -17,11 +17,13 @@ from .sketch import Value
 
 #: keys of an operator's entry: its class, the operands whose scale is a product, and what is fixed of its results
 _CLASS, _PRODUCTS, _GRID, _LIMITS = "quantization", "products", "grid", "limits"
-_CODES, _SAME, _OWN = "codes", "same", "own"
+_CODES, _MATCHED, _SAME, _OWN = "codes", "matched", "same", "own"
 #: in so many of a hundred draws all scales are powers of two, which some kernels compute otherwise
 _OF_TWO = 12
 #: in so many a sum says no scale, and is an input of the model
 _UNSAID, _FED = 6, 6
+#: in so many of a hundred draws values of operators that move codes stand for different numbers
+_MIXED = 20
 #: the letter of the axis along which weights have scales of their own
 _OUT = "O"
 
@@ -34,7 +36,8 @@ class Quantities:
         self._places = {operand.name: place for place, operand in enumerate(spec.operands)}
         self._products: dict[str, list[str]] = spec.facts.get(_PRODUCTS, {})
         self._fixed = spec.facts.get(_GRID)
-        self._alike = spec.facts.get(_CLASS) == _CODES
+        self._alike = spec.facts.get(_CLASS) in (_CODES, _MATCHED)
+        self._mixed = self._alike and self._fixed != _OWN and dice.chance(_MIXED)
         self._limits: dict[str, str] = spec.facts.get(_LIMITS, {})
         self._grids: dict[int, Quantization] = {}
         self._powers = dice.chance(_OF_TWO)
@@ -84,7 +87,7 @@ class Quantities:
         weights = any(self._places[names[1]] == position for names in self._products.values())
         # Kernels of sixteen bits compare codes, whatever those stand for.
         free = self._fixed == _OWN and dtype.bitwidth == 8
-        alike = self._grids and not free and (self._alike or self._fixed == _SAME)
+        alike = self._grids and not free and ((self._alike and not self._mixed) or self._fixed == _SAME)
         # Kernels that have a layout take signed weights for symmetric.
         symmetric = weights and dtype == ir.DataType.INT8
         before_it = next(iter(self._grids.values()), None)
@@ -115,12 +118,12 @@ class Quantities:
         if not self._grids and self._fixed != _OWN:
             return ()
         # No kernel yields codes with a scale for each channel, but where it moves them.
-        same = next((found for found in self._grids.values() if self._alike or not found.per_axis), None)
-        whole = [found for found in self._grids.values() if not found.per_axis]
-        own = max(whole, key=_scale) if self._powers and whole else grid(self._dice, dtype)
+        known = [found for found in self._grids.values() if self._alike or not found.per_axis]
+        same = next(iter(known), None)
+        own = max(known, key=_scale) if self._powers and known else grid(self._dice, dtype)
         if same is None:
             return (own,)
-        if (self._alike and self._fixed != _OWN) or self._fixed == _SAME:
+        if (self._alike and self._fixed != _OWN and not self._mixed) or self._fixed == _SAME:
             return (same,)
         return (own, same)
 
