@@ -35,7 +35,8 @@ def write(
     with timed("encoding"):
         encoded = Encoded.of(model)
     with timed("checking"):
-        check(encoded.outline())
+        known = all(type(v.type) is ir.TensorType and v.shape is not None for v in (*graph.inputs, *graph.outputs))
+        check(encoded.outline(), known)
     return encoded
 
 
@@ -83,14 +84,20 @@ def _unused(base: str, taken: dict[str | None, ir.Value]) -> str:
     return f"{base}_{count}"
 
 
-def check(model: bytes) -> None:
-    """Run onnx.checker with full shape inference on a serialized model; raises RewriteError with its words."""
-    # The checker insists on shapes of inputs and outputs, which ONNX itself does without where a rank is not known.
-    proto = onnx.ModelProto.FromString(model)
-    unknown = [v for v in (*proto.graph.input, *proto.graph.output) if not v.type.tensor_type.HasField("shape")]
-    for value in unknown:
-        value.type.tensor_type.shape.SetInParent()
+def check(model: bytes, known: bool = False) -> None:
+    """Run onnx.checker with full shape inference on a serialized model; raises RewriteError with its words.
+
+    `known` says that all inputs and outputs have shapes, so that nobody needs to look.
+    """
+    checked: onnx.ModelProto | bytes = model
+    if not known:
+        # The checker insists on shapes of inputs and outputs, which ONNX itself does without where no rank is known.
+        proto = onnx.ModelProto.FromString(model)
+        unknown = [v for v in (*proto.graph.input, *proto.graph.output) if not v.type.tensor_type.HasField("shape")]
+        for value in unknown:
+            value.type.tensor_type.shape.SetInParent()
+        known, checked = not unknown, proto if unknown else model
     try:
-        onnx.checker.check_model(proto if unknown else model, full_check=not unknown)
+        onnx.checker.check_model(checked, full_check=known)
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
         raise RewriteError(f"the model built is not valid ONNX: {' '.join(str(error).split())}") from error

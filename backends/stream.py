@@ -187,6 +187,8 @@ def content(tensor: ir.TensorProtocol) -> Iterator[Buffer]:
 
 def release(array: np.ndarray[Any, Any]) -> None:
     """Give back the memory into which a mapped file was read for an array; it can be read anew all the same."""
+    if array.nbytes < _PAGE:
+        return
     owner: Any = array
     while isinstance(owner, np.ndarray):
         array, owner = owner, owner.base

@@ -97,6 +97,8 @@ class Edits:
         for node in self._gone:
             node.graph = self.graph
         self.graph.remove(self._gone)
+        for node in self._gone:
+            node.resize_outputs(0)  # nodes and values hold each other, and nobody looks for what only they hold
         self._gone.clear()
         if not self._sorted:
             self.graph.sort()

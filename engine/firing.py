@@ -56,7 +56,7 @@ class Firing:
         self.remarks: list[str] = []
         self.refused: dict[ir.Node, Reason] = {}
         self._screens: dict[tuple[Any, ...], bool] = {}
-        self._memory = Memory(rules.definitions)
+        self._memory = Memory()
         #: whether some values are complex
         self.complex = False
         profile = profiling()

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .functions import FUNCTIONS
 from .functions.registry import ELEMENTS, GRAPH
 from .language import tree
-from .pattern import Number, Variable, nodes
+from .pattern import AnyOf, Defined, NodePattern, Number, Variable, nodes
 from .records import dataclass
-from .rules import Rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,15 +24,23 @@ class Locality:
     elements: bool
 
 
-def locality(rule: Rule, definitions: Mapping[str, tree.Definition]) -> Locality | None:
-    """What a rule looks at; None for one about several nodes."""
-    if rule.deep:
+def locality(
+    rule: tree.Rule, equations: Sequence[Defined], definitions: Mapping[str, tree.Definition]
+) -> Locality | None:
+    """What a rule with a compiled left side looks at; None for one about several nodes."""
+    if is_deep(equations):
         return None
     read = [_reads(clause, definitions) for clause in rule.clauses]
     local = next((i for i, found in enumerate(read) if GRAPH in found), len(read))
     made = _reads(rule.templates, definitions)
-    elements = any(ELEMENTS in found for found in (*read[:local], made)) or any(_constants(rule))
+    elements = any(ELEMENTS in found for found in (*read[:local], made)) or _constants(equations)
     return Locality(local, local == len(read) and GRAPH not in made, elements)
+
+
+def is_deep(equations: Sequence[Defined]) -> bool:
+    """Whether a left side covers more than one node."""
+    operands = (operand for equation in equations for node in nodes(equation.value) for operand in node.operands)
+    return len(equations) > 1 or any(isinstance(operand, NodePattern | AnyOf) for operand in operands)
 
 
 def _reads(node: Any, definitions: Mapping[str, tree.Definition]) -> set[str]:
@@ -54,8 +61,7 @@ def _reads(node: Any, definitions: Mapping[str, tree.Definition]) -> set[str]:
     return found
 
 
-def _constants(rule: Rule) -> Iterator[bool]:
+def _constants(equations: Sequence[Defined]) -> bool:
     """Whether operands are compared with numbers or bound to elements."""
-    for pattern in nodes(rule.equations[-1].value):
-        for operand in pattern.operands:
-            yield isinstance(operand, Number) or (isinstance(operand, Variable) and operand.const)
+    operands = (operand for node in nodes(equations[-1].value) for operand in node.operands)
+    return any(isinstance(operand, Number) or (isinstance(operand, Variable) and operand.const) for operand in operands)

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import onnx_ir as ir
 
-from .language import tree
 from .likeness import Likeness, Likenesses
-from .locality import Locality, locality
 from .recipes import Recipe, Recorder
 from .rules import Rule
 
@@ -21,12 +17,10 @@ _MOST = 1 << 16
 class Memory:
     """The outcomes of rules about one node that look at nothing else, by what the node looks like."""
 
-    __slots__ = ("_definitions", "_known", "_last", "_likenesses", "_localities")
+    __slots__ = ("_known", "_last", "_likenesses")
 
-    def __init__(self, definitions: Mapping[str, tree.Definition]) -> None:
-        self._definitions = definitions
+    def __init__(self) -> None:
         self._likenesses = Likenesses()
-        self._localities: dict[_Order, Locality | None] = {}
         self._known: dict[tuple[_Order, int], Recipe | None] = {}
         #: the node that was looked at last, which several rules are tried on
         self._last: tuple[ir.Node, Likeness | None] | None = None
@@ -37,13 +31,12 @@ class Memory:
 
     def likeness(self, rule: Rule, node: ir.Node) -> Likeness | None:
         """What a node looks like, where that alone may say what becomes of a rule."""
-        local = self._locality(rule)
-        if local is None:
+        if rule.local is None:
             return None
         if self._last is None or self._last[0] is not node:
             self._last = node, self._likenesses.of(node)
         like = self._last[1]
-        return None if like is None or (local.elements and not like.complete) else like
+        return None if like is None or (rule.local.elements and not like.complete) else like
 
     def knows(self, rule: Rule, like: Likeness) -> bool:
         """Whether it is known what becomes of a rule at such a node."""
@@ -55,21 +48,15 @@ class Memory:
 
     def tells(self, rule: Rule, held: int) -> bool:
         """Whether the first clause that does not hold, after so many that do, looks at the node alone."""
-        local = self._locality(rule)
-        return local is not None and held < local.clauses
+        return rule.local is not None and held < rule.local.clauses
 
     def recorder(self, rule: Rule, root: ir.Node, like: Likeness | None) -> Recorder | None:
         """What takes down the template of a rule that looks at the node alone."""
-        local = self._locality(rule)
-        return Recorder(root, like) if like is not None and local is not None and local.templates else None
+        local = rule.local is not None and rule.local.templates
+        return Recorder(root, like) if like is not None and local else None
 
     def keep(self, rule: Rule, like: Likeness, recipe: Recipe | None) -> None:
         """Remember what becomes of a rule at such nodes."""
         if len(self._known) >= _MOST:
             self._known.clear()
         self._known[rule.order, like.number] = recipe
-
-    def _locality(self, rule: Rule) -> Locality | None:
-        if rule.order not in self._localities:
-            self._localities[rule.order] = locality(rule, self._definitions)
-        return self._localities[rule.order]

@@ -10,6 +10,7 @@ from .errors import Span
 from .expressions import OPSET, TRAIT
 from .glance import Look, glance
 from .language import tree
+from .locality import Locality, is_deep, locality
 from .operators import Catalogue, Dialect, everything
 from .pattern import AnyOf, Defined, NodePattern, Operand, Variable, compile_equations, definers, nodes
 from .records import dataclass, replace
@@ -59,6 +60,8 @@ class Rule:
     defined: Mapping[str, Defined]
     #: whether it may fit at a node, as far as that can be told at once
     glance: Look
+    #: what it looks at, where it is about one node
+    local: Locality | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,7 @@ class Outline:
     file: int
     item: int
     member: int | None
+    local: Locality | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +164,7 @@ class RuleSet:
             file = self._files[one.file]
             written = _written(file.items[one.item], one.member)
             source, target = self._catalogue.dialect(file.source), self._catalogue.dialect(file.target)
-            self._compiled[one.order] = _compile(written, source, target, self.opset, one.order)
+            self._compiled[one.order] = _compile(written, source, target, self.opset, one)
         return self._compiled[one.order]
 
 
@@ -196,12 +200,17 @@ def compile_rules(
 def outline(files: Sequence[tree.RuleFile], catalogue: Catalogue) -> Contents:
     """Outline the rules of checked files: of the packs that are laid over each other the last is tried first."""
     outlines: list[Outline] = []
-    definitions: dict[str, tuple[int, int]] = {}
+    places = {
+        item.name: (number, place)
+        for number, file in enumerate(files)
+        for place, item in enumerate(file.items)
+        if isinstance(item, tree.Definition)
+    }
+    definitions = _Definitions(files, places)
     for number, file in enumerate(files):
         source, target = catalogue.dialect(file.source), catalogue.dialect(file.target)
         for place, item in enumerate(file.items):
             if isinstance(item, tree.Definition):
-                definitions[item.name] = number, place
                 continue
             for member, rule in _members(item):
                 reads = source if rule.stage in OF_SOURCE else target
@@ -209,8 +218,9 @@ def outline(files: Sequence[tree.RuleFile], catalogue: Catalogue) -> Contents:
                 weight = sum(min(n.weight() for n in nodes(e.value)) for e in equations)
                 order = (-file.rank, -rule.priority, -weight, len(outlines))
                 roots = tuple(_roots(rule.equations[-1].value, reads, file.opsets))
-                outlines.append(Outline(rule.name, rule.stage, roots, order, number, place, member))
-    return Contents(tuple(outlines), definitions)
+                local = locality(rule, equations, definitions)
+                outlines.append(Outline(rule.name, rule.stage, roots, order, number, place, member, local))
+    return Contents(tuple(outlines), places)
 
 
 def _members(item: tree.Rule | tree.Table, known: Container[str] = ()) -> Iterator[tuple[int | None, tree.Rule]]:
@@ -307,11 +317,10 @@ def renamed(node: Any, names: Mapping[str, str]) -> Any:
     return replace(node, **changed) if changed else node
 
 
-def _compile(rule: tree.Rule, source: Dialect, target: Dialect, opset: int, order: tuple[int, int, int, int]) -> Rule:
+def _compile(rule: tree.Rule, source: Dialect, target: Dialect, opset: int, one: Outline) -> Rule:
     reads = source if rule.stage in OF_SOURCE else target
     equations = compile_equations(rule.equations, reads, opset)
     layouts = dict(_layouts(equations))
-    operands = (o for e in equations for n in nodes(e.value) for o in n.operands)
     return Rule(
         rule.name,
         rule.stage,
@@ -321,14 +330,15 @@ def _compile(rule: tree.Rule, source: Dialect, target: Dialect, opset: int, orde
         rule.templates,
         layouts,
         writes(rule.stage, source, target),
-        order,
+        one.order,
         _beneath(equations),
         frozenset(target.name for equation in equations for target in equation.targets),
         f"{rule.name} ({rule.span.file}:{rule.span.line})",
-        len(equations) > 1 or any(isinstance(operand, NodePattern | AnyOf) for operand in operands),
+        is_deep(equations),
         _screen(equations[-1].value, rule.clauses),
         definers(equations),
         glance(equations, rule.clauses),
+        one.local,
     )
 
 

@@ -135,9 +135,8 @@ def test_a_rule_that_looks_around_a_node_is_tried_on_each() -> None:
     for name, local in (("conv_2d", True), ("conv_2d_16", False)):
         stage = "lower" if local else "integers"
         (rule,) = [one for one in rules.candidates(stage, rules.source.domain, "CONV_2D") if one.name == name]
-        found = memory.locality(rule, rules.definitions)
-        assert found is not None
-        assert found.templates is local
+        assert rule.local is not None
+        assert rule.local.templates is local
 
 
 def test_onnx_accepts_what_is_made_by_memory() -> None:
