@@ -138,6 +138,7 @@ def block(result: Result) -> list[str]:
         *(("", one) for one in result.explained),
         ("layout", _layout(report)),
         ("opset", f"{report.opset}"),
+        *([("not exact", _histogram(report.inexact))] if report.inexact else []),
         ("bytes", f"{result.bytes_in:,} in, {result.bytes_out:,} out"),
         ("seconds", f"{result.seconds:.2f}"),
     ]
@@ -157,6 +158,8 @@ def line(result: Result) -> str:
         f"{_size(result.bytes_in)} -> {_size(result.bytes_out)}",
         f"{result.seconds:.2f} s",
     ]
+    if report.inexact:
+        parts.append(f"{sum(report.inexact.values())} operators not exact")
     if result.verification is not None or result.unverified:
         parts.append(_verdict(result))
     return f"{click.style(f'{result.job.target}', bold=True)}: {', '.join(parts)}"

@@ -53,7 +53,8 @@ class Report:
 
     `layout` is what was asked of inputs and outputs, `layouts` has those with another order of axes than in the source,
     as letters before and after. `remarks` tells what is odd about the source, in sentences. `signature` is the one that
-    was converted, where it is not of the source's first graph.
+    was converted, where it is not of the source's first graph. `inexact` counts, by name, the quantized operators that
+    integers of the option `exact` do not cover: they compute with real numbers and round once.
     """
 
     source_operators: Mapping[str, int]
@@ -66,6 +67,7 @@ class Report:
     layouts: Mapping[str, str] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
     signature: str | None = None
+    inexact: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +183,7 @@ def _rewrite(source: Source, options: Options) -> Conversion:
     outputs = [*subject.outputs, *state.values()]
     rewriter = _rewriter(subject, options, prepared)
     layouts = _run(rewriter, graph, prepared, interface, outputs, resized)
-    report = _report(subject, prepared, before, rewriter, f"{interface}", layouts)
+    report = _report(subject, prepared, before, rewriter, f"{interface}", layouts, options.exact)
     metadata = {**_layouts(report), **described(state), **signatures.described(subject.renamed)}
     return Conversion(onnx_backend.write(graph, outputs, dialect, opset, metadata), report)
 
@@ -332,6 +334,7 @@ def _report(
     rewriter: Rewriter,
     layout: str,
     layouts: Mapping[str, str],
+    exact: bool,
 ) -> Report:
     graph, dialect, signature = subject.graph, prepared.rules.target, subject.signature
     permute = dialect.role("permute").name
@@ -348,6 +351,7 @@ def _report(
         layouts=layouts,
         remarks=(*_remarks(rewriter.remarks), *signatures.remarks(subject.model, signature)),
         signature=signature.key if signature is not None and signature.subgraph else None,
+        inexact=dict(rewriter.viewed) if exact else {},
     )
 
 

@@ -66,6 +66,8 @@ class Rewriter:
         self._children: list[Rewriter] = []
         self._edits = Edits(graph, self._scope, rules.target.role("copy"), inner=self._depth > 0)
         self._firing = Firing(rules, opset, subgraphs, self._edits, settle)
+        #: operators that compute with the real numbers of quantized values, by name
+        self.viewed: Counter[str] = Counter()
 
     @property
     def fired(self) -> Counter[str]:
@@ -99,6 +101,7 @@ class Rewriter:
             other = Rewriter(graph, self._rules, self._catalogue, self._opset, self._subgraphs, plain=self._plain)
             other._firing.inherit(self._firing)
             other._expose()
+            self.viewed += other.viewed
             self._firing.complex = other._firing.complex
             other._fixpoint(NORMALIZE)
         self._expose()
@@ -115,7 +118,8 @@ class Rewriter:
             self._lower(INTEGERS)
         self._firing.complex = pair(self.graph) or self._firing.complex
         with timed("quantization"):
-            expose(self.graph, self._rules.source, self._rules.target, self._opset, self._scope, self._plain)
+            source, target = self._rules.source, self._rules.target
+            self.viewed += expose(self.graph, source, target, self._opset, self._scope, self._plain)
         self._edits.changed()
 
     def _convert(self) -> list[Refusal]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -56,8 +57,10 @@ def real_interface(graph: ir.Graph, target: Dialect, opset: int) -> None:
     view.exits()
 
 
-def expose(graph: ir.Graph, source: Dialect, target: Dialect, opset: int, scope: Scope, plain: bool = False) -> None:
-    """Let every operator that computes with real numbers take and yield them.
+def expose(
+    graph: ir.Graph, source: Dialect, target: Dialect, opset: int, scope: Scope, plain: bool = False
+) -> Counter[str]:
+    """Let every operator that computes with real numbers take and yield them; how many have quantized results, by name.
 
     A quantized operand is read through the target's dequantize operator, a quantized result written through its
     quantize operator. Operators of the class `codes` move integers whatever they stand for, those of the class
@@ -74,6 +77,7 @@ def expose(graph: ir.Graph, source: Dialect, target: Dialect, opset: int, scope:
     if plain:
         view.inputs()
     keep = target.facts.get(CODES) != "real"
+    found: Counter[str] = Counter()
     for node in list(graph):
         if node.domain == target.domain != source.domain:
             continue  # what rules over integers have made, or an interface
@@ -95,10 +99,13 @@ def expose(graph: ir.Graph, source: Dialect, target: Dialect, opset: int, scope:
             continue
         if pure and not alike and not plain and (kind == CODES or (kind == MATCHED and _wide(node))):
             continue  # kernels move these codes whatever they stand for
+        if not (alike and kind in (CODES, MATCHED)):
+            found[node.op_type] += any(map(quantization, node.outputs))
         view.operands(node, spec)
         view.results(node)
     if plain:
         view.exits()
+    return +found
 
 
 def _bare(node: ir.Node) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import nnrewrite
@@ -10,6 +11,8 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from click.testing import CliRunner
+from nnrewrite import cli
 from nnrewrite.engine.quantization import Quantization
 from nnrewrite.verify import Interpreter, Kernels
 from onnx import TensorProto
@@ -197,3 +200,23 @@ def test_averages_round_halves_as_the_kernels_do(
         x = RNG.integers(limits.min, limits.max + 1, (1, 12, 12, 3), dtype=kind.lower())
         [want] = expected(source, interpreter, x)
         np.testing.assert_array_equal(run(nnrewrite.convert(source, target=target), x)[0], want)
+
+
+@pytest.mark.parametrize(("operator", "left"), [("ADD", {}), ("RESHAPE", {}), ("SUM", {"SUM": 1})])
+def test_operators_that_exact_integers_do_not_cover_are_told(
+    single: Callable[..., bytes], tmp_path: Path, operator: str, left: dict[str, int]
+) -> None:
+    others: dict[str, dict[str, Any]] = {
+        "ADD": {"y": ("INT8", [2, 3], X)},
+        "RESHAPE": {"extents": np.array([3, 2], np.int32)},
+        "SUM": {"axes": np.array([1], np.int32)},
+    }
+    shape = {"ADD": [2, 3], "RESHAPE": [3, 2], "SUM": [2]}[operator]
+    source = single(operator, {"x": ("INT8", [2, 3], X), **others[operator]}, [("INT8", shape, X)])
+    assert nnrewrite.rewrite(source, exact=True).report.inexact == left
+    assert nnrewrite.rewrite(source).report.inexact == {}
+    (tmp_path / "m.tflite").write_bytes(source)
+    asked = ["--rules", "tflite2onnx", "--exact", str(tmp_path / "m.tflite"), "-o", str(tmp_path / "m.onnx")]
+    told = CliRunner().invoke(cli.app, asked, prog_name="rewrite")
+    assert told.exit_code == 0
+    assert ("not exact" in told.output) == bool(left)
