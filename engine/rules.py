@@ -46,8 +46,6 @@ class Rule:
     layouts: Mapping[str, str]
     builds: tuple[Dialect, ...]
     order: tuple[int, int, int, int]
-    #: for each operand of the root that is a node, the patterns that it may match
-    beneath: tuple[tuple[NodePattern, ...], ...]
     #: the names that the left side gives to results of nodes
     results: frozenset[str]
     #: its name and where it stands
@@ -78,7 +76,10 @@ class Outline:
     file: int
     item: int
     member: int | None
+    #: what it looks at, where it is about one node
     local: Locality | None
+    #: for each operand of the root that is a certain node, the operators that may compute it
+    beneath: tuple[frozenset[str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,18 +139,22 @@ class RuleSet:
         key = stage, domain, operator, deep
         found = self._choosy.get(key)
         if found is None:
-            found = self._choosy[key] = any(rule.beneath for rule in self.candidates(*key))
+            found = self._choosy[key] = any(one.beneath for one in self._outlines(*key))
         return found
 
     def _fit(
         self, stage: str, domain: str, operator: str, deep: bool | None, beneath: frozenset[str] | None
     ) -> Iterator[Rule]:
-        for one in sorted(self._index.get((stage, (domain, operator)), ()), key=lambda one: one.order):
-            rule = self._rule(one)
-            if not _roots_at(rule, operator) or deep not in (None, rule.deep):
-                continue
-            if beneath is None or all(_reaches(wanted, beneath) for wanted in rule.beneath):
-                yield rule
+        for one in self._outlines(stage, domain, operator, deep):
+            if beneath is None or all(not wanted.isdisjoint(beneath) for wanted in one.beneath):
+                rule = self._rule(one)
+                if _roots_at(rule, operator):
+                    yield rule
+
+    def _outlines(self, stage: str, domain: str, operator: str, deep: bool | None) -> list[Outline]:
+        """The rules that may be candidates, as far as their outlines tell, the first to try first."""
+        found = self._index.get((stage, (domain, operator)), ())
+        return sorted([one for one in found if deep in (None, one.local is None)], key=lambda one: one.order)
 
     def stages(self) -> frozenset[str]:
         """The stages that have rules."""
@@ -219,7 +224,8 @@ def outline(files: Sequence[tree.RuleFile], catalogue: Catalogue) -> Contents:
                 order = (-file.rank, -rule.priority, -weight, len(outlines))
                 roots = tuple(_roots(rule.equations[-1].value, reads, file.opsets))
                 local = locality(rule, equations, definitions)
-                outlines.append(Outline(rule.name, rule.stage, roots, order, number, place, member, local))
+                beneath = tuple(_beneath(equations))
+                outlines.append(Outline(rule.name, rule.stage, roots, order, number, place, member, local, beneath))
     return Contents(tuple(outlines), places)
 
 
@@ -331,7 +337,6 @@ def _compile(rule: tree.Rule, source: Dialect, target: Dialect, opset: int, one:
         layouts,
         writes(rule.stage, source, target),
         one.order,
-        _beneath(equations),
         frozenset(target.name for equation in equations for target in equation.targets),
         f"{rule.name} ({rule.span.file}:{rule.span.line})",
         is_deep(equations),
@@ -363,22 +368,18 @@ def _speaks_of(expression: tree.Expression) -> set[str]:
     return {n.name for n in tree.walk(expression) if isinstance(n, tree.Name) and id(n) not in words}
 
 
-def _reaches(wanted: Sequence[NodePattern], operators: frozenset[str]) -> bool:
-    return any(name in pattern.specs for pattern in wanted for name in operators)
-
-
-def _beneath(equations: Sequence[Defined]) -> tuple[tuple[NodePattern, ...], ...]:
+def _beneath(equations: Sequence[Defined]) -> Iterator[frozenset[str]]:
     """What the operands of a root must be computed by; nothing where the root has alternatives."""
     root = equations[-1].value
     if not isinstance(root, NodePattern):
-        return ()
+        return
     defined = {target.name: equation.value for equation in equations for target in equation.targets}
-    found = []
     for operand in root.operands:
         known = defined.get(operand.name) if isinstance(operand, Variable) and not operand.optional else operand
         if isinstance(known, NodePattern | AnyOf):
-            found.append(tuple(nodes(known)))
-    return tuple(found)
+            wanted = list(nodes(known))
+            if all(pattern.wildcard is None and pattern.specs for pattern in wanted):
+                yield frozenset(name for pattern in wanted for name in pattern.specs)
 
 
 def _layouts(equations: Iterable[Defined]) -> Iterator[tuple[str, str]]:

@@ -253,9 +253,8 @@ class Rewriter:
         """The rules to try on a node; whoever watches sees those too that its operands rule out at a glance."""
         domain, operator = node.domain, node.op_type
         self._firing.turn()
-        found = self._rules.candidates(stage, domain, operator, deep)
-        if not found or not self._rules.choosy(stage, domain, operator, deep) or watching() is not None:
-            return found
+        if watching() is not None or not self._rules.choosy(stage, domain, operator, deep):
+            return self._rules.candidates(stage, domain, operator, deep)
         producers = [value.producer() for value in node.inputs if value is not None]
         beneath = frozenset([producer.op_type for producer in producers if producer is not None])
         return self._rules.candidates(stage, domain, operator, deep, beneath)
