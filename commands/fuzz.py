@@ -82,13 +82,15 @@ def command(
     now = digests(found)
     ours = rules == DEFAULT.rules
     early, gone = ({}, []) if recorded else _since(now, {subject.name for subject in chosen}, ours, whole and ours)
+    if not (whole or recorded):  # what is asked for is tried, though on the recorded cases alone
+        early |= {one.name: record.outcomes(one.name) for one in chosen if one.excuse}
     spent = time.monotonic() - started
     budget = Budget(examples, max(seconds - spent, seconds / 2), jobs or os.cpu_count() or 1, seed, first)
     with _progress(len(chosen) * examples, started) as told:
         tallies = fuzz(found, chosen, whole, budget, told, early, recorded)
     failed = _told(tallies.values(), time.monotonic() - started)
     places = {subject.name: subject.place for subject in every}
-    sources = {subject.name for subject in every if isinstance(subject, Subject) and subject.of_source}
+    sources = {one.name for one in every if isinstance(one, Subject) and one.of_source and not one.excuse}
     of = {trial.name: stack for stack in found for trial in stack.trials}
     for tally in failed:
         _complain(tally, out, places, tally.rule in {*sources, NAME}, of.get(tally.rule, found[0]), rules)

@@ -94,5 +94,6 @@ def _tensor(elements: Elements) -> ir.TensorProtocol:
     if isinstance(elements, ir.LazyTensor):
         return elements
     if elements.dtype.kind in "OSU":
-        return ir.StringTensor(elements.astype(np.object_))
+        words = [word.encode() if isinstance(word, str) else word for word in elements.ravel().tolist()]
+        return ir.StringTensor(words, shape=ir.Shape(elements.shape))
     return ir.Tensor(elements)

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from . import categories, record
+from . import categories, memory, record
 from .cases import draw
 from .categories import Category
 from .dice import Dice, shrink
@@ -170,7 +170,7 @@ def repeat(
     Stops at the first failure, and makes it small where it is one whatever is recorded: a smaller case has no outcome
     to compare with. The laboratory must be one in which nothing was tried yet, for the same cases to be drawn.
     """
-    tally = Tally(subject.name, subject.place, excuse=subject.excuse)
+    tally = Tally(subject.name, subject.place, excuse=subject.excuse, fires=not subject.excuse)
     judge, source = _trial(subject, laboratory)
     started = time.monotonic()
     outcomes: list[str] = []
@@ -201,6 +201,10 @@ def repeat(
 
 def _trial(subject: Subject | Category, laboratory: Laboratory) -> tuple[Judge, Drawn]:
     """How cases are judged and drawn."""
+    if subject.excuse:
+        assert isinstance(subject, Subject)
+        judged = functools.partial(memory.judge, rules=laboratory.rules)
+        return judged, functools.partial(memory.draw, subject=subject)
     if isinstance(subject, Category):
         return (
             functools.partial(categories.judge, category=subject),

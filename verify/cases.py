@@ -327,6 +327,7 @@ class Bench:
     ) -> Value:
         """An operand whose elements the test names: a constant, or fed where the rule lets it be."""
         array = np.array(value)
+        array = np.char.encode(array) if array.dtype.kind == "U" else array
         given = [(place, value.dtype) for place, value in enumerate(before) if value is not None]
         fit = fitting(array, spec, position, kinds, given, self.opset if self.subject.reads.schemas else None)
         if not fit:

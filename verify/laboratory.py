@@ -56,7 +56,7 @@ class Laboratory:
         self._exact = exact
         self.twins = Twins(rules)
         self._interpreter = interpreter
-        self._rules = rules
+        self.rules = rules
         self._versions: dict[str, int] = {}
         self._hopeless: set[tuple[str, str]] = set()
         self._depth = 0
@@ -130,7 +130,7 @@ class Laboratory:
     @property
     def _meanings(self) -> RuleSet:
         """The rules that say what operators mean, which are the same at every opset."""
-        return pipeline.prepare(self._rules, None).rules
+        return pipeline.prepare(self.rules, None).rules
 
     def _run(self, step: Step, kinds: Sequence[Kind]) -> tuple[Step, list[Array]]:
         """Run a step on its own, at the first version of its operator that the interpreter knows."""
@@ -221,13 +221,13 @@ class Laboratory:
     def _convert(self, source: bytes, opset: int | None) -> pipeline.Conversion:
         """Convert for an opset, or for the default one where the first cannot hold the types of the model."""
         try:
-            return pipeline.rewrite(source, rules=self._rules, opset=opset, target=PORTABLE)
+            return pipeline.rewrite(source, rules=self.rules, opset=opset, target=PORTABLE)
         except (RewriteFailure, UnsupportedError):
             raise
         except RewriteError:
             if opset is None:
                 raise
-            return pipeline.rewrite(source, rules=self._rules, target=PORTABLE)
+            return pipeline.rewrite(source, rules=self.rules, target=PORTABLE)
 
     def _by_chance(self, operators: Iterable[str]) -> bool:
         """Whether results differ from run to run: of a model that has operators which ops.yaml calls not pure."""

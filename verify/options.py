@@ -13,8 +13,12 @@ from .subjects import Subject
 
 #: in so many of a hundred draws an option that the rule reads, and one that it does not mention, is not its default
 _OTHER, _UNMENTIONED = 40, 6
+#: the same for an enumeration that the rule does not mention, which others may deal with
+_UNMENTIONED_WORD = 16
 #: in so many an option that the test names is left out of the file, which is how its default is read
 _LEFT_OUT = 5
+#: numbers for an option of which 0 is all that is known
+_COUNTING = (1, 2, 4)
 #: keys of ops.yaml: what options count, options that keep their default, and enumerants that kernels read past
 _COUNTS, _STAYS, _UNHEEDED = "counts", "stays", "unheeded"
 
@@ -45,8 +49,13 @@ def draw_options(
         elif counts.get(name) in {operand.name for operand in spec.operands}:
             found[name] = operands
         else:
+            read = variable not in (None, "_")
             others = [] if name in spec.facts.get(_STAYS, ()) else _others(option, subject)
-            if others and dice.chance(_UNMENTIONED if variable in (None, "_") else _OTHER):
+            word = option.type in subject.reads.enums and not read
+            often = _OTHER if read else _UNMENTIONED_WORD if word else _UNMENTIONED
+            if not others and read and spec.table is not None and option.type == "int32" and option.default == 0:
+                others, often = list(_COUNTING), _UNMENTIONED  # masks, axes
+            if others and dice.chance(often):
                 found[name] = dice.pick(others)
                 widened = True
         if variable not in (None, "_") and name in found:

@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from . import memory
 from .finding import End, Finding
 from .sketch import Case
 
@@ -20,7 +21,7 @@ _NO_DRAW, _REFUSED = "-", "refused"
 #: a rule of which fewer than this share of the recorded draws are still taken is not drawn as it was
 _TAKEN = 0.5
 
-_OUTCOME = re.compile(r"([0-9a-f]{8}):(refused|([01])/(\d+))")
+_OUTCOME = re.compile(r"([0-9a-f]{8}):(refused|([01])/(\d+))(?::(\S+))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,34 +33,40 @@ class Entry:
 
 
 def outcome(case: Case | None, finding: Finding | None) -> str:
-    """One outcome in a word: which case it was, whether the rule fired, and how many operators were left."""
+    """One outcome in a word: which case it was, whether the rule fired, how many operators were left, and what they
+    yield where nothing else tells that."""
     if case is None or finding is None:
         return _NO_DRAW
     types = " ".join(f"{value.dtype}" for step in case.steps for value in step.results)
     told = f"{zlib.crc32(f'{case.describe()} {types} {case.opset}'.encode()):08x}"
     if finding.end is End.REFUSED:
         return f"{told}:{_REFUSED}"
-    return f"{told}:{int(bool(finding.fired.get(case.rule)))}/{finding.operators}"
+    yields = f":{memory.told(finding.actual)}" if case.unknown and finding.actual else ""
+    return f"{told}:{int(bool(finding.fired.get(case.rule)))}/{finding.operators}{yields}"
 
 
 def judged(case: Case, finding: Finding, before: str, alone: bool) -> Finding:
     """A finding on a fixed case, which is a failure where the same case had a better outcome when that was recorded.
 
-    It is one where rules refuse what they converted, and where more operators are left than there were. Of a rule that
+    It is one where rules refuse what they converted, where more operators are left than there were, and where others
+    than the recorded numbers come of an operator that no interpreter has. Of a rule that
     is tried `alone`, with no other to take its place, it is one too where it fires and did not.
     """
     known, now = _OUTCOME.fullmatch(before), _OUTCOME.fullmatch(outcome(case, finding))
     if finding.end is End.FAILED or known is None or now is None or known[1] != now[1]:
         return finding
-    if known[2] == now[2]:
-        return finding
     most = None
+    other = known[5] is not None and now[5] is not None and not memory.same(now[5], known[5])
+    if known[2] == now[2] and not other:
+        return finding
     if now[2] == _REFUSED:
         said = f"refused, which it was not when that was recorded: {finding.reason}"
     elif known[2] == _REFUSED:
         if not alone:
             return finding
         said = "the rule fires, which it did not when that was recorded"
+    elif other:
+        said = "it yields other numbers than when that was recorded"
     elif int(now[4]) > int(known[4]):
         said, most = left(int(now[4]), int(known[4])), int(known[4])
     else:
@@ -92,6 +99,11 @@ def entries() -> dict[str, Entry]:
         return {}
     rows = [line.split() for line in TRIED.read_text(encoding="utf-8").splitlines()]
     return {row[0]: Entry(row[1], tuple(row[2:])) for row in rows if len(row) > 1}
+
+
+def outcomes(name: str) -> tuple[str, ...]:
+    """What is recorded to have come of the fixed cases of a rule or category."""
+    return entries().get(name, Entry("")).outcomes
 
 
 def changed(now: Mapping[str, str]) -> frozenset[str]:

@@ -90,7 +90,8 @@ class Step:
 class Case:
     """A model to try: its steps in order, the opset to aim at (None for the default one), and the rule it is for.
 
-    `widened` says that something was drawn that the rule's own test does not name, so that rules may refuse it.
+    `widened` says that something was drawn that the rule's own test does not name, so that rules may refuse it. Of one
+    whose results nobody knows `unknown` counts them.
     """
 
     rule: str
@@ -98,6 +99,7 @@ class Case:
     opset: int | None = None
     widened: bool = False
     yields: tuple[Value, ...] | None = None
+    unknown: int = 0
 
     @property
     def inputs(self) -> tuple[Value, ...]:

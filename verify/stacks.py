@@ -75,9 +75,10 @@ def _read_ahead(names: tuple[str, ...]) -> None:
 
 
 def trials(pack: Pack, known: Container[str] = ()) -> list[Trial]:
-    """All that can be tried of a pack but for what is `known` by name: rules with tests that ops.yaml does not excuse,
-    and layout categories."""
-    rules = (subject for subject in subjects(pack, known) if subject.tests and not subject.excuse)
+    """All that can be tried of a pack but for what is `known` by name: rules with tests, and layout categories."""
+    rules = (
+        subject for subject in subjects(pack, known) if subject.tests and (subject.of_source or not subject.excuse)
+    )
     return [*rules, *(category for category in categories(pack) if category.name not in known)]
 
 

@@ -146,8 +146,8 @@ def fitting(
     types = [name for name in kinds.operand(position) if not name.startswith("q")] or ["i32"]
     if numbers.dtype.kind == "f" and numbers.size:  # an empty list says no type
         return [name for name in types if name.startswith("f")] or ["f32"]
-    if numbers.dtype.kind == "b":
-        return ["bool"]
+    if numbers.dtype.kind in "bS":
+        return ["bool" if numbers.dtype.kind == "b" else "string"]
     if opset is not None:
         return [name for name in by_schema(spec, position, opset, given) if holds(name, numbers)][:1]
     return [name for name in ("i32", "i64", "i16") if name in types] or types
