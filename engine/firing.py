@@ -106,7 +106,7 @@ class Firing:
                 frame = self._frame(rule, dict(bindings), budget)
                 held = holding(rule, frame, None)
                 if held < len(rule.clauses):
-                    certain = certain and memory.tells(rule, held)
+                    certain = certain and memory.tells(rule, held, like)
                     continue
                 template = chosen(rule, frame)
                 made = (

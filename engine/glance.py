@@ -20,16 +20,25 @@ from .records import dataclass
 #: whether a node, or an operand, may fit
 Look = Callable[[Any], bool]
 Test = Callable[["ir.Value | None"], bool]
+#: a variable, and a guard about its element type
+_Typed = tuple[str, tree.Expression]
+
+#: how many definitions in each other are looked into
+_DEEP = 8
 
 
-def glance(equations: Sequence[Defined], clauses: Sequence[tree.Where | tree.Require | tree.Let]) -> Look:
+def glance(
+    equations: Sequence[Defined],
+    clauses: Sequence[tree.Where | tree.Require | tree.Let],
+    definitions: Mapping[str, tree.Definition],
+) -> Look:
     """What tells at once of most nodes that a rule does not take them: it binds nothing, and may take others.
 
     Patterns ask for much that takes long to find out; nearly all nodes lack an operator, a constant or an element type
     that they name.
     """
     named = {target.name: equation.value for equation in equations[:-1] for target in equation.targets}
-    return _node(equations[-1].value, _Known(named, _types(clauses)))
+    return _node(equations[-1].value, _Known(named, _types(clauses, definitions)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,36 +46,47 @@ class _Known:
     """What a rule says of names: the patterns of those that nodes yield, and the types of operands."""
 
     defined: Mapping[str, NodePattern | AnyOf]
-    types: Mapping[str, Sequence[tree.Expression]]
+    types: Mapping[str, Sequence[_Typed]]
 
 
-def _types(clauses: Sequence[tree.Where | tree.Require | tree.Let]) -> dict[str, list[tree.Expression]]:
+def _types(
+    clauses: Sequence[tree.Where | tree.Require | tree.Let], definitions: Mapping[str, tree.Definition]
+) -> dict[str, list[_Typed]]:
     """The first guards, as far as they ask for nothing but the element type of one value, by the name of that value."""
-    found: dict[str, list[tree.Expression]] = {}
+    found: dict[str, list[_Typed]] = {}
     for clause in clauses:
         if not isinstance(clause, tree.Where):
             break
-        for condition in _conjuncts(clause.condition):
+        for condition, names in _conjuncts(clause.condition, definitions, {}, _DEEP):
             calls = [node for node in tree.walk(condition) if isinstance(node, tree.Call)]
-            if not all(call.callee in FUNCTIONS or call.callee == TRAIT for call in calls) or any(
-                call.callee == fail.__name__ for call in calls
-            ):
+            called = {call.callee for call in calls}
+            if fail.__name__ in called or not called <= FUNCTIONS.keys() | {TRAIT}:
                 return found  # what it calls may refuse the node
-            names = {node.name for node in tree.walk(condition) if isinstance(node, tree.Name)}
+            uses = [node.name for node in tree.walk(condition) if isinstance(node, tree.Name)]
             asked = [call.arguments[0].value for call in calls if call.callee == dtype.__name__]
-            of_types = all(isinstance(value, tree.Name) for value in asked) and len(names) == 1
-            uses = sum(isinstance(node, tree.Name) for node in tree.walk(condition))
-            if of_types and uses == len(asked):
-                found.setdefault(names.pop(), []).append(condition)
+            of_types = all(isinstance(value, tree.Name) for value in asked) and len(set(uses)) == 1
+            if of_types and len(uses) == len(asked):
+                found.setdefault(names.get(uses[0], uses[0]), []).append((uses[0], condition))
     return found
 
 
-def _conjuncts(condition: tree.Expression) -> Iterator[tree.Expression]:
+def _conjuncts(
+    condition: tree.Expression, definitions: Mapping[str, tree.Definition], names: Mapping[str, str], deep: int
+) -> Iterator[tuple[tree.Expression, Mapping[str, str]]]:
+    """The parts of a guard that must all hold, each with what its names are in the rule where they are others there."""
     if isinstance(condition, tree.Binary) and condition.operator == "and":
-        yield from _conjuncts(condition.left)
-        yield from _conjuncts(condition.right)
-    else:
-        yield condition
+        yield from _conjuncts(condition.left, definitions, names, deep)
+        yield from _conjuncts(condition.right, definitions, names, deep)
+        return
+    if deep and isinstance(condition, tree.Call) and condition.callee in definitions:
+        definition = definitions[condition.callee]
+        given = [one.value.name for one in condition.arguments if isinstance(one.value, tree.Name) and not one.spread]
+        if len(given) == len(condition.arguments) == len(definition.parameters):
+            meant = [names.get(name, name) for name in given]
+            inner = dict(zip(definition.parameters, meant, strict=True))
+            yield from _conjuncts(definition.body, definitions, inner, deep - 1)
+            return
+    yield condition, names
 
 
 def _node(pattern: NodePattern | AnyOf, rule: _Known) -> Look:
@@ -78,6 +98,13 @@ def _node(pattern: NodePattern | AnyOf, rule: _Known) -> Look:
     most = len(pattern.operands)
     known: dict[str, OperatorSpec | None] = {}
 
+    def fit(inputs: Sequence[ir.Value | None]) -> bool:
+        count = len(inputs)
+        for place, test in tests:
+            if not test(inputs[place] if place < count else None):
+                return False
+        return count <= most or several or all(value is None for value in inputs[most:])
+
     def look(node: ir.Node) -> bool:
         operator = node.op_type
         if operator not in known:
@@ -85,14 +112,8 @@ def _node(pattern: NodePattern | AnyOf, rule: _Known) -> Look:
         spec = known[operator]
         if spec is None or spec.domain != node.domain:
             return False
-        if most == 2 and "commutative" in spec.traits:
-            return True
         inputs = node.inputs
-        count = len(inputs)
-        for place, test in tests:
-            if not test(inputs[place] if place < count else None):
-                return False
-        return count <= most or several or all(value is None for value in inputs[most:])
+        return fit(inputs) or (most == 2 and "commutative" in spec.traits and fit(inputs[::-1]))
 
     return look
 
@@ -120,13 +141,13 @@ def _test(operand: Operand, rule: _Known) -> Test | None:
     if operand.name in rule.defined:
         others = {name: value for name, value in rule.defined.items() if name != operand.name}
         return _computed(_node(rule.defined[operand.name], _Known(others, rule.types)), optional)
-    typed = _typed(operand.name, rule.types[operand.name]) if operand.name in rule.types else None
+    typed = _typed(rule.types[operand.name]) if operand.name in rule.types else None
     if operand.const:
         return lambda value: optional if value is None else _constant(value) and (typed is None or typed(value))
     return None if typed is None else lambda value: value is None or typed(value)
 
 
-def _typed(name: str, conditions: Sequence[tree.Expression]) -> Look:
+def _typed(conditions: Sequence[_Typed]) -> Look:
     """Whether the element type of a value is one that a rule asks for, which is found out once for each type."""
     known: dict[ir.DataType, bool] = {}
 
@@ -135,7 +156,7 @@ def _typed(name: str, conditions: Sequence[tree.Expression]) -> Look:
         if found is None or found == ir.DataType.STRING:
             return True
         if found not in known:
-            known[found] = all(_holds(condition, name, found) for condition in conditions)
+            known[found] = all(_holds(condition, name, found) for name, condition in conditions)
         return known[found]
 
     return test

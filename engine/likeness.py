@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from .constants import KEPT, NUMBERS
 from .inference import UNCOUNTED, Extents, extents
+from .quantization import quantization
 from .records import dataclass
 
 #: constants of at most as many integers are told apart by them, and those of one element
@@ -17,7 +18,7 @@ TOLD = 8
 _MOST = 1 << 14
 
 #: what is said of a constant with other elements, and of an input with an initial value
-_UNTOLD, _DEFAULT = "untold", "default"
+_UNTOLD, _UNTOLD_CODES, _DEFAULT = "untold", "untold codes", "default"
 _TYPES = frozenset({ir.TensorType, type(None)})
 
 
@@ -56,9 +57,9 @@ class Likenesses:
             if told is None:
                 return None
             key.append(told)
-            complete = complete and told[2] is not _UNTOLD
+            complete = complete and told[2] is not _UNTOLD and told[2] is not _UNTOLD_CODES
         for value in node.outputs:
-            key += value.dtype, extents(value)
+            key += value.dtype, extents(value), quantization(value) is not None
         return self._numbered(tuple(key), complete)
 
     def _numbered(self, key: tuple[Any, ...], complete: bool) -> Likeness:
@@ -77,11 +78,11 @@ def _told(value: ir.Value) -> tuple[ir.DataType | None, Extents | None, object] 
         return None
     tensor = value.const_value
     if tensor is None:
-        return value.dtype, extents(value), _UNTOLD if NUMBERS in meta else None
+        return value.dtype, extents(value), _UNTOLD if NUMBERS in meta else quantization(value) is not None
     if value.is_graph_input():
-        return value.dtype, extents(value), _DEFAULT
+        return value.dtype, extents(value), (_DEFAULT, quantization(value) is not None)
     size, dtype = tensor.size, tensor.dtype
     few = size <= 1 or (size <= TOLD and dtype.is_integer())
     if not few or dtype == ir.DataType.STRING:
-        return value.dtype, extents(value), _UNTOLD
-    return value.dtype, extents(value), tensor.tobytes()
+        return value.dtype, extents(value), _UNTOLD_CODES if quantization(value) is not None else _UNTOLD
+    return value.dtype, extents(value), (tensor.tobytes(), quantization(value) is not None)

@@ -36,7 +36,7 @@ class Memory:
         if self._last is None or self._last[0] is not node:
             self._last = node, self._likenesses.of(node)
         like = self._last[1]
-        return None if like is None or (rule.local.elements and not like.complete) else like
+        return None if like is None or (rule.local.matches and not like.complete) else like
 
     def knows(self, rule: Rule, like: Likeness) -> bool:
         """Whether it is known what becomes of a rule at such a node."""
@@ -46,14 +46,17 @@ class Memory:
         """What is known to be made; None where the rule does not take such nodes."""
         return self._known[rule.order, like.number]
 
-    def tells(self, rule: Rule, held: int) -> bool:
-        """Whether the first clause that does not hold, after so many that do, looks at the node alone."""
-        return rule.local is not None and held < rule.local.clauses
+    def tells(self, rule: Rule, held: int, like: Likeness | None) -> bool:
+        """Whether the likeness decides on the first clause that does not hold, after so many that do."""
+        local = rule.local
+        return local is not None and like is not None and held < (local.told if like.complete else local.clauses)
 
     def recorder(self, rule: Rule, root: ir.Node, like: Likeness | None) -> Recorder | None:
         """What takes down the template of a rule that looks at the node alone."""
-        local = rule.local is not None and rule.local.templates
-        return Recorder(root, like) if like is not None and local else None
+        local = rule.local
+        if like is None or local is None or not local.templates or (local.elements and not like.complete):
+            return None
+        return Recorder(root, like)
 
     def keep(self, rule: Rule, like: Likeness, recipe: Recipe | None) -> None:
         """Remember what becomes of a rule at such nodes."""

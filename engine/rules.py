@@ -10,7 +10,7 @@ from .errors import Span
 from .expressions import OPSET, TRAIT
 from .glance import Look, glance
 from .language import tree
-from .locality import Locality, is_deep, locality
+from .locality import Locality, calls, is_deep, locality
 from .operators import Catalogue, Dialect, everything
 from .pattern import AnyOf, Defined, NodePattern, Operand, Variable, compile_equations, definers, nodes
 from .records import dataclass, replace
@@ -169,7 +169,7 @@ class RuleSet:
             file = self._files[one.file]
             written = _written(file.items[one.item], one.member)
             source, target = self._catalogue.dialect(file.source), self._catalogue.dialect(file.target)
-            self._compiled[one.order] = _compile(written, source, target, self.opset, one)
+            self._compiled[one.order] = _compile(written, source, target, one, self)
         return self._compiled[one.order]
 
 
@@ -211,7 +211,7 @@ def outline(files: Sequence[tree.RuleFile], catalogue: Catalogue) -> Contents:
         for place, item in enumerate(file.items)
         if isinstance(item, tree.Definition)
     }
-    definitions = _Definitions(files, places)
+    definitions = {name: calls(body.body) for name, body in _Definitions(files, places).items()}
     for number, file in enumerate(files):
         source, target = catalogue.dialect(file.source), catalogue.dialect(file.target)
         for place, item in enumerate(file.items):
@@ -323,9 +323,9 @@ def renamed(node: Any, names: Mapping[str, str]) -> Any:
     return replace(node, **changed) if changed else node
 
 
-def _compile(rule: tree.Rule, source: Dialect, target: Dialect, opset: int, one: Outline) -> Rule:
+def _compile(rule: tree.Rule, source: Dialect, target: Dialect, one: Outline, rules: RuleSet) -> Rule:
     reads = source if rule.stage in OF_SOURCE else target
-    equations = compile_equations(rule.equations, reads, opset)
+    equations = compile_equations(rule.equations, reads, rules.opset)
     layouts = dict(_layouts(equations))
     return Rule(
         rule.name,
@@ -342,7 +342,7 @@ def _compile(rule: tree.Rule, source: Dialect, target: Dialect, opset: int, one:
         is_deep(equations),
         _screen(equations[-1].value, rule.clauses),
         definers(equations),
-        glance(equations, rule.clauses),
+        glance(equations, rule.clauses, rules.definitions),
         one.local,
     )
 
