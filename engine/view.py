@@ -27,6 +27,8 @@ _ROUNDING, _AWAY = "rounding", "away"
 #: by bits: so much smaller a scale lets halves of codes round away from 0, also where a runtime adds the zero point
 #: before it rounds, and averages of up to 127 codes not round otherwise
 _NUDGES = {8: np.float32(1 - 2**-15), 16: np.float32(1 - 2**-22)}
+#: the key of what grids an operator's values have, and what it says of kernels that know one only
+_GRID, _SAME = "grid", "same"
 #: the trait of operators whose kernels take real activations with integer weights
 HYBRID = "hybrid"
 #: the key of an operator's entry in ops.yaml that says its class
@@ -92,8 +94,9 @@ def expose(
             continue
         pure = not _activates(node, spec, source) and not _real(node)
         alike = pure and all(m == maps[0] for m in maps)
-        if alike and not plain and facts.get(_ROUNDING) == _AWAY and _nudge(node):
-            view.halves_away(node, maps[0])
+        single = alike or (pure and facts.get(_GRID) == _SAME)  # kernels leave codes on one grid, whatever these say
+        if single and not plain and facts.get(_ROUNDING) == _AWAY and _nudge(node):
+            view.halves_away(node, maps[-1])
             continue
         if kind in (CODES, MATCHED) and (_bare(node) or (alike and not plain and (keep or _weighty(node)))):
             continue
@@ -101,7 +104,8 @@ def expose(
             continue  # kernels move these codes whatever they stand for
         if not (alike and kind in (CODES, MATCHED)):
             found[node.op_type] += any(map(quantization, node.outputs))
-        view.operands(node, spec)
+        one = maps[-1] if facts.get(_GRID) == _SAME and not alike and not plain and not _real(node) else None
+        view.operands(node, spec, one)
         view.results(node)
     if plain:
         view.exits()
@@ -224,8 +228,8 @@ class _View:
         value.meta.pop(KEY)
         value.type = ir.TensorType(ir.DataType.FLOAT)
 
-    def operands(self, node: ir.Node, spec: OperatorSpec | None) -> None:
-        """Let a node read its quantized operands as real numbers."""
+    def operands(self, node: ir.Node, spec: OperatorSpec | None, by: Quantization | None = None) -> None:
+        """Let a node read its quantized operands as real numbers, `by` another map where one is given."""
         products = dict(_products(node, spec))
         hybrid = spec is not None and HYBRID in spec.traits and not any(map(quantization, node.outputs))
         for position, value in enumerate(node.inputs):
@@ -234,7 +238,7 @@ class _View:
                 continue
             if hybrid and value.dtype == ir.DataType.UINT8 and not known.zero_point.any():
                 value = self._signed(value)
-            node.replace_input_with(position, self._read(node, value, known))
+            node.replace_input_with(position, self._read(node, value, by or known))
 
     def results(self, node: ir.Node, by: Quantization | None = None) -> None:
         """Let a node yield real numbers where its results are quantized, `by` another map where one is given."""

@@ -37,7 +37,7 @@ class Quantities:
         self._products: dict[str, list[str]] = spec.facts.get(_PRODUCTS, {})
         self._fixed = spec.facts.get(_GRID)
         self._alike = spec.facts.get(_CLASS) in (_CODES, _MATCHED)
-        self._mixed = self._alike and self._fixed != _OWN and dice.chance(_MIXED)
+        self._mixed = (self._fixed == _SAME or (self._alike and self._fixed != _OWN)) and dice.chance(_MIXED)
         self._limits: dict[str, str] = spec.facts.get(_LIMITS, {})
         self._grids: dict[int, Quantization] = {}
         self._powers = dice.chance(_OF_TWO)
@@ -123,7 +123,7 @@ class Quantities:
         own = max(known, key=_scale) if self._powers and known else grid(self._dice, dtype)
         if same is None:
             return (own,)
-        if (self._alike and self._fixed != _OWN and not self._mixed) or self._fixed == _SAME:
+        if not self._mixed and (self._fixed == _SAME or (self._alike and self._fixed != _OWN)):
             return (same,)
         return (own, same)
 
