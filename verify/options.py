@@ -50,10 +50,18 @@ def draw_options(
             found[name] = operands
         else:
             read = variable not in (None, "_")
-            others = [] if name in spec.facts.get(_STAYS, ()) else _others(option, subject)
+            stays = name in spec.facts.get(_STAYS, ())
+            others = [] if stays else _others(option, subject)
             word = option.type in subject.reads.enums and not read
             often = _OTHER if read else _UNMENTIONED_WORD if word else _UNMENTIONED
-            if not others and read and spec.table is not None and option.type == "int32" and option.default == 0:
+            if (
+                not others
+                and read
+                and not stays
+                and spec.table is not None
+                and option.type == "int32"
+                and option.default == 0
+            ):
                 others, often = list(_COUNTING), _UNMENTIONED  # masks, axes
             if others and dice.chance(often):
                 found[name] = dice.pick(others)
