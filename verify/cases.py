@@ -340,7 +340,8 @@ class Bench:
         return Value(self._name(pattern), dtype, array.astype(dtype.numpy()), constant)
 
     def _constant(self, array: Array) -> Value:
-        return Value(f"number_{len(self.values)}", ir.DataType.from_numpy(array.dtype), array, True)
+        self.named_values += 1
+        return Value(f"number_{self.position}_{self.named_values}", ir.DataType.from_numpy(array.dtype), array, True)
 
     def _name(self, pattern: Variable) -> str:
         self.named_values += 1
