@@ -20,9 +20,10 @@ from nnrewrite.verify import Interpreter
 from nnrewrite.verify.campaign import examine
 from nnrewrite.verify.cases import draw
 from nnrewrite.verify.dice import Dice, shrink
+from nnrewrite.verify.elements import one_grid
 from nnrewrite.verify.finding import End, Rejected
 from nnrewrite.verify.laboratory import Laboratory
-from nnrewrite.verify.sketch import Case
+from nnrewrite.verify.sketch import Case, Step, Value
 from nnrewrite.verify.subjects import Subject, subjects
 
 PACK = OPS.parent / "rules" / "tflite2onnx"
@@ -171,3 +172,18 @@ def test_a_failure_is_saved_and_runs_again_from_its_files(tmp_path: Path) -> Non
     assert (wrong.returncode, "different" in wrong.stdout) == (1, True)
     right = [sys.executable, "-m", "nnrewrite", "fuzz", "--replay", f"{model}"]
     assert subprocess.run(right, capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.parametrize("constant", [True, False])
+def test_a_bias_without_a_scale_counts_products_of_the_scales_beside_it(
+    interpreter: Interpreter, constant: bool
+) -> None:
+    here = laboratory(interpreter, ("tflite2onnx", "kernels"))
+    spec = here.catalogue.dialect("tflite").operators["FULLY_CONNECTED"]
+    generator = np.random.default_rng(0)
+    x = Value("x", ir.DataType.UINT8, generator.integers(0, 255, (2, 4)).astype(np.uint8), False, one_grid(0.5, 128))
+    w = Value("w", ir.DataType.UINT8, generator.integers(1, 255, (3, 4)).astype(np.uint8), True, one_grid(0.25, 128))
+    b = Value("b", ir.DataType.INT32, generator.integers(-3000, 3000, 3).astype(np.int32), constant)
+    step = here.settle(Step(spec, (x, w, b), {}), [1], [ir.DataType.UINT8], lambda dtype: [one_grid(50.0, 128)])
+    finding = here.judge(Case("fully_connected", (step,), 18))
+    assert finding.end is End.PASSED, finding.reason
