@@ -187,3 +187,10 @@ def test_a_bias_without_a_scale_counts_products_of_the_scales_beside_it(
     step = here.settle(Step(spec, (x, w, b), {}), [1], [ir.DataType.UINT8], lambda dtype: [one_grid(50.0, 128)])
     finding = here.judge(Case("fully_connected", (step,), 18))
     assert finding.end is End.PASSED, finding.reason
+
+
+def test_rules_over_the_target_alone_are_fuzzed_without_graphs_of_the_source() -> None:
+    command = [sys.executable, "-m", "nnrewrite", "fuzz", "--rules", "onnx", "--rule", "gru_step", "--examples", "8"]
+    run = subprocess.run([*command, "--jobs", "1"], capture_output=True, text=True, check=False)
+    assert (run.returncode, "several operators" in run.stdout) == (0, False), run.stderr
+    assert "gru_step" in run.stdout

@@ -91,6 +91,7 @@ def fuzz(
     require("ai_edge_litert", "onnxruntime")
     until = time.monotonic() + budget.seconds
     early = early or {}
+    graphs = graphs and bool(_sources(stacks[0]))
     tallies = {
         subject.name: Tally(subject.name, subject.place, excuse=subject.excuse, fires=not subject.excuse)
         for subject in chosen
@@ -169,6 +170,11 @@ def _turns(chosen: Sequence[Trial], graphs: bool, budget: Budget) -> Iterator[Ta
 def _heard(chosen: Sequence[Trial]) -> list[Trial]:
     """Those that are tried on more than the recorded cases: of the others nobody knows what they ought to yield."""
     return [subject for subject in chosen if not subject.excuse]
+
+
+def _sources(stack: Stack) -> list[Subject]:
+    """The rules that graphs of several operators are drawn from."""
+    return [trial for trial in _heard(stack.trials) if isinstance(trial, Subject) and trial.of_source]
 
 
 def _fail(tallies: Mapping[str, Tally], names: Iterable[str]) -> bool:
@@ -261,8 +267,7 @@ def _serve(pipe: Connection, interpreter: Interpreter, stacks: Sequence[Stack]) 
     named = {trial.name: (trial, stack) for stack in stacks for trial in stack.trials}
     laboratories = {stack: _laboratory(interpreter, stack) for stack in stacks}
     first = stacks[0]
-    sources = [trial for trial in _heard(first.trials) if isinstance(trial, Subject) and trial.of_source]
-    graphs = chains.chains(sources)
+    sources = _sources(first)
     common: dict[str, Any] = {"subjects": sources, "laboratory": laboratories[first]}
     with contextlib.suppress(EOFError, BrokenPipeError, KeyboardInterrupt):
         pipe.send(True)
@@ -275,11 +280,11 @@ def _serve(pipe: Connection, interpreter: Interpreter, stacks: Sequence[Stack]) 
                     tally = examine(trial, laboratories[stack], task.examples, task.seed, until=task.until)
             elif task.about is None:
                 any_of = functools.partial(chains.draw, **common)
-                tally = examine(graphs, laboratories[first], task.examples, task.seed, any_of)
+                tally = examine(chains.chains(sources), laboratories[first], task.examples, task.seed, any_of)
             else:
                 subject = next(subject for subject in sources if subject.name == task.about)
                 about = functools.partial(chains.between, subject=subject, **common)
-                tally = examine(graphs, laboratories[first], task.examples, task.seed, about, _FEW)
+                tally = examine(chains.chains(sources), laboratories[first], task.examples, task.seed, about, _FEW)
             pipe.send(tally)
 
 
