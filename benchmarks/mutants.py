@@ -3,7 +3,7 @@
     python benchmarks/mutants.py [--count 60] [--seed 0] [--time 15] [--only TEXT] [--list]
 
 Each mutant is a copy of the package with one change, drawn at random over the kinds of change below. It is killed when
-`rewrite fuzz --first` ends with another exit status than 0. A mutant whose rules are refused as mistaken counts too,
+`rewrite fuzz` ends with another exit status than 0. A mutant whose rules are refused as mistaken counts too,
 and is told apart. Prints a row for each and the share at the end.
 """
 
@@ -233,7 +233,7 @@ def main() -> None:
         package = Path(folder) / "nnrewrite"
         shutil.copytree(ROOT, package, ignore=shutil.ignore_patterns(".*", "tests", "docs", "__pycache__"))
         limit = ["--time", arguments.time] if arguments.time else []
-        command = [sys.executable, "-m", "nnrewrite", "fuzz", "--first", "--out", f"{folder}/failures", *limit]
+        command = [sys.executable, "-m", "nnrewrite", "fuzz", "--out", f"{folder}/failures", *limit]
         environment = {**os.environ, "PYTHONPATH": folder}
         if subprocess.run(command, capture_output=True, cwd=folder, env=environment, check=False).returncode:
             sys.exit("what is not changed fails already: `rewrite fuzz` tells of it")

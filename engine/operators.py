@@ -175,7 +175,11 @@ class Catalogue:
 
 @functools.cache
 def _codes(dialect: Dialect) -> dict[int, OperatorSpec]:
-    return {spec.code: spec for spec in dialect.operators.values() if spec.code is not None and not spec.when}
+    found: dict[int, OperatorSpec] = {}
+    for spec in dialect.operators.values():
+        if spec.code is not None and not spec.when and (first := found.setdefault(spec.code, spec)) is not spec:
+            raise RewriteError(f"ops.yaml: {first.name} and {spec.name} have the same code, {spec.code}")
+    return found
 
 
 @functools.cache
@@ -243,23 +247,18 @@ def _from_schema(dialect: Dialect, name: str, opset: int) -> OperatorSpec | None
     )
 
 
+#: what ONNX calls the type of an attribute; a list of such has an S after it
+_KINDS = {"INT": "int64", "FLOAT": "float", "STRING": "string", "GRAPH": "subgraph"}
+
+
 def _attribute(attribute: onnx.defs.OpSchema.Attribute) -> Option:
-    types = onnx.defs.OpSchema.AttrType
-    names = {
-        types.INT: "int64",
-        types.FLOAT: "float",
-        types.STRING: "string",
-        types.GRAPH: "subgraph",
-        types.INTS: "[int64]",
-        types.FLOATS: "[float]",
-        types.STRINGS: "[string]",
-        types.GRAPHS: "[subgraph]",
-    }
+    kind = str(attribute.type).rpartition(".")[2]
+    one = _KINDS.get(kind) or _KINDS.get(kind.removesuffix("S"))
     default = attribute.default_value
     value = onnx.helper.get_attribute_value(default) if default.type else None
     return Option(
         attribute.name,
-        names.get(attribute.type, "tensor"),
+        "tensor" if one is None else one if kind in _KINDS else f"[{one}]",
         value.decode() if isinstance(value, bytes) else value,
         required=attribute.required,
     )
@@ -288,7 +287,10 @@ def load(paths: Iterable[Path] = ()) -> Catalogue:
             known = merged.setdefault(name, {})
             for key, value in (entry or {}).items():
                 known[key] = {**known.get(key, {}), **value} if isinstance(value, dict) else value
-    return Catalogue({name: _dialect(name, entry) for name, entry in merged.items()})
+    dialects = {name: _dialect(name, entry) for name, entry in merged.items()}
+    for dialect in dialects.values():
+        _codes(dialect)  # raises where two operators have one
+    return Catalogue(dialects)
 
 
 def _yaml(path: Path, checked: bool = False) -> dict[str, dict[str, Any]]:

@@ -245,6 +245,12 @@ def test_of_several_files_the_changed_one_alone_is_parsed(
     assert parsed == [str(folder / "some.rules")]
 
 
+def test_two_operators_of_one_code_are_refused(make: Make) -> None:
+    operators = "tflite:\n  operators:\n    MINE: {code: 0, operands: [x], results: [y]}\n"
+    with pytest.raises(RewriteError, match="ADD and MINE have the same code, 0"):
+        packs.load([str(make("one", ABS, operators))])
+
+
 def test_a_changed_operator_is_read_anew(make: Make) -> None:
     mine = "{domain: tflite.custom, operands: [x], results: [y], options: {a: [float, 1.0]}}"
     operators = f"tflite:\n  operators:\n    Mine: {mine}\n"
