@@ -8,7 +8,7 @@ import onnx_ir as ir
 import pytest
 from nnrewrite import pipeline
 from nnrewrite.backends import probe, tflite
-from nnrewrite.engine import glance, memory
+from nnrewrite.engine import coverage, glance, memory
 from nnrewrite.engine.likeness import Likenesses
 from nnrewrite.engine.operators import load
 from nnrewrite.options import DEFAULT
@@ -109,6 +109,7 @@ def test_a_network_that_repeats_itself_becomes_the_same_with_and_without_memory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     source = model()
+    monkeypatch.setattr(coverage, "active", None)  # what is counted is not remembered
     kept = []
     keep = memory.Memory.keep
     monkeypatch.setattr(memory.Memory, "keep", lambda *given: kept.append(given[-1]) or keep(*given))
