@@ -27,7 +27,7 @@ def taken(spec: OperatorSpec, operands: list[Any], opset: int, scope: Scope) -> 
     bound: dict[str, ir.DataType] = {}
     for exact in (True, False):  # run-time values say what a type variable is before arrays do
         for parameter, operand in zip(asked, operands, strict=True):
-            if parameter is None or (type(operand) is ir.Value) != exact or operand is None:
+            if parameter is None or not parameter.variable or (type(operand) is ir.Value) != exact or operand is None:
                 continue
             if type(operand) is ir.Value and operand.dtype is not None:
                 bound.setdefault(parameter.variable, operand.dtype)

@@ -20,7 +20,10 @@ _VARIADIC = onnx.defs.OpSchema.FormalParameterOption.Variadic
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One operand or result: the type variable (or type) it stands under, and the element types that it may have."""
+    """One operand or result: the type variable (or type) it stands under, and the element types that it may have.
+
+    Values of differing types, as a loop carries them, stand under none: the variable is empty.
+    """
 
     name: str
     variable: str
@@ -53,7 +56,12 @@ def signature(name: str, opset: int, domain: str = "") -> Signature | None:
 
     def parameters(formal: Sequence[onnx.defs.OpSchema.FormalParameter]) -> tuple[Parameter, ...]:
         return tuple(
-            Parameter(p.name, p.type_str, p.option == _VARIADIC, kinds.get(p.type_str) or tuple(_types([p.type_str])))
+            Parameter(
+                p.name,
+                p.type_str if p.option != _VARIADIC or p.is_homogeneous else "",
+                p.option == _VARIADIC,
+                kinds.get(p.type_str) or tuple(_types([p.type_str])),
+            )
             for p in formal
         )
 

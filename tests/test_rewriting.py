@@ -151,6 +151,14 @@ def test_a_constant_denotes_its_elements(rewrite: Rewrite) -> None:
     assert operators(graph) == {"Transpose": 1}
 
 
+def test_nobody_computes_the_elements_of_a_constant_and_who_reads_them_is_not_known(rewrite: Rewrite) -> None:
+    graph = "(float[2] x) => (float[2] y) <float[2] w = {1.0, 2.0}> { y = Add(x, w) }"
+    rule = "rule r stage simplify { y = Add(x, const w) where WHERE => y = Mul(x, w) }"
+    assert operators(rewrite(rule.replace("WHERE", "producer(w) == none"), graph)) == {"Mul": 1}
+    for guard in ("len(users(w)) > 1", "readers(w) > 1"):
+        assert operators(rewrite(rule.replace("WHERE", guard), graph)) == {"Add": 1}
+
+
 def test_a_constant_of_several_places_is_compared_by_its_elements(rewrite: Rewrite) -> None:
     rule = """rule r stage simplify {
       s = ReduceSum(x, const axes)
@@ -524,6 +532,19 @@ def test_a_template_writes_the_graph_of_a_pattern_anew(rewrite: Rewrite) -> None
     assert len(body.inputs) == 3 and operators(body) == {"Identity": 1, "Add": 1}
     (add,) = (one for one in body if one.op_type == "Add")
     assert graph.inputs[0] in add.inputs and graph.outputs[0] is graph.inputs[0]
+
+
+def test_elements_that_a_loop_carries_keep_their_type_beside_others(rewrite: Rewrite) -> None:
+    rule = """rule r stage recover {
+      a, b = Loop(n, go, const x, z) {body: graph(i, c, v, w) { yield d, Neg(v), e }}
+      => a, b = Loop(n, go, x, z) {body: graph(i, c, v, w) { yield d, Abs(v), e }}
+    }"""
+    text = LOOP.replace("BODY", "Neg (v)").replace("float[2] v", "int64[2] v").replace("float[2] e", "int64[2] e")
+    text = text.replace("(float[2] x, ", "(").replace("float[2] a", "int64[2] a")
+    text = text.replace("float[2] b) {", "float[2] b) <int64[2] x = {0, 0}> {")
+    (loop,) = (one for one in rewrite(rule, text) if one.op_type == "Loop")
+    assert [value.dtype for value in loop.inputs[2:] if value is not None] == [ir.DataType.INT64, ir.DataType.FLOAT]
+    assert "Abs" in operators(loop.attributes["body"].as_graph())
 
 
 def test_a_pattern_of_a_graph_that_does_not_hold_leaves_the_node(rewrite: Rewrite) -> None:

@@ -121,28 +121,32 @@ def highest(name: ElementType) -> int | float:
 
 
 @function
-def producer(x: ir.Value, past: list[str] | None = None) -> str | None:
+def producer(x: Tensor, past: list[str] | None = None) -> str | None:
     """The name of the operator that computes a value, of those not in `past`; `none` for an input or a constant."""
-    node = x.producer()
+    node = x.producer() if isinstance(x, ir.Value) else None
     while node is not None and node.op_type in (past or ()) and node.inputs and node.inputs[0] is not None:
         node = node.inputs[0].producer()
     return None if node is None else node.op_type
 
 
 @function
-def readers(x: ir.Value) -> int:
+def readers(x: Tensor) -> int:
     """How often nodes read a value whose own results are used."""
     return len(_readers(x))
 
 
 @function
-def users(x: ir.Value) -> list[str | None]:
+def users(x: Tensor) -> list[str | None]:
     """The names of the operators that read a value, without repeats; `none` among them where it is an output."""
     names: list[str | None] = [node.op_type for node in _readers(x)]
-    return list(dict.fromkeys([*names, None] if x.is_graph_output() else names))
+    return list(dict.fromkeys([*names, None] if isinstance(x, ir.Value) and x.is_graph_output() else names))
 
 
-def _readers(x: ir.Value) -> list[ir.Node]:
+def _readers(x: Tensor) -> list[ir.Node]:
+    if not isinstance(x, ir.Value):
+        raise EvaluationError(
+            "these are the elements of a constant, of which nobody knows who reads them: match it without `const`"
+        )
     # What a rewrite leaves behind reads as well until it is swept away.
     return [u.node for u in x.uses() if any(y.uses() or y.is_graph_output() for y in u.node.outputs)]
 
