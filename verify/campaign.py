@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from . import categories, memory, record
+from . import categories, record, witness
 from .cases import draw
 from .categories import Category
 from .dice import Dice, shrink
@@ -203,8 +203,8 @@ def _trial(subject: Subject | Category, laboratory: Laboratory) -> tuple[Judge, 
     """How cases are judged and drawn."""
     if subject.excuse:
         assert isinstance(subject, Subject)
-        judged = functools.partial(memory.judge, rules=laboratory.rules)
-        return judged, functools.partial(memory.draw, subject=subject)
+        judged = functools.partial(witness.judge, rules=laboratory.rules)
+        return judged, functools.partial(witness.draw, subject=subject)
     if isinstance(subject, Category):
         return (
             functools.partial(categories.judge, category=subject),

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from . import memory
+from . import witness
 from .finding import End, Finding
 from .sketch import Case
 
@@ -41,7 +41,7 @@ def outcome(case: Case | None, finding: Finding | None) -> str:
     told = f"{zlib.crc32(f'{case.describe()} {types} {case.opset}'.encode()):08x}"
     if finding.end is End.REFUSED:
         return f"{told}:{_REFUSED}"
-    yields = f":{memory.told(finding.actual)}" if case.unknown and finding.actual else ""
+    yields = f":{witness.told(finding.actual)}" if case.unknown and finding.actual else ""
     return f"{told}:{int(bool(finding.fired.get(case.rule)))}/{finding.operators}{yields}"
 
 
@@ -56,7 +56,7 @@ def judged(case: Case, finding: Finding, before: str, alone: bool) -> Finding:
     if finding.end is End.FAILED or known is None or now is None or known[1] != now[1]:
         return finding
     most = None
-    other = known[5] is not None and now[5] is not None and not memory.same(now[5], known[5])
+    other = known[5] is not None and now[5] is not None and not witness.same(now[5], known[5])
     if known[2] == now[2] and not other:
         return finding
     if now[2] == _REFUSED:
