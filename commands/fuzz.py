@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..verify.campaign import Tally
+    from ..verify.record import Entry
     from ..verify.stacks import Stack, Trial
 
 #: the default budget: cases for each rule, and seconds in all
@@ -81,13 +82,15 @@ def command(
     whole = not (operators or names)
     now = digests(found)
     ours = rules == DEFAULT.rules
-    early, gone = ({}, []) if recorded else _since(now, {subject.name for subject in chosen}, ours, whole and ours)
+    known = record.entries()
+    early, gone = ([], []) if recorded else _since(now, known, {one.name for one in chosen}, ours, whole and ours)
     if not (whole or recorded):  # what is asked for is tried, though on the recorded cases alone
-        early |= {one.name: record.outcomes(one.name) for one in chosen if one.excuse}
+        early += [one.name for one in chosen if one.excuse]
+    before = {name: known[name].outcomes if name in known else () for name in early}
     spent = time.monotonic() - started
     budget = Budget(examples, max(seconds - spent, seconds / 2), jobs or os.cpu_count() or 1, seed, first)
     with _progress(len(chosen) * examples, started) as told:
-        tallies = fuzz(found, chosen, whole, budget, told, early, recorded)
+        tallies = fuzz(found, chosen, whole, budget, told, before, recorded)
     failed = _told(tallies.values(), time.monotonic() - started)
     places = {subject.name: subject.place for subject in every}
     sources = {one.name for one in every if isinstance(one, Subject) and one.of_source and not one.excuse}
@@ -103,22 +106,19 @@ def command(
 
 
 def _since(
-    now: Mapping[str, str], chosen: Collection[str], ours: bool, whole: bool
-) -> tuple[dict[str, tuple[str, ...]], list[str]]:
-    """What of the chosen is not as recorded, with its outcomes then, and what is recorded but gone from the whole.
+    now: Mapping[str, str], known: Mapping[str, Entry], chosen: Collection[str], ours: bool, whole: bool
+) -> tuple[list[str], list[str]]:
+    """What of the chosen is not as it is known by the record, and what the record knows but is gone from the whole.
 
     Rules of packs that are not `ours` alone are in no record, and no news.
     """
     from ..verify import record
 
-    known = record.entries()
-    early = {name for name in record.changed(now) if name in chosen and (ours or name in known)}
+    early = sorted(name for name in record.changed(now, known) if name in chosen and (ours or name in known))
     if early and 2 * len(early) <= len(now):
-        click.echo(f"changed since they were last recorded, and tried first: {', '.join(sorted(early))}", err=True)
+        click.echo(f"changed since they were last recorded, and tried first: {', '.join(early)}", err=True)
     gone = sorted(known.keys() - now.keys()) if whole else []
-    if 2 * len(early) > len(now):
-        return {}, gone
-    return {name: known[name].outcomes if name in known else () for name in early}, gone
+    return [] if 2 * len(early) > len(now) else early, gone
 
 
 def _wanted(subject: Trial, operators: Sequence[str], names: Sequence[str]) -> bool:

@@ -305,8 +305,9 @@ class Builder:
         node = ir.Node(spec.domain, spec.name, inputs, attributes, num_outputs=count)
         recorder = self.recorder
         self.nodes.append(node)
-        if schema(spec.name, self._opset, spec.domain) is None or bodies(node):
-            if bodies(node):
+        graphs = bodies(node)
+        if graphs or schema(spec.name, self._opset, spec.domain) is None:
+            if graphs:
                 self._stacked(node, spec)
             else:
                 self.inherit(node)

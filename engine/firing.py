@@ -16,7 +16,7 @@ from .errors import Reason, RewriteFailure, Span
 from .expressions import Frame, Located, evaluate, truth
 from .functions import EvaluationError, Unsupported
 from .guards import Refused, chosen, holding
-from .inference import UNCOUNTED
+from .inference import settings
 from .language import tree
 from .likeness import Likeness
 from .matcher import LOOKED_INTO, Matcher
@@ -134,11 +134,9 @@ class Firing:
 
     def _screened(self, rule: Rule, node: ir.Node) -> bool:
         """Whether a rule may take nodes with the operator and the options of this one, which is found out once."""
-        options: list[Any] = []
-        for one in node.attributes.data.values():
-            if one.type in UNCOUNTED:
-                return True
-            options += one.name, one.type, one.value
+        options = settings(node)
+        if options is None:
+            return True
         key = (rule.order, node.domain, node.op_type, *options)
         found = self._screens.get(key)
         if found is None:
@@ -284,7 +282,7 @@ class Firing:
         return misses[-1] if misses else None
 
 
-def _leaks(made: list[ir.Node], pairs: list[tuple[ir.Value, ir.Value]], graphs: Sequence[ir.Graph]) -> bool:
+def _leaks(made: list[ir.Node], pairs: list[Pair], graphs: Sequence[ir.Graph]) -> bool:
     """Whether values of graphs that a pattern looked into would be read outside of them."""
     if not graphs:
         return False

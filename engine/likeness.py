@@ -8,7 +8,7 @@ from typing import Any
 import onnx_ir as ir
 
 from .constants import KEPT, NUMBERS
-from .inference import UNCOUNTED, Extents, extents
+from .inference import Extents, extents, settings
 from .quantization import quantization
 from .records import dataclass
 
@@ -41,11 +41,10 @@ class Likenesses:
 
     def of(self, node: ir.Node) -> Likeness | None:
         """What a node looks like; None where it has attributes or values that are not told apart."""
-        key: list[Any] = [node.domain, node.op_type]
-        for one in node.attributes.data.values():
-            if one.type in UNCOUNTED:
-                return None
-            key += one.name, one.type, one.value
+        options = settings(node)
+        if options is None:
+            return None
+        key: list[Any] = [node.domain, node.op_type, *options]
         places: dict[ir.Value, int] = {}
         complete = True
         for place, value in enumerate(node.inputs):

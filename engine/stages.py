@@ -172,7 +172,7 @@ class Rewriter:
         self._fixpoint(_RECOVER)
         known = {child.graph: child for child in self._children}
         self._children = []
-        for body in (body for node in self._edits.nodes() if node.attributes.data for body in bodies(node)):
+        for body in (body for node in self._edits.nodes() for body in bodies(node)):
             self._children.append(known.get(body) or self._child(body))
 
     def _child(self, body: ir.Graph) -> Rewriter:

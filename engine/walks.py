@@ -15,9 +15,8 @@ def within(nodes: Iterable[ir.Node]) -> Iterator[ir.Node]:
     """Nodes, and the nodes of their graphs."""
     for node in nodes:
         yield node
-        if node.attributes.data:
-            for body in bodies(node):
-                yield from within(body)
+        for body in bodies(node):
+            yield from within(body)
 
 
 def taken(work: deque[ir.Node]) -> Iterator[ir.Node]:

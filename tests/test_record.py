@@ -86,7 +86,7 @@ def test_what_is_written_is_read_and_what_is_gone_is_forgotten(tmp_path: Path, m
     record.write({"a": "1", "b": "2"}, {"a": ["x"], "b": []}, ["a", "b"])
     record.write({"a": "3"}, {"a": ["y", "z"]}, ["a"])
     assert record.entries() == {"a": record.Entry("3", ("y", "z"))}
-    assert record.changed({"a": "3", "c": "4"}) == {"c"}
+    assert record.changed({"a": "3", "c": "4"}, record.entries()) == {"c"}
 
 
 def test_rules_that_options_lay_over_others_are_tried_in_stacks_of_their_own() -> None:

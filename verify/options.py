@@ -54,14 +54,8 @@ def draw_options(
             others = [] if stays else _others(option, subject)
             word = option.type in subject.reads.enums and not read
             often = _OTHER if read else _UNMENTIONED_WORD if word else _UNMENTIONED
-            if (
-                not others
-                and read
-                and not stays
-                and spec.table is not None
-                and option.type == "int32"
-                and option.default == 0
-            ):
+            counting = spec.table is not None and option.type == "int32" and option.default == 0
+            if counting and read and not stays and not others:
                 others, often = list(_COUNTING), _UNMENTIONED  # masks, axes
             if others and dice.chance(often):
                 found[name] = dice.pick(others)

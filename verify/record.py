@@ -101,14 +101,8 @@ def entries() -> dict[str, Entry]:
     return {row[0]: Entry(row[1], tuple(row[2:])) for row in rows if len(row) > 1}
 
 
-def outcomes(name: str) -> tuple[str, ...]:
-    """What is recorded to have come of the fixed cases of a rule or category."""
-    return entries().get(name, Entry("")).outcomes
-
-
-def changed(now: Mapping[str, str]) -> frozenset[str]:
-    """Of rules and categories with their fingerprints, the names of those that are not as they are recorded."""
-    known = entries()
+def changed(now: Mapping[str, str], known: Mapping[str, Entry]) -> frozenset[str]:
+    """Of rules and categories with their fingerprints, the names of those that are not as in what is recorded."""
     return frozenset(name for name, digest in now.items() if name not in known or known[name].digest != digest)
 
 
