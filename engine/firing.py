@@ -148,11 +148,14 @@ class Firing:
         bound = Matcher(rule.equations, rule.defined, self._opset, None, self._subgraphs).options(node)
         if bound is None:
             return False
-        frame = self._frame(rule, dict(bound), Budget())
-        try:
-            return all(truth(evaluate(clause.condition, frame)) for clause in rule.screen)
-        except (Located, Exhausted):
-            return True  # the attempt itself tells what is wrong
+        for condition in rule.screen:
+            meant = {name: bound[of] for name, of in condition.meant.items() if of in bound}
+            try:
+                if not truth(evaluate(condition.expression, self._frame(rule, {**bound, **meant}, Budget()))):
+                    return False
+            except (Located, Exhausted):
+                return True  # the attempt itself tells what is wrong
+        return True
 
     def _frame(self, rule: Rule, bindings: dict[str, Any], budget: Budget) -> Frame:
         return Frame(bindings, dict(rule.layouts), self._rules.definitions, self._traits, budget=budget)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import onnx_ir as ir
 
+from .conditions import Condition
 from .constants import NUMBERS
-from .expressions import TRAIT, Frame, Located, evaluate, truth
-from .functions import FUNCTIONS
-from .functions.registry import fail
+from .expressions import Frame, Located, evaluate, truth
 from .functions.tensors import dtype
 from .language import tree
 from .operators import OperatorSpec
@@ -23,22 +23,15 @@ Test = Callable[["ir.Value | None"], bool]
 #: a variable, and a guard about its element type
 _Typed = tuple[str, tree.Expression]
 
-#: how many definitions in each other are looked into
-_DEEP = 8
 
-
-def glance(
-    equations: Sequence[Defined],
-    clauses: Sequence[tree.Where | tree.Require | tree.Let],
-    definitions: Mapping[str, tree.Definition],
-) -> Look:
+def glance(equations: Sequence[Defined], conditions: Iterable[Condition]) -> Look:
     """What tells at once of most nodes that a rule does not take them: it binds nothing, and may take others.
 
     Patterns ask for much that takes long to find out; nearly all nodes lack an operator, a constant or an element type
     that they name.
     """
     named = {target.name: equation.value for equation in equations[:-1] for target in equation.targets}
-    return _node(equations[-1].value, _Known(named, _types(clauses, definitions)))
+    return _node(equations[-1].value, _Known(named, _types(conditions)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,44 +42,18 @@ class _Known:
     types: Mapping[str, Sequence[_Typed]]
 
 
-def _types(
-    clauses: Sequence[tree.Where | tree.Require | tree.Let], definitions: Mapping[str, tree.Definition]
-) -> dict[str, list[_Typed]]:
-    """The first guards, as far as they ask for nothing but the element type of one value, by the name of that value."""
+def _types(conditions: Iterable[Condition]) -> dict[str, list[_Typed]]:
+    """The conditions that ask for nothing but the element type of one value, by the name of that value."""
     found: dict[str, list[_Typed]] = {}
-    for clause in clauses:
-        if not isinstance(clause, tree.Where):
-            break
-        for condition, names in _conjuncts(clause.condition, definitions, {}, _DEEP):
-            calls = [node for node in tree.walk(condition) if isinstance(node, tree.Call)]
-            called = {call.callee for call in calls}
-            if fail.__name__ in called or not called <= FUNCTIONS.keys() | {TRAIT}:
-                return found  # what it calls may refuse the node
-            uses = [node.name for node in tree.walk(condition) if isinstance(node, tree.Name)]
-            asked = [call.arguments[0].value for call in calls if call.callee == dtype.__name__]
-            of_types = all(isinstance(value, tree.Name) for value in asked) and len(set(uses)) == 1
-            if of_types and len(uses) == len(asked):
-                found.setdefault(names.get(uses[0], uses[0]), []).append((uses[0], condition))
+    for condition in itertools.takewhile(lambda one: one.certain, conditions):
+        expression = condition.expression
+        calls = [node for node in tree.walk(expression) if isinstance(node, tree.Call)]
+        uses = [node.name for node in tree.walk(expression) if isinstance(node, tree.Name)]
+        asked = [call.arguments[0].value for call in calls if call.callee == dtype.__name__]
+        of_types = all(isinstance(value, tree.Name) for value in asked) and len(set(uses)) == 1
+        if of_types and len(uses) == len(asked):
+            found.setdefault(condition.meant.get(uses[0], uses[0]), []).append((uses[0], expression))
     return found
-
-
-def _conjuncts(
-    condition: tree.Expression, definitions: Mapping[str, tree.Definition], names: Mapping[str, str], deep: int
-) -> Iterator[tuple[tree.Expression, Mapping[str, str]]]:
-    """The parts of a guard that must all hold, each with what its names are in the rule where they are others there."""
-    if isinstance(condition, tree.Binary) and condition.operator == "and":
-        yield from _conjuncts(condition.left, definitions, names, deep)
-        yield from _conjuncts(condition.right, definitions, names, deep)
-        return
-    if deep and isinstance(condition, tree.Call) and condition.callee in definitions:
-        definition = definitions[condition.callee]
-        given = [one.value.name for one in condition.arguments if isinstance(one.value, tree.Name) and not one.spread]
-        if len(given) == len(condition.arguments) == len(definition.parameters):
-            meant = [names.get(name, name) for name in given]
-            inner = dict(zip(definition.parameters, meant, strict=True))
-            yield from _conjuncts(definition.body, definitions, inner, deep - 1)
-            return
-    yield condition, names
 
 
 def _node(pattern: NodePattern | AnyOf, rule: _Known) -> Look:

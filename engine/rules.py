@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from .conditions import Condition, conditions, speaks_of
 from .errors import Span
-from .expressions import OPSET, TRAIT
+from .expressions import OPSET
 from .glance import Look, glance
 from .language import tree
 from .locality import Locality, calls, is_deep, locality
@@ -52,8 +52,8 @@ class Rule:
     place: str
     #: it covers more than one node
     deep: bool
-    #: the first guards, where these and the root's options say by themselves whether it may take a node
-    screen: tuple[tree.Where, ...] | None
+    #: the conditions that ask about the root's options alone, where these say by themselves that it may not take a node
+    screen: tuple[Condition, ...] | None
     #: the equations by the names that they give
     defined: Mapping[str, Defined]
     #: whether it may fit at a node, as far as that can be told at once
@@ -222,7 +222,7 @@ def outline(files: Sequence[tree.RuleFile], catalogue: Catalogue) -> Contents:
                 equations = compile_equations(rule.equations, reads, file.opsets[1])
                 weight = sum(min(n.weight() for n in nodes(e.value)) for e in equations)
                 order = (-file.rank, -rule.priority, -weight, len(outlines))
-                roots = tuple(_roots(rule.equations[-1].value, reads, file.opsets))
+                roots = tuple(dict.fromkeys(_roots(rule.equations[-1].value, reads, file.opsets)))
                 local = locality(rule, equations, definitions)
                 beneath = tuple(_beneath(equations))
                 outlines.append(Outline(rule.name, rule.stage, roots, order, number, place, member, local, beneath))
@@ -327,6 +327,7 @@ def _compile(rule: tree.Rule, source: Dialect, target: Dialect, one: Outline, ru
     reads = source if rule.stage in OF_SOURCE else target
     equations = compile_equations(rule.equations, reads, rules.opset)
     layouts = dict(_layouts(equations))
+    asked = tuple(conditions(rule.clauses, rules.definitions))
     return Rule(
         rule.name,
         rule.stage,
@@ -340,32 +341,27 @@ def _compile(rule: tree.Rule, source: Dialect, target: Dialect, one: Outline, ru
         frozenset(target.name for equation in equations for target in equation.targets),
         f"{rule.name} ({rule.span.file}:{rule.span.line})",
         is_deep(equations),
-        _screen(equations[-1].value, rule.clauses),
+        _screen(equations[-1].value, asked),
         definers(equations),
-        glance(equations, rule.clauses, rules.definitions),
+        glance(equations, asked),
         one.local,
     )
 
 
-def _screen(
-    root: NodePattern | AnyOf, clauses: Sequence[tree.Where | tree.Require | tree.Let]
-) -> tuple[tree.Where, ...] | None:
+def _screen(root: NodePattern | AnyOf, asked: Iterable[Condition]) -> tuple[Condition, ...] | None:
     if not isinstance(root, NodePattern):
         return None
     bound = {option.variable for option in root.options} | {root.wildcard, OPSET}
-    if not all(option.variable or _speaks_of(option.value) <= bound for option in root.options):
+    if not all(option.variable or speaks_of(option.value) <= bound for option in root.options):
         return None
-    own = itertools.takewhile(lambda one: isinstance(one, tree.Where) and _speaks_of(one.condition) <= bound, clauses)
-    found = tuple(clause for clause in own if isinstance(clause, tree.Where))
+    found: list[Condition] = []
+    for condition in asked:
+        if condition.speaks_of <= bound:
+            found.append(condition)
+        elif not condition.certain:
+            break
     asks = found or any(not option.variable for option in root.options) or not root.rest
-    return found if asks else None
-
-
-def _speaks_of(expression: tree.Expression) -> set[str]:
-    """The variables of an expression; the second operand of `trait` is a word."""
-    calls = (node for node in tree.walk(expression) if isinstance(node, tree.Call) and node.callee == TRAIT)
-    words = {id(call.arguments[1].value) for call in calls}
-    return {n.name for n in tree.walk(expression) if isinstance(n, tree.Name) and id(n) not in words}
+    return tuple(found) if asks else None
 
 
 def _beneath(equations: Sequence[Defined]) -> Iterator[frozenset[str]]:

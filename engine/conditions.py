@@ -1,0 +1,70 @@
+"""Guards taken apart: the conditions that must all hold before a rule takes a node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from .expressions import TRAIT
+from .functions import FUNCTIONS
+from .functions.registry import fail
+from .language import tree
+from .records import dataclass
+
+#: how many definitions in each other are looked into
+_DEEP = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A part of a guard that must hold: of the guard itself, or of a definition that it calls."""
+
+    expression: tree.Expression
+    #: what the parameters of that definition are in the rule
+    meant: Mapping[str, str]
+
+    @property
+    def speaks_of(self) -> set[str]:
+        """The names of the rule that it asks about."""
+        return {self.meant.get(name, name) for name in speaks_of(self.expression)}
+
+    @property
+    def certain(self) -> bool:
+        """Whether it holds or does not, and never refuses a node; what other definitions do is not looked into."""
+        called = {node.callee for node in tree.walk(self.expression) if isinstance(node, tree.Call)}
+        return fail.__name__ not in called and called <= FUNCTIONS.keys() | {TRAIT}
+
+
+def conditions(
+    clauses: Sequence[tree.Where | tree.Require | tree.Let], definitions: Mapping[str, tree.Definition]
+) -> Iterator[Condition]:
+    """What the guards in front of all other clauses ask for, one by one."""
+    for clause in clauses:
+        if not isinstance(clause, tree.Where):
+            return
+        yield from _conjuncts(Condition(clause.condition, {}), definitions, _DEEP)
+
+
+def speaks_of(expression: tree.Expression) -> set[str]:
+    """The variables of an expression; the second operand of `trait` is a word."""
+    calls = (node for node in tree.walk(expression) if isinstance(node, tree.Call) and node.callee == TRAIT)
+    words = {id(call.arguments[1].value) for call in calls}
+    return {n.name for n in tree.walk(expression) if isinstance(n, tree.Name) and id(n) not in words}
+
+
+def _conjuncts(one: Condition, definitions: Mapping[str, tree.Definition], deep: int) -> Iterator[Condition]:
+    condition = one.expression
+    if isinstance(condition, tree.Binary) and condition.operator == "and":
+        yield from _conjuncts(Condition(condition.left, one.meant), definitions, deep)
+        yield from _conjuncts(Condition(condition.right, one.meant), definitions, deep)
+        return
+    if deep and isinstance(condition, tree.Call) and condition.callee in definitions:
+        definition = definitions[condition.callee]
+        given = [
+            each.value.name for each in condition.arguments if isinstance(each.value, tree.Name) and not each.spread
+        ]
+        if len(given) == len(condition.arguments) == len(definition.parameters):
+            meant = [one.meant.get(name, name) for name in given]
+            inner = Condition(definition.body, dict(zip(definition.parameters, meant, strict=True)))
+            yield from _conjuncts(inner, definitions, deep - 1)
+            return
+    yield one
