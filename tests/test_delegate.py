@@ -1,0 +1,127 @@
+"""8-bit layers that the interpreter's delegate takes or leaves to its own kernels: equal to the default ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import nnrewrite
+import numpy as np
+import pytest
+from nnrewrite.engine.quantization import Quantization
+from nnrewrite.verify import Interpreter, Kernels
+from nnrewrite.verify.runtime import Runtime
+
+RNG = np.random.default_rng
+#: how a node looks that the delegate leaves, and one that it takes
+CAUSES = ("bias without a scale", "bias as an input", "weights as an input", "all constant")
+#: operand, weights and result; halves are many
+SCALES = {"x": 0.5, "w": 0.25, "y": 8.0}
+
+
+def grid(scale: float, zero: int = 0) -> Quantization:
+    return Quantization(np.array([scale], np.float32), np.array([zero], np.int64))
+
+
+def equal(source: bytes, feeds: list[np.ndarray[Any, Any]], interpreter: Interpreter) -> nnrewrite.Conversion:
+    """The conversion of a model whose outputs equal those of the default kernels."""
+    [wanted] = interpreter.run(source, [feeds], Kernels.DEFAULT)
+    conversion = nnrewrite.rewrite(source)
+    found = Runtime(conversion.model.SerializeToString(), threads=1).run(feeds)
+    for want, got in zip(wanted, found, strict=True):
+        np.testing.assert_array_equal(got, want)
+    return conversion
+
+
+@pytest.mark.parametrize("cause", CAUSES)
+@pytest.mark.parametrize("kind", ["INT8", "UINT8"])
+@pytest.mark.parametrize("channels", [3, 11])
+@pytest.mark.parametrize("operator", ["CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV", "FULLY_CONNECTED"])
+def test_layers_round_as_the_kernel_that_computes_them(
+    single: Callable[..., bytes], interpreter: Interpreter, operator: str, channels: int, kind: str, cause: str
+) -> None:
+    generator, dtype = RNG(channels), np.dtype(kind.lower())
+    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+    zero = {"x": low + 131, "w": 120 if kind == "UINT8" else 0, "y": low + 125}
+    flat, deep = operator == "FULLY_CONNECTED", operator == "DEPTHWISE_CONV_2D"
+    depth = channels if deep else 5
+    shape = [400, depth] if flat else [1, 20, 20, depth]
+    out = [*shape[:-1], channels]
+    wide = [channels, depth] if flat else [1, 1, 1, channels] if deep else [channels, 1, 1, depth]
+    x = generator.integers(low, high + 1, shape).astype(dtype)
+    w = generator.integers(max(low, -127), high + 1, wide).astype(dtype)
+    b = generator.integers(-500, 500, channels).astype(np.int32)
+    scale = SCALES["x"] * SCALES["w"]
+    feeds = [x]
+    inputs: dict[str, Any] = {"x": (kind, shape, grid(SCALES["x"], zero["x"])), "w": (w, grid(SCALES["w"], zero["w"]))}
+    inputs["b"] = b if cause == CAUSES[0] else (b, grid(scale))
+    if cause == "weights as an input":
+        inputs["w"] = (kind, wide, grid(SCALES["w"], zero["w"]))
+        feeds = [w, x] if operator == "TRANSPOSE_CONV" else [x, w]
+    if cause == "bias as an input":
+        inputs["b"] = ("INT32", [channels], grid(scale))
+        feeds.append(b)
+    if operator == "TRANSPOSE_CONV":
+        inputs = {"shape": np.array(out, np.int32), "w": inputs["w"], "x": inputs["x"], "b": inputs["b"]}
+    options = {} if flat else {"padding": "SAME", "stride_w": 1, "stride_h": 1}
+    if deep:
+        options["depth_multiplier"] = 1
+    source = single(operator, inputs, [(kind, out, grid(SCALES["y"], zero["y"]))], **options)
+    conversion = equal(source, feeds, interpreter)
+    assert any("own" in rule or "late" in rule for rule in conversion.report.rules) == (cause != "all constant")
+
+
+def test_shifted_weights_of_a_layer_are_taken_by_one_kernel(
+    single: Callable[..., bytes], interpreter: Interpreter
+) -> None:
+    x = RNG(0).integers(-128, 128, [500, 4]).astype(np.int8)
+    w, b = RNG(1).integers(-127, 128, [6, 4]).astype(np.int8), np.arange(-3, 3, dtype=np.int32)
+    inputs = {"x": ("INT8", [500, 4], grid(0.5, 3)), "w": (w, grid(0.5, 3)), "b": (b, grid(0.25))}
+    equal(single("FULLY_CONNECTED", inputs, [("INT8", [500, 6], grid(4.0, 3))]), [x], interpreter)
+
+
+@pytest.mark.parametrize("operator", ["CONV_2D", "FULLY_CONNECTED", "MUL"])
+@pytest.mark.parametrize("zero", [2, 3])
+def test_a_bound_between_two_codes_is_the_even_one(
+    single: Callable[..., bytes], interpreter: Interpreter, operator: str, zero: int
+) -> None:
+    """6 / 0.16 is 37.5."""
+    shape = [1, 10, 10, 3] if operator == "CONV_2D" else [100, 3]
+    x, y = RNG(0).integers(0, 256, shape).astype(np.uint8), ("UINT8", shape, grid(0.16, zero))
+    inputs: dict[str, Any] = {"x": ("UINT8", shape, grid(0.1, 100))}
+    options: dict[str, Any] = {"fused_activation_function": "RELU6"}
+    if operator == "MUL":
+        inputs["w"] = (np.array([[130, 20, 130]], np.uint8), grid(0.1, 120))
+    else:
+        w = RNG(1).integers(0, 256, [3, 1, 1, 3] if operator == "CONV_2D" else [3, 3]).astype(np.uint8)
+        inputs |= {"w": (w, grid(0.1, 120)), "b": (np.zeros(3, np.int32), grid(0.01))}
+        options |= {"padding": "SAME", "stride_w": 1, "stride_h": 1} if operator == "CONV_2D" else {}
+    conversion = equal(single(operator, inputs, [y], **options), [x], interpreter)
+    if operator != "MUL":
+        assert any("own" in rule for rule in conversion.report.rules) == (zero % 2 == 1)
+
+
+@pytest.mark.parametrize(("scale", "zero", "special"), [(6.4, 131, True), (6.4, 130, False), (6.3179, 131, False)])
+def test_products_at_halves_are_rounded_before_the_zero_point_is_added(
+    single: Callable[..., bytes], interpreter: Interpreter, scale: float, zero: int, special: bool
+) -> None:
+    """0.1 * 0.5 / 6.4 is 1 / 128: the product 64 stands for half a step."""
+    a, b = (part.astype(np.uint8).reshape(-1) for part in np.meshgrid(np.arange(256), np.arange(256)))
+    inputs = {"a": ("UINT8", [65536], grid(0.1, 3)), "b": ("UINT8", [65536], grid(0.5, 128))}
+    conversion = equal(single("MUL", inputs, [("UINT8", [65536], grid(scale, zero))]), [a, b], interpreter)
+    assert ("mul_8_with_halves" in conversion.report.rules) == special
+
+
+@pytest.mark.parametrize("activation", ["RELU", "RELU6"])
+def test_an_activation_within_signed_codes_leaves_the_integer_kernel(
+    single: Callable[..., bytes], interpreter: Interpreter, activation: str
+) -> None:
+    x, w = (RNG(i).integers(-127, 128, [*n, 3]).astype(np.int8) for i, n in enumerate([(1, 9, 9), (4, 2, 2)]))
+    inputs = {
+        "x": ("INT8", [1, 9, 9, 3], grid(0.75, 127)),
+        "w": (w, grid(0.3)),
+        "b": (np.zeros(4, np.int32), grid(0.225)),
+    }
+    options = {"padding": "SAME", "stride_w": 1, "stride_h": 1, "fused_activation_function": activation}
+    conversion = equal(single("CONV_2D", inputs, [("INT8", [1, 9, 9, 4], grid(0.9, 3))], **options), [x], interpreter)
+    assert {"clip_of_codes", "relu_of_codes"} & set(conversion.report.rules)
