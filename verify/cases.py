@@ -1,43 +1,20 @@
-"""Cases: models of one operator, drawn out of a rule's `test` clause and ops.yaml."""
+"""Cases: models of one operator or a few, drawn out of a rule's `test` clause and ops.yaml."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from collections.abc import Sequence
 
-import numpy as np
-import onnx_ir as ir
-
-from ..engine.functions import DTYPES
-from ..engine.language import tree
-from ..engine.operators import OperatorSpec
-from ..engine.pattern import Absent, AnyOf, Defined, NodePattern, Number, Operand, Variable
+from .bench import Bench, Settle
 from .dice import Dice
-from .elements import elements, indices
-from .finding import Grids, Rejected
-from .fits import alike, exchangeable, of_type, within
-from .frames import Array
 from .laboratory import Laboratory
-from .options import draw_options
-from .quantities import Quantities
 from .sketch import Case, Step, Value
 from .subjects import Subject
-from .types import USUAL, Admitted, admitted, alternatives, fitting
 
-#: the most operands drawn for a variadic one
-_MOST = 4
-#: in so many of a hundred draws
-_OTHER_TYPE, _UNKNOWN_EXTENTS, _CONSTANT, _TURNING, _OTHER_OPSET, _ABSENT = 35, 12, 30, 50, 15, 15
-#: in so many of a hundred draws the operands of a node with two are exchanged: what fires then must hold then
-_EXCHANGED = 12
-#: extents that a drawn name may stand for
-_EXTENTS = (1, 5)
-
-
-#: finds the results of a step: how many, of which types and grids to try
-Settle = Callable[[Step, Sequence[int], Sequence[ir.DataType], Grids], Step]
+#: in so many of a hundred draws the opset is one at which the rule takes a turn, or any that matters
+_TURNING, _OTHER_OPSET = 50, 15
+#: in so many a result is not asked for, and one that others read is
+_FEWER, _INNER = 30, 10
 
 
 def draw(dice: Dice, subject: Subject, laboratory: Laboratory) -> Case:
@@ -51,7 +28,8 @@ def draw(dice: Dice, subject: Subject, laboratory: Laboratory) -> Case:
     if opset is not None and not subject.of_source:
         settle = functools.partial(laboratory.twins.settle, opset=opset)
     bench = Bench(dice, settle, subject, test, opset or subject.opsets[-1])
-    return Case(subject.name, bench.steps(), opset, bench.widened)
+    steps = bench.steps()
+    return Case(subject.name, steps, opset, bench.widened, None if subject.of_source else _asked(dice, steps))
 
 
 def draw_opset(dice: Dice, subject: Subject) -> int | None:
@@ -61,339 +39,12 @@ def draw_opset(dice: Dice, subject: Subject) -> int | None:
     return dice.pick(subject.opsets) if dice.chance(_OTHER_OPSET) or not subject.of_source else None
 
 
-@dataclass(slots=True)
-class Bench:
-    """One case in the making: what the test names and what has been drawn so far.
-
-    `given` are values of earlier steps that operands may take instead of new ones, `position` how many steps there are;
-    with `free` the first operand may also have another rank than the test declares.
-    """
-
-    dice: Dice
-    settle: Settle
-    subject: Subject
-    test: tree.Test
-    opset: int
-    given: Sequence[Value] = ()
-    position: int = 0
-    free: bool = False
-    widened: bool = False
-    made: list[Step] = field(default_factory=list)
-    values: dict[str, Any] = field(default_factory=dict)
-    named: dict[str, Any] = field(default_factory=dict)
-    extents: dict[str, int] = field(default_factory=dict)
-    sizes: list[int] = field(default_factory=list)
-    definers: dict[str, Defined] = field(default_factory=dict)
-    types: tuple[str, str] = ("", "")
-    #: the types of operands whose elements the test names
-    listed: set[ir.DataType] = field(default_factory=set)
-    unknown: bool = False
-    named_values: int = 0
-    shapes: dict[tuple[tree.Dimension, ...], tuple[int, ...]] = field(default_factory=dict)
-
-    def steps(self) -> tuple[Step, ...]:
-        """Build the left side, operands before users; raises Rejected where the interpreter does not take it."""
-        equations = self.subject.pattern(self.opset)
-        self.definers = {target.name: equation for equation in equations for target in equation.targets}
-        for generator in self.test.generators:
-            self.named[generator.name] = self.dice.pick(self.subject.domain(generator))
-        self.unknown = not self.given and self.subject.of_source and self.dice.chance(_UNKNOWN_EXTENTS)
-        self.widened |= self.unknown
-        for equation in reversed(equations):  # the root first
-            if not any(target.name in self.values for target in equation.targets):
-                self._node(equation.value, equation)
-        return tuple(self.made)
-
-    # ---- nodes
-
-    def _node(self, pattern: Operand, equation: Defined | None) -> list[Value]:
-        if isinstance(pattern, AnyOf):
-            return self._node(self.dice.pick(pattern.alternatives), equation)
-        assert isinstance(pattern, NodePattern)
-        spec = self._operator(pattern)
-        kinds = admitted(spec)
-        self._choose_types(pattern, spec, kinds)
-        quantities = Quantities(self.dice, spec)
-        operands: list[Value | None] = []
-        for position, (operand, wanted) in enumerate(self._operands(pattern, spec)):
-            operands.append(self._operand(operand, wanted, spec, position, kinds, quantities, operands))
-        if len(operands) == 2 and exchangeable(*operands) and self.dice.chance(_EXCHANGED):
-            operands.reverse()
-            self.widened = True
-        options, widened = draw_options(self.dice, self.subject, pattern, spec, len(operands), self.named)
-        self.widened |= widened
-        # Some kernels count their operands, those left out as well.
-        operands += [None] * (len(spec.operands) - len(operands) if spec.facts.get("padded") else 0)
-        while operands and operands[-1] is None and not spec.facts.get("padded"):
-            operands.pop()
-        step = Step(spec, tuple(operands), options)
-        counts = self._counts(spec, equation, options)
-        step = self.settle(step, counts, self._result_types(spec, step, kinds, equation), quantities.results)
-        # What depends on positions known at run time only has extents that no file could tell.
-        if any(value is not None and value.fed and kinds.index_like(p) for p, value in enumerate(step.operands)):
-            unknown = self.dice.chance(60)
-            step = step.yielding([replace(value, open=value.open or unknown) for value in step.results])
-        step = step.yielding(self._called(step))
-        self.made.append(step)
-        if equation is not None:
-            self._bind(equation, step)
-        return list(step.results)
-
-    def _called(self, step: Step) -> tuple[Value, ...]:
-        """The results under names of their own."""
-        stem = f"{step.operator.name}_{self.position + len(self.made)}"
-        names = [stem] if len(step.results) == 1 else [f"{stem}_{place}" for place in range(len(step.results))]
-        return tuple(replace(value, name=name) for value, name in zip(step.results, names, strict=True))
-
-    def _operator(self, pattern: NodePattern) -> OperatorSpec:
-        if pattern.wildcard and pattern.wildcard in self.named:
-            return pattern.specs[self.named[pattern.wildcard]]
-        if not pattern.specs:
-            raise Rejected(f"the rule names an operator that opset {self.opset} does not have")
-        return self.dice.pick(sorted(pattern.specs.values(), key=lambda spec: spec.name))
-
-    def _bind(self, equation: Defined, step: Step) -> None:
-        for place, target in enumerate(equation.targets):
-            if target.spread:
-                self.values[target.name] = step.results[place:]
-            elif place < len(step.results):  # what becomes of mutable operands is no result in the file
-                self.values[target.name] = step.results[place]
-
-    def _counts(self, spec: OperatorSpec, equation: Defined | None, options: dict[str, Any]) -> list[int]:
-        """How many results to try: as many as the pattern names, or what ops.yaml says an option counts."""
-        counted = {
-            option for option, of in spec.facts.get("counts", {}).items() if of in {r.name for r in spec.results}
-        }
-        for name in counted & options.keys():
-            return [int(options[name])]
-        if any(result.variadic for result in spec.results):
-            targets = () if equation is None else equation.targets
-            return [1, 2, 3] if not targets or any(target.spread for target in targets) else [len(targets)]
-        if equation is not None:
-            most = min(max(len(equation.targets), 1), len(spec.results))
-            return list(dict.fromkeys([most, min(most, max(1, sum(not result.optional for result in spec.results)))]))
-        return [max(1, sum(not result.optional for result in spec.results))]
-
-    def _result_types(
-        self, spec: OperatorSpec, step: Step, kinds: Admitted, equation: Defined | None
-    ) -> list[ir.DataType]:
-        """Types to try for results: what ops.yaml or an option says, those of operands, then the usual ones."""
-        said = [self.dice.pick(types) for types in kinds.results[:1] if types]
-        tensor = {name for name, option in spec.options.items() if option.type == "TensorType"} & self.named.keys()
-        typed = [_named_type(self.subject, self.named[name]) for name in sorted(tensor)]
-        data = sorted(
-            (place for place, value in enumerate(step.operands) if value is not None), key=lambda p: kinds.index_like(p)
-        )
-        operands = [value.dtype for place in data if (value := step.operands[place]) is not None]
-        return list(dict.fromkeys([*typed, *said, *operands, *([] if said else USUAL)]))
-
-    # ---- operands
-
-    def _operands(self, pattern: NodePattern, spec: OperatorSpec) -> list[tuple[Operand, tree.Declaration | None]]:
-        """The patterns of operands with their declarations, a variadic one as often as is drawn."""
-        declared = {declaration.name: declaration for declaration in self.test.declarations}
-        found: list[tuple[Operand, tree.Declaration | None]] = []
-        for operand in pattern.operands:
-            if not isinstance(operand, Variable) or not operand.spread:
-                found.append((operand, declared.get(operand.name) if isinstance(operand, Variable) else None))
-            elif operand.name in declared:
-                least, most = spec.arity()
-                others = len(pattern.operands) - 1
-                count = self.dice.number(max(least - others, not others), _MOST if most is None else most - others)
-                found += [(operand, declared[operand.name])] * count
-            else:  # a table, whose tests give the operands in order
-                found += [(operand, declaration) for declaration in self.test.declarations]
-        return found
-
-    def _operand(
-        self,
-        pattern: Operand,
-        declaration: tree.Declaration | None,
-        spec: OperatorSpec,
-        position: int,
-        kinds: Admitted,
-        quantities: Quantities,
-        before: Sequence[Value | None],
-    ) -> Value | None:
-        if isinstance(pattern, Absent):
-            return None
-        if isinstance(pattern, Number):
-            types = [value.dtype.numpy() for value in before if value is not None and value.dtype.is_integer()]
-            return self._constant(np.array(pattern.value, types[0] if types else np.dtype(np.float32)))
-        if not isinstance(pattern, Variable):
-            return self._node(pattern, None)[0]
-        if pattern.name in self.definers and pattern.name not in self.values:
-            self._node(self.definers[pattern.name].value, self.definers[pattern.name])
-        if pattern.name in self.values and not pattern.spread:
-            quantities.take(position, self.values[pattern.name])
-            return cast(Value, self.values[pattern.name])
-        mutable = position < len(spec.operands) and spec.operands[position].mutable
-        if declaration is not None:
-            if pattern.optional and self.dice.chance(_ABSENT):
-                value = None
-            else:
-                value = self._declared(pattern, declaration, spec, position, kinds, quantities, before, mutable)
-        elif pattern.name in self.named:
-            value = self._listed(pattern, self.named[pattern.name], position, spec, kinds, before)
-        elif pattern.optional:
-            value = None
-        else:
-            raise Rejected(f"the test says nothing about {pattern.name}")
-        if not pattern.spread:
-            self.values[pattern.name] = value
-        return value
-
-    def _declared(
-        self,
-        pattern: Variable,
-        declaration: tree.Declaration,
-        spec: OperatorSpec,
-        position: int,
-        kinds: Admitted,
-        quantities: Quantities,
-        before: Sequence[Value | None],
-        mutable: bool,
-    ) -> Value:
-        first, other = self.types
-        name = declaration.type
-        if name == first and first != other:
-            name = kinds.closest(position, other, name)
-        quantized = name.startswith("q")
-        dtype = DTYPES[name.removeprefix("q")]
-        index = dtype.is_integer() and not quantized and kinds.index_like(position) and not mutable
-        limit = quantities.limit(position)
-        reused = None if limit or index else self._reused(declaration, dtype, quantized, position)
-        if reused is not None:
-            quantities.take(position, reused)
-            return reused
-        shape = self._shape(declaration)
-        if mutable:
-            return Value(self._name(pattern), dtype, np.zeros(shape, dtype.numpy()), variable=True)
-        often = index or not self.subject.of_source  # rules over the target fold much, so they look for constants
-        constant = pattern.const or self.dice.chance(_CONSTANT * (1 + often) if index or before else 0)
-        if quantized or quantities.is_sum(position):
-            made = quantities.operand(position, dtype, shape, pattern.layout, before)
-            if made is not None:
-                content, grid, weights = made
-                return Value(self._name(pattern), quantities.stored(dtype, content), content, constant or weights, grid)
-        if index:
-            content = indices(self.dice, dtype, shape, self.sizes, limit)
-        else:
-            content = elements(self.dice, dtype, shape, limit)
-        self.sizes += [extent for extent in shape if extent not in self.sizes]
-        return Value(self._name(pattern), dtype, content, constant, open=self.unknown and not (constant or index))
-
-    def _reused(
-        self, declaration: tree.Declaration, dtype: ir.DataType, quantized: bool, position: int
-    ) -> Value | None:
-        """A value of an earlier step in place of a new one, of the type and rank that the test declares."""
-        # A list with an entry for each axis goes with the rank that is declared, any list with the extents.
-        lists = [listed for listed in self.named.values() if isinstance(listed, list)]
-        rank = len(declaration.shape)
-        free = self.free and not any(len(listed) == rank for listed in lists)
-        fit = [
-            value
-            for value in self.given
-            if value.dtype == dtype
-            and (value.grid is not None) == quantized
-            and (rank == value.content.ndim or (free and not position and value.content.ndim > rank))
-            and value.content.size
-        ]
-        if position:
-            shape = self._shape(declaration)
-            fit = [value for value in fit if list(value.content.shape) == shape]
-        elif lists and not free:
-            fit = [value for value in fit if all(map(within, declaration.shape, value.content.shape))]
-        fit = [value for value in fit if alike(declaration.shape, value.content.shape)]
-        if not fit or (position and self.dice.chance(40)):
-            return None
-        value = self.dice.pick(fit[::-1])
-        self.shapes[declaration.shape] = value.content.shape
-        for dimension, extent in zip(declaration.shape, value.content.shape, strict=False):
-            for said in (dimension.low, dimension.name):
-                if said is not None and said != 1:
-                    self.extents.setdefault(f"{said}", extent)
-        self.sizes += [extent for extent in value.content.shape if extent not in self.sizes]
-        return value
-
-    def _listed(
-        self,
-        pattern: Variable,
-        value: Any,
-        position: int,
-        spec: OperatorSpec,
-        kinds: Admitted,
-        before: Sequence[Value | None],
-    ) -> Value:
-        """An operand whose elements the test names: a constant, or fed where the rule lets it be."""
-        array = np.array(value)
-        array = np.char.encode(array) if array.dtype.kind == "U" else array
-        given = [(place, value.dtype) for place, value in enumerate(before) if value is not None]
-        fit = fitting(array, spec, position, kinds, given, self.opset if self.subject.reads.schemas else None)
-        if not fit:
-            raise Rejected(f"{spec.name} takes no {array.tolist()} at opset {self.opset}")
-        like = [name for name in fit if DTYPES[name] in self.listed]  # lists that are joined are of one type
-        fit = like if len(fit) > 1 and like and self.dice.chance(60) else fit
-        dtype = DTYPES[self.dice.pick(fit)]
-        self.listed.add(dtype)
-        constant = pattern.const or not self.dice.chance(40)
-        return Value(self._name(pattern), dtype, array.astype(dtype.numpy()), constant)
-
-    def _constant(self, array: Array) -> Value:
-        self.named_values += 1
-        return Value(f"number_{self.position}_{self.named_values}", ir.DataType.from_numpy(array.dtype), array, True)
-
-    def _name(self, pattern: Variable) -> str:
-        self.named_values += 1
-        return f"{pattern.name}_{self.position}_{self.named_values}"
-
-    def _shape(self, declaration: tree.Declaration) -> list[int]:
-        known = self.shapes.get(declaration.shape)
-        return [self._extent(dimension) for dimension in declaration.shape] if known is None else list(known)
-
-    def _extent(self, dimension: tree.Dimension) -> int:
-        if dimension.name is not None:
-            if dimension.name not in self.extents:
-                self.extents[dimension.name] = self.dice.number(*_EXTENTS)
-            return self.extents[dimension.name]
-        assert dimension.low is not None
-        high = dimension.low if dimension.high is None else dimension.high
-        if f"{dimension.low}" in self.extents and high == dimension.low:
-            return self.extents[f"{dimension.low}"]
-        return self.dice.number(dimension.low, high)
-
-    def _choose_types(self, pattern: NodePattern, spec: OperatorSpec, kinds: Admitted) -> None:
-        """Decide on another element type for all operands that are declared alike, where ops.yaml admits one."""
-        if self.types[0]:
-            return
-        places = [
-            (position, declaration.type)
-            for position, (_, declaration) in enumerate(self._operands(pattern, spec))
-            if declaration is not None and not kinds.index_like(position) and not kinds.sum_like(position)
-        ]
-        # Operands that are declared with quantized types of their own go together as they are.
-        if not places or len({name for _, name in places if name.startswith("q")}) > 1:
-            return
-        first = places[0][1]
-        if any(name.startswith("q") and name != first for _, name in places):
-            self.types = first, first  # codes of several types are what the test is about
-            return
-        others = alternatives(kinds, [position for position, name in places if name == first], first)
-        wanted = [name for name in others if any(of_type(value, name) for value in self.given)]
-        if self.given and wanted:
-            self.types = first, self.dice.pick(wanted)
-            return
-        position = places[0][0]
-        barred = kinds.bars(position, first)
-        other = self.dice.pick(others) if others and (barred or self.dice.chance(_OTHER_TYPE)) else first
-        if other == first and first not in kinds.operand(position) and f"q{first}" in others:
-            other = f"q{first}"  # integers that the operator takes as codes alone
-        self.widened |= other.removeprefix("q") != first
-        self.types = first, other
-
-
-def _named_type(subject: Subject, enumerant: str) -> ir.DataType:
-    return ir.DataType[subject.reads.types[enumerant]["dtype"]]
-
-
-__all__ = ["Bench", "draw"]
+def _asked(dice: Dice, steps: Sequence[Step]) -> tuple[Value, ...] | None:
+    """At times fewer results than nobody uses, or others too: who reads a value may decide whether a rule applies."""
+    read = {value for step in steps for value in step.reads}
+    free = [value for step in steps for value in step.results if value not in read]
+    inner = [value for step in steps for value in step.results if value in read]
+    if len(free) > 1 and dice.chance(_FEWER):
+        free.remove(dice.pick(free))
+        return tuple(free)
+    return (*free, dice.pick(inner)) if inner and dice.chance(_INNER) else None

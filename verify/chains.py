@@ -8,7 +8,8 @@ import numpy as np
 
 from ..engine.errors import Span
 from ..engine.pattern import Variable, nodes
-from .cases import Bench, draw_opset
+from .bench import Bench
+from .cases import draw_opset
 from .dice import Dice
 from .finding import Rejected
 from .laboratory import RANDOM, Laboratory

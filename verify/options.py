@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import onnx_ir as ir
+
 from ..engine.expressions import Frame, evaluate
 from ..engine.functions import plain
 from ..engine.operators import OperatorSpec, Option
@@ -19,6 +21,8 @@ _UNMENTIONED_WORD = 16
 _LEFT_OUT = 5
 #: numbers for an option of which 0 is all that is known
 _COUNTING = (1, 2, 4)
+#: the role of operators whose required option is an element type, and such types
+_CONVERT, _TYPES = "convert", (int(ir.DataType.INT64), int(ir.DataType.INT32), int(ir.DataType.FLOAT))
 #: keys of ops.yaml: what options count, options that keep their default, and enumerants that kernels read past
 _COUNTS, _STAYS, _UNHEEDED = "counts", "stays", "unheeded"
 
@@ -37,6 +41,8 @@ def draw_options(
     counts = spec.facts.get(_COUNTS, {})
     for name, option in spec.options.items():
         wanted = patterns.get(name)
+        if wanted is not None and wanted.graph is not None:
+            continue
         variable = wanted.variable if wanted is not None else None
         if name in named or variable in named:
             found[name] = named[name if name in named else str(variable)]
@@ -50,6 +56,9 @@ def draw_options(
             found[name] = operands
         else:
             read = variable not in (None, "_")
+            if variable == "_" and option.required and spec.role == _CONVERT:
+                found[name] = dice.pick(_TYPES)
+                continue
             stays = name in spec.facts.get(_STAYS, ())
             others = [] if stays else _others(option, subject)
             word = option.type in subject.reads.enums and not read

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -54,18 +55,33 @@ class Runtime:
         self.outputs: tuple[str, ...] = tuple(name for name in outputs if name not in self.state.values())
         self._layouts = _layouts(metadata)
 
-    def run(self, inputs: Sequence[Array]) -> list[Array]:
-        """Run the model on one sample, inputs and outputs in the model's order, their axes in the original's."""
-        return self.step(inputs, {})[0]
+    def run(self, inputs: Sequence[Array], seconds: float | None = None) -> list[Array]:
+        """Run the model on one sample, inputs and outputs in the model's order, their axes in the original's.
 
-    def step(self, inputs: Sequence[Array], kept: Mapping[str, Array]) -> tuple[list[Array], dict[str, Array]]:
+        A run that takes more than so many `seconds` fails.
+        """
+        if seconds is None:
+            return self.step(inputs, {})[0]
+        import onnxruntime
+
+        options = onnxruntime.RunOptions()
+        end = threading.Timer(seconds, setattr, (options, "terminate", True))
+        end.start()
+        try:
+            return self.step(inputs, {}, options)[0]
+        finally:
+            end.cancel()
+
+    def step(
+        self, inputs: Sequence[Array], kept: Mapping[str, Array], options: Any = None
+    ) -> tuple[list[Array], dict[str, Array]]:
         """Run the model on one sample with the state that it was left in; its outputs, and the state it is in then.
 
         State is by the names of its inputs; what is not in `kept` begins anew.
         """
         feeds = self.feeds(inputs)
         try:
-            results: list[Any] = self._session.run([*self.outputs, *self.state.values()], {**feeds, **kept})
+            results: list[Any] = self._session.run([*self.outputs, *self.state.values()], {**feeds, **kept}, options)
         except Exception as error:
             raise VerificationError(f"ONNX Runtime fails to run the model: {_line(error)}") from error
         named = zip(self.outputs, results, strict=False)

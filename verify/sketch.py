@@ -38,6 +38,26 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Body:
+    """A graph that belongs to a step: its parameters with what they are at first, its steps, and what it yields."""
+
+    parameters: tuple[Value, ...]
+    steps: tuple[Step, ...]
+    yields: tuple[Value, ...]
+
+    @property
+    def reads(self) -> tuple[Value, ...]:
+        """The values of graphs around it that it reads."""
+        return tuple(value for value in leaves(self.steps) if value not in self.parameters)
+
+    def describe(self) -> str:
+        """Word the graph in one line."""
+        named = [f"{', '.join(value.name for value in step.results)} = {step.describe()}" for step in self.steps]
+        taken = ", ".join(f"{value.name} like {_words(value)}" for value in self.parameters)
+        return f"graph({taken}) {{{'; '.join(named)}; yield {', '.join(value.name for value in self.yields)}}}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Step:
     """One operator applied to values; `results` are empty until the interpreter has said what they are.
 
@@ -50,6 +70,17 @@ class Step:
     results: tuple[Value, ...] = ()
     version: int = 1
     meaning: tuple[Step, ...] = ()
+
+    @property
+    def graphs(self) -> list[Body]:
+        """The graphs among its options."""
+        return [value for value in self.options.values() if isinstance(value, Body)]
+
+    @property
+    def reads(self) -> tuple[Value, ...]:
+        """The values that it reads, those that its graphs read among them."""
+        inner = (value for body in self.graphs for value in body.reads)
+        return tuple(value for value in (*self.operands, *inner) if value is not None)
 
     def yielding(self, results: Sequence[Value]) -> Step:
         """The same step with other descriptions of its results, which are what its meaning yields too."""
@@ -82,7 +113,8 @@ class Step:
     def describe(self) -> str:
         """Word the step in one line: `y = NAME(f32[2, 3], i32[1] = [0]) {option: value}`."""
         operands = ", ".join("none" if value is None else _words(value) for value in self.operands)
-        options = ", ".join(f"{name}: {value}" for name, value in self.options.items())
+        said = {name: one.describe() if isinstance(one, Body) else one for name, one in self.options.items()}
+        options = ", ".join(f"{name}: {value}" for name, value in said.items())
         return f"{self.operator.name}({operands})" + (f" {{{options}}}" if options else "")
 
 
@@ -111,7 +143,7 @@ class Case:
         """The results that no step uses, or those that are asked for."""
         if self.yields is not None:
             return self.yields
-        used = {value for step in self.steps for value in step.operands}
+        used = {value for step in self.steps for value in step.reads}
         return tuple(value for step in self.steps for value in step.results if value not in used)
 
     @property
@@ -136,8 +168,8 @@ def leaves(steps: Sequence[Step]) -> Iterator[Value]:
     """The values that no step yields, in the order of their first use."""
     seen = {value for step in steps for value in step.results}
     for step in steps:
-        for value in step.operands:
-            if value is not None and value not in seen:
+        for value in step.reads:
+            if value not in seen:
                 seen.add(value)
                 yield value
 
@@ -167,19 +199,7 @@ class Blank:
 def graph(steps: Sequence[Step], outputs: Sequence[Value | Blank], dialect: Dialect) -> ir.Graph:
     """The graph that steps stand for; results of a step without any are those given as outputs."""
     made: dict[Value | Blank, ir.Value] = {}
-    nodes = []
-    for place, step in enumerate(steps):
-        operands = [None if value is None else made.setdefault(value, _value(value)) for value in step.operands]
-        attributes = [
-            attribute
-            for name, value in step.options.items()
-            if (attribute := probe.attribute(step.operator.options[name], value, dialect)) is not None
-        ]
-        results = [made.setdefault(value, _value(value)) for value in step.results or outputs]
-        name = f"{step.operator.name}_{place}"
-        node = ir.Node(step.operator.domain, step.operator.name, operands, attributes, outputs=results, name=name)
-        node.version = step.version
-        nodes.append(node)
+    nodes = _nodes(steps, outputs, dialect, made, "")
     first = list(leaves(steps))
     return ir.Graph(
         [made[value] for value in first if value.fed],
@@ -189,6 +209,39 @@ def graph(steps: Sequence[Step], outputs: Sequence[Value | Blank], dialect: Dial
         opset_imports={dialect.domain: 1},
         name="main",
     )
+
+
+def _nodes(
+    steps: Sequence[Step],
+    outputs: Sequence[Value | Blank],
+    dialect: Dialect,
+    made: dict[Value | Blank, ir.Value],
+    around: str,
+) -> list[ir.Node]:
+    """The nodes that steps stand for, and those of their graphs; `made` holds the values that are there already."""
+    nodes = []
+    for place, step in enumerate(steps):
+        name = f"{around}{step.operator.name}_{place}"
+        operands = [None if value is None else made.setdefault(value, _value(value)) for value in step.operands]
+        attributes = []
+        for option, value in step.options.items():
+            if isinstance(value, Body):
+                attributes.append(ir.AttrGraph(option, _inner(value, dialect, made, f"{name}/{option}/")))
+            elif (attribute := probe.attribute(step.operator.options[option], value, dialect)) is not None:
+                attributes.append(attribute)
+        results = [made.setdefault(value, _value(value)) for value in step.results or outputs]
+        node = ir.Node(step.operator.domain, step.operator.name, operands, attributes, outputs=results, name=name)
+        node.version = step.version
+        nodes.append(node)
+    return nodes
+
+
+def _inner(body: Body, dialect: Dialect, made: dict[Value | Blank, ir.Value], name: str) -> ir.Graph:
+    taken = [made.setdefault(value, _value(value)) for value in body.parameters]
+    for value in body.reads:
+        made.setdefault(value, _value(value))
+    nodes = _nodes(body.steps, (), dialect, made, name)
+    return ir.Graph(taken, [made[value] for value in body.yields], nodes=nodes, name=name.rstrip("/"))
 
 
 def _value(value: Value | Blank) -> ir.Value:
@@ -224,4 +277,4 @@ def _words(value: Value) -> str:
     return text
 
 
-__all__ = ["Blank", "Case", "Step", "Value", "draft", "encode", "graph", "leaves"]
+__all__ = ["Blank", "Body", "Case", "Step", "Value", "draft", "encode", "graph", "leaves"]

@@ -12,7 +12,7 @@ import onnx_ir as ir
 from .. import pipeline
 from ..backends import onnx as onnx_backend
 from ..engine.errors import RewriteError, RewriteFailure, VerificationError
-from ..engine.inference import InferenceError, infer
+from ..engine.inference import Extents, InferenceError, infer
 from ..engine.layout.blocks import ATTRIBUTE, TRANSPARENT
 from ..engine.layout.tensors import QUANTIZE
 from ..engine.operators import Dialect
@@ -29,6 +29,8 @@ from .sketch import Blank, Case, Step, Value, graph
 #: half of what a real result may lose, of the largest number that a graph reads: sums cancel, and the runtime's
 #: recurrent layers have a Sigmoid that is 6e-7 off, where a state of any size is multiplied by it
 _CANCELLED = 5e-7
+#: seconds that a model may run: loops may have no end
+_PATIENCE = 0.5
 
 
 class Twins:
@@ -42,14 +44,13 @@ class Twins:
         blanks = tuple(Blank(f"result_{place}") for place in range(counts[0]))
         named = graph([step], blanks, self._dialect)
         try:
-            for value, found in zip(named.outputs, infer(named.node(0), opset), strict=True):
-                first = next((operand for operand in step.operands if operand is not None), None)
-                dtype = found.dtype or (first.dtype if first is not None else None)  # few have no inference at all
-                shape = found.shape or (first.content.shape if first is not None else None)
+            for value, (dtype, shape) in zip(named.outputs, _described(step, named.node(0), opset), strict=True):
                 value.type = None if dtype is None else ir.TensorType(dtype)
                 value.shape = None if shape is None else ir.Shape(shape)
             model = written(named, [blank.name for blank in blanks], self._dialect, opset)
-            arrays = Runtime(model, threads=1).run([value.content for value in _fed(step)])
+            arrays = Runtime(model, threads=1).run(
+                [value.content for value in _fed(step)], _PATIENCE if step.graphs else None
+            )
         except (RewriteError, VerificationError, InferenceError) as error:
             raise Rejected(f"{error}") from error
         results = (
@@ -88,7 +89,7 @@ class Twins:
         expected = tuple(value.content for value in outputs)
         try:
             runtime = Runtime(model, threads=1, optimized=optimized)
-            actual = runtime.run([value.content for value in case.inputs])
+            actual = runtime.run([value.content for value in case.inputs], _PATIENCE if _turns(case) else None)
         except VerificationError as error:
             return Finding(End.FAILED, f"{said}{error}", fired, expected)
         rounded = _rounded(case)
@@ -104,6 +105,15 @@ class Twins:
     @property
     def _dialect(self) -> Dialect:
         return pipeline.prepare(self._rules, None).rules.target
+
+
+def _described(step: Step, node: ir.Node, opset: int) -> list[tuple[ir.DataType | None, Extents | None]]:
+    """The types and shapes of what a step yields, as far as they are known: of its graphs, the types alone."""
+    if step.graphs:
+        return [(value.dtype, None) for value in step.graphs[0].yields[-len(node.outputs) :]]
+    first = next((operand for operand in step.operands if operand is not None), None)
+    dtype, shape = (None, None) if first is None else (first.dtype, first.content.shape)
+    return [(found.dtype or dtype, found.shape or shape) for found in infer(node, opset)]  # few have no inference
 
 
 def written(made: ir.Graph, names: Sequence[str], dialect: Dialect, opset: int) -> bytes:
@@ -126,7 +136,12 @@ def _lost(value: Value, inputs: Sequence[Value]) -> float:
 
 
 def _fed(step: Step) -> list[Value]:
-    return [value for value in dict.fromkeys(step.operands) if value is not None and value.fed]
+    return [value for value in dict.fromkeys(step.reads) if value.fed]
+
+
+def _turns(case: Case) -> bool:
+    """Whether a case has graphs that may run without an end."""
+    return any(step.graphs for step in case.steps)
 
 
 def _rounded(case: Case) -> set[Value]:

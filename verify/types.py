@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import onnx.defs
 import onnx_ir as ir
 
 from ..engine.functions import DTYPES
@@ -101,7 +102,13 @@ def by_schema(
         return []
     admitted = found.inputs[min(position, len(found.inputs) - 1)].types
     variable = found.inputs[min(position, len(found.inputs) - 1)].type_str
-    alike = {dtype for place, dtype in given if found.inputs[min(place, len(found.inputs) - 1)].type_str == variable}
+    several = found.inputs[min(position, len(found.inputs) - 1)]
+    free = several.option == onnx.defs.OpSchema.FormalParameterOption.Variadic and not several.is_homogeneous
+    alike = {
+        dtype
+        for place, dtype in given
+        if not free and found.inputs[min(place, len(found.inputs) - 1)].type_str == variable
+    }
     names = [name for name in ("i64", "i32", "i8", "u8", "i16", "u16") if not alike or DTYPES[name] in alike]
     return [name for name in names if f"tensor({DTYPES[name].name.lower()})" in admitted]
 
@@ -151,6 +158,17 @@ def fitting(
     if opset is not None:
         return [name for name in by_schema(spec, position, opset, given) if holds(name, numbers)][:1]
     return [name for name in ("i32", "i64", "i16") if name in types] or types
+
+
+def number(
+    value: float, spec: OperatorSpec, position: int, given: Sequence[tuple[int, ir.DataType]], opset: int | None
+) -> Array:
+    """A number as an operand, of the type of those `given` before it where it may be; `opset` as in `fitting`."""
+    types = [dtype.numpy() for _, dtype in given if dtype.is_integer()]
+    admitted = by_schema(spec, position, opset, given) if opset is not None and type(value) is int else []
+    if isinstance(value, bool) or types or not admitted:
+        return np.array(value, None if isinstance(value, bool) else types[0] if types else np.float32)
+    return np.array([value], DTYPES[admitted[0]].numpy())  # one that says where is a list
 
 
 def _with_codes(names: tuple[str, ...]) -> tuple[str, ...]:

@@ -16,7 +16,8 @@ import onnx_ir as ir
 from .. import pipeline
 from ..engine.errors import RewriteError, RewriteFailure, VerificationError
 from ..engine.stages import Rewriter
-from .cases import Bench, draw_opset
+from .bench import Bench
+from .cases import draw_opset
 from .dice import Dice
 from .finding import End, Finding, Grids, Rejected
 from .frames import Array

@@ -32,6 +32,8 @@ class Left:
     certain: set[str] = field(default_factory=set)
     roots: set[str] = field(default_factory=set)
     results: set[str] = field(default_factory=set)
+    #: what graphs of nodes yield, whatever it is
+    yields: set[str] = field(default_factory=set)
     #: the options of the root, with their specs: the names that a test may give
     options: dict[str, Kinds] = field(default_factory=dict)
     operands: list[tree.Argument] = field(default_factory=list)
@@ -261,6 +263,8 @@ class _Walker:
         for argument in graph.results:
             counts, _ = self._operand(argument)
             names += counts
+            if not isinstance(argument.value, tree.Call | tree.Choice):
+                self._found.yields |= set(counts)
         return names
 
     def _constant(self, value: tree.Expression, kinds: Kinds, name: str, found: Iterable[object]) -> None:

@@ -37,7 +37,7 @@ def rule_tests(rule: tree.Rule, left: Left, context: Context) -> None:
         if v.bound_as in (OPERAND, WILDCARD)
         and v.kinds & frozenset({VALUE, VALUES, "array", OPERATOR})
         and "none" not in v.kinds
-        and v.name not in left.results
+        and v.name not in left.results | left.yields  # a graph may yield anything
     }
     for test in rule.tests:
         given = _clause(test, operands, domains, context)

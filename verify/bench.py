@@ -1,0 +1,381 @@
+"""The bench: where a left side is put together step by step, out of a rule's `test` clause and ops.yaml."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+import numpy as np
+import onnx_ir as ir
+
+from ..engine.functions import DTYPES
+from ..engine.language import tree
+from ..engine.operators import Dialect, OperatorSpec
+from ..engine.pattern import Absent, AnyOf, Defined, NodePattern, Number, Operand, Variable
+from ..engine.spreads import spread
+from . import bodies, results
+from .dice import Dice
+from .elements import elements, indices
+from .finding import Grids, Rejected
+from .fits import alike, exchangeable, of_type, within
+from .frames import Array
+from .options import draw_options
+from .quantities import Quantities
+from .sketch import Step, Value
+from .subjects import Subject
+from .types import Admitted, admitted, alternatives, fitting, number
+
+#: the most operands drawn for a variadic one
+_MOST = 4
+#: the most values that the number of a list's values stands for
+_FEW = 2
+#: in so many of a hundred draws what a graph reads depends on what it is given
+_COMPUTED = 50
+#: in so many of a hundred draws
+_OTHER_TYPE, _UNKNOWN_EXTENTS, _CONSTANT, _ABSENT = 35, 12, 30, 15
+#: in so many of a hundred draws the operands of a node with two are exchanged: what fires then must hold then
+_EXCHANGED = 12
+#: extents that a drawn name may stand for
+_EXTENTS = (1, 5)
+
+
+#: finds the results of a step: how many, of which types and grids to try
+Settle = Callable[[Step, Sequence[int], Sequence[ir.DataType], Grids], Step]
+
+
+@dataclass(slots=True)
+class Bench:
+    """One case in the making: what the test names and what has been drawn so far.
+
+    `given` are values of earlier steps that operands may take instead of new ones, `position` how many steps there are;
+    with `free` the first operand may also have another rank than the test declares.
+    """
+
+    dice: Dice
+    settle: Settle
+    subject: Subject
+    test: tree.Test
+    opset: int
+    given: Sequence[Value] = ()
+    position: int = 0
+    free: bool = False
+    widened: bool = False
+    made: list[Step] = field(default_factory=list)
+    values: dict[str, Any] = field(default_factory=dict)
+    named: dict[str, Any] = field(default_factory=dict)
+    extents: dict[str, int] = field(default_factory=dict)
+    sizes: list[int] = field(default_factory=list)
+    definers: dict[str, Defined] = field(default_factory=dict)
+    types: tuple[str, str] = ("", "")
+    #: the types of operands whose elements the test names
+    listed: set[ir.DataType] = field(default_factory=set)
+    unknown: bool = False
+    named_values: int = 0
+    #: how many values the pattern's counts stand for
+    counts: dict[str, int] = field(default_factory=dict)
+    #: the graph that steps are added to, as names in it begin
+    within: str = ""
+    #: what that graph is given, and whether what its steps read depends on it
+    parameters: Sequence[Value] = ()
+    moving: bool = False
+    shapes: dict[tuple[tree.Dimension, ...], tuple[int, ...]] = field(default_factory=dict)
+
+    def steps(self) -> tuple[Step, ...]:
+        """Build the left side, operands before users; raises Rejected where the interpreter does not take it."""
+        equations = self.subject.pattern(self.opset)
+        self.definers = {target.name: equation for equation in equations for target in equation.targets}
+        for generator in self.test.generators:
+            self.named[generator.name] = self.dice.pick(self.subject.domain(generator))
+        self.unknown = not self.given and self.subject.of_source and self.dice.chance(_UNKNOWN_EXTENTS)
+        self.widened |= self.unknown
+        for equation in reversed(equations):  # the root first
+            if not any(target.name in self.values for target in equation.targets):
+                self.node(equation.value, equation)
+        return tuple(self.made)
+
+    # ---- nodes
+
+    def node(self, pattern: Operand, equation: Defined | None) -> list[Value]:
+        if isinstance(pattern, AnyOf):
+            return self.node(self.dice.pick(pattern.alternatives), equation)
+        assert isinstance(pattern, NodePattern)
+        spec = self._operator(pattern)
+        kinds = admitted(spec)
+        self._choose_types(pattern, spec, kinds)
+        quantities = Quantities(self.dice, spec)
+        operands: list[Value | None] = []
+        for position, (operand, wanted) in enumerate(self._operands(pattern, spec)):
+            operands.append(self._operand(operand, wanted, spec, position, kinds, quantities, operands))
+        if len(operands) == 2 and exchangeable(*operands) and self.dice.chance(_EXCHANGED):
+            operands.reverse()
+            self.widened = True
+        options, widened = draw_options(self.dice, self.subject, pattern, spec, len(operands), self.named)
+        self.widened |= widened
+        for option in pattern.options:
+            if option.graph is not None:
+                options[option.name] = bodies.draw(self, option.graph, spec.facts, option.name, operands, options)
+        # Some kernels count their operands, those left out as well.
+        operands += [None] * (len(spec.operands) - len(operands) if spec.facts.get("padded") else 0)
+        while operands and operands[-1] is None and not spec.facts.get("padded"):
+            operands.pop()
+        step = Step(spec, tuple(operands), options)
+        targets = () if equation is None else equation.targets
+        types = results.types(self.dice, self.subject, self.named, step, kinds)
+        step = self.settle(step, results.counts(step, targets), types, quantities.results)
+        # What depends on positions known at run time only has extents that no file could tell.
+        if any(value is not None and value.fed and kinds.index_like(p) for p, value in enumerate(step.operands)):
+            unknown = self.dice.chance(60)
+            step = step.yielding([replace(value, open=value.open or unknown) for value in step.results])
+        found = self.add(step)
+        if equation is not None:
+            self._bind(equation, found)
+        return found
+
+    def add(self, step: Step) -> list[Value]:
+        """Take in a step, whose results have names of their own then."""
+        stem = f"{self.within}{step.operator.name}_{self.position + len(self.made)}"
+        names = [stem] if len(step.results) == 1 else [f"{stem}_{place}" for place in range(len(step.results))]
+        step = step.yielding([replace(value, name=name) for value, name in zip(step.results, names, strict=True)])
+        self.made.append(step)
+        return list(step.results)
+
+    def _operator(self, pattern: NodePattern) -> OperatorSpec:
+        if pattern.wildcard and pattern.wildcard in self.named:
+            return pattern.specs[self.named[pattern.wildcard]]
+        if not pattern.specs:
+            raise Rejected(f"the rule names an operator that opset {self.opset} does not have")
+        return self.dice.pick(sorted(pattern.specs.values(), key=lambda spec: spec.name))
+
+    def _bind(self, equation: Defined, found: Sequence[Value]) -> None:
+        # What becomes of mutable operands is no result in the file.
+        wanted = equation.targets if any(t.spread for t in equation.targets) else equation.targets[: len(found)]
+        places, _ = next(spread(wanted, len(found), self.counts), ([], {}))
+        for target, place in zip(wanted, places, strict=False):
+            self.values[target.name] = tuple(found[place]) if target.spread else found[place][0]
+
+    # ---- operands
+
+    def _operands(self, pattern: NodePattern, spec: OperatorSpec) -> list[tuple[Operand, tree.Declaration | None]]:
+        """The patterns of operands with their declarations, a variadic one as often as is drawn."""
+        declared = {declaration.name: declaration for declaration in self.test.declarations}
+        found: list[tuple[Operand, tree.Declaration | None]] = []
+        for operand in pattern.operands:
+            if not isinstance(operand, Variable) or not operand.spread:
+                found.append((operand, declared.get(operand.name) if isinstance(operand, Variable) else None))
+            elif operand.count is not None and operand.name in declared:
+                if operand.count not in self.counts:
+                    self.counts[operand.count] = self.dice.number(0, _FEW)
+                found += [(operand, declared[operand.name])] * self.counts[operand.count]
+            elif operand.name in declared:
+                least, most = spec.arity()
+                others = len(pattern.operands) - 1
+                count = self.dice.number(max(least - others, not others), _MOST if most is None else most - others)
+                found += [(operand, declared[operand.name])] * count
+            else:  # a table, whose tests give the operands in order
+                found += [(operand, declaration) for declaration in self.test.declarations]
+        return found
+
+    def _operand(
+        self,
+        pattern: Operand,
+        declaration: tree.Declaration | None,
+        spec: OperatorSpec,
+        position: int,
+        kinds: Admitted,
+        quantities: Quantities,
+        before: Sequence[Value | None],
+    ) -> Value | None:
+        if isinstance(pattern, Absent):
+            return None
+        if isinstance(pattern, Number):
+            given = [(place, one.dtype) for place, one in enumerate(before) if one is not None]
+            opset = self.opset if self.subject.reads.schemas else None
+            return self._constant(number(pattern.value, spec, position, given, opset))
+        if not isinstance(pattern, Variable):
+            return self.node(pattern, None)[0]
+        if pattern.name in self.definers and pattern.name not in self.values:
+            self.node(self.definers[pattern.name].value, self.definers[pattern.name])
+        if pattern.name in self.values and not pattern.spread:
+            known = cast("Value | None", self.values[pattern.name])
+            if known is not None:
+                quantities.take(position, known)
+            return known
+        mutable = position < len(spec.operands) and spec.operands[position].mutable
+        if declaration is not None:
+            if pattern.optional and self.dice.chance(_ABSENT):
+                value = None
+            else:
+                value = self._declared(pattern, declaration, spec, position, kinds, quantities, before, mutable)
+        elif pattern.name in self.named:
+            absent = pattern.optional and self.dice.chance(_ABSENT)
+            value = None if absent else self._listed(pattern, self.named[pattern.name], position, spec, kinds, before)
+        elif pattern.optional:
+            value = None
+        else:
+            raise Rejected(f"the test says nothing about {pattern.name}")
+        moving = self.within and value is not None and not value.constant and self.moving
+        if value is not None and moving and self.dice.chance(_COMPUTED):
+            value = bodies.computed(self, value)
+        if not pattern.spread:
+            self.values[pattern.name] = value
+        return value
+
+    def _declared(
+        self,
+        pattern: Variable,
+        declaration: tree.Declaration,
+        spec: OperatorSpec,
+        position: int,
+        kinds: Admitted,
+        quantities: Quantities,
+        before: Sequence[Value | None],
+        mutable: bool,
+    ) -> Value:
+        first, other = self.types
+        name = declaration.type
+        if name == first and first != other:
+            name = kinds.closest(position, other, name)
+        quantized = name.startswith("q")
+        dtype = DTYPES[name.removeprefix("q")]
+        index = dtype.is_integer() and not quantized and kinds.index_like(position) and not mutable
+        limit = quantities.limit(position)
+        reused = None if limit or index else self._reused(declaration, dtype, quantized, position)
+        if reused is not None:
+            quantities.take(position, reused)
+            return reused
+        shape = self._shape(declaration)
+        if mutable:
+            return Value(self.name(pattern.name), dtype, np.zeros(shape, dtype.numpy()), variable=True)
+        often = index or not self.subject.of_source  # rules over the target fold much, so they look for constants
+        constant = pattern.const or self.dice.chance(_CONSTANT * (1 + often) if index or before else 0)
+        if quantized or quantities.is_sum(position):
+            made = quantities.operand(position, dtype, shape, pattern.layout, before)
+            if made is not None:
+                content, grid, weights = made
+                return Value(
+                    self.name(pattern.name), quantities.stored(dtype, content), content, constant or weights, grid
+                )
+        if index:
+            content = indices(self.dice, dtype, shape, self.sizes, limit)
+        else:
+            content = elements(self.dice, dtype, shape, limit)
+        self.sizes += [extent for extent in shape if extent not in self.sizes]
+        return Value(self.name(pattern.name), dtype, content, constant, open=self.unknown and not (constant or index))
+
+    def _reused(
+        self, declaration: tree.Declaration, dtype: ir.DataType, quantized: bool, position: int
+    ) -> Value | None:
+        """A value of an earlier step in place of a new one, of the type and rank that the test declares."""
+        # A list with an entry for each axis goes with the rank that is declared, any list with the extents.
+        lists = [listed for listed in self.named.values() if isinstance(listed, list)]
+        rank = len(declaration.shape)
+        free = self.free and not any(len(listed) == rank for listed in lists)
+        fit = [
+            value
+            for value in self.given
+            if value.dtype == dtype
+            and (value.grid is not None) == quantized
+            and (rank == value.content.ndim or (free and not position and value.content.ndim > rank))
+            and value.content.size
+        ]
+        if position:
+            shape = self._shape(declaration)
+            fit = [value for value in fit if list(value.content.shape) == shape]
+        elif lists and not free:
+            fit = [value for value in fit if all(map(within, declaration.shape, value.content.shape))]
+        fit = [value for value in fit if alike(declaration.shape, value.content.shape)]
+        if not fit or (position and self.dice.chance(40)):
+            return None
+        value = self.dice.pick(fit[::-1])
+        self.shapes[declaration.shape] = value.content.shape
+        for dimension, extent in zip(declaration.shape, value.content.shape, strict=False):
+            for said in (dimension.low, dimension.name):
+                if said is not None and said != 1:
+                    self.extents.setdefault(f"{said}", extent)
+        self.sizes += [extent for extent in value.content.shape if extent not in self.sizes]
+        return value
+
+    def _listed(
+        self,
+        pattern: Variable,
+        value: Any,
+        position: int,
+        spec: OperatorSpec,
+        kinds: Admitted,
+        before: Sequence[Value | None],
+    ) -> Value:
+        """An operand whose elements the test names: a constant, or fed where the rule lets it be."""
+        array = np.array(value)
+        array = np.char.encode(array) if array.dtype.kind == "U" else array
+        given = [(place, value.dtype) for place, value in enumerate(before) if value is not None]
+        fit = fitting(array, spec, position, kinds, given, self.opset if self.subject.reads.schemas else None)
+        if not fit:
+            raise Rejected(f"{spec.name} takes no {array.tolist()} at opset {self.opset}")
+        like = [name for name in fit if DTYPES[name] in self.listed]  # lists that are joined are of one type
+        fit = like if len(fit) > 1 and like and self.dice.chance(60) else fit
+        dtype = DTYPES[self.dice.pick(fit)]
+        self.listed.add(dtype)
+        constant = pattern.const or not self.dice.chance(40)
+        return Value(self.name(pattern.name), dtype, array.astype(dtype.numpy()), constant)
+
+    def _constant(self, array: Array) -> Value:
+        self.named_values += 1
+        return Value(f"number_{self.position}_{self.named_values}", ir.DataType.from_numpy(array.dtype), array, True)
+
+    def name(self, stem: str) -> str:
+        """A name that no other value has."""
+        self.named_values += 1
+        return f"{stem}_{self.position}_{self.named_values}"
+
+    @property
+    def dialect(self) -> Dialect:
+        """The dialect of the steps."""
+        return self.subject.reads
+
+    def _shape(self, declaration: tree.Declaration) -> list[int]:
+        known = self.shapes.get(declaration.shape)
+        return [self._extent(dimension) for dimension in declaration.shape] if known is None else list(known)
+
+    def _extent(self, dimension: tree.Dimension) -> int:
+        if dimension.name is not None:
+            if dimension.name not in self.extents:
+                self.extents[dimension.name] = self.dice.number(*_EXTENTS)
+            return self.extents[dimension.name]
+        assert dimension.low is not None
+        high = dimension.low if dimension.high is None else dimension.high
+        if f"{dimension.low}" in self.extents and high == dimension.low:
+            return self.extents[f"{dimension.low}"]
+        return self.dice.number(dimension.low, high)
+
+    def _choose_types(self, pattern: NodePattern, spec: OperatorSpec, kinds: Admitted) -> None:
+        """Decide on another element type for all operands that are declared alike, where ops.yaml admits one."""
+        if self.types[0]:
+            return
+        places = [
+            (position, declaration.type)
+            for position, (_, declaration) in enumerate(self._operands(pattern, spec))
+            if declaration is not None and not kinds.index_like(position) and not kinds.sum_like(position)
+        ]
+        # Operands that are declared with quantized types of their own go together as they are.
+        if not places or len({name for _, name in places if name.startswith("q")}) > 1:
+            return
+        first = places[0][1]
+        if any(name.startswith("q") and name != first for _, name in places):
+            self.types = first, first  # codes of several types are what the test is about
+            return
+        others = alternatives(kinds, [position for position, name in places if name == first], first)
+        wanted = [name for name in others if any(of_type(value, name) for value in self.given)]
+        if self.given and wanted:
+            self.types = first, self.dice.pick(wanted)
+            return
+        position = places[0][0]
+        barred = kinds.bars(position, first)
+        other = self.dice.pick(others) if others and (barred or self.dice.chance(_OTHER_TYPE)) else first
+        if other == first and first not in kinds.operand(position) and f"q{first}" in others:
+            other = f"q{first}"  # integers that the operator takes as codes alone
+        self.widened |= other.removeprefix("q") != first
+        self.types = first, other
+
+
+__all__ = ["Bench", "Settle"]
