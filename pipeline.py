@@ -26,6 +26,7 @@ from .engine.evaluation import evaluate
 from .engine.extents import Asked, Resizing
 from .engine.layout import LAYOUT, SOURCE, Interface, arrange
 from .engine.operators import Catalogue, Dialect
+from .engine.opsets import least_opset
 from .engine.profile import timed
 from .engine.records import dataclass, field
 from .engine.rules import RuleSet, compile_rules
@@ -33,7 +34,7 @@ from .engine.scope import Scope
 from .engine.stages import Rewriter
 from .engine.state import described, externalize
 from .engine.subgraphs import called
-from .engine.view import least_opset, real_interface
+from .engine.view import real_interface
 from .frontends import bundle, tflite
 from .options import DEFAULT, INTERNAL, Options
 
@@ -202,15 +203,13 @@ def _read(source: Source, options: Options, catalogue: Catalogue) -> Subject:
 
 def _aimed(subject: Subject, options: Options, prepared: Prepared) -> Prepared:
     """The rules for an opset that holds the types of the model; raises RewriteError where another was asked for."""
-    if options.float:
-        return prepared
     rules = prepared.rules
     graphs = [subject.graph, *called(subject.graph, rules.source, subject.subgraphs)]
-    least = least_opset(graphs, rules.target)
+    least = least_opset(graphs, rules.source, rules.target, options.float)
     if least <= prepared.opset:
         return prepared
     if options.opset is not None:
-        raise RewriteError(f"opset {options.opset} cannot hold the quantized types of the model, opset {least} can")
+        raise RewriteError(f"opset {options.opset} cannot hold the element types of the model, opset {least} can")
     return prepare(options.stacked, least)
 
 

@@ -34,7 +34,7 @@ def widenings(dialect: Dialect, operator: str, opset: int, operands: Sequence[ir
 @functools.lru_cache(maxsize=4096)
 def _widenings(dialect: Dialect, operator: str, opset: int, operands: tuple[ir.DataType | None, ...]) -> dict[str, str]:
     found = signature(operator, opset, dialect.domain)
-    if found is None:
+    if found is None or operator == dialect.role("convert").name:  # by which others become wider
         return {}
     allowed = _kinds(dialect, operator, found.since)
     wider: dict[str, str] = {}

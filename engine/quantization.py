@@ -10,6 +10,8 @@ from .records import dataclass
 
 #: the key under which a value holds its Quantization
 KEY = "quantization"
+#: the key of an operator's class in ops.yaml, and the class of those that mean the integers themselves
+CLASS, RAW = "quantization", "raw"
 
 _INTEGERS = frozenset(dtype for dtype in ir.DataType if dtype.is_integer())
 
@@ -56,6 +58,12 @@ def quantization(value: ir.Value | None) -> Quantization | None:
         return None
     found = value.meta.get(KEY)
     return found if isinstance(found, Quantization) else None
+
+
+def in_blocks(value: ir.Value | None) -> bool:
+    """Whether neighbouring elements of a value share a scale."""
+    known = quantization(value)
+    return known is not None and known.block_size > 0
 
 
 def inherit(before: ir.Value, after: ir.Value) -> None:

@@ -39,10 +39,11 @@ class Scope:
         return other
 
     def fresh(self, base: str) -> str:
-        """A name that no value of the graph has yet."""
+        """A name that no value and no node of the graph has yet."""
         if not self._taken:
             self._taken = {None, *(value.name for value in (*self.graph.inputs, *self.graph.initializers.values()))}
             self._taken.update(output.name for node in self.graph for output in node.outputs)
+            self._taken.update(node.name for node in self.graph)
         name = base
         if name in self._taken:
             count = self._counts.get(base, 1)

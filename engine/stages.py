@@ -16,6 +16,7 @@ from .inference import InferenceError, extents, infer, merge, shaped
 from .operators import Catalogue
 from .pairs import pair
 from .profile import staged, timed
+from .quantization import in_blocks
 from .rules import INTEGERS, LOWER, MEANING, NORMALIZE, STAGES, Rule, RuleSet
 from .scope import Scope
 from .sharing import share
@@ -253,6 +254,8 @@ class Rewriter:
         """The rules to try on a node; whoever watches sees those too that its operands rule out at a glance."""
         domain, operator = node.domain, node.op_type
         self._firing.turn()
+        if stage == INTEGERS and any(map(in_blocks, node.inputs)):
+            return ()  # functions tell one scale, or one for each index
         if watching() is not None or not self._rules.choosy(stage, domain, operator, deep):
             return self._rules.candidates(stage, domain, operator, deep)
         producers = [value.producer() for value in node.inputs if value is not None]

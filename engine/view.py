@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import functools
-import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import onnx.defs
 import onnx_ir as ir
 
 from .constants import NUMBERS, computed, stored
-from .operators import Dialect, OperatorSpec, option_value, schema
-from .quantization import KEY, Quantization, quantization
+from .operators import Dialect, OperatorSpec, option_value
+from .opsets import BLOCKS, takes
+from .quantization import CLASS, KEY, RAW, Quantization, in_blocks, quantization
 from .scope import Scope
 
 #: classes of operators in ops.yaml; operators without one compute with real numbers
-CODES, MATCHED, RAW, EXTENTS, PASSED = "codes", "matched", "raw", "extents", "passed"
+CODES, MATCHED, EXTENTS, PASSED = "codes", "matched", "extents", "passed"
 #: bits of codes that kernels bring to one grid where they compare or join them; wider ones they take as they are
 _MATCHED_BITS = 8
 #: the key of averages, and what it says of kernels that round halves away from the code 0 and not to even codes
@@ -29,22 +28,16 @@ _ROUNDING, _AWAY = "rounding", "away"
 _NUDGES = {8: np.float32(1 - 2**-15), 16: np.float32(1 - 2**-22)}
 #: the key of what grids an operator's values have, and what it says of kernels that know one only
 _GRID, _SAME = "grid", "same"
+#: types of less than a byte, and those of a byte that hold their elements
+_BYTES = {
+    dtype: np.dtype(np.int8 if dtype.is_signed() else np.uint8)
+    for dtype in ir.DataType
+    if dtype.is_integer() and dtype.bitwidth < 8
+}
 #: the trait of operators whose kernels take real activations with integer weights
 HYBRID = "hybrid"
-#: the key of an operator's entry in ops.yaml that says its class
-_CLASS = "quantization"
 #: the key of the dialect in ops.yaml that names the option by which an activation is fused into an operator
 _ACTIVATION = "activation"
-
-
-def least_opset(graphs: Iterable[ir.Graph], target: Dialect) -> int:
-    """The first opset whose quantize and dequantize operators take all integer types that some graphs quantize to."""
-    values = itertools.chain.from_iterable(map(_values, graphs))
-    wanted = {value.dtype for value in values if value.dtype is not None and quantization(value) is not None}
-    found = 1
-    for role, dtype in itertools.product(("quantize", "dequantize"), wanted):
-        found = max(found, _first(target.role(role), dtype) or 1)
-    return found
 
 
 def real_interface(graph: ir.Graph, target: Dialect, opset: int) -> None:
@@ -86,7 +79,7 @@ def expose(
         spec = source.operators.get(node.op_type)
         facts: Mapping[str, Any] = {} if spec is None else spec.facts
         unknown = spec is None or spec.unsupported is not None  # what it does with numbers it does with the integers
-        kind = facts.get(_CLASS, RAW if unknown else None)
+        kind = facts.get(CLASS, RAW if unknown else None)
         maps = [m for m in map(quantization, (*node.inputs, *node.outputs)) if m is not None]
         if plain and kind == RAW:
             view.codes(node)
@@ -159,10 +152,11 @@ class _View:
         self._plain = plain
         self._quantize = target.role("quantize")
         self._dequantize = target.role("dequantize")
+        self._convert = target.role("convert")
         self._opset = opset
         self._scope = scope
         self._reread: dict[ir.Value, ir.Value] = {}
-        self._real: dict[tuple[ir.Value, bytes], ir.Value] = {}
+        self._real: dict[tuple[ir.Value, int, bytes], ir.Value] = {}
         #: values that have become real: what their integers would be, and of which type
         self._were: dict[ir.Value, tuple[Quantization, ir.DataType]] = {}
 
@@ -177,8 +171,14 @@ class _View:
                 value.const_value = ir.Tensor(real_numbers(value.const_value.numpy(), known), name=value.name)
 
     def codes(self, node: ir.Node) -> None:
-        """Let a node that means the integers read them where its operands have become real."""
+        """Let a node that means the integers read them where its operands have become real, or in a type there is."""
         for position, value in enumerate(node.inputs):
+            if value is not None and value.dtype in _BYTES and not takes(self._convert, value.dtype, self._opset):
+                codes = stored(value)
+                if codes is not None:
+                    wide = self._scope.constant(codes.astype(_BYTES[value.dtype]), f"{value.name}")
+                    self._graph.register_initializer(wide)
+                    node.replace_input_with(position, wide)
             if value is None or value not in self._were:
                 continue
             known, dtype = self._were[value]
@@ -230,7 +230,8 @@ class _View:
 
     def operands(self, node: ir.Node, spec: OperatorSpec | None, by: Quantization | None = None) -> None:
         """Let a node read its quantized operands as real numbers, `by` another map where one is given."""
-        products = dict(_products(node, spec))
+        products = dict(_products(node, spec, self._map))
+        channels = _channels(spec)
         hybrid = spec is not None and HYBRID in spec.traits and not any(map(quantization, node.outputs))
         for position, value in enumerate(node.inputs):
             known = products.get(position, quantization(value))
@@ -238,7 +239,14 @@ class _View:
                 continue
             if hybrid and value.dtype == ir.DataType.UINT8 and not known.zero_point.any():
                 value = self._signed(value)
+            if known.per_axis and position in channels:
+                known = replace(known, axis=channels[position])
             node.replace_input_with(position, self._read(node, value, by or known))
+
+    def _map(self, value: ir.Value | None) -> Quantization | None:
+        """What the integers of a value stand for, those too that it had before it became real."""
+        known = quantization(value)
+        return self._were[value][0] if known is None and value is not None and value in self._were else known
 
     def results(self, node: ir.Node, by: Quantization | None = None) -> None:
         """Let a node yield real numbers where its results are quantized, `by` another map where one is given."""
@@ -290,7 +298,7 @@ class _View:
         return self._reread[value]
 
     def _read(self, node: ir.Node, value: ir.Value, known: Quantization) -> ir.Value:
-        key = value, known.scale.tobytes() + known.zero_point.tobytes()
+        key = value, known.axis, known.scale.tobytes() + known.zero_point.tobytes()
         if key not in self._real:
             self._real[key] = self._dequantized(node, value, known)
         return self._real[key]
@@ -299,7 +307,9 @@ class _View:
         assert value.dtype is not None
         codes = stored(value)
         real = None if codes is None else functools.partial(real_numbers, codes, known)
-        if real is not None and (self._plain or not _takes(self._dequantize, value.dtype, self._opset)):
+        if real is not None and (
+            self._plain or not takes(self._dequantize, value.dtype, self._opset, in_blocks(value))
+        ):
             extents = value.shape.numpy() if value.shape is not None else ()
             return self._scope.constant(computed(real, ir.DataType.FLOAT, extents), f"{value.name}/real")
         parameters = self._parameters(known, value.dtype)
@@ -341,7 +351,8 @@ def real_numbers(codes: np.ndarray[Any, Any], known: Quantization) -> np.ndarray
     scale: np.ndarray[Any, Any] = known.scale.astype(np.float32)
     zero: np.ndarray[Any, Any] = known.zero_point.astype(np.int64)
     if known.block_size:
-        scale, zero = (np.repeat(part, known.block_size, known.axis) for part in (scale, zero))
+        block = np.arange(codes.shape[known.axis]) // known.block_size
+        scale, zero = (np.take(part, block, known.axis) for part in (scale, zero))
     else:
         extents = [-1 if known.per_axis and axis == known.axis else 1 for axis in range(codes.ndim)]
         scale, zero = scale.reshape(extents), zero.reshape(extents)
@@ -349,7 +360,9 @@ def real_numbers(codes: np.ndarray[Any, Any], known: Quantization) -> np.ndarray
     return real
 
 
-def _products(node: ir.Node, spec: OperatorSpec | None) -> Iterator[tuple[int, Quantization]]:
+def _products(
+    node: ir.Node, spec: OperatorSpec | None, known: Callable[[ir.Value | None], Quantization | None]
+) -> Iterator[tuple[int, Quantization]]:
     """Operands whose scale is the product of others', as kernels that add a bias to an integer sum take it.
 
     They do not look at the scale that the file gives it, and take integers without any for the same.
@@ -361,7 +374,7 @@ def _products(node: ir.Node, spec: OperatorSpec | None) -> Iterator[tuple[int, Q
         positions = [places[factor] for factor in factors]
         if places[name] >= len(node.inputs):
             continue
-        maps = [quantization(node.inputs[position]) for position in positions]
+        maps = [known(node.inputs[position]) for position in positions]
         own = node.inputs[places[name]]
         codes = own is not None and own.dtype is not None and own.dtype.is_integer()
         if not codes or any(m is None for m in maps):
@@ -370,25 +383,13 @@ def _products(node: ir.Node, spec: OperatorSpec | None) -> Iterator[tuple[int, Q
         yield places[name], Quantization(scale, np.zeros(scale.shape, np.int64), 0)
 
 
+def _channels(spec: OperatorSpec | None) -> dict[int, int]:
+    """The axis along which kernels take the scales of an operand, by its position, whatever axis the file names."""
+    known = {} if spec is None else spec.facts.get("channels", {})
+    return {} if spec is None else {n: known[o.name] for n, o in enumerate(spec.operands) if o.name in known}
+
+
 def _axis(known: Quantization) -> list[ir.Attr]:
     if known.block_size:
-        return [ir.AttrInt64("axis", known.axis), ir.AttrInt64("block_size", known.block_size)]
+        return [ir.AttrInt64("axis", known.axis), ir.AttrInt64(BLOCKS, known.block_size)]
     return [ir.AttrInt64("axis", known.axis)] if known.per_axis else []
-
-
-def _takes(spec: OperatorSpec, dtype: ir.DataType, opset: int) -> bool:
-    found = schema(spec.name, opset, spec.domain)
-    text = f"tensor({dtype.name.lower()})"
-    return found is not None and any(text in constraint.allowed_type_strs for constraint in found.type_constraints)
-
-
-def _first(spec: OperatorSpec, dtype: ir.DataType) -> int | None:
-    return next((n for n in range(1, onnx.defs.onnx_opset_version() + 1) if _takes(spec, dtype, n)), None)
-
-
-def _values(graph: ir.Graph) -> Iterator[ir.Value]:
-    yield from graph.inputs
-    yield from graph.initializers.values()
-    for node in graph:
-        yield from node.outputs
-        yield from (value for value in node.inputs if value is not None)

@@ -201,7 +201,7 @@ class TensorReader:
         if record["details"] is not None:
             details = self.file.table(*record["details"])
             if "scales" in details:
-                return self._blockwise(details, axis, subgraph, i)
+                return self._blockwise(details, axis, shape, subgraph, i)
         scales, zeros = record["scale"], record["zero_point"]
         if not scales:
             return None
@@ -219,15 +219,26 @@ class TensorReader:
             raise self._error(subgraph, i, f"has {len(scale)} scales and {len(zero)} zero points")
         return Quantization(scale, zero, axis)
 
-    def _blockwise(self, details: Record, axis: int, subgraph: Subgraph, i: int) -> Quantization:
-        """Scales and zero points that are tensors of their own; no zero points (tensor 0 or less) are zeros."""
+    def _blockwise(
+        self, details: Record, axis: int, shape: tuple[int, ...], subgraph: Subgraph, i: int
+    ) -> Quantization:
+        """Scales and zero points that are tensors of their own; no zero points (tensor 0 or less) are zeros.
+
+        Some writers name the axis that is divided into blocks, some another: the number of scales tells.
+        """
         scale = self._numbers(details["scales"], subgraph, i)
         number = details["zero_points"]
         zero = self._numbers(number, subgraph, i) if number > 0 else np.zeros(scale.shape, np.int64)
         if scale.shape != zero.shape:
             raise self._error(subgraph, i, f"has scales of shape {scale.shape}, zero points of {zero.shape}")
         axes = tuple(details.get("quantized_dimensions") or ())
-        return Quantization(scale, zero, axis, details["block_size"], axes)
+        size = details["block_size"]
+        for along in (axis, *range(len(shape))[::-1]):
+            extents = [-(-n // size) if a == along else n for a, n in enumerate(shape)] if size > 0 else []
+            if along not in axes and scale.shape == tuple(extents):
+                return Quantization(scale, zero, along, size, axes)
+        message = f"of shape {list(shape)} has scales of shape {list(scale.shape)} for blocks of {size}"
+        raise self._error(subgraph, i, message)
 
     def _numbers(self, number: int, subgraph: Subgraph, i: int) -> npt.NDArray[Any]:
         if not 0 <= number < len(subgraph.tensors):
