@@ -19,13 +19,13 @@ def abs_(x: Number) -> Any:
 
 @function
 def min_(*xs: Numbers) -> Any:
-    """The least of several numbers, or of one list."""
+    """The least of several numbers, or of one list or array."""
     return min(_operands(xs, "min"))
 
 
 @function
 def max_(*xs: Numbers) -> Any:
-    """The greatest of several numbers, or of one list."""
+    """The greatest of several numbers, or of one list or array."""
     return max(_operands(xs, "max"))
 
 
@@ -98,6 +98,10 @@ def _single(x: Any) -> Any:
 
 
 def _operands(xs: Sequence[Any], what: str) -> list[Any]:
+    if (
+        len(xs) == 1 and isinstance(xs[0], np.ndarray) and xs[0].size > 0
+    ):  # its ends stand for all, without a list of them
+        return [xs[0].min().item(), xs[0].max().item()]
     found = [plain(x) for x in (items(xs[0]) if len(xs) == 1 else xs)]
     if not found:
         raise EvaluationError(f"{what} of nothing")
