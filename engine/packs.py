@@ -19,7 +19,7 @@ from .language.frozen import Lazy, freeze, thaw
 from .operators import Catalogue
 from .parses import Parses
 from .records import dataclass, replace
-from .rules import Contents, Override, outline, renamed
+from .rules import Contents, Override, outline
 
 BUILT_IN = Path(__file__).parent.parent / "rules"
 #: the group of entry points by which an installed package offers a pack: name = "package:folder"
@@ -185,13 +185,20 @@ def _read(paths: Sequence[Path], texts: Mapping[str, str], parses: Parses) -> Pa
     if follow and not diagnostics:
         # Rules of the target's own come after those of every pack that aims at it.
         return _read([*follow, *paths], {**texts, **_texts(follow)}, parses)
-    catalogue = operators.load(_entries(paths))
+    entries = _entries(paths)
+    catalogue = _catalogue(tuple(entries), tuple(map(_text, (operators.OPS, *entries))))
     parses.keep()
-    files = _apart(files)
-    found, overrides = review(files, catalogue, complete=not diagnostics)
+    files = _apart(files, parses)
+    found, overrides, contents = review(files, catalogue, not diagnostics, parses.sound)
     if diagnostics or found:
         raise RuleError([*diagnostics, *found], dict(texts))
-    return Pack(tuple(files), catalogue, outline(files, catalogue), tuple(overrides))
+    return Pack(tuple(files), catalogue, contents or outline(files, catalogue), tuple(overrides))
+
+
+@functools.lru_cache(4)
+def _catalogue(entries: tuple[Path, ...], texts: tuple[str, ...]) -> Catalogue:
+    """The operators as some files say, with ops.yaml first, so that packs laid over each other have one catalogue."""
+    return operators.load(entries)
 
 
 @functools.lru_cache(1)
@@ -228,7 +235,7 @@ def _beneath(paths: Sequence[Path], files: Sequence[tree.RuleFile]) -> list[Path
     return None
 
 
-def _apart(files: Sequence[tree.RuleFile]) -> list[tree.RuleFile]:
+def _apart(files: Sequence[tree.RuleFile], parses: Parses) -> list[tree.RuleFile]:
     """Give definitions of one name in several packs names of their own: each pack calls its own, or the next below."""
     ranks: dict[str, set[int]] = {}
     for file in files:
@@ -242,12 +249,7 @@ def _apart(files: Sequence[tree.RuleFile]) -> list[tree.RuleFile]:
     for file in files:
         nearest = {name: max((r for r in there if r <= file.rank), default=min(there)) for name, there in ranks.items()}
         own = {name: f"{name}.{packs[rank]}" for name, rank in nearest.items() if rank != min(ranks[name])}
-        items = [renamed(item, own) if own else item for item in file.items]
-        named = (
-            replace(item, name=own.get(item.name, item.name)) if isinstance(item, tree.Definition) else item
-            for item in items
-        )
-        found.append(replace(file, items=tuple(named)))
+        found.append(replace(file, items=tuple(parses.named(item, own) for item in file.items)) if own else file)
     return found
 
 

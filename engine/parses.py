@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
+from dataclasses import replace
 
 from . import cache
 from .language import tree
 from .language.frozen import freeze, thaw
+from .language.sound import Item, Sound
+from .rules import renamed
 
 #: how many files are kept, the ones used last
 KEPT = 512
@@ -18,9 +22,11 @@ class Parses:
     def __init__(self, key: str | None = None) -> None:
         """With a key, begin with what was kept under it in earlier runs."""
         self._key = key
-        kept = cache.fetch(key) if key is not None else None
-        self._frozen: dict[str, bytes] = thaw(kept) if kept is not None else {}
+        self._frozen: dict[str, bytes] = _kept(key) if key is not None else {}
         self._found: dict[str, tree.RuleFile] = {}
+        #: those of their items that have been checked
+        self.sound = Sound()
+        self._named: dict[tuple[int, tuple[tuple[str, str], ...]], Item] = {}
 
     def parse(self, text: str, name: str) -> tree.RuleFile:
         """The tree of one file, parsed where that was not done before; raises RuleError as `parser.parse` does."""
@@ -30,13 +36,32 @@ class Parses:
             self._found[digest] = _parsed(text, name) if frozen is None else thaw(frozen)
         return self._found[digest]
 
+    def named(self, item: Item, names: Mapping[str, str]) -> Item:
+        """An item of one of the files with other names for some definitions, the same whenever it is asked for."""
+        own = self.sound.mentioned(item) & names.keys()
+        if not own:
+            return item
+        key = id(item), tuple((name, names[name]) for name in sorted(own))
+        if key not in self._named:
+            made: Item = renamed(item, names)
+            if isinstance(made, tree.Definition) and made.name in names:
+                made = replace(made, name=names[made.name])
+            self._named[key] = made
+        return self._named[key]
+
     def keep(self) -> None:
         """Keep the trees for the next run."""
         if self._key is None or not self._found.keys() - self._frozen.keys():
             return
-        others = {digest: frozen for digest, frozen in self._frozen.items() if digest not in self._found}
+        known = {**self._frozen, **_kept(self._key)}  # others may have kept some meanwhile
+        others = {digest: frozen for digest, frozen in known.items() if digest not in self._found}
         used = {digest: self._frozen.get(digest) or freeze(file) for digest, file in self._found.items()}
         cache.keep(self._key, freeze(dict([*others.items(), *used.items()][-KEPT:])))
+
+
+def _kept(key: str) -> dict[str, bytes]:
+    kept = cache.fetch(key)
+    return {} if kept is None else dict(thaw(kept))
 
 
 def _parsed(text: str, name: str) -> tree.RuleFile:

@@ -13,7 +13,9 @@ import pytest
 from nnrewrite import pipeline
 from nnrewrite.engine import cache, packs
 from nnrewrite.engine.errors import RewriteError, RuleError
-from nnrewrite.engine.language import parser, tree
+from nnrewrite.engine.language import checker, parser, tree
+from nnrewrite.engine.language.sound import Sound
+from nnrewrite.engine.operators import Catalogue
 from nnrewrite.engine.rules import compile_rules
 from nnrewrite.engine.stages import Rewriter
 
@@ -49,6 +51,32 @@ def make(tmp_path: Path) -> Make:
 def first(pack: packs.Pack, operator: str) -> str:
     rules = compile_rules(pack.files, pack.catalogue, 18, pack.contents)
     return rules.candidates("lower", "tflite", operator)[0].name
+
+
+def test_what_is_sound_is_looked_at_again_only_beside_other_definitions(
+    catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = {
+        "user": "rule mine { y = ABS(x) => y = twice(x) test x: f32[2] }",
+        "alone": "rule other { y = NEG(x) => y = Neg(x) test x: f32[2] }",
+        "before": "def twice(x) = once(x) def once(x) = Add(x, x)",
+        "after": "def twice(x) = once(x) def once(x, n) = Add(x, n)",
+        "more": "def thrice(x) = Add(x, twice(x))",
+    }
+    files = {name: parser.parse(HEADER + text, name) for name, text in texts.items()}
+    looked: list[str] = []
+    item = checker._item
+    monkeypatch.setattr(checker, "_item", lambda one, context: looked.append(one.name) or item(one, context))
+    sound = Sound()
+
+    def found(*names: str) -> list[str]:
+        looked.clear()
+        return [one.message for one in checker.review([files[name] for name in names], catalogue, True, sound)[0]]
+
+    assert not found("user", "alone", "before") and looked == ["mine", "other", "twice", "once"]
+    assert not found("user", "alone", "before", "more") and looked == ["thrice"]
+    assert any("once" in message for message in found("user", "alone", "after")) and "other" not in looked
+    assert {"mine", "twice", "once"} <= set(looked)
 
 
 # ---- finding and laying over

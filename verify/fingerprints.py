@@ -63,13 +63,22 @@ def _digest(parts: Collection[str]) -> str:
 
 def _text(node: Any) -> str:
     """A syntax tree as text, without the places where it stands."""
-    if isinstance(node, Span):
+    kind: Any = type(node)
+    if kind is str:
+        return str(node)
+    if kind is tuple or kind is list:
+        return f"[{' '.join(map(_text, node))}]"
+    if kind is Span:
         return ""
-    if isinstance(node, tuple | list):
-        return f"[{' '.join(_text(item) for item in node)}]"
-    if is_dataclass(node) and not isinstance(node, type):
-        return f"{type(node).__name__}({' '.join(_text(getattr(node, field.name)) for field in fields(node))})"
-    return str(node) if isinstance(node, str) else repr(node)
+    names = _fields(kind)
+    if names is None:
+        return repr(node)
+    return f"{kind.__name__}({' '.join([_text(getattr(node, name)) for name in names])})"
+
+
+@functools.cache
+def _fields(kind: type) -> tuple[str, ...] | None:
+    return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else None
 
 
 def _closed(name: str, definitions: Mapping[str, tree.Definition], worded: Callable[[Any], str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import itertools
 import multiprocessing
 import random
@@ -256,6 +257,7 @@ class _Worker:
 def serve(pipe: Connection, other: Connection, stacks: Sequence[Stack]) -> None:
     """Take turns from a pipe until its other end is closed, which a fork has a copy of."""
     other.close()
+    gc.freeze()  # the rules stay, and need not be looked through again and again
     try:
         with packs.held(), Interpreter(_TIMEOUT) as interpreter:
             _serve(pipe, interpreter, stacks)

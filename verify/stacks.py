@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from ..engine import packs
+from ..engine.collector import uncollected
 from ..engine.errors import RewriteError
 from ..engine.packs import Pack
 from ..options import Options
@@ -41,9 +42,7 @@ def stacks(rules: tuple[str, ...]) -> list[Stack]:
     found: list[Stack] = []
     known: set[str] = set()
     variants = {options.stacked: options.exact for options in Options(rules=rules).variants}
-    first, *rest = variants
-    packs.load(first)  # before others, so that what they have in common is parsed once
-    with _ahead(rest[1:]):
+    with uncollected(), _ahead(list(variants)[2:]):
         for stacked, exact in variants.items():
             pack = packs.load(stacked)
             new = tuple(trials(pack, known))

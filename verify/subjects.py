@@ -81,12 +81,13 @@ def subjects(pack: Pack, known: Container[str] = ()) -> list[Subject]:
     """The rules of a pack but for those `known` by name, tables and families written out."""
     definitions = {d.name: d for file in pack.files for d in file.items if isinstance(d, tree.Definition)}
     low, high = pack.opsets
-    compared = _sides(_bounds([item for file in pack.files for item in file.items], definitions), low, high)
+    bounds = _Bounds(definitions)
+    compared = _sides(bounds(item for file in pack.files for item in file.items), low, high)
     opsets = tuple(dict.fromkeys((low, *compared, high)))
     found = []
     for file, rule in written_out(pack.files, known):
         reads = pack.catalogue.dialect(file.source if rule.stage in OF_SOURCE else file.target)
-        turning = _sides(_bounds([rule], definitions), low, high)
+        turning = _sides(bounds([rule]), low, high)
         found.append(
             Subject(rule.name, rule.span, rule.stage, reads, rule.equations, rule.tests, definitions, opsets, turning)
         )
@@ -97,17 +98,36 @@ def _sides(bounds: Iterable[int], low: int, high: int) -> tuple[int, ...]:
     return tuple(sorted({n for bound in bounds for n in (bound - 1, bound) if low <= n <= high}))
 
 
-def _bounds(items: Iterable[object], definitions: Mapping[str, tree.Definition]) -> set[int]:
-    """The opsets that items of rule files compare with, and the definitions that they use."""
-    found: set[int] = set()
-    seen: set[str] = set()
-    waiting = list(items)
-    while waiting:
-        for node in tree.walk(waiting.pop()):
+class _Bounds:
+    """The opsets that items of rule files compare with, themselves and by way of the definitions that they use."""
+
+    def __init__(self, definitions: Mapping[str, tree.Definition]) -> None:
+        self._definitions = definitions
+        self._known: dict[str, tuple[set[int], set[str]]] = {}
+
+    def __call__(self, items: Iterable[object]) -> set[int]:
+        found: set[int] = set()
+        seen: set[str] = set()
+        waiting = [self._in(item) for item in items]
+        while waiting:
+            bounds, names = waiting.pop()
+            found |= bounds
+            waiting += [self._of(name) for name in names - seen]
+            seen |= names
+        return found
+
+    def _of(self, name: str) -> tuple[set[int], set[str]]:
+        if name not in self._known:
+            self._known[name] = self._in(self._definitions[name])
+        return self._known[name]
+
+    def _in(self, item: object) -> tuple[set[int], set[str]]:
+        """The opsets that one item compares with, and the definitions that it calls."""
+        bounds, names = set(), set()
+        for node in tree.walk(item):
             match node:
                 case tree.Binary(left=tree.Name(name=name), right=tree.Literal(value=int(bound))) if name == OPSET:
-                    found.add(bound)
-                case tree.Call(callee=callee) if callee in definitions and callee not in seen:
-                    seen.add(callee)
-                    waiting.append(definitions[callee])
-    return found
+                    bounds.add(bound)
+                case tree.Call(callee=callee) if callee in self._definitions:
+                    names.add(callee)
+        return bounds, names

@@ -9,7 +9,7 @@ import onnx.defs
 
 from ..errors import Diagnostic, Note
 from ..operators import Catalogue
-from ..rules import Override
+from ..rules import Contents, Override, outline
 from . import tree
 from .calls import body
 from .definitions import builders, recursive
@@ -17,6 +17,7 @@ from .diagnosis import Diagnosis, suggest
 from .kinds import ANY, NUMBER, one
 from .overlap import overlaps
 from .scope import Context, Variable, World
+from .sound import Sound
 from .subjects import rule, table
 
 #: the oldest opset whose operators the language can describe
@@ -32,9 +33,13 @@ def check(files: Sequence[tree.RuleFile], catalogue: Catalogue, complete: bool =
 
 
 def review(
-    files: Sequence[tree.RuleFile], catalogue: Catalogue, complete: bool = True
-) -> tuple[list[Diagnostic], list[Override]]:
-    """Find all mistakes, as `check` does, and the rules that take the place of another pack's."""
+    files: Sequence[tree.RuleFile], catalogue: Catalogue, complete: bool = True, sound: Sound | None = None
+) -> tuple[list[Diagnostic], list[Override], Contents | None]:
+    """Find all mistakes, as `check` does, the rules that take the place of another pack's, and what the files hold.
+
+    What is `sound` already, of packs that others are laid over, is not looked at again. Of files with mistakes nobody
+    needs to know what they hold.
+    """
     diagnosis = Diagnosis()
     definitions = _definitions(files, diagnosis)
     loops = recursive(definitions, diagnosis)
@@ -42,14 +47,23 @@ def review(
     world = World(catalogue, known, builders(known), complete and not loops, diagnosis)
     _headers(files, catalogue, diagnosis)
     _names(files, diagnosis)
-    sound: list[tree.RuleFile] = []
+    before = sound.beside(catalogue, known) if sound is not None else frozenset()
+    good: list[tree.RuleFile] = []
     for file in files:
         context = _context(file, world)
         if context is not None:
-            sound.append(replace(file, items=tuple(item for item in file.items if _item(item, context))))
-    overrides = overlaps([file for file in sound if file.items], catalogue, diagnosis) if complete else []
+            items = tuple(item for item in file.items if id(item) in before or _item(item, context))
+            good.append(file if items == file.items else replace(file, items=items))
+    if sound is not None and complete and not loops:
+        sound.keep(catalogue, known, (item for file in good for item in file.items))
+    contents = None
+    overrides: list[Override] = []
+    if complete and (good := [file for file in good if file.items]):
+        contents = outline(good, catalogue)
+        overrides = overlaps(good, catalogue, contents, diagnosis)
     order = {file.span.file: position for position, file in enumerate(files)}
-    return sorted(diagnosis.found, key=lambda d: (order[d.span.file], d.span.line, d.span.column)), overrides
+    found = sorted(diagnosis.found, key=lambda d: (order[d.span.file], d.span.line, d.span.column))
+    return found, overrides, contents if not found and len(good) == len(files) else None
 
 
 def _item(item: tree.Rule | tree.Table | tree.Definition, context: Context) -> bool:

@@ -11,7 +11,7 @@ from ..expressions import Frame, Located, evaluate
 from ..functions import plain
 from ..operators import Catalogue, OperatorSpec
 from ..pattern import Absent, AnyOf, Defined, NodePattern, Number, Operand, Variable
-from ..rules import ONCE, Override, Rule, compile_rules
+from ..rules import ONCE, Contents, Override, Rule, compile_rules
 from . import tree
 from .diagnosis import Diagnosis
 
@@ -19,14 +19,15 @@ from .diagnosis import Diagnosis
 _FREE = object()
 
 
-def overlaps(files: Sequence[tree.RuleFile], catalogue: Catalogue, diagnosis: Diagnosis) -> list[Override]:
-    """Tell every rule that can never fire, at the highest opset; the files must have no other mistakes.
+def overlaps(
+    files: Sequence[tree.RuleFile], catalogue: Catalogue, contents: Contents, diagnosis: Diagnosis
+) -> list[Override]:
+    """Tell every rule that can never fire, at the highest opset; the files, whose contents are given, must have no
+    other mistakes.
 
     A rule of one pack may take the place of a rule of another: those are returned, and are no mistake.
     """
-    if not files:
-        return []
-    ruleset = compile_rules(files, catalogue, max(file.opsets[1] for file in files))
+    ruleset = compile_rules(files, catalogue, max(file.opsets[1] for file in files), contents)
     told: set[str] = set()
     overrides: dict[str, Override] = {}
     for stage, (domain, operator) in ruleset.roots():
