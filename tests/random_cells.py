@@ -192,25 +192,39 @@ def integer_cell(operator: str, seed: int) -> Cell:
         cell.operands |= {f"{stem}{gate}": make[gate] if gate in there else None for gate in of}
 
     each("w", weights)
-    each("r", {gate: coded(cell.floats(units, units) * 0.7, np.int8) for gate in "ifco"})
+    projects = cell.chance()
+    outputs = cell.number(1, 6) if projects else units
+    # What a projection yields may leave the range of its codes, and comes back as it was cut off.
+    inner, outer = grid(1 / 128), grid(1 / 128)
+    peeps = peeps and outputs == units  # the kernel takes as many peepholes as there are outputs (docs/findings.md)
+    if projects:
+        inner, outer = (
+            grid(0.01, cell.number(-9, 9)),
+            grid(float(cell.random.uniform(0.004, 0.02)), cell.number(-20, 20)),
+        )
+    each("r", {gate: coded(cell.floats(units, outputs) * 0.7, np.int8) for gate in "ifco"})
     each("p", {gate: coded(cell.floats(units), np.int16) if peeps else None for gate in "ifco"}, "ifo")
     scales = {
         g: float(norms[g][1].scale[0]) / 1024 if normalizes else scale * float(weights[g][1].scale[0]) for g in "ifco"
     }
     each("b", {gate: coded(cell.floats(units), np.int32, scales[gate]) for gate in "ifco"})
-    cell.operands |= {"projection": None, "projection_bias": None}
-    cell.operands["h"] = ("INT8", [batch, units], grid(1 / 128))
+    projection = coded(cell.floats(outputs, units), np.int8) if projects else None
+    cell.operands |= {"projection": projection, "projection_bias": None}
+    if projection is not None and cell.chance():
+        step = float(projection[1].scale[0] * inner.scale[0])
+        cell.operands["projection_bias"] = coded(cell.floats(outputs) * 0.3, np.int32, step)
+    cell.operands["h"] = ("INT8", [batch, outputs], outer)
     cell.operands["c"] = ("INT16", [batch, units], grid(2.0 ** -cell.number(11, 13)))
     cell.state = ["h", "c"]
     if normalizes:
         each("n", norms)
-    limits(cell, False)
-    cell.results = [("INT8", [*lead, units], grid(1 / 128))]
+    limits(cell, projects)
+    cell.results = [("INT8", [*lead, outputs], outer)]
     made = []
     for place in range(5):
-        kind, of = (ir.DataType.INT8, 1 / 128) if place == 4 else (ir.DataType.INT16, 2.0**-10)
+        kind, of = (ir.DataType.INT8, inner) if place == 4 else (ir.DataType.INT16, grid(2.0**-10))
         value = ir.Value(name=f"inner_{place}", type=ir.TensorType(kind), shape=ir.Shape([]))
-        value.meta["quantization"] = grid(of)
+        value.meta["quantization"] = of
         made.append(value)
     cell.intermediates = tuple(made)
     return cell

@@ -24,8 +24,8 @@ REAL = [
     "UNIDIRECTIONAL_SEQUENCE_RNN",
 ]
 CASES = 12
-#: what a hybrid kernel, which rounds activations too, may differ by where nothing amplifies it; steps of an output
-ROUNDED, APART = 0.1, 3
+#: what a hybrid kernel, which rounds activations too, may differ by where nothing amplifies it
+ROUNDED = 0.1
 
 
 def apart(cell: Cell, catalogue: Catalogue, interpreter: Interpreter) -> float:
@@ -51,10 +51,10 @@ def test_real_cells_stay_in_step(operator: str, catalogue: Catalogue, interprete
 
 
 @pytest.mark.parametrize("operator", ["LSTM", "UNIDIRECTIONAL_SEQUENCE_LSTM"])
-def test_integer_cells_stay_in_step(operator: str, catalogue: Catalogue, interpreter: Interpreter) -> None:
-    for seed in range(CASES):
+def test_integer_cells_are_equal_code_for_code(operator: str, catalogue: Catalogue, interpreter: Interpreter) -> None:
+    for seed in range(CASES // 2):
         cell = integer_cell(operator, seed)
-        assert apart(cell, catalogue, interpreter) <= APART, f"{operator} {seed} {cell.options}"
+        assert apart(cell, catalogue, interpreter) == 0, f"{operator} {seed} {cell.options}"
 
 
 @pytest.mark.parametrize("time", [1, 6, 7, 11])

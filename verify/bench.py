@@ -22,7 +22,7 @@ from .fits import alike, exchangeable, of_type, within
 from .frames import Array
 from .options import draw_options
 from .quantities import Quantities
-from .sketch import Step, Value
+from .sketch import SCRATCH, Step, Value
 from .subjects import Subject
 from .types import Admitted, admitted, alternatives, fitting, number
 
@@ -246,22 +246,27 @@ class Bench:
             return reused
         shape = self._shape(declaration)
         if mutable:
-            return Value(self.name(pattern.name), dtype, np.zeros(shape, dtype.numpy()), variable=True)
+            zeros = np.zeros(shape, dtype.numpy())
+            known = quantities.state(position, dtype) if quantized else None
+            return Value(self.name(pattern.name), dtype, zeros, variable=True, grid=known)
         often = index or not self.subject.of_source  # rules over the target fold much, so they look for constants
-        constant = pattern.const or self.dice.chance(_CONSTANT * (1 + often) if index or before else 0)
+        held = spec.facts.get(SCRATCH) is not None and before and before[0] is not None and before[0].grid is not None
+        constant = pattern.const or held or self.dice.chance(_CONSTANT * (1 + often) if index or before else 0)
         if quantized or quantities.is_sum(position):
             made = quantities.operand(position, dtype, shape, pattern.layout, before)
             if made is not None:
                 content, grid, weights = made
                 return Value(
-                    self.name(pattern.name), quantities.stored(dtype, content), content, constant or weights, grid
+                    self.name(pattern.name), quantities.stored(dtype, content), content, bool(constant or weights), grid
                 )
         if index:
             content = indices(self.dice, dtype, shape, self.sizes, limit)
         else:
             content = elements(self.dice, dtype, shape, limit)
         self.sizes += [extent for extent in shape if extent not in self.sizes]
-        return Value(self.name(pattern.name), dtype, content, constant, open=self.unknown and not (constant or index))
+        return Value(
+            self.name(pattern.name), dtype, content, bool(constant), open=self.unknown and not (constant or index)
+        )
 
     def _reused(
         self, declaration: tree.Declaration, dtype: ir.DataType, quantized: bool, position: int

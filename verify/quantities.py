@@ -39,6 +39,8 @@ class Quantities:
         self._alike = spec.facts.get(_CLASS) in (_CODES, _MATCHED)
         self._mixed = (self._fixed == _SAME or (self._alike and self._fixed != _OWN)) and dice.chance(_MIXED)
         self._limits: dict[str, str] = spec.facts.get(_LIMITS, {})
+        states: dict[str, list[float]] = spec.facts.get("states", {})
+        self._states = {self._places[name]: asked for name, asked in states.items()}
         self._grids: dict[int, Quantization] = {}
         self._powers = dice.chance(_OF_TWO)
         self._bits = 0
@@ -106,6 +108,13 @@ class Quantities:
         self._grids[position] = found
         zero = int(found.zero_point.flat[0])
         return codes(self._dice, dtype, shape, weights, zero, self.limit(position)), found, weights
+
+    def state(self, position: int, dtype: ir.DataType) -> Quantization:
+        """The grid of an operand that is state: what kernels ask for, or any."""
+        asked = self._states.get(position)
+        found = grid(self._dice, dtype, True) if asked is None else one_grid(float(asked[0]), int(asked[1]))
+        self._grids[position] = found
+        return found
 
     def results(self, dtype: ir.DataType) -> Sequence[Quantization]:
         """Grids that a result of some type may have, those to try first in front; none where it is not quantized."""

@@ -10,9 +10,13 @@ import numpy as np
 import onnx_ir as ir
 
 from ..backends import probe, tflite
+from ..engine.functions import DTYPES
 from ..engine.operators import Catalogue, Dialect, OperatorSpec
-from ..engine.quantization import Quantization
+from ..engine.quantization import Quantization, quantization
 from .frames import Array
+
+#: the key of an operator's entry in ops.yaml that says what integer kernels keep beside it
+SCRATCH = "scratch"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -232,8 +236,18 @@ def _nodes(
         results = [made.setdefault(value, _value(value)) for value in step.results or outputs]
         node = ir.Node(step.operator.domain, step.operator.name, operands, attributes, outputs=results, name=name)
         node.version = step.version
+        if operands and operands[0] is not None and quantization(operands[0]) is not None:
+            node.meta["intermediates"] = tuple(_scratch(step.operator, name))
         nodes.append(node)
     return nodes
+
+
+def _scratch(operator: OperatorSpec, name: str) -> Iterator[ir.Value]:
+    """The values that integer kernels keep beside an operator."""
+    for place, (kind, scale) in enumerate(operator.facts.get(SCRATCH, ())):
+        value = ir.Value(name=f"{name}/scratch_{place}", type=ir.TensorType(DTYPES[kind]), shape=ir.Shape([]))
+        value.meta["quantization"] = Quantization(np.array([scale], np.float32), np.zeros(1, np.int64))
+        yield value
 
 
 def _inner(body: Body, dialect: Dialect, made: dict[Value | Blank, ir.Value], name: str) -> ir.Graph:

@@ -41,6 +41,26 @@ def zero_point(x: ir.Value) -> int:
 
 
 @function
+def scratch_scale(y: ir.Value, index: int) -> float:
+    """The scale of one of the values that the file keeps beside the operator that computes a value; 0 for none."""
+    known = _scratch(y, index)
+    return 0.0 if known is None else float(known.scale[0])
+
+
+@function
+def scratch_zero_point(y: ir.Value, index: int) -> int:
+    """The integer that stands for zero in one of the values kept beside the operator of a value; 0 for none."""
+    known = _scratch(y, index)
+    return 0 if known is None else int(known.zero_point[0])
+
+
+@function
+def scratches(y: ir.Value) -> int:
+    """How many values the file keeps beside the operator that computes a value."""
+    return len(_intermediates(y))
+
+
+@function
 def mantissa(x: float, bits: int) -> int:
     """The integer m of so many bits with x = m * 2^(exponent(x, bits) - bits), rounded half away from zero."""
     return _parts(x, bits)[0]
@@ -82,6 +102,16 @@ def _known(x: ir.Value) -> Quantization:
     return found
 
 
+def _intermediates(y: ir.Value) -> tuple[ir.Value, ...]:
+    node = y.producer()
+    return () if node is None else tuple(node.meta.get("intermediates", ()))
+
+
+def _scratch(y: ir.Value, index: int) -> Quantization | None:
+    values = _intermediates(y)
+    return quantization(values[index]) if 0 <= index < len(values) else None
+
+
 def _parts(x: float, bits: int) -> tuple[int, int]:
     fraction, power = math.frexp(x)
     scaled = abs(fraction) * 2**bits
@@ -91,4 +121,17 @@ def _parts(x: float, bits: int) -> tuple[int, int]:
     return (whole if x >= 0 else -whole), power
 
 
-__all__ = ["exp", "exponent", "log", "mantissa", "quantized", "scale", "scales", "tanh", "zero_point"]
+__all__ = [
+    "exp",
+    "exponent",
+    "log",
+    "mantissa",
+    "quantized",
+    "scale",
+    "scales",
+    "scratch_scale",
+    "scratch_zero_point",
+    "scratches",
+    "tanh",
+    "zero_point",
+]
