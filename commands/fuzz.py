@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 EXAMPLES, SECONDS = 24, 15.0
 #: rules of which the interpreter took less than this share of the draws are told of
 _LOW = 0.2
+#: so many of what changed are told by name
+_NAMED = 20
 
 
 @click.command("fuzz", context_settings={"help_option_names": ["-h", "--help"]})
@@ -114,11 +116,17 @@ def _since(
     """
     from ..verify import record
 
-    early = sorted(name for name in record.changed(now, known) if name in chosen and (ours or name in known))
+    others = record.changed(now, known)
+    early = [name for name in now if name in others and name in chosen and (ours or name in known)]
     if early and 2 * len(early) <= len(now):
-        click.echo(f"changed since they were last recorded, and tried first: {', '.join(early)}", err=True)
+        click.echo(f"changed since they were last recorded, and tried first: {_listed(early)}", err=True)
     gone = sorted(known.keys() - now.keys()) if whole else []
     return [] if 2 * len(early) > len(now) else early, gone
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _wanted(subject: Trial, operators: Sequence[str], names: Sequence[str]) -> bool:

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,13 +16,14 @@ import pytest
 pytest.importorskip("ai_edge_litert")
 
 from nnrewrite.engine import packs
-from nnrewrite.engine.operators import OPS
+from nnrewrite.engine.operators import OPS, Catalogue, Dialect, OperatorSpec
 from nnrewrite.verify import Interpreter
 from nnrewrite.verify.campaign import examine
 from nnrewrite.verify.cases import draw
 from nnrewrite.verify.dice import Dice, shrink
 from nnrewrite.verify.elements import one_grid
 from nnrewrite.verify.finding import End, Rejected
+from nnrewrite.verify.imprint import imprint
 from nnrewrite.verify.laboratory import Laboratory
 from nnrewrite.verify.sketch import Case, Step, Value
 from nnrewrite.verify.subjects import Subject, subjects
@@ -75,6 +77,13 @@ def test_shrinking_finds_the_least_choices_that_still_fail() -> None:
     assert shrink([3, 90, 40, 2], fails) == [17]
 
 
+def test_a_choice_that_is_wanted_is_recorded_as_if_it_had_come_by_chance() -> None:
+    dice = Dice(4)
+    wanted = [dice.chance(5, True), dice.chance(95, False), dice.chance(5)]
+    again = Dice(given=dice.choices)
+    assert [again.chance(5), again.chance(95), again.chance(5)] == wanted == [True, False, wanted[2]]
+
+
 # ---- cases -----------------------------------------------------------------------------------------------------------
 
 
@@ -92,6 +101,14 @@ def test_the_same_choices_draw_the_same_case(interpreter: Interpreter) -> None:
     assert again.describe() == cases[0].describe()
     for one, other in zip(cases[0].inputs, again.inputs, strict=True):
         assert np.array_equal(one.content, other.content)
+
+
+def test_each_option_that_a_test_names_is_left_out_of_a_fixed_case(interpreter: Interpreter) -> None:
+    rules = ("tflite2onnx",)
+    subject, lab = found(rules, "local_response_normalization"), laboratory(interpreter, rules)
+    said = [draw(Dice(f"fixed {turn}", turn=turn), subject, lab).steps[0].options.keys() for turn in range(8)]
+    assert said[:3] == [{"radius", "bias", "alpha", "beta"}] * 3
+    assert [said[0] - one for one in said[3:]] == [{"radius"}, {"bias"}, {"alpha"}, {"beta"}, set()]
 
 
 def test_draws_vary_types_options_and_what_is_constant(interpreter: Interpreter) -> None:
@@ -194,3 +211,22 @@ def test_rules_over_the_target_alone_are_fuzzed_without_graphs_of_the_source() -
     run = subprocess.run([*command, "--jobs", "1"], capture_output=True, text=True, check=False)
     assert (run.returncode, "several operators" in run.stdout) == (0, False), run.stderr
     assert "gru_step" in run.stdout
+
+
+# ---- files -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_imprint_of_a_case_is_that_of_what_its_file_says_but_for_numbers(catalogue: Catalogue) -> None:
+    dialect = catalogue.dialect("tflite")
+    spec = dialect.operators["SOFTMAX"]
+    tables = {**dialect.facts["tables"], "SoftmaxOptions": {"beta": [1, "float"]}}
+    moved = replace(dialect, facts={**dialect.facts, "tables": tables})
+
+    def marked(fill: float = 1.0, beta: float = 0.5, dialect: Dialect = dialect, spec: OperatorSpec = spec) -> str:
+        x, y = (Value(name, ir.DataType.FLOAT, np.full((2, 3), fill, np.float32)) for name in "xy")
+        case = Case("softmax", (Step(spec, (replace(x, constant=True),), {"beta": beta}, (y,)),))
+        known = replace(dialect, operators={"SOFTMAX": spec})
+        return imprint(case, Catalogue({**catalogue.dialects, "tflite": known}))
+
+    assert marked() == marked(fill=2.0)
+    assert len({marked(), marked(beta=0.25), marked(dialect=moved), marked(spec=replace(spec, code=7))}) == 4

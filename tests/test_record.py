@@ -10,9 +10,10 @@ import pytest
 pytest.importorskip("hypothesis")
 
 from nnrewrite.engine import packs
+from nnrewrite.engine.operators import Catalogue
 from nnrewrite.verify import record
 from nnrewrite.verify.finding import End, Finding
-from nnrewrite.verify.sketch import Case
+from nnrewrite.verify.sketch import Case, Step
 from nnrewrite.verify.stacks import stacks
 
 CASE, OTHER = Case("relu", (), 18), Case("relu", (), 17)
@@ -22,6 +23,10 @@ REFUSED = Finding(End.REFUSED, "an extent is not known")
 
 def again(finding: Finding, before: Finding, alone: bool = False, case: Case = CASE, recorded: Case = CASE) -> Finding:
     return record.judged(case, finding, record.outcome(recorded, before), alone)
+
+
+def imprinted(now: str, before: str) -> Finding:
+    return record.judged(CASE, PASSED, record.outcome(CASE, PASSED, before), False, now)
 
 
 def test_the_same_outcome_is_no_failure() -> None:
@@ -50,6 +55,12 @@ def test_another_case_than_the_recorded_one_is_not_compared() -> None:
     assert again(REFUSED, PASSED, case=OTHER) is REFUSED
 
 
+def test_a_file_must_be_written_as_it_was() -> None:
+    assert imprinted("00a1", "00a1") is PASSED
+    assert "written in another way" in imprinted("00a2", "00a1").reason
+    assert imprinted("00a2", "") is PASSED  # nothing is known of it
+
+
 def test_draws_that_the_interpreter_takes_no_more_are_told_of() -> None:
     taken, none = record.outcome(CASE, PASSED), record.outcome(None, None)
     assert "takes 2 by now" in record.fewer([taken, taken, none, none], [taken, taken, taken, none])
@@ -72,6 +83,14 @@ def test_an_operator_that_no_interpreter_has_must_yield_the_numbers_that_are_rec
     assert "other numbers" in told.reason
     assert again(found(2.0, 1.0), found(1.0, 2.0), case=case, recorded=case).end is End.FAILED
     assert again(found(1.0, 2.0000002), found(1.0, 2.0), case=case, recorded=case).end is End.PASSED
+
+
+def test_what_an_operator_means_must_yield_the_numbers_that_are_recorded(catalogue: Catalogue) -> None:
+    spec = catalogue.dialect("tflite").operators["Mfcc"]
+    case = Case("mfcc", (Step(spec, (), {}, meaning=(Step(spec, (), {}),)),), 18)
+    now, before = (Finding(End.PASSED, fired={"mfcc": 1}, expected=(np.array([n]),)) for n in (1.5, 1.0))
+    assert "other numbers" in again(now, before, case=case, recorded=case).reason
+    assert again(before, before, case=case, recorded=case) is before
 
 
 def test_what_is_excused_from_the_interpreter_is_tried_against_the_record() -> None:

@@ -14,6 +14,7 @@ from .cases import draw
 from .categories import Category
 from .dice import Dice, shrink
 from .finding import End, Finding, Rejected
+from .imprint import imprint
 from .laboratory import Laboratory
 from .sketch import Case
 from .subjects import Subject
@@ -131,13 +132,14 @@ def examine(
     drawn: Drawn | None = None,
     patience: int = PATIENCE,
     until: bool = False,
+    shrinking: float = SHRINKING,
 ) -> Tally:
     """Try a rule or a layout category on so many cases, with up to `patience` draws for each.
 
     With `until` only until it fires.
 
-    The same seed draws the same. Stops at the first failure and makes it small. `drawn` draws other cases than those
-    of the rule's own tests.
+    The same seed draws the same. Stops at the first failure and makes it small, in `shrinking` seconds at most. `drawn`
+    draws other cases than those of the rule's own tests.
     """
     tally = Tally(subject.name, subject.place, excuse=subject.excuse, sought=until)
     judge, source = _trial(subject, laboratory)
@@ -157,13 +159,17 @@ def examine(
         if until and finding.fired.get(subject.name):
             break
         if finding.end is End.FAILED:
-            tally.failure = _smallest(dice.choices, (case, finding), source, judge)
+            tally.failure = _smallest(dice.choices, (case, finding), source, judge, shrinking)
     tally.seconds = time.monotonic() - started
     return tally
 
 
 def repeat(
-    subject: Subject | Category, laboratory: Laboratory, before: Sequence[str], cases: int = record.CASES
+    subject: Subject | Category,
+    laboratory: Laboratory,
+    before: Sequence[str],
+    cases: int = record.CASES,
+    shrinking: float = SHRINKING,
 ) -> Tally:
     """Try a rule or a layout category on the first fixed cases of the record, which had the outcomes `before` then.
 
@@ -174,22 +180,20 @@ def repeat(
     judge, source = _trial(subject, laboratory)
     started = time.monotonic()
     outcomes: list[str] = []
+    stored = isinstance(subject, Subject) and subject.of_source
     alone = isinstance(subject, Subject) and not subject.of_source
     for place in range(cases):
-        case = finding = None
-        dice = Dice(f"{record.SEED}/{subject.name}/{place}")
-        try:
-            case = source(dice)
-        except Rejected as rejection:
-            tally.rejected[f"{rejection}"] += 1
-        else:
+        finding = None
+        case, dice = _fixed(subject, place, source, tally)
+        mark = imprint(case, laboratory.catalogue) if case is not None and stored else ""
+        if case is not None:
             finding = judge(case)
             if finding.end is End.FAILED:
-                case, finding = _smallest(dice.choices, (case, finding), source, judge)
+                case, finding = _smallest(dice.choices, (case, finding), source, judge, shrinking)
             elif place < len(before):
-                finding = record.judged(case, finding, before[place], alone)
+                finding = record.judged(case, finding, before[place], alone, mark)
             tally.count(finding)
-        outcomes.append(record.outcome(case, finding))
+        outcomes.append(record.outcome(case, finding, mark))
         if case is not None and finding is not None and finding.end is End.FAILED:
             tally.failure = case, finding
             break
@@ -197,6 +201,17 @@ def repeat(
         tally.worse = record.fewer(outcomes, before) if cases == record.CASES else ""
     tally.outcomes, tally.seconds = tuple(outcomes), time.monotonic() - started
     return tally
+
+
+def _fixed(subject: Subject | Category, place: int, source: Drawn, tally: Tally) -> tuple[Case | None, Dice]:
+    """One of the fixed cases with what it was drawn by; None where the interpreter does not take it."""
+    seed = f"{record.SEED}/{subject.name}/{place}"
+    for dice in (Dice(seed, turn=place), Dice(seed)):  # with all its options where it must have them
+        try:
+            return source(dice), dice
+        except Rejected as rejection:
+            tally.rejected[f"{rejection}"] += 1
+    return None, dice
 
 
 def _trial(subject: Subject | Category, laboratory: Laboratory) -> tuple[Judge, Drawn]:
@@ -218,9 +233,11 @@ class _Enough(Exception):
     """Ends a search whose time is over."""
 
 
-def _smallest(choices: Sequence[int], first: tuple[Case, Finding], source: Drawn, judge: Judge) -> tuple[Case, Finding]:
+def _smallest(
+    choices: Sequence[int], first: tuple[Case, Finding], source: Drawn, judge: Judge, seconds: float
+) -> tuple[Case, Finding]:
     """The simplest case to be found that fails too."""
-    end = time.monotonic() + SHRINKING
+    end = time.monotonic() + seconds
     found = {tuple(choices): first}
 
     def fails(candidate: Sequence[int]) -> Sequence[int] | None:

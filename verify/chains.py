@@ -8,6 +8,7 @@ import numpy as np
 
 from ..engine.errors import Span
 from ..engine.pattern import Variable, nodes
+from ..engine.view import HYBRID
 from .bench import Bench
 from .cases import draw_opset
 from .dice import Dice
@@ -92,6 +93,7 @@ class _Graph:
         except Rejected:
             return False
         fit = all(_moderate(value) for value in made[-1].results) and RANDOM not in made[-1].operator.traits
+        fit = fit and not any(_coarse(step) for step in made)
         if not fit or (steps and not _joined(made, steps)):
             return False
         steps += made
@@ -129,6 +131,12 @@ def _usable(values: Sequence[Value]) -> list[Value]:
 def _moderate(value: Value) -> bool:
     """Whether what follows can still compute with a value: no infinities, and nothing close to them."""
     return value.content.dtype.kind != "f" or bool((np.abs(value.content.astype(np.float64)) < _HUGE).all())
+
+
+def _coarse(step: Step) -> bool:
+    """Whether a kernel rounds real operands to codes of its own, as rules follow it only where that is faster."""
+    scaled = any(value is not None and value.grid is not None for value in step.operands)
+    return HYBRID in step.operator.traits and scaled and not any(value.grid is not None for value in step.results)
 
 
 def _joined(made: Sequence[Step], steps: Sequence[Step]) -> bool:

@@ -13,12 +13,14 @@ class Dice:
     """Choices out of finite ranges: those given first, then random ones of a seed, or the least where there is none.
 
     `choices` records each as the distance from the least that it could be, so smaller numbers make simpler cases.
+    `turn` is the place among cases that are to differ by more than chance, where there are such.
     """
 
-    __slots__ = ("_given", "_random", "choices")
+    __slots__ = ("_given", "_random", "choices", "turn")
 
-    def __init__(self, seed: int | str | None = None, given: Sequence[int] = ()) -> None:
+    def __init__(self, seed: int | str | None = None, given: Sequence[int] = (), turn: int | None = None) -> None:
         self._random = None if seed is None else random.Random(seed)
+        self.turn = turn
         self._given = given
         self.choices: list[int] = []
 
@@ -36,9 +38,13 @@ class Dice:
         """One of some items, the simplest of which stands first."""
         return items[self.number(0, len(items) - 1)]
 
-    def chance(self, percent: int) -> bool:
-        """True in so many of a hundred."""
-        return self.number(0, 99) >= 100 - percent
+    def chance(self, percent: int, wanted: bool | None = None) -> bool:
+        """True in so many of a hundred, or what is wanted, recorded as if it had come by chance."""
+        made = self.number(0, 99) >= 100 - percent
+        if wanted is None or made == wanted:
+            return made
+        self.choices[-1] = 99 if wanted else 0
+        return wanted
 
     def seed(self) -> int:
         """A seed for a generator of many numbers."""

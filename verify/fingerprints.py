@@ -7,7 +7,7 @@ import hashlib
 import re
 from collections.abc import Callable, Collection, Container, Mapping
 from dataclasses import fields, is_dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..engine.errors import Span
 from ..engine.language import tree
@@ -16,12 +16,21 @@ from ..engine.packs import Pack
 from ..engine.rules import MEANING, written_out
 from .categories import categories
 
+#: the trait of operators that `activation` names an option of
+_ACTIVATED = "output_activation"
 _WORD = re.compile(r"\b[A-Za-z_][\w.]*")
 
 
-def fingerprints(pack: Pack, names: Container[str]) -> dict[str, str]:
-    """A digest for each rule and layout category called by `names`: of its text, the definitions and the entries of
-    ops.yaml that it uses."""
+class Fingerprint(NamedTuple):
+    """A digest of what one rule or category comes down to, and of how many entries of ops.yaml that is."""
+
+    digest: str
+    breadth: int
+
+
+def fingerprints(pack: Pack, names: Container[str]) -> dict[str, Fingerprint]:
+    """Of each rule and layout category called by `names`: its text, the definitions and the entries of ops.yaml that
+    it uses."""
     definitions = {d.name: d for file in pack.files for d in file.items if isinstance(d, tree.Definition)}
     closed = functools.cache(lambda name: _closed(name, definitions, _text))
     specs = {name: (dialect, spec) for dialect in pack.catalogue.dialects.values()
@@ -39,10 +48,10 @@ def fingerprints(pack: Pack, names: Container[str]) -> dict[str, str]:
         meant = [meanings[operator] for operator in sorted(_operators(rule)) if operator in meanings]
         parts = [text, *meant, *(closed(word) for word in sorted(set(_WORD.findall(text)) & definitions.keys()))]
         named = sorted(set(_WORD.findall(" ".join(parts))) & specs.keys())
-        found[rule.name] = _digest([*parts, *map(entry, named)])
+        found[rule.name] = Fingerprint(_digest([*parts, *map(entry, named)]), len(named))
     for category in categories(pack):
         if category.name in names:
-            found[category.name] = _digest([entry(category.operator)])
+            found[category.name] = Fingerprint(_digest([entry(category.operator)]), 1)
     return found
 
 
@@ -99,5 +108,11 @@ def _entry(dialect: Dialect, spec: OperatorSpec) -> str:
     numbers = {kind: dict(dialect.enums[kind]) for kind in sorted(kinds)}
     unions = [members.get(spec.table) for members in dialect.facts.get("unions", {}).values()]
     kernels = dialect.facts.get("kernels", {}).get(spec.name)
+    more: list[object] = [
+        {kind: dialect.facts.get(key, {}).get(kind) for kind in sorted(kinds)} for key in ("unheeded", "storage")
+    ]
+    more.append(dialect.facts.get("activation") if _ACTIVATED in spec.traits else None)
+    more.append(dialect.facts.get("begins") if any(operand.mutable for operand in spec.operands) else None)
     return repr((spec.domain, spec.operands, spec.results, dict(spec.options), spec.code, spec.table,
-                 sorted(spec.traits), spec.role, spec.infix, dict(spec.facts), numbers, unions, kernels))  # fmt: skip
+                 sorted(spec.traits), spec.role, spec.infix, dict(spec.facts), numbers, unions, kernels,
+                 more))  # fmt: skip

@@ -11,14 +11,14 @@ import random
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any
 
 from ..engine import coverage, packs
 from . import chains, record
-from .campaign import Tally, examine, repeat
+from .campaign import SHRINKING, Tally, examine, repeat
 from .interpreter import Interpreter, require
 from .laboratory import Laboratory
 from .stacks import Stack, Trial
@@ -31,6 +31,10 @@ _ABOUT = 2
 _FEW = 3
 #: recorded cases that all that changed is tried on before it is tried on the others
 _FIRST = 3
+#: of what changed, so many that use few entries of ops.yaml have all recorded cases first, whatever the time
+_NARROW = 12
+#: failures of what changed after which no more are looked for, and after which they are made small in little time
+_ENOUGH, _MANY = 8, 2
 #: turns that what changed has before the rest at most, and the share of all seconds for them
 _EARLY, _SHARE = 40, 0.7
 #: cases tried of a rule that has not fired yet
@@ -62,7 +66,7 @@ class Task:
     """One turn: a rule (or graphs, of any operators or `about` that of one rule), how many cases, and which.
 
     With `until` it is over when the rule has fired. A `fixed` one is the first so many of the cases that are recorded,
-    with what came of them then, if it is known.
+    with what came of them then, if it is known. `shrinking` is how long a failure may be made smaller, in seconds.
     """
 
     name: str
@@ -71,6 +75,7 @@ class Task:
     about: str | None = None
     until: bool = False
     fixed: tuple[str, ...] | None = None
+    shrinking: float = SHRINKING
 
 
 def fuzz(
@@ -84,10 +89,10 @@ def fuzz(
 ) -> dict[str, Tally]:
     """Try rules of some stacks, and with `graphs` also graphs of several operators; what came of each by name.
 
-    Those called `early` are tried on the cases of the record first, whose outcomes are given with them, and have many
-    turns before the others have one. With `recorded` all are tried on these cases at the end, for their outcomes.
-    `told` hears of every turn as it ends. A rule that failed has no further turns. Raises VerificationError where the
-    interpreter or the runtime is not installed.
+    Those called `early` are tried in this order on the cases of the record, whose outcomes are given with them, and
+    have many turns before the others have one. With `recorded` all are tried on these cases at the end, for their
+    outcomes. `told` hears of every turn as it ends. A rule that failed has no further turns. Raises VerificationError
+    where the interpreter or the runtime is not installed.
     """
     require("ai_edge_litert", "onnxruntime")
     until = time.monotonic() + budget.seconds
@@ -99,21 +104,27 @@ def fuzz(
     }
     if graphs:
         tallies[chains.NAME] = Tally(chains.NAME, chains.NAME, fires=False)
-    first = [subject for subject in chosen if subject.name in early]
+    named = {subject.name: subject for subject in chosen}
+    first = [named[name] for name in early if name in named]
     soon = until - (1 - _SHARE) * budget.seconds
     late: Iterator[Task] = itertools.chain(_fixed(tallies, chosen) if recorded else (), _idle(tallies, budget))
+    musts: Iterator[Task] = (_recorded(subject, early, record.CASES) for subject in first[:_NARROW])
     turns: Iterator[Task] = itertools.chain(
         _early(first, early, graphs, budget, soon), _turns(chosen, graphs, budget), late
     )
     if first:  # where what changed fails, the rest has no turns
-        turns = itertools.takewhile(lambda task: task.fixed is not None or not _fail(tallies, early), turns)
-        late = itertools.takewhile(lambda task: not _fail(tallies, early), late)
+
+        def go_on(task: Task) -> bool:
+            found = _failed(tallies, {*early, *([chains.NAME] if graphs else [])})
+            return found < (1 if task.fixed is None else _ENOUGH)
+
+        turns, late = itertools.takewhile(go_on, turns), itertools.takewhile(go_on, late)
     crew = [_Worker(stacks) for _ in range(budget.jobs)]
     try:
         for worker in crew:
             worker.ready()
         for worker in crew:
-            worker.begin(_next(turns, tallies))
+            worker.begin(_next(itertools.chain(musts, turns), tallies))
         while busy := [worker for worker in crew if worker.task is not None]:
             for worker in _ready(busy):
                 tally = worker.end()
@@ -122,7 +133,8 @@ def fuzz(
                 if budget.first and any(one.failure is not None for one in tallies.values()):
                     worker.begin(None)
                 else:
-                    worker.begin(_next(turns if time.monotonic() < until else late, tallies))
+                    later = turns if time.monotonic() < until else late
+                    worker.begin(_next(itertools.chain(musts, later), tallies))
     finally:
         for worker in crew:
             worker.close()
@@ -132,10 +144,13 @@ def fuzz(
 def _early(
     chosen: Sequence[Trial], known: Mapping[str, tuple[str, ...]], graphs: bool, budget: Budget, until: float
 ) -> Iterator[Task]:
-    """Turns of rules and graphs about them: the recorded cases, then others until it is time for the rest."""
+    """Turns of rules and graphs about them: the recorded cases, then others until it is time for the rest.
+
+    The first have had theirs.
+    """
     for cases in (_FIRST, record.CASES):  # a few of each before more of any
-        for subject in chosen:
-            yield Task(subject.name, cases, "", fixed=known[subject.name])
+        for subject in chosen[_NARROW:]:
+            yield _recorded(subject, known, cases)
     for turn in range(_EARLY):
         for subject in _heard(chosen):
             if time.monotonic() > until:
@@ -144,6 +159,10 @@ def _early(
             yield Task(subject.name, min(_TURN, budget.examples), seed)
             if graphs and turn < budget.examples // _TURN and _in_graphs(subject):
                 yield Task(chains.NAME, _ABOUT, f"{seed}/{subject.name}", subject.name)
+
+
+def _recorded(subject: Trial, known: Mapping[str, tuple[str, ...]], cases: int) -> Task:
+    return Task(subject.name, cases, "", fixed=known[subject.name])
 
 
 def _fixed(tallies: Mapping[str, Tally], chosen: Sequence[Trial]) -> Iterator[Task]:
@@ -178,8 +197,8 @@ def _sources(stack: Stack) -> list[Subject]:
     return [trial for trial in _heard(stack.trials) if isinstance(trial, Subject) and trial.of_source]
 
 
-def _fail(tallies: Mapping[str, Tally], names: Iterable[str]) -> bool:
-    return any(tallies[name].failed for name in names)
+def _failed(tallies: Mapping[str, Tally], names: Iterable[str]) -> int:
+    return sum(tallies[name].failed for name in names)
 
 
 def _in_graphs(subject: Trial) -> bool:
@@ -194,7 +213,9 @@ def _idle(tallies: Mapping[str, Tally], budget: Budget) -> Iterator[Task]:
 
 
 def _next(turns: Iterator[Task], tallies: dict[str, Tally]) -> Task | None:
-    return next((task for task in turns if not tallies[task.name].failed), None)
+    task = next((task for task in turns if not tallies[task.name].failed), None)
+    many = task is not None and _failed(tallies, tallies) >= _MANY
+    return replace(task, shrinking=SHRINKING / 10) if task is not None and many else task
 
 
 def _ready(busy: Sequence[_Worker]) -> list[_Worker]:
@@ -277,16 +298,26 @@ def _serve(pipe: Connection, interpreter: Interpreter, stacks: Sequence[Stack]) 
             if task.name != chains.NAME:
                 trial, stack = named[task.name]
                 if task.fixed is not None:  # in a laboratory that knows of nothing, so that the same is drawn again
-                    tally = repeat(trial, _laboratory(interpreter, stack), task.fixed, task.examples)
+                    tally = repeat(trial, _laboratory(interpreter, stack), task.fixed, task.examples, task.shrinking)
                 else:
-                    tally = examine(trial, laboratories[stack], task.examples, task.seed, until=task.until)
+                    tally = examine(
+                        trial, laboratories[stack], task.examples, task.seed, until=task.until, shrinking=task.shrinking
+                    )
             elif task.about is None:
                 any_of = functools.partial(chains.draw, **common)
-                tally = examine(chains.chains(sources), laboratories[first], task.examples, task.seed, any_of)
+                tally = examine(
+                    chains.chains(sources),
+                    laboratories[first],
+                    task.examples,
+                    task.seed,
+                    any_of,
+                    shrinking=task.shrinking,
+                )
             else:
                 subject = next(subject for subject in sources if subject.name == task.about)
                 about = functools.partial(chains.between, subject=subject, **common)
-                tally = examine(chains.chains(sources), laboratories[first], task.examples, task.seed, about, _FEW)
+                graph, common_one = chains.chains(sources), laboratories[first]
+                tally = examine(graph, common_one, task.examples, task.seed, about, _FEW, shrinking=task.shrinking)
             pipe.send(tally)
 
 

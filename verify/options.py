@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import onnx_ir as ir
@@ -9,7 +10,7 @@ import onnx_ir as ir
 from ..engine.expressions import Frame, evaluate
 from ..engine.functions import plain
 from ..engine.operators import OperatorSpec, Option
-from ..engine.pattern import NodePattern
+from ..engine.pattern import NodePattern, OptionPattern
 from .dice import Dice
 from .subjects import Subject
 
@@ -19,6 +20,8 @@ _OTHER, _UNMENTIONED = 40, 6
 _UNMENTIONED_WORD = 16
 #: in so many an option that the test names is left out of the file, which is how its default is read
 _LEFT_OUT = 5
+#: so many of the fixed cases are without no option, and after so many more each option has been left out of one
+_WHOLE, _TURNS = 3, 7
 #: numbers for an option of which 0 is all that is known
 _COUNTING = (1, 2, 4)
 #: the role of operators whose required option is an element type, and such types
@@ -38,6 +41,7 @@ def draw_options(
     found: dict[str, Any] = {}
     widened = False
     patterns = {option.name: option for option in pattern.options}
+    lacking = _lacking(dice, subject, spec, patterns, named)
     counts = spec.facts.get(_COUNTS, {})
     for name, option in spec.options.items():
         wanted = patterns.get(name)
@@ -46,7 +50,8 @@ def draw_options(
         variable = wanted.variable if wanted is not None else None
         if name in named or variable in named:
             found[name] = named[name if name in named else str(variable)]
-            if _may_lack(option, subject, spec) and dice.chance(_LEFT_OUT):
+            wants = None if dice.turn is None else name in lacking
+            if _may_lack(option, subject, spec) and dice.chance(_LEFT_OUT, wants):
                 del found[name]
                 widened = True
                 named |= dict.fromkeys({name, str(variable or name)} & named.keys(), option.default)
@@ -75,9 +80,20 @@ def draw_options(
 
 
 def _may_lack(option: Option, subject: Subject, spec: OperatorSpec) -> bool:
-    """Whether a file may say nothing of an option, and kernels of the interpreter's own take the default then."""
+    """Whether a file may say nothing of an option: numbers in tables of the format, whatever a custom operator has."""
     numbers = option.type in ("bool", "float", *subject.reads.enums) or option.type.startswith("int")
-    return subject.of_source and spec.table is not None and numbers
+    return subject.of_source and (spec.table is None or numbers)
+
+
+def _lacking(
+    dice: Dice, subject: Subject, spec: OperatorSpec, patterns: Mapping[str, OptionPattern], named: Mapping[str, Any]
+) -> list[str]:
+    """The options that a fixed case is without: each of those that the test names has its turn, the first have none."""
+    if dice.turn is None or dice.turn < _WHOLE:
+        return []
+    told = {name for name in spec.options if name in named or (name in patterns and patterns[name].variable in named)}
+    found = [name for name, option in spec.options.items() if name in told and _may_lack(option, subject, spec)]
+    return found[dice.turn - _WHOLE :: _TURNS]
 
 
 def _others(option: Option, subject: Subject) -> list[Any]:

@@ -21,7 +21,7 @@ _NO_DRAW, _REFUSED = "-", "refused"
 #: a rule of which fewer than this share of the recorded draws are still taken is not drawn as it was
 _TAKEN = 0.5
 
-_OUTCOME = re.compile(r"([0-9a-f]{8}):(refused|([01])/(\d+))(?::(\S+))?")
+_OUTCOME = re.compile(r"([0-9a-f]{8}):(refused|([01])/(\d+))(?::([^\s@]+))?(?:@(\S{4}))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,34 +32,39 @@ class Entry:
     outcomes: tuple[str, ...] = ()
 
 
-def outcome(case: Case | None, finding: Finding | None) -> str:
-    """One outcome in a word: which case it was, whether the rule fired, how many operators were left, and what they
-    yield where nothing else tells that."""
+def outcome(case: Case | None, finding: Finding | None, mark: str = "") -> str:
+    """One outcome in a word: which case it was, whether the rule fired, how many operators were left, what they yield
+    where nothing else tells that, and the imprint of the file that it is, where it is one."""
     if case is None or finding is None:
         return _NO_DRAW
     types = " ".join(f"{value.dtype}" for step in case.steps for value in step.results)
     told = f"{zlib.crc32(f'{case.describe()} {types} {case.opset}'.encode()):08x}"
+    stored = f"@{mark}" if mark else ""
     if finding.end is End.REFUSED:
-        return f"{told}:{_REFUSED}"
-    yields = f":{witness.told(finding.actual)}" if case.unknown and finding.actual else ""
-    return f"{told}:{int(bool(finding.fired.get(case.rule)))}/{finding.operators}{yields}"
+        return f"{told}:{_REFUSED}{stored}"
+    arrays = finding.actual if case.unknown else finding.expected if any(step.meaning for step in case.steps) else ()
+    yields = f":{witness.told(arrays)}" if arrays else ""
+    return f"{told}:{int(bool(finding.fired.get(case.rule)))}/{finding.operators}{yields}{stored}"
 
 
-def judged(case: Case, finding: Finding, before: str, alone: bool) -> Finding:
+def judged(case: Case, finding: Finding, before: str, alone: bool, mark: str = "") -> Finding:
     """A finding on a fixed case, which is a failure where the same case had a better outcome when that was recorded.
 
-    It is one where rules refuse what they converted, where more operators are left than there were, and where others
-    than the recorded numbers come of an operator that no interpreter has. Of a rule that
-    is tried `alone`, with no other to take its place, it is one too where it fires and did not.
+    It is one where rules refuse what they converted, where more operators are left than there were, where others than
+    the recorded numbers come of an operator that no interpreter has, and where the file that it is has another imprint.
+    Of a rule that is tried `alone`, with no other to take its place, it is one too where it fires and did not.
     """
-    known, now = _OUTCOME.fullmatch(before), _OUTCOME.fullmatch(outcome(case, finding))
+    known, now = _OUTCOME.fullmatch(before), _OUTCOME.fullmatch(outcome(case, finding, mark))
     if finding.end is End.FAILED or known is None or now is None or known[1] != now[1]:
         return finding
     most = None
     other = known[5] is not None and now[5] is not None and not witness.same(now[5], known[5])
-    if known[2] == now[2] and not other:
+    written = None not in (known[6], now[6]) and known[6] != now[6]
+    if known[2] == now[2] and not other and not written:
         return finding
-    if now[2] == _REFUSED:
+    if written:
+        said = "a file of it is written in another way than when that was recorded"
+    elif now[2] == _REFUSED:
         said = f"refused, which it was not when that was recorded: {finding.reason}"
     elif known[2] == _REFUSED:
         if not alone:
