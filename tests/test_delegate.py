@@ -71,6 +71,25 @@ def test_layers_round_as_the_kernel_that_computes_them(
     assert any("own" in rule or "late" in rule for rule in conversion.report.rules) == (cause != "all constant")
 
 
+@pytest.mark.parametrize("batch", [1, 2])
+def test_unsigned_codes_past_sixteens_are_those_of_all_samples(
+    single: Callable[..., bytes], interpreter: Interpreter, batch: int
+) -> None:
+    """4500 * batch results, computed sixteen at once."""
+    x, w = (
+        RNG(0).integers(0, 256, [batch, 30, 30, 3]).astype(np.uint8),
+        RNG(1).integers(0, 256, [5, 1, 1, 3]).astype(np.uint8),
+    )
+    out = [batch, 30, 30, 5]
+    inputs = {
+        "shape": np.array(out, np.int32),
+        "w": (w, grid(0.25, 120)),
+        "x": ("UINT8", [batch, 30, 30, 3], grid(0.5, 131)),
+        "b": np.zeros(5, np.int32),
+    }
+    equal(single("TRANSPOSE_CONV", inputs, [("UINT8", out, grid(8.0, 128))], stride_h=1, stride_w=1), [x], interpreter)
+
+
 def test_shifted_weights_of_a_layer_are_taken_by_one_kernel(
     single: Callable[..., bytes], interpreter: Interpreter
 ) -> None:
@@ -99,6 +118,16 @@ def test_a_bound_between_two_codes_is_the_even_one(
     conversion = equal(single(operator, inputs, [y], **options), [x], interpreter)
     if operator != "MUL":
         assert any("own" in rule for rule in conversion.report.rules) == (zero % 2 == 1)
+
+
+@pytest.mark.parametrize("zero", [2, 3])
+def test_a_maximum_is_cut_off_at_the_even_code(
+    single: Callable[..., bytes], interpreter: Interpreter, zero: int
+) -> None:
+    x, of = RNG(0).integers(0, 256, [1, 6, 6, 3]).astype(np.uint8), grid(0.16, zero)
+    pool = dict.fromkeys(("stride_h", "stride_w", "filter_height", "filter_width"), 2)
+    shapes = {"x": ("UINT8", [1, 6, 6, 3], of)}, [("UINT8", [1, 3, 3, 3], of)]
+    equal(single("MAX_POOL_2D", *shapes, fused_activation_function="RELU6", **pool), [x], interpreter)
 
 
 @pytest.mark.parametrize(("scale", "zero", "special"), [(6.4, 131, True), (6.4, 130, False), (6.3179, 131, False)])

@@ -21,7 +21,7 @@ pytest.importorskip("onnxruntime")
 from nnrewrite.engine import packs
 from nnrewrite.engine.errors import UnsupportedError
 from nnrewrite.engine.quantization import Quantization
-from nnrewrite.verify import Interpreter, Kernels
+from nnrewrite.verify import Interpreter, InterpreterError, Kernels
 from nnrewrite.verify.cases import draw
 from nnrewrite.verify.dice import Dice
 from nnrewrite.verify.finding import Rejected
@@ -67,7 +67,10 @@ def test_outputs_equal_those_of_the_kernels(subject: Subject, laboratory: Labora
         if not conversion.report.rules.get(subject.name):
             continue
         feeds = [value.content for value in case.inputs]
-        [wanted] = interpreter.run(source, [feeds], Kernels.REFERENCE if exact else Kernels.DEFAULT)
+        try:
+            [wanted] = interpreter.run(source, [feeds], Kernels.REFERENCE if exact else Kernels.DEFAULT)
+        except InterpreterError:  # the delegate refuses what other kernels take
+            continue
         found = Runtime(conversion.model.SerializeToString(), threads=1).run(feeds)
         for want, got in zip(wanted, found, strict=True):
             np.testing.assert_array_equal(got, want, err_msg=case.describe())

@@ -13,6 +13,7 @@ from nnrewrite.engine.kernels import wider_type
 from nnrewrite.engine.operators import Catalogue
 from nnrewrite.verify import Interpreter, compare_models
 from nnrewrite.verify.kernels import kernels
+from nnrewrite.verify.runtime import Runtime
 
 
 @pytest.mark.parametrize(
@@ -45,6 +46,32 @@ def test_integers_without_a_kernel_are_added_in_a_wider_type(
     model = nnrewrite.convert(source)
     assert [node.op_type for node in model.graph.node] == ["Cast", "Cast", "Cast", "Sum", "Cast"]
     assert compare_models(source, model.SerializeToString(), interpreter=interpreter).passed
+
+
+@pytest.mark.parametrize(
+    ("operator", "options"),
+    [
+        ("MAXIMUM", {}),
+        ("MINIMUM", {}),
+        ("STABLEHLO_MAXIMUM", {}),
+        ("ADD", {"fused_activation_function": "RELU6"}),
+        ("SUB", {"fused_activation_function": "RELU_N1_TO_1"}),
+        ("MUL", {"fused_activation_function": "RELU"}),
+    ],
+)
+def test_numbers_of_64_bits_are_compared_as_such(
+    single: Callable[..., bytes], interpreter: Interpreter, operator: str, options: dict[str, Any]
+) -> None:
+    """ONNX Runtime's Max, Min, Clip and Relu compare lower halves with their signs where upper ones are equal."""
+    ends = np.array(
+        [0, 5, -7, 2**31 - 1, 2**31, 2588934144, 2**32 - 1, -(2**31), -(2**31) - 1, 2**33, -(2**33)], np.int64
+    )
+    a, b = (part.reshape(-1) for part in np.meshgrid(ends, ends))
+    x = ("INT64", [len(a)])
+    source = single(operator, {"a": x, "b": x}, [x], **options)
+    [[wanted]] = interpreter.run(source, [[a, b]])
+    [found] = Runtime(nnrewrite.convert(source).SerializeToString()).run([a, b])
+    np.testing.assert_array_equal(found, wanted)
 
 
 @pytest.mark.parametrize("transposed", [{}, {"adj_x": True}, {"adj_y": True}, {"adj_x": True, "adj_y": True}])
