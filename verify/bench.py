@@ -14,7 +14,7 @@ from ..engine.language import tree
 from ..engine.operators import Dialect, OperatorSpec
 from ..engine.pattern import Absent, AnyOf, Defined, NodePattern, Number, Operand, Variable
 from ..engine.spreads import spread
-from . import bodies, results
+from . import astray, bodies, results
 from .dice import Dice
 from .elements import elements, indices
 from .finding import Grids, Rejected
@@ -36,6 +36,8 @@ _COMPUTED = 50
 _OTHER_TYPE, _UNKNOWN_EXTENTS, _CONSTANT, _ABSENT = 35, 12, 30, 15
 #: in so many of a hundred draws the operands of a node with two are exchanged: what fires then must hold then
 _EXCHANGED = 12
+#: in so many a rule over the target is tried on elements of another type
+_STRANGE, _STRANGERS = 8, ("f16", "f64", "i32", "i64")
 #: extents that a drawn name may stand for
 _EXTENTS = (1, 5)
 
@@ -60,6 +62,8 @@ class Bench:
     given: Sequence[Value] = ()
     position: int = 0
     free: bool = False
+    #: what is drawn otherwise than the test says
+    astray: str | None = None
     widened: bool = False
     made: list[Step] = field(default_factory=list)
     values: dict[str, Any] = field(default_factory=dict)
@@ -86,9 +90,10 @@ class Bench:
         equations = self.subject.pattern(self.opset)
         self.definers = {target.name: equation for equation in equations for target in equation.targets}
         for generator in self.test.generators:
-            self.named[generator.name] = self.dice.pick(self.subject.domain(generator))
+            named = self.dice.pick(self.subject.domain(generator))
+            self.named[generator.name] = astray.other(self.dice, named) if generator.name == self.astray else named
         self.unknown = not self.given and self.subject.of_source and self.dice.chance(_UNKNOWN_EXTENTS)
-        self.widened |= self.unknown
+        self.widened |= self.unknown or self.astray is not None
         for equation in reversed(equations):  # the root first
             if not any(target.name in self.values for target in equation.targets):
                 self.node(equation.value, equation)
@@ -107,7 +112,8 @@ class Bench:
         operands: list[Value | None] = []
         for position, (operand, wanted) in enumerate(self._operands(pattern, spec)):
             operands.append(self._operand(operand, wanted, spec, position, kinds, quantities, operands))
-        if len(operands) == 2 and exchangeable(*operands) and self.dice.chance(_EXCHANGED):
+        free = len(operands) == 2 and not quantities.limited and exchangeable(*operands)
+        if free and self.dice.chance(_EXCHANGED):
             operands.reverse()
             self.widened = True
         options, widened = draw_options(self.dice, self.subject, pattern, spec, len(operands), self.named)
@@ -235,7 +241,7 @@ class Bench:
         first, other = self.types
         name = declaration.type
         if name == first and first != other:
-            name = kinds.closest(position, other, name)
+            name = kinds.closest(position, other, name) if self.subject.of_source else other
         quantized = name.startswith("q")
         dtype = DTYPES[name.removeprefix("q")]
         index = dtype.is_integer() and not quantized and kinds.index_like(position) and not mutable
@@ -245,6 +251,10 @@ class Bench:
             quantities.take(position, reused)
             return reused
         shape = self._shape(declaration)
+        if declaration.name == self.astray:
+            shape = astray.reshaped(self.dice, shape)
+            if pattern.layout is not None and len(shape) != len(pattern.layout):
+                raise Rejected(f"{pattern.name} has no such rank")
         if mutable:
             zeros = np.zeros(shape, dtype.numpy())
             known = quantities.state(position, dtype) if quantized else None
@@ -311,7 +321,10 @@ class Bench:
         before: Sequence[Value | None],
     ) -> Value:
         """An operand whose elements the test names: a constant, or fed where the rule lets it be."""
-        array = np.array(value)
+        try:
+            array = np.array(value)
+        except ValueError as error:  # what is astray may have rows of different length
+            raise Rejected(f"{value}: {error}") from error
         array = np.char.encode(array) if array.dtype.kind == "U" else array
         given = [(place, value.dtype) for place, value in enumerate(before) if value is not None]
         fit = fitting(array, spec, position, kinds, given, self.opset if self.subject.reads.schemas else None)
@@ -366,6 +379,10 @@ class Bench:
         if not places or len({name for _, name in places if name.startswith("q")}) > 1:
             return
         first = places[0][1]
+        if not self.subject.of_source:
+            strange = self.dice.chance(_STRANGE) and not first.startswith("q")
+            self.types = first, self.dice.pick(_STRANGERS) if strange else first
+            return
         if any(name.startswith("q") and name != first for _, name in places):
             self.types = first, first  # codes of several types are what the test is about
             return

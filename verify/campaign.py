@@ -182,7 +182,8 @@ def repeat(
     outcomes: list[str] = []
     stored = isinstance(subject, Subject) and subject.of_source
     alone = isinstance(subject, Subject) and not subject.of_source
-    for place in range(cases):
+    whole = cases == record.CASES
+    for place in range(record.ALONE if whole and alone else cases):
         finding = None
         case, dice = _fixed(subject, place, source, tally)
         mark = imprint(case, laboratory.catalogue) if case is not None and stored else ""
@@ -198,7 +199,7 @@ def repeat(
             tally.failure = case, finding
             break
     else:
-        tally.worse = record.fewer(outcomes, before) if cases == record.CASES else ""
+        tally.worse = record.fewer(outcomes, before) if whole else ""
     tally.outcomes, tally.seconds = tuple(outcomes), time.monotonic() - started
     return tally
 

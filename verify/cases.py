@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 
+from . import astray
 from .bench import Bench, Settle
 from .dice import Dice
 from .laboratory import Laboratory
@@ -27,7 +28,7 @@ def draw(dice: Dice, subject: Subject, laboratory: Laboratory) -> Case:
     settle: Settle = laboratory.settle
     if opset is not None and not subject.of_source:
         settle = functools.partial(laboratory.twins.settle, opset=opset)
-    bench = Bench(dice, settle, subject, test, opset or subject.opsets[-1])
+    bench = Bench(dice, settle, subject, test, opset or subject.opsets[-1], astray=astray.drawn(dice, subject, test))
     steps = bench.steps()
     return Case(subject.name, steps, opset, bench.widened, None if subject.of_source else _asked(dice, steps))
 

@@ -30,7 +30,9 @@ _OF_FLOATS = ("byte", "natural", "scale", "moderate", "distinct")
 def elements(dice: Dice, dtype: ir.DataType, shape: Sequence[int], limit: str | None = None) -> Array:
     """Draw an array of a type that is not quantized; `limit` is what ops.yaml says that they must be."""
     found = np.asarray(_elements(dice, dtype, shape))
-    return np.asarray(_limited(found, limit)) if dtype.is_integer() or limit in _OF_FLOATS else found
+    if not dtype.is_integer() and limit not in _OF_FLOATS:
+        return found
+    return np.asarray(_limited(found, limit), found.dtype)
 
 
 def _limited(array: Array, limit: str | None) -> Array:

@@ -40,13 +40,21 @@ def fingerprints(pack: Pack, names: Container[str]) -> dict[str, Fingerprint]:
     for _, rule in written_out(map(_of_meanings, pack.files)):
         for operator in _operators(rule):
             meanings[operator] = meanings.get(operator, "") + _text(rule)
+    helpers: dict[
+        str, str
+    ] = {}  # what rules without tests make of an operator, which are tried with those that name it
+    for _, rule in written_out(pack.files):
+        for operator in _operators(rule) if not rule.tests and rule.stage != MEANING else ():
+            helpers[operator] = helpers.get(operator, "") + _text(rule)
     found = {}
     for _, rule in written_out(pack.files):
         if rule.name not in names:
             continue
         text = _text(rule)
         meant = [meanings[operator] for operator in sorted(_operators(rule)) if operator in meanings]
-        parts = [text, *meant, *(closed(word) for word in sorted(set(_WORD.findall(text)) & definitions.keys()))]
+        meant += [helpers[operator] for operator in sorted(set(_WORD.findall(text)) & helpers.keys())]
+        used = set(_WORD.findall(" ".join((text, *meant))))
+        parts = [text, *meant, *(closed(word) for word in sorted(used & definitions.keys()))]
         named = sorted(set(_WORD.findall(" ".join(parts))) & specs.keys())
         found[rule.name] = Fingerprint(_digest([*parts, *map(entry, named)]), len(named))
     for category in categories(pack):

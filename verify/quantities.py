@@ -49,6 +49,11 @@ class Quantities:
         """Whether an operand is added to a product of others, all of which are quantized."""
         return bool(self._factors(position))
 
+    @property
+    def limited(self) -> bool:
+        """Whether ops.yaml says of any operand what its numbers must be."""
+        return bool(self._limits)
+
     def limit(self, position: int) -> str | None:
         """What ops.yaml says that an operand's integers must be, None where nothing."""
         return next((limit for name, limit in self._limits.items() if self._places[name] == position), None)

@@ -16,11 +16,14 @@ from .sketch import Case
 TRIED = Path(__file__).parent / "tried.txt"
 #: the fixed cases of a rule, and what they are drawn by
 CASES, SEED = 10, "recorded"
+#: those of a rule over the target alone, which cost little, and tell by whether it fires how far its guards let it
+ALONE = 24
 #: outcomes that are no case: the draw was refused by the interpreter, or the case by the rules
 _NO_DRAW, _REFUSED = "-", "refused"
 #: a rule of which fewer than this share of the recorded draws are still taken is not drawn as it was
 _TAKEN = 0.5
 
+_FIRES = "the rule fires, which it did not when that was recorded"
 _OUTCOME = re.compile(r"([0-9a-f]{8}):(refused|([01])/(\d+))(?::([^\s@]+))?(?:@(\S{4}))?")
 
 
@@ -51,8 +54,9 @@ def judged(case: Case, finding: Finding, before: str, alone: bool, mark: str = "
     """A finding on a fixed case, which is a failure where the same case had a better outcome when that was recorded.
 
     It is one where rules refuse what they converted, where more operators are left than there were, where others than
-    the recorded numbers come of an operator that no interpreter has, and where the file that it is has another imprint.
-    Of a rule that is tried `alone`, with no other to take its place, it is one too where it fires and did not.
+    the recorded numbers come of an operator that no interpreter has, where the file that it is has another imprint, and
+    where the rule fires and did not, or did and does not. Of a rule that is tried `alone`, with no other to take its
+    place, it is one too where what was refused is not.
     """
     known, now = _OUTCOME.fullmatch(before), _OUTCOME.fullmatch(outcome(case, finding, mark))
     if finding.end is End.FAILED or known is None or now is None or known[1] != now[1]:
@@ -69,9 +73,13 @@ def judged(case: Case, finding: Finding, before: str, alone: bool, mark: str = "
     elif known[2] == _REFUSED:
         if not alone:
             return finding
-        said = "the rule fires, which it did not when that was recorded"
+        said = _FIRES
     elif other:
         said = "it yields other numbers than when that was recorded"
+    elif now[3] == "1" and known[3] == "0":
+        said = _FIRES
+    elif now[3] == "0" and known[3] == "1":
+        said = "the rule does not fire, which it did when that was recorded"
     elif int(now[4]) > int(known[4]):
         said, most = left(int(now[4]), int(known[4])), int(known[4])
     else:

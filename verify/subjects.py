@@ -25,7 +25,8 @@ class Subject:
     """One rule to try: the dialect and equations of its left side, its tests, and where it stands.
 
     `opsets` are those worth aiming at: the ends of the range, and both sides of each opset that the rules compare with;
-    `turning` those among them that the rule itself or a definition it uses compares with.
+    `turning` those among them that the rule itself or a definition it uses compares with. `guarded` are the names that
+    its clauses and the conditions of its templates speak of.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Subject:
     definitions: Mapping[str, tree.Definition]
     opsets: tuple[int, ...]
     turning: tuple[int, ...] = ()
+    guarded: frozenset[str] = frozenset()
 
     @property
     def place(self) -> str:
@@ -88,9 +90,10 @@ def subjects(pack: Pack, known: Container[str] = ()) -> list[Subject]:
     for file, rule in written_out(pack.files, known):
         reads = pack.catalogue.dialect(file.source if rule.stage in OF_SOURCE else file.target)
         turning = _sides(bounds([rule]), low, high)
-        found.append(
-            Subject(rule.name, rule.span, rule.stage, reads, rule.equations, rule.tests, definitions, opsets, turning)
-        )
+        conditions = (*rule.clauses, *(template.condition for template in rule.templates))
+        guarded = frozenset(one.name for one in tree.walk(conditions) if isinstance(one, tree.Name))
+        left = rule.equations, rule.tests
+        found.append(Subject(rule.name, rule.span, rule.stage, reads, *left, definitions, opsets, turning, guarded))
     return found
 
 

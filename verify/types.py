@@ -152,7 +152,8 @@ def fitting(
     given the types of the operands before it."""
     types = [name for name in kinds.operand(position) if not name.startswith("q")] or ["i32"]
     if numbers.dtype.kind == "f" and numbers.size:  # an empty list says no type
-        return [name for name in types if name.startswith("f")] or ["f32"]
+        like = [name for _, dtype in given for name in ("f16", "f64") if opset is not None and DTYPES[name] == dtype]
+        return like[:1] or [name for name in types if name.startswith("f")] or ["f32"]
     if numbers.dtype.kind in "bS":
         return ["bool" if numbers.dtype.kind == "b" else "string"]
     if opset is not None:
@@ -166,7 +167,8 @@ def number(
     """A number as an operand, of the type of those `given` before it where it may be; `opset` as in `fitting`."""
     types = [dtype.numpy() for _, dtype in given if dtype.is_integer()]
     admitted = by_schema(spec, position, opset, given) if opset is not None and type(value) is int else []
-    if isinstance(value, bool) or types or not admitted:
+    types += [dtype.numpy() for _, dtype in given if dtype.is_floating_point()]
+    if isinstance(value, bool) or not admitted or any(dtype.kind in "iu" for dtype in types):
         return np.array(value, None if isinstance(value, bool) else types[0] if types else np.float32)
     return np.array([value], DTYPES[admitted[0]].numpy())  # one that says where is a list
 
