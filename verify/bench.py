@@ -78,9 +78,8 @@ class Bench:
     named_values: int = 0
     #: how many values the pattern's counts stand for
     counts: dict[str, int] = field(default_factory=dict)
-    #: the graph that steps are added to, as names in it begin
+    #: how names begin in the graph that steps are added to, what it is given, and whether its steps depend on that
     within: str = ""
-    #: what that graph is given, and whether what its steps read depends on it
     parameters: Sequence[Value] = ()
     moving: bool = False
     shapes: dict[tuple[tree.Dimension, ...], tuple[int, ...]] = field(default_factory=dict)
@@ -203,10 +202,9 @@ class Bench:
         if pattern.name in self.definers and pattern.name not in self.values:
             self.node(self.definers[pattern.name].value, self.definers[pattern.name])
         if pattern.name in self.values and not pattern.spread:
-            known = cast("Value | None", self.values[pattern.name])
-            if known is not None:
-                quantities.take(position, known)
-            return known
+            if self.values[pattern.name] is not None:
+                quantities.take(position, self.values[pattern.name])
+            return cast("Value | None", self.values[pattern.name])
         mutable = position < len(spec.operands) and spec.operands[position].mutable
         if declaration is not None:
             if pattern.optional and self.dice.chance(_ABSENT):
@@ -220,8 +218,7 @@ class Bench:
             value = None
         else:
             raise Rejected(f"the test says nothing about {pattern.name}")
-        moving = self.within and value is not None and not value.constant and self.moving
-        if value is not None and moving and self.dice.chance(_COMPUTED):
+        if self.moving and value is not None and not value.constant and self.dice.chance(_COMPUTED):
             value = bodies.computed(self, value)
         if not pattern.spread:
             self.values[pattern.name] = value
