@@ -228,3 +228,24 @@ def integer_cell(operator: str, seed: int) -> Cell:
         made.append(value)
     cell.intermediates = tuple(made)
     return cell
+
+
+def memory_cell(seed: int) -> Cell:
+    """Filters with 8-bit activations and a 16-bit memory; with every other seed, scales that make many halves."""
+    cell = Cell("SVDF", np.random.default_rng(seed))
+    rank, memory, units, batch, inputs = (cell.number(1, most) for most in (3, 6, 5, 3, 8))
+    scales = np.array([0.1, 0.3, 0.7] if seed % 2 else [0.023, 0.0047, 0.00013], np.float32)
+    scale, weight, past = (float(one) for one in cell.random.permutation(scales))
+    held = float(np.float32(scale * weight * 2 if seed % 2 else 10 / 32767))
+    result = float(np.float32(held * past * (64 if seed % 2 else 900)))
+    cell.operands = {
+        "x": ("INT8", [batch, inputs], grid(scale, cell.number(-20, 20))),
+        "w": (cell.random.integers(-60, 61, (units * rank, inputs)).astype(np.int8), grid(weight)),
+        "t": (cell.random.integers(-300, 301, (units * rank, memory)).astype(np.int16), grid(past)),
+        "b": coded(cell.floats(units), np.int32, held * past) if cell.chance() else None,
+        "h": ("INT16", [batch, units * rank * memory], grid(held)),
+    }
+    cell.state = ["h"]
+    cell.options = {"rank": rank, "fused_activation_function": "RELU"}
+    cell.results = [("INT8", [batch, units], grid(result, cell.number(-60, 60)))]
+    return cell

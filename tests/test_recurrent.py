@@ -11,7 +11,7 @@ from nnrewrite.verify.interpreter import Kernels
 from nnrewrite.verify.runtime import Runtime
 from nnrewrite.verify.streaming import stream
 
-from .random_cells import Cell, integer_cell, real_cell
+from .random_cells import Cell, integer_cell, memory_cell, real_cell
 
 REAL = [
     "BASIC_LSTM",
@@ -55,6 +55,11 @@ def test_integer_cells_are_equal_code_for_code(operator: str, catalogue: Catalog
     for seed in range(CASES // 2):
         cell = integer_cell(operator, seed)
         assert apart(cell, catalogue, interpreter) == 0, f"{operator} {seed} {cell.options}"
+
+
+def test_filters_with_a_memory_of_codes_are_equal_code_for_code(catalogue: Catalogue, interpreter: Interpreter) -> None:
+    for seed in range(CASES):
+        assert apart(memory_cell(seed), catalogue, interpreter) == 0, f"{seed}"
 
 
 @pytest.mark.parametrize("time", [1, 6, 7, 11])
