@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import functools
 import time
+import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from ..engine.errors import RewriteError
 from . import categories, record, witness
 from .cases import draw
 from .categories import Category
@@ -143,16 +145,15 @@ def examine(
     """
     tally = Tally(subject.name, subject.place, excuse=subject.excuse, sought=until)
     judge, source = _trial(subject, laboratory)
+    judge = _guarded(judge)
     source = drawn or source
     started = time.monotonic()
     attempts = 0
-    while tally.tried < examples and attempts < examples * patience and tally.failure is None:
+    while tally.tried < examples and attempts < examples * patience and not tally.failed:
         attempts += 1
         dice = Dice(f"{seed}/{subject.name}/{attempts}")
-        try:
-            case = source(dice)
-        except Rejected as rejection:
-            tally.rejected[f"{rejection}"] += 1
+        case = _drawn(source, dice, tally)
+        if case is None:
             continue
         finding = judge(case)
         tally.count(finding)
@@ -178,6 +179,7 @@ def repeat(
     """
     tally = Tally(subject.name, subject.place, excuse=subject.excuse, fires=not subject.excuse)
     judge, source = _trial(subject, laboratory)
+    judge = _guarded(judge)
     started = time.monotonic()
     outcomes: list[str] = []
     stored = isinstance(subject, Subject) and subject.of_source
@@ -199,7 +201,7 @@ def repeat(
             tally.failure = case, finding
             break
     else:
-        tally.worse = record.fewer(outcomes, before) if whole else ""
+        tally.worse = tally.worse or (record.fewer(outcomes, before) if whole else "")
     tally.outcomes, tally.seconds = tuple(outcomes), time.monotonic() - started
     return tally
 
@@ -208,11 +210,37 @@ def _fixed(subject: Subject | Category, place: int, source: Drawn, tally: Tally)
     """One of the fixed cases with what it was drawn by; None where the interpreter does not take it."""
     seed = f"{record.SEED}/{subject.name}/{place}"
     for dice in (Dice(seed, turn=place), Dice(seed)):  # with all its options where it must have them
-        try:
-            return source(dice), dice
-        except Rejected as rejection:
-            tally.rejected[f"{rejection}"] += 1
+        case = _drawn(source, dice, tally)
+        if case is not None:
+            return case, dice
     return None, dice
+
+
+def _drawn(source: Drawn, dice: Dice, tally: Tally) -> Case | None:
+    """A case, or none; why there is none is told of."""
+    try:
+        return source(dice)
+    except Rejected as rejection:
+        tally.rejected[f"{rejection}"] += 1
+    except RewriteError as error:
+        tally.worse = f"no model can be made of it: {error}"
+    except Exception:
+        tally.worse = f"internal error while a model was made of it: {traceback.format_exc()}"
+    return None
+
+
+def _guarded(judge: Judge) -> Judge:
+    """A judge that tells of what it stumbles over as a failure of the case."""
+
+    def judged(case: Case) -> Finding:
+        try:
+            return judge(case)
+        except RewriteError as error:
+            return Finding(End.FAILED, f"{error}")
+        except Exception:
+            return Finding(End.FAILED, f"internal error: {traceback.format_exc()}")
+
+    return judged
 
 
 def _trial(subject: Subject | Category, laboratory: Laboratory) -> tuple[Judge, Drawn]:
@@ -247,7 +275,7 @@ def _smallest(
         dice = Dice(given=candidate)
         try:
             case = source(dice)
-        except Rejected:
+        except (Rejected, RewriteError):
             return None
         finding = judge(case)
         if finding.end is not End.FAILED:

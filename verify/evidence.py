@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.errors import VerificationError
+from ..engine.errors import RewriteError, VerificationError
 from ..options import DEFAULT, PORTABLE, Options
 from .comparison import unequal
 from .finding import Finding
@@ -55,8 +55,13 @@ def save(
     np.savez(stem.with_suffix(".npz"), **about, **arrays)  # type: ignore[arg-type]
     lines = [f"# {places.get(case.rule, case.rule)}", "", finding.reason, "", "```", text, "```", ""]
     lines += ["Rules that fired:", "", *(f"- {places.get(name, name)}" for name in finding.fired), ""]
-    if of_source:
-        stem.with_suffix(".tflite").write_bytes(encode(case, catalogue))
+    try:
+        stored = encode(case, catalogue) if of_source else None
+    except RewriteError as error:
+        stored = None
+        lines += [f"No file can hold it: {error}", ""]
+    if stored is not None:
+        stem.with_suffix(".tflite").write_bytes(stored)
         if any(step.meaning for step in case.steps):
             stem.with_suffix(_MEANING).write_bytes(encode(case.meant, catalogue))
         named = rules if stack.rules == Options(rules=rules).stacked else stack.rules
