@@ -67,6 +67,12 @@ def test_draws_that_the_interpreter_takes_no_more_are_told_of() -> None:
     assert not record.fewer([taken, taken, taken, none], [taken, taken, taken, none])
 
 
+def test_a_case_that_took_more_draws_than_before_is_one_that_is_taken_no_more() -> None:
+    first, later = (record.outcome(CASE, PASSED, before=refused) for refused in (0, 2))
+    assert "takes 2 by now" in record.fewer([first, first, later], [first, first, first])
+    assert not record.fewer([first, first, later], [later, first, later])
+
+
 def test_of_cases_that_are_drawn_in_another_way_half_must_still_be_taken() -> None:
     taken, other, none = record.outcome(CASE, PASSED), record.outcome(OTHER, PASSED), record.outcome(None, None)
     assert not record.fewer([other, other, none, none], [taken, taken, taken, none])

@@ -187,7 +187,7 @@ def repeat(
     whole = cases == record.CASES
     for place in range(record.ALONE if whole and alone else cases):
         finding = None
-        case, dice = _fixed(subject, place, source, tally)
+        case, dice, refused = _fixed(subject, place, source, tally)
         mark = imprint(case, laboratory.catalogue) if case is not None and stored else ""
         if case is not None:
             finding = judge(case)
@@ -196,7 +196,7 @@ def repeat(
             elif place < len(before):
                 finding = record.judged(case, finding, before[place], alone, mark)
             tally.count(finding)
-        outcomes.append(record.outcome(case, finding, mark))
+        outcomes.append(record.outcome(case, finding, mark, refused))
         if case is not None and finding is not None and finding.end is End.FAILED:
             tally.failure = case, finding
             break
@@ -206,14 +206,15 @@ def repeat(
     return tally
 
 
-def _fixed(subject: Subject | Category, place: int, source: Drawn, tally: Tally) -> tuple[Case | None, Dice]:
-    """One of the fixed cases with what it was drawn by; None where the interpreter does not take it."""
+def _fixed(subject: Subject | Category, place: int, source: Drawn, tally: Tally) -> tuple[Case | None, Dice, int]:
+    """One of the fixed cases, what it was drawn by, and how many draws were refused before; None where all were."""
     seed = f"{record.SEED}/{subject.name}/{place}"
-    for dice in (Dice(seed, turn=place), Dice(seed)):  # with all its options where it must have them
+    draws = [Dice(seed, turn=place), *(Dice(f"{seed}/{more}") for more in range(record.DRAWS - 1))]
+    for refused, dice in enumerate(draws):  # from the second on with all the options that it may have to have
         case = _drawn(source, dice, tally)
         if case is not None:
-            return case, dice
-    return None, dice
+            return case, dice, refused
+    return None, dice, len(draws)
 
 
 def _drawn(source: Drawn, dice: Dice, tally: Tally) -> Case | None:

@@ -16,6 +16,8 @@ from .sketch import Case
 TRIED = Path(__file__).parent / "tried.txt"
 #: the fixed cases of a rule, and what they are drawn by
 CASES, SEED = 10, "recorded"
+#: draws for each of them, of which the first that is taken is the case
+DRAWS = 8
 #: those of a rule over the target alone, which cost little, and tell by whether it fires how far its guards let it
 ALONE = 24
 #: outcomes that are no case: the draw was refused by the interpreter, or the case by the rules
@@ -24,7 +26,7 @@ _NO_DRAW, _REFUSED = "-", "refused"
 _TAKEN = 0.5
 
 _FIRES = "the rule fires, which it did not when that was recorded"
-_OUTCOME = re.compile(r"([0-9a-f]{8}):(refused|([01])/(\d+))(?::([^\s@]+))?(?:@(\S{4}))?")
+_OUTCOME = re.compile(r"(?:\d+#)?([0-9a-f]{8}):(refused|([01])/(\d+))(?::([^\s@]+))?(?:@(\S{4}))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +37,15 @@ class Entry:
     outcomes: tuple[str, ...] = ()
 
 
-def outcome(case: Case | None, finding: Finding | None, mark: str = "") -> str:
+def outcome(case: Case | None, finding: Finding | None, mark: str = "", before: int = 0) -> str:
     """One outcome in a word: which case it was, whether the rule fired, how many operators were left, what they yield
-    where nothing else tells that, and the imprint of the file that it is, where it is one."""
+    where nothing else tells that, and the imprint of the file that it is, where it is one. In front of it stands how
+    many draws were refused `before` it."""
     if case is None or finding is None:
         return _NO_DRAW
     types = " ".join(f"{value.dtype}" for step in case.steps for value in step.results)
-    told = f"{zlib.crc32(f'{case.describe()} {types} {case.opset}'.encode()):08x}"
+    told = f"{before}#" if before else ""
+    told += f"{zlib.crc32(f'{case.describe()} {types} {case.opset}'.encode()):08x}"
     stored = f"@{mark}" if mark else ""
     if finding.end is End.REFUSED:
         return f"{told}:{_REFUSED}{stored}"
@@ -98,12 +102,18 @@ def fewer(now: Sequence[str], before: Sequence[str]) -> str:
     Where the others are the same cases as before, each counts; where they are drawn in another way, half of them.
     """
     pairs = [(new, old) for new, old in zip(now, before, strict=False) if old != _NO_DRAW]
-    left = [(new, old) for new, old in pairs if new != _NO_DRAW]
+    left = [(new, old) for new, old in pairs if new != _NO_DRAW and _refused(new) <= _refused(old)]
     same = sum(new.split(":")[0] == old.split(":")[0] for new, old in left)
     if len(left) == len(pairs) or (2 * same < len(left) and len(left) >= _TAKEN * len(pairs)):
         return ""
     said = f"of {len(pairs)} recorded draws the interpreter takes {len(left)} by now"
     return f"{said} (`rewrite fuzz --record`, if that is meant)"
+
+
+def _refused(outcome: str) -> int:
+    """How many draws were refused before one was taken."""
+    count, found, _ = outcome.partition("#")
+    return int(count) if found else 0
 
 
 def entries() -> dict[str, Entry]:
