@@ -218,3 +218,16 @@ def test_models_for_both_targets_pass_the_same_verification(models: list[Path], 
         assert len(set(verdicts)) == 1, path
         verified += all(verdicts)
     assert verified >= 10
+
+
+@pytest.mark.parametrize(
+    ("name", "operator"), [("prisma_quant", "ConvTranspose"), ("micro_kws_m_quantized", "AveragePool")]
+)
+def test_networks_of_codes_keep_no_operator_that_the_runtime_is_slow_at(
+    models: list[Path], name: str, operator: str
+) -> None:
+    path = next((path for path in models if path.stem == name), None)
+    if path is None:
+        pytest.skip(f"{name} is not at hand")
+    assert operator not in [node.op_type for node in convert(path).graph.node]
+    assert operator in [node.op_type for node in convert(path, target="portable").graph.node]
