@@ -19,7 +19,9 @@ def drawn(dice: Dice, subject: Subject, test: tree.Test) -> str | None:
     """The operand or option to draw otherwise than the test says, in a few of the draws; None in the others."""
     if not dice.chance(_SOURCE if subject.of_source else _TARGET):
         return None
-    said = [*(one.name for one in test.declarations), *(one.name for one in test.generators)]
+    declared = [one.name for one in test.declarations]
+    # The interpreter computes something of operands whose shapes do not go together, too.
+    said = [*([] if subject.of_source else declared), *(one.name for one in test.generators)]
     guarded = [name for name in said if name in subject.guarded]
     names = guarded if subject.of_source or (guarded and dice.chance(_GUARDED)) else said
     return dice.pick(names) if names else None
