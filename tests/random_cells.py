@@ -237,7 +237,7 @@ def memory_cell(seed: int) -> Cell:
     scales = np.array([0.1, 0.3, 0.7] if seed % 2 else [0.023, 0.0047, 0.00013], np.float32)
     scale, weight, past = (float(one) for one in cell.random.permutation(scales))
     held = float(np.float32(scale * weight * 2 if seed % 2 else 10 / 32767))
-    result = float(np.float32(held * past * (64 if seed % 2 else 900)))
+    result = float(np.float32(held * past * (8192 if seed % 2 else 9000)))
     cell.operands = {
         "x": ("INT8", [batch, inputs], grid(scale, cell.number(-20, 20))),
         "w": (cell.random.integers(-60, 61, (units * rank, inputs)).astype(np.int8), grid(weight)),
