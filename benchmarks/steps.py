@@ -71,7 +71,10 @@ def quantized(subject: Subject, wanted: str) -> Subject | None:
         declarations = []
         for one in test.declarations:
             types = kinds.operand(places.get(one.name, 0))
-            other = wanted if wanted in types else "qi8" if "qi8" in types and one.type == "f32" else one.type
+            named = one.type in ("i32", "i64")  # places, and biases
+            other = (
+                wanted if wanted in types and not named else "qi8" if "qi8" in types and one.type == "f32" else one.type
+            )
             fits = fits or other == wanted
             declarations.append(replace(one, type=other))
         tests.append(replace(test, declarations=tuple(declarations)))

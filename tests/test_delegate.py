@@ -71,6 +71,24 @@ def test_layers_round_as_the_kernel_that_computes_them(
     assert any("own" in rule or "late" in rule for rule in conversion.report.rules) == (cause != "all constant")
 
 
+@pytest.mark.parametrize("multiplier", [0, 2])
+def test_a_depthwise_convolution_may_leave_its_multiplier_out(
+    single: Callable[..., bytes], interpreter: Interpreter, multiplier: int
+) -> None:
+    x, w = (
+        RNG(0).integers(0, 256, [1, 30, 30, 3]).astype(np.uint8),
+        RNG(1).integers(0, 256, [1, 1, 1, 6]).astype(np.uint8),
+    )
+    inputs = {
+        "x": ("UINT8", [1, 30, 30, 3], grid(0.5, 131)),
+        "w": (w, grid(0.25, 120)),
+        "b": (np.zeros(6, np.int32), grid(0.125)),
+    }
+    options = {"stride_h": 1, "stride_w": 1, "depth_multiplier": multiplier}
+    source = single("DEPTHWISE_CONV_2D", inputs, [("UINT8", [1, 30, 30, 6], grid(8.0, 128))], **options)
+    equal(source, [x], interpreter)
+
+
 @pytest.mark.parametrize("batch", [1, 2])
 def test_unsigned_codes_past_sixteens_are_those_of_all_samples(
     single: Callable[..., bytes], interpreter: Interpreter, batch: int
