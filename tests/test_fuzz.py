@@ -17,15 +17,18 @@ pytest.importorskip("ai_edge_litert")
 
 from nnrewrite.engine import packs
 from nnrewrite.engine.operators import OPS, Catalogue, Dialect, OperatorSpec
+from nnrewrite.options import DEFAULT
 from nnrewrite.verify import Interpreter
 from nnrewrite.verify.campaign import examine
 from nnrewrite.verify.cases import draw
 from nnrewrite.verify.dice import Dice, shrink
 from nnrewrite.verify.elements import one_grid
-from nnrewrite.verify.finding import End, Rejected
+from nnrewrite.verify.evidence import save
+from nnrewrite.verify.finding import End, Finding, Rejected
 from nnrewrite.verify.imprint import imprint
 from nnrewrite.verify.laboratory import Laboratory
 from nnrewrite.verify.sketch import Case, Step, Value
+from nnrewrite.verify.stacks import Stack
 from nnrewrite.verify.subjects import Subject, subjects
 
 PACK = OPS.parent / "rules" / "tflite2onnx"
@@ -189,6 +192,26 @@ def test_a_failure_is_saved_and_runs_again_from_its_files(tmp_path: Path) -> Non
     assert (wrong.returncode, "different" in wrong.stdout) == (1, True)
     right = [sys.executable, "-m", "nnrewrite", "fuzz", "--replay", f"{model}"]
     assert subprocess.run(right, capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("finding", "command"),
+    [
+        (Finding(End.FAILED, "off by 1"), "--replay {model}"),
+        (Finding(End.FAILED, "5 operators are left", most=4, recorded=True), "--replay {model}"),
+        (Finding(End.FAILED, "the rule does not fire", recorded=True), "--rule softmax"),
+    ],
+)
+def test_a_failure_that_only_the_record_tells_runs_again_with_its_rule(
+    finding: Finding, command: str, catalogue: Catalogue, tmp_path: Path
+) -> None:
+    x, y = (Value(name, ir.DataType.FLOAT, np.ones((2, 3), np.float32)) for name in "xy")
+    case = Case("softmax", (Step(catalogue.dialect("tflite").operators["SOFTMAX"], (x,), {"beta": 0.5}, (y,)),))
+    stack = Stack(DEFAULT.stacked, packs.load(DEFAULT.stacked), False, ())
+    report = save(case, finding, tmp_path, {}, True, stack, DEFAULT.rules)
+    said = command.format(model=report.with_suffix(".tflite"))
+    assert f"    rewrite fuzz {said}\n" in report.read_text(encoding="utf-8")
+    assert report.with_suffix(".tflite").exists()
 
 
 @pytest.mark.parametrize("constant", [True, False])

@@ -60,13 +60,17 @@ def save(
     except RewriteError as error:
         stored = None
         lines += [f"No file can hold it: {error}", ""]
+    named = rules if stack.rules == Options(rules=rules).stacked else stack.rules
+    packs = "".join(f"--rules {name} " for name in named if named != DEFAULT.rules)
+    again = f"--rule {case.rule}"  # which draws it anew
     if stored is not None:
-        stem.with_suffix(".tflite").write_bytes(stored)
+        model = stem.with_suffix(".tflite")
+        model.write_bytes(stored)
         if any(step.meaning for step in case.steps):
             stem.with_suffix(_MEANING).write_bytes(encode(case.meant, catalogue))
-        named = rules if stack.rules == Options(rules=rules).stacked else stack.rules
-        packs = "".join(f"--rules {name} " for name in named if named != DEFAULT.rules)
-        lines += ["Run it again:", "", f"    rewrite fuzz {packs}--replay {stem.with_suffix('.tflite')}", ""]
+        if not finding.recorded or finding.most is not None:
+            again = f"--replay {model}"
+    lines += ["Run it again:", "", f"    rewrite fuzz {packs}{again}", ""]
     report = stem.with_suffix(".md")
     report.write_text("\n".join(lines), encoding="utf-8")
     return report

@@ -33,7 +33,7 @@ class Finding:
     """The end of one case, why, the rules that fired with how often, and the outputs of both sides where they ran.
 
     `operators` counts what is left of the graph when it is rewritten, of which there were `most` at most when the
-    case was recorded, where that is what failed.
+    case was recorded, where that is what failed. `recorded` says that it failed beside the record alone.
     """
 
     end: End
@@ -43,3 +43,4 @@ class Finding:
     actual: tuple[Array, ...] = ()
     operators: int = 0
     most: int | None = None
+    recorded: bool = False

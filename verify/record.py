@@ -88,7 +88,8 @@ def judged(case: Case, finding: Finding, before: str, alone: bool, mark: str = "
         said, most = left(int(now[4]), int(known[4])), int(known[4])
     else:
         return finding
-    return replace(finding, end=End.FAILED, reason=f"{said} (`rewrite fuzz --record`, if that is meant)", most=most)
+    reason = f"{said} (`rewrite fuzz --record`, if that is meant)"
+    return replace(finding, end=End.FAILED, reason=reason, most=most, recorded=True)
 
 
 def left(operators: int, most: int) -> str:

@@ -43,7 +43,7 @@ class Subject:
     @property
     def place(self) -> str:
         """The rule's name and where it stands."""
-        return f"{self.name} ({self.span.file}:{self.span.line})"
+        return f"{self.name} ({self.span.file}:{self.span.line}:{self.span.column})"
 
     @property
     def of_source(self) -> bool:
