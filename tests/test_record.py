@@ -59,6 +59,8 @@ def test_a_file_must_be_written_as_it_was() -> None:
     assert imprinted("00a1", "00a1") is PASSED
     assert "written in another way" in imprinted("00a2", "00a1").reason
     assert imprinted("00a2", "") is PASSED  # nothing is known of it
+    first, other = record.outcome(CASE, PASSED, "00a1"), record.outcome(CASE, PASSED, "00a2")
+    assert record.judged(CASE, PASSED, first, False, "00a2", [first, other]) is PASSED  # worded alike
 
 
 def test_draws_that_the_interpreter_takes_no_more_are_told_of() -> None:
@@ -71,6 +73,13 @@ def test_a_case_that_took_more_draws_than_before_is_one_that_is_taken_no_more() 
     first, later = (record.outcome(CASE, PASSED, before=refused) for refused in (0, 2))
     assert "takes 2 by now" in record.fewer([first, first, later], [first, first, first])
     assert not record.fewer([first, first, later], [later, first, later])
+
+
+def test_it_is_told_where_all_cases_are_refused_that_are_drawn_in_another_way() -> None:
+    passed, refused = record.outcome(CASE, PASSED), record.outcome(OTHER, REFUSED)
+    assert "is refused" in record.fewer([refused] * 3, [passed] * 3)
+    assert not record.fewer([refused, refused, passed], [passed] * 3)
+    assert not record.fewer([refused] * 3, [refused, refused, passed])
 
 
 def test_of_cases_that_are_drawn_in_another_way_half_must_still_be_taken() -> None:

@@ -194,7 +194,7 @@ def repeat(
             if finding.end is End.FAILED:
                 case, finding = _smallest(dice.choices, (case, finding), source, judge, shrinking)
             elif place < len(before):
-                finding = record.judged(case, finding, before[place], alone, mark)
+                finding = record.judged(case, finding, before[place], alone, mark, before)
             tally.count(finding)
         outcomes.append(record.outcome(case, finding, mark, refused))
         if case is not None and finding is not None and finding.end is End.FAILED:

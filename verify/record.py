@@ -24,6 +24,8 @@ ALONE = 24
 _NO_DRAW, _REFUSED = "-", "refused"
 #: a rule of which fewer than this share of the recorded draws are still taken is not drawn as it was
 _TAKEN = 0.5
+#: so many cases that were not refused are more than chance
+_SEVERAL = 3
 
 _FIRES = "the rule fires, which it did not when that was recorded"
 _OUTCOME = re.compile(r"(?:\d+#)?([0-9a-f]{8}):(refused|([01])/(\d+))(?::([^\s@]+))?(?:@(\S{4}))?")
@@ -54,20 +56,24 @@ def outcome(case: Case | None, finding: Finding | None, mark: str = "", before: 
     return f"{told}:{int(bool(finding.fired.get(case.rule)))}/{finding.operators}{yields}{stored}"
 
 
-def judged(case: Case, finding: Finding, before: str, alone: bool, mark: str = "") -> Finding:
+def judged(
+    case: Case, finding: Finding, before: str, alone: bool, mark: str = "", others: Sequence[str] = ()
+) -> Finding:
     """A finding on a fixed case, which is a failure where the same case had a better outcome when that was recorded.
 
     It is one where rules refuse what they converted, where more operators are left than there were, where others than
     the recorded numbers come of an operator that no interpreter has, where the file that it is has another imprint, and
     where the rule fires and did not, or did and does not. Of a rule that is tried `alone`, with no other to take its
-    place, it is one too where what was refused is not.
+    place, it is one too where what was refused is not. `others` are the outcomes of all its fixed cases.
     """
     known, now = _OUTCOME.fullmatch(before), _OUTCOME.fullmatch(outcome(case, finding, mark))
     if finding.end is End.FAILED or known is None or now is None or known[1] != now[1]:
         return finding
     most = None
     other = known[5] is not None and now[5] is not None and not witness.same(now[5], known[5])
-    written = None not in (known[6], now[6]) and known[6] != now[6]
+    # Cases that are worded alike may be files that differ in what is fed first.
+    alike = [found[6] for other in others if (found := _OUTCOME.fullmatch(other)) and found[1] == now[1]]
+    written = None not in (known[6], now[6]) and now[6] not in (known[6], *alike)
     if known[2] == now[2] and not other and not written:
         return finding
     if written:
@@ -100,8 +106,11 @@ def left(operators: int, most: int) -> str:
 def fewer(now: Sequence[str], before: Sequence[str]) -> str:
     """What is wrong where fixed cases cannot be drawn that could; nothing where all is well.
 
-    Where the others are the same cases as before, each counts; where they are drawn in another way, half of them.
+    Where the others are the same cases as before, each counts; where they are drawn in another way, half of them. It is
+    wrong too if all that can be drawn is refused by now, of several that were not.
     """
+    if sum(map(_good, before)) >= _SEVERAL and not any(map(_good, now)):
+        return "all that can be drawn of it is refused, which it was not when that was recorded"
     pairs = [(new, old) for new, old in zip(now, before, strict=False) if old != _NO_DRAW]
     left = [(new, old) for new, old in pairs if new != _NO_DRAW and _refused(new) <= _refused(old)]
     same = sum(new.split(":")[0] == old.split(":")[0] for new, old in left)
@@ -109,6 +118,11 @@ def fewer(now: Sequence[str], before: Sequence[str]) -> str:
         return ""
     said = f"of {len(pairs)} recorded draws the interpreter takes {len(left)} by now"
     return f"{said} (`rewrite fuzz --record`, if that is meant)"
+
+
+def _good(outcome: str) -> bool:
+    """Whether an outcome is that of a case which was not refused."""
+    return outcome != _NO_DRAW and f":{_REFUSED}" not in outcome
 
 
 def _refused(outcome: str) -> int:
