@@ -33,6 +33,8 @@ _FEW = 3
 _FIRST = 3
 #: of what changed, so many that use few entries of ops.yaml have all recorded cases first, whatever the time
 _NARROW = 12
+#: the turns that so many of these have before the rest of what changed has its recorded cases
+_SOON, _NARROWEST = 5, 4
 #: failures of what changed after which no more are looked for, and after which they are made small in little time
 _ENOUGH, _MANY = 8, 2
 #: turns that what changed has before the rest at most, and the share of all seconds for them
@@ -146,8 +148,11 @@ def _early(
 ) -> Iterator[Task]:
     """Turns of rules and graphs about them: the recorded cases, then others until it is time for the rest.
 
-    The first have had theirs.
+    The first have had theirs, and the very first have some of the others at once.
     """
+    for turn in range(_SOON):
+        for subject in _heard(chosen[:_NARROWEST]):
+            yield Task(subject.name, min(_TURN, budget.examples), f"{budget.seed}/soon/{turn}")
     for cases in (_FIRST, record.CASES):  # a few of each before more of any
         for subject in chosen[_NARROW:]:
             yield _recorded(subject, known, cases)
