@@ -83,6 +83,15 @@ def grid(scale: float, zero: int) -> Quantization:
     return Quantization(np.array([scale], np.float32), np.array([zero]))
 
 
+@pytest.mark.parametrize("scale", [2.4, 2.6, 10.0, 30500.0])
+def test_steps_of_a_mask_are_shifted_out_of_range_by_a_softmax_of_16_bits(
+    scale: float, interpreter: Interpreter, single: Single
+) -> None:
+    x, y = ("INT16", [2, 4], grid(scale, 0)), ("INT16", [2, 4], grid(1 / 32768, 0))
+    source = single("SOFTMAX", {"x": x}, [y], beta=1.0)
+    agree(interpreter, source, np.array([[-32768, 0, 1, 1], [-3, 0, -1, -7]], np.int16))
+
+
 @pytest.mark.parametrize("axes", [[1], [-1, 1], [2, 1, 0]])
 def test_axes_known_at_run_time_reverse_extents_known_at_run_time(
     interpreter: Interpreter, single: Single, axes: list[int]
