@@ -69,7 +69,9 @@ class Cell:
         shape = [int(extent) for extent in value.shape]
         if value.dtype == ir.DataType.FLOAT:
             return self.floats(*shape)
-        return self.random.integers(-128, 128, shape).astype(np.int8)
+        unsigned = value.dtype == ir.DataType.UINT8
+        codes = self.random.integers(0, 256, shape) if unsigned else self.random.integers(-128, 128, shape)
+        return codes.astype(np.uint8 if unsigned else np.int8)
 
 
 def coded(real: np.ndarray, dtype: type, scale: float | None = None) -> tuple[np.ndarray, Quantization]:
@@ -248,4 +250,22 @@ def memory_cell(seed: int) -> Cell:
     cell.state = ["h"]
     cell.options = {"rank": rank, "fused_activation_function": "RELU"}
     cell.results = [("INT8", [batch, units], grid(result, cell.number(-60, 60)))]
+    return cell
+
+
+def unsigned_cell(seed: int) -> Cell:
+    """The old long short-term memory of unsigned activations, whose gates stand in one matrix."""
+    cell = Cell("BASIC_LSTM", np.random.default_rng(seed))
+    batch, inputs, units = (cell.number(1, most) for most in (3, 7, 5))
+    activations, state, scale = grid(1 / 128, 128), grid(2.0**-11), float(cell.random.uniform(0.003, 0.02))
+    weights = cell.random.integers(0, 256, (4 * units, inputs + units)).astype(np.uint8)
+    bias = cell.random.integers(-5000, 5000, 4 * units).astype(np.int32)
+    cell.operands["x"] = ("UINT8", [batch, inputs], activations)
+    cell.operands["h"] = ("UINT8", [batch, units], activations)
+    cell.operands |= {"w": (weights, grid(scale, cell.number(100, 150))), "b": (bias, grid(scale / 128))}
+    cell.operands["c"] = ("INT16", [batch, units], state)
+    cell.state = ["h", "c"]
+    cell.options = {"kernel_type": "BASIC", "fused_activation_function": "TANH"}
+    both, gates = ("UINT8", [batch, inputs + units], activations), ("INT16", [batch, 4 * units], grid(2.0**-12))
+    cell.results = [cell.operands["h"], cell.operands["c"], both, gates]
     return cell

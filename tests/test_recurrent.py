@@ -11,7 +11,7 @@ from nnrewrite.verify.interpreter import Kernels
 from nnrewrite.verify.runtime import Runtime
 from nnrewrite.verify.streaming import stream
 
-from .random_cells import Cell, integer_cell, memory_cell, real_cell
+from .random_cells import Cell, integer_cell, memory_cell, real_cell, unsigned_cell
 
 REAL = [
     "BASIC_LSTM",
@@ -60,6 +60,12 @@ def test_integer_cells_are_equal_code_for_code(operator: str, catalogue: Catalog
 def test_filters_with_a_memory_of_codes_are_equal_code_for_code(catalogue: Catalogue, interpreter: Interpreter) -> None:
     for seed in range(CASES):
         assert apart(memory_cell(seed), catalogue, interpreter) == 0, f"{seed}"
+
+
+def test_unsigned_cells_are_equal_code_for_code(catalogue: Catalogue, interpreter: Interpreter) -> None:
+    for seed in range(CASES // 2):
+        cell = unsigned_cell(seed)
+        assert apart(cell, catalogue, interpreter) == 0, f"{seed}"
 
 
 @pytest.mark.parametrize("time", [1, 6, 7, 11])

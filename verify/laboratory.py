@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -35,6 +36,8 @@ _FITTINGS = 4
 #: what the interpreter and its client say of an operator's version, and of an end that was not its own
 _UNKNOWN, _CRASH = "Didn't find op for builtin opcode", "crashed"
 _VERSIONS = 12
+#: the key of an operator's entry in ops.yaml that names the operands whose types results have where these are quantized
+_FOLLOWS = "follows"
 #: what ONNX Runtime says where it is at fault itself, told as a refusal (docs/findings.md): it has no form of an
 #: operator at an opset, or makes int8 of its own uint8
 _RUNTIME = (
@@ -78,7 +81,8 @@ class Laboratory:
         complaints: dict[str, None] = {}
         alike = any(result.variadic for result in step.operator.results) or bool(step.operator.facts.get("alike"))
         known = self._known.get((*key, *said))
-        for kinds in self._candidates((*key, *said), counts, types, grids, alike):
+        likely = [kinds] if (kinds := _following(step)) else []
+        for kinds in itertools.chain(likely, self._candidates((*key, *said), counts, types, grids, alike)):
             try:
                 step, arrays = self._run(step, kinds)
             except InterpreterError as error:
@@ -286,6 +290,14 @@ class Laboratory:
         if again.passed or _within_steps(case, outputs, actual) or self._shaky(case):
             return Finding(End.PASSED, "", fired, *found)
         return Finding(End.FAILED, "; ".join(again.differences), fired, *found)
+
+
+def _following(step: Step) -> list[Kind]:
+    """What results are that ops.yaml says to be like operands, where these are quantized."""
+    spec = step.operator
+    names = [operand.name for operand in spec.operands]
+    found = [step.operands[names.index(name)] for name in spec.facts.get(_FOLLOWS, ())]
+    return [(value.dtype, value.grid) for value in found if value is not None and value.grid is not None]
 
 
 def _fed(step: Step) -> list[Value]:
