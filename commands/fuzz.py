@@ -121,7 +121,7 @@ def _since(
     if early and 2 * len(early) <= len(now):
         click.echo(f"changed since they were last recorded, and tried first: {_listed(early)}", err=True)
     gone = sorted(known.keys() - now.keys()) if whole else []
-    return [] if 2 * len(early) > len(now) else early, gone
+    return early, gone
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -129,3 +129,11 @@ def test_rules_that_options_lay_over_others_are_tried_in_stacks_of_their_own() -
     assert "conv_2d_8" in {trial.name for trial in plain.trials} | {trial.name for trial in exact.trials}
     assert [trial.name for trial in signed.trials] == ["signed"]
     assert packs.load(exact.rules).files
+
+
+def test_numbers_that_the_record_alone_knows_need_a_case_that_is_the_same() -> None:
+    known = ("c171e8af:1/1:121b~1.960e+01", "8c90c390:1/6:121b~2.417e+01")
+    assert record.fewer(("c171e8af:1/1:121b~1.960e+01", "11111111:1/6:121b~2.417e+01"), known) == ""
+    assert "nothing else tells" in record.fewer(("22222222:1/1:121b~1.960e+01", "11111111:1/6:121b~2.417e+01"), known)
+    others = ("c171e8af:1/1", "8c90c390:1/6")
+    assert record.fewer(("22222222:1/1", "11111111:1/6"), others) == ""

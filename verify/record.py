@@ -27,6 +27,7 @@ _TAKEN = 0.5
 #: so many cases that were not refused are more than chance
 _SEVERAL = 3
 
+_MEANT = "(`rewrite fuzz --record`, if that is meant)"
 _FIRES = "the rule fires, which it did not when that was recorded"
 _OUTCOME = re.compile(r"(?:\d+#)?([0-9a-f]{8}):(refused|([01])/(\d+))(?::([^\s@]+))?(?:@(\S{4}))?")
 
@@ -94,7 +95,7 @@ def judged(
         said, most = left(int(now[4]), int(known[4])), int(known[4])
     else:
         return finding
-    reason = f"{said} (`rewrite fuzz --record`, if that is meant)"
+    reason = f"{said} {_MEANT}"
     return replace(finding, end=End.FAILED, reason=reason, most=most, recorded=True)
 
 
@@ -107,17 +108,21 @@ def fewer(now: Sequence[str], before: Sequence[str]) -> str:
     """What is wrong where fixed cases cannot be drawn that could; nothing where all is well.
 
     Where the others are the same cases as before, each counts; where they are drawn in another way, half of them. It is
-    wrong too if all that can be drawn is refused by now, of several that were not.
+    wrong too if all that can be drawn is refused by now, of several that were not, and if none is the same of those
+    whose numbers the record alone knows.
     """
     if sum(map(_good, before)) >= _SEVERAL and not any(map(_good, now)):
         return "all that can be drawn of it is refused, which it was not when that was recorded"
+    told = [found[1] for old in before if (found := _OUTCOME.fullmatch(old)) and found[5] is not None]
+    if told and not any(found[1] in told for new in now if (found := _OUTCOME.fullmatch(new))):
+        return f"none of its cases is what it was, and nothing else tells what is right {_MEANT}"
     pairs = [(new, old) for new, old in zip(now, before, strict=False) if old != _NO_DRAW]
     left = [(new, old) for new, old in pairs if new != _NO_DRAW and _refused(new) <= _refused(old)]
     same = sum(new.split(":")[0] == old.split(":")[0] for new, old in left)
     if len(left) == len(pairs) or (2 * same < len(left) and len(left) >= _TAKEN * len(pairs)):
         return ""
     said = f"of {len(pairs)} recorded draws the interpreter takes {len(left)} by now"
-    return f"{said} (`rewrite fuzz --record`, if that is meant)"
+    return f"{said} {_MEANT}"
 
 
 def _good(outcome: str) -> bool:
