@@ -27,6 +27,8 @@ _REGROUPS = "regroups"
 _BATCH = "batch"
 #: the key for the operand that lists axes along which elements are put together
 _MIXES = "mixes"
+#: all keys that say what another batch means to an operator
+ABOUT_BATCHES = frozenset({_FACT, _REGROUPS, _BATCH, _MIXES})
 
 Shape = tuple[int, ...]
 

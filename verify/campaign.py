@@ -188,7 +188,7 @@ def repeat(
     for place in range(record.ALONE if whole and alone else cases):
         finding = None
         case, dice, refused = _fixed(subject, place, source, tally)
-        mark = imprint(case, laboratory.catalogue) if case is not None and stored else ""
+        mark = imprint(case, laboratory.catalogue, laboratory.rebatched(case)) if case is not None and stored else ""
         if case is not None:
             finding = judge(case)
             if finding.end is End.FAILED:

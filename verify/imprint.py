@@ -21,8 +21,9 @@ from .sketch import Blank, Case, graph
 _NONE = "----"
 
 
-def imprint(case: Case, catalogue: Catalogue) -> str:
-    """Four hexadecimal digits of the file that a case would be with zeros for all elements and nothing quantized."""
+def imprint(case: Case, catalogue: Catalogue, rebatched: str = "") -> str:
+    """Four hexadecimal digits of the file that a case would be with zeros for all elements and nothing quantized, and
+    of what becomes of it with another batch."""
     blanks = [Blank(f"result_{place}", ir.DataType.FLOAT) for place in range(case.unknown)]
     try:
         made = graph(case.steps, case.outputs or blanks, catalogue.dialect("tflite"))
@@ -35,7 +36,7 @@ def imprint(case: Case, catalogue: Catalogue) -> str:
         data = tflite.write(ir.Model(made, ir_version=10), catalogue)
     except RewriteError:
         return _NONE
-    return f"{zlib.crc32(data) & 0xFFFF:04x}"
+    return f"{zlib.crc32(data + rebatched.encode()) & 0xFFFF:04x}"
 
 
 def _zeros(held: ir.TensorProtocol) -> ir.TensorProtocol:

@@ -12,6 +12,7 @@ import onnx_ir as ir
 
 from .. import pipeline
 from ..engine.errors import RewriteError, RewriteFailure, UnsupportedError, VerificationError
+from ..engine.extents import ABOUT_BATCHES
 from ..engine.operators import Catalogue
 from ..engine.quantization import Quantization
 from ..engine.rules import RuleSet
@@ -33,6 +34,8 @@ GRID = "grid"
 
 #: how often the scale of a result is changed so that its codes neither pile up at the ends nor vanish in the middle
 _FITTINGS = 4
+#: a batch that no draw has
+_BATCH = 7
 #: what the interpreter and its client say of an operator's version, and of an end that was not its own
 _UNKNOWN, _CRASH = "Didn't find op for builtin opcode", "crashed"
 _VERSIONS = 12
@@ -255,6 +258,20 @@ class Laboratory:
             return Finding(End.FAILED, "internal error: " + traceback.format_exc())
         finding = self._compared(case, source, conversion)
         return replace(finding, operators=sum(conversion.report.target_operators.values()))
+
+    def rebatched(self, case: Case) -> str:
+        """What becomes of a case with another batch: the shapes of its results, or `refused`.
+
+        Nothing where ops.yaml says of none of its operators what another batch means to it.
+        """
+        if not any(step.operator.facts.keys() & ABOUT_BATCHES for step in case.steps):
+            return ""
+        try:
+            source = encode(case, self.catalogue)
+            found = pipeline.rewrite(source, rules=self.rules, batch=_BATCH, target=PORTABLE).model.graph.output
+        except RewriteError:
+            return "refused"
+        return " ".join(str([d.dim_value or d.dim_param for d in one.type.tensor_type.shape.dim]) for one in found)
 
     def _compared(self, case: Case, source: bytes, conversion: pipeline.Conversion) -> Finding:
         """Run both models on the inputs of a case."""
