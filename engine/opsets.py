@@ -21,14 +21,17 @@ def least_opset(graphs: Iterable[ir.Graph], source: Dialect, target: Dialect, pl
 
     With `plain`, quantized values matter only where they are computed for operators that mean their integers.
     """
-    found = 1
+    wanted: set[tuple[ir.DataType | None, bool, bool]] = set()
     for graph in graphs:
-        meant = set(_meant(graph, source)) if plain else set(_values(graph))
-        wanted = {(value.dtype, quantization(value) is not None, in_blocks(value)) for value in meant}
-        wanted.update((value.dtype, False, False) for value in _values(graph) if quantization(value) is None)
-        for dtype, quantized, blocks in wanted:
-            for role in _QUANTIZED if quantized else _PLAIN:
-                found = max(found, _first(target.role(role), dtype, blocks) or 1)
+        meant = set(_meant(graph, source)) if plain else None
+        for value in set(_values(graph)):
+            quantized = quantization(value) is not None
+            if not quantized or meant is None or value in meant:
+                wanted.add((value.dtype, quantized, in_blocks(value)))
+    found = 1
+    for dtype, quantized, blocks in wanted:
+        for role in _QUANTIZED if quantized else _PLAIN:
+            found = max(found, _first(target.role(role), dtype, blocks) or 1)
     return found
 
 

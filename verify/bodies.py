@@ -73,25 +73,22 @@ def draw(
     bench.made, bench.within, bench.moving = [], bench.name("in"), bench.dice.chance(_MOVING)
     bench.definers |= {target.name: equation for equation in pattern.equations for target in equation.targets}
     try:
-        bench.parameters = parameters = _parameters(bench, pattern, facts, option, operands, options)
-        kinds, flags = facts.get(_PARAMETERS, {}).get(option, []), leading(facts, option)
-        likes: list[Value | None] = [*parameters[len(kinds) - len(flags) :]]
+        kinds: Sequence[str] = facts.get(_PARAMETERS, {}).get(option, [])
+        sliced = int(options.get(facts.get(_SLICES, ""), 0))
+        bench.parameters = parameters = _parameters(bench, pattern, kinds, operands, sliced)
+        likes: list[Value | None] = [*parameters[len(kinds) - len(leading(facts, option)) :]]
         return Body(tuple(parameters), *_yielded(bench, pattern, likes))
     finally:
         bench.made, bench.within, bench.parameters, bench.moving = outer
 
 
 def _parameters(
-    bench: Bench,
-    pattern: GraphPattern,
-    facts: Mapping[str, Any],
-    option: str,
-    operands: Sequence[Value | None],
-    options: Mapping[str, Any],
+    bench: Bench, pattern: GraphPattern, kinds: Sequence[str], operands: Sequence[Value | None], sliced: int
 ) -> list[Value]:
-    """What a body is given in its first turn, under the names that the pattern has for it."""
-    kinds = facts.get(_PARAMETERS, {}).get(option, [])
-    sliced = int(options.get(facts.get(_SLICES, ""), 0))
+    """What a body is given in its first turn, under the names that the pattern has for it.
+
+    The first are of some kinds, whatever the operands are; of the last operands so many are given slice by slice.
+    """
     found: list[Value] = []
     for place, operand in enumerate(operands if kinds or sliced else ()):
         if place < len(kinds):
@@ -136,7 +133,7 @@ def _yielded(
         for like in wanted[place]:
             value = _result(bench, one, like)
             own = any(value in step.results for step in bench.made) and value not in yields
-            yields.append(value if own else bench.add(_copied(bench, value))[0])
+            yields.append(value if own else _copied(bench, value))
     return tuple(bench.made), tuple(yields)
 
 
@@ -204,10 +201,8 @@ def _converted(bench: Bench, value: Value, dtype: ir.DataType) -> Value:
     return _run(bench, Step(_spec(bench, bench.dialect.role("convert")), (value,), {"to": int(dtype)}), dtype)
 
 
-def _copied(bench: Bench, value: Value) -> Step:
-    return bench.settle(
-        Step(_spec(bench, bench.dialect.role("copy")), (value,), {}), [1], [value.dtype], lambda dtype: []
-    )
+def _copied(bench: Bench, value: Value) -> Value:
+    return _run(bench, Step(_spec(bench, bench.dialect.role("copy")), (value,), {}), value.dtype)
 
 
 def _run(bench: Bench, step: Step, dtype: ir.DataType) -> Value:

@@ -145,7 +145,6 @@ def examine(
     """
     tally = Tally(subject.name, subject.place, excuse=subject.excuse, sought=until)
     judge, source = _trial(subject, laboratory)
-    judge = _guarded(judge)
     source = drawn or source
     started = time.monotonic()
     attempts = 0
@@ -179,7 +178,6 @@ def repeat(
     """
     tally = Tally(subject.name, subject.place, excuse=subject.excuse, fires=not subject.excuse)
     judge, source = _trial(subject, laboratory)
-    judge = _guarded(judge)
     started = time.monotonic()
     outcomes: list[str] = []
     stored = isinstance(subject, Subject) and subject.of_source
@@ -245,18 +243,18 @@ def _guarded(judge: Judge) -> Judge:
 
 
 def _trial(subject: Subject | Category, laboratory: Laboratory) -> tuple[Judge, Drawn]:
-    """How cases are judged and drawn."""
+    """How cases are judged, what a judge stumbles over being a failure of the case, and how they are drawn."""
     if subject.excuse:
         assert isinstance(subject, Subject)
         judged = functools.partial(witness.judge, rules=laboratory.rules)
-        return judged, functools.partial(witness.draw, subject=subject)
+        return _guarded(judged), functools.partial(witness.draw, subject=subject)
     if isinstance(subject, Category):
         return (
-            functools.partial(categories.judge, category=subject),
+            _guarded(functools.partial(categories.judge, category=subject)),
             functools.partial(categories.draw, category=subject, twins=laboratory.twins),
         )
     judge = laboratory.judge if subject.of_source else laboratory.twins.judge
-    return judge, functools.partial(draw, subject=subject, laboratory=laboratory)
+    return _guarded(judge), functools.partial(draw, subject=subject, laboratory=laboratory)
 
 
 class _Enough(Exception):

@@ -40,9 +40,8 @@ def fingerprints(pack: Pack, names: Container[str]) -> dict[str, Fingerprint]:
     for _, rule in written_out(map(_of_meanings, pack.files)):
         for operator in _operators(rule):
             meanings[operator] = meanings.get(operator, "") + _text(rule)
-    helpers: dict[
-        str, str
-    ] = {}  # what rules without tests make of an operator, which are tried with those that name it
+    # What rules without tests make of an operator is tried with the rules that name it.
+    helpers: dict[str, str] = {}
     for _, rule in written_out(pack.files):
         for operator in _operators(rule) if not rule.tests and rule.stage != MEANING else ():
             helpers[operator] = helpers.get(operator, "") + _text(rule)

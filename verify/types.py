@@ -100,17 +100,13 @@ def by_schema(
     found = schema(spec.name, opset, spec.domain)
     if found is None or not found.inputs:
         return []
-    admitted = found.inputs[min(position, len(found.inputs) - 1)].types
-    variable = found.inputs[min(position, len(found.inputs) - 1)].type_str
-    several = found.inputs[min(position, len(found.inputs) - 1)]
-    free = several.option == onnx.defs.OpSchema.FormalParameterOption.Variadic and not several.is_homogeneous
-    alike = {
-        dtype
-        for place, dtype in given
-        if not free and found.inputs[min(place, len(found.inputs) - 1)].type_str == variable
-    }
+    last = len(found.inputs) - 1
+    own = found.inputs[min(position, last)]
+    free = own.option == onnx.defs.OpSchema.FormalParameterOption.Variadic and not own.is_homogeneous
+    like = [dtype for place, dtype in given if found.inputs[min(place, last)].type_str == own.type_str]
+    alike = set() if free else set(like)
     names = [name for name in ("i64", "i32", "i8", "u8", "i16", "u16") if not alike or DTYPES[name] in alike]
-    return [name for name in names if f"tensor({DTYPES[name].name.lower()})" in admitted]
+    return [name for name in names if f"tensor({DTYPES[name].name.lower()})" in own.types]
 
 
 def holds(name: str, numbers: Array) -> bool:

@@ -98,9 +98,8 @@ def _single(x: Any) -> Any:
 
 
 def _operands(xs: Sequence[Any], what: str) -> list[Any]:
-    if (
-        len(xs) == 1 and isinstance(xs[0], np.ndarray) and xs[0].size > 0
-    ):  # its ends stand for all, without a list of them
+    if len(xs) == 1 and isinstance(xs[0], np.ndarray) and xs[0].size > 0:
+        # Its ends stand for all elements, without a list of them.
         return [xs[0].min().item(), xs[0].max().item()]
     found = [plain(x) for x in (items(xs[0]) if len(xs) == 1 else xs)]
     if not found:
