@@ -17,10 +17,10 @@ DEFAULT = "nnrewrite.conversion"
 COMMANDS: dict[str, tuple[str, str]] = {
     "bench": ("nnrewrite.commands.bench", "time models in TensorFlow Lite and in ONNX Runtime"),
     "check": ("nnrewrite.commands.check", "find the mistakes of rule packs"),
-    "coverage": ("nnrewrite.commands.coverage", "list what of the rules was never tried"),
-    "explain": ("nnrewrite.commands.explain", "say which rule made each node of a converted model"),
+    "coverage": ("nnrewrite.commands.coverage", "list the rules and options that no test tried"),
+    "explain": ("nnrewrite.commands.explain", "show which rule made each node of a converted model"),
     "fmt": ("nnrewrite.commands.fmt", "format rule files"),
-    "fuzz": ("nnrewrite.commands.fuzz", "try rules on models drawn from their own tests"),
+    "fuzz": ("nnrewrite.commands.fuzz", "test rules on random models against the interpreter"),
     "ops": ("nnrewrite.commands.ops", "list the operators that rules support"),
     "verify": ("nnrewrite.commands.verify", "compare two models on the same inputs"),
 }
@@ -69,6 +69,17 @@ class Commands(click.Group):
 def complain(message: str) -> None:
     """Print one error the way all of them are printed."""
     click.echo(click.style("rewrite: error: ", fg="red", bold=True) + message, err=True)
+
+
+def no_command(name: str) -> str:
+    """What to say of a first argument that is no file and may be a misspelt subcommand; empty for a file's name."""
+    if "." in name or "/" in name:
+        return ""
+    import difflib
+
+    close = difflib.get_close_matches(name, COMMANDS, 1)
+    hint = f"; did you mean `rewrite {close[0]}`?" if close else ""
+    return f"there is no file or command {name}{hint}"
 
 
 def commands_help() -> str:

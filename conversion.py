@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import flags
-from .cli import commands_help, complain
+from .cli import commands_help, complain, no_command
 from .engine.records import dataclass
 
 if TYPE_CHECKING:
@@ -175,6 +175,9 @@ def command(
         )  # `--trace MODEL`: the option stands before what it takes no value of
     if not models:
         raise click.MissingParameter(ctx=ctx, param_hint="MODEL...", param_type="argument")
+    if not models[0].exists() and (unknown := no_command(f"{models[0]}")):
+        complain(unknown)
+        ctx.exit(2)
     # Every other option of the command is a field of Options, by its name.
     options = Options(**asked)
     try:
@@ -200,9 +203,14 @@ def command(
     if not quiet:
         for override in prepared.pack.overrides:
             click.echo(f"rewrite: note: {override.rule} takes the place of {override.instead_of}", err=True)
-    with traced(None if trace is None else Trace(click.echo, trace or None)):
-        call = Call(options, verify, keep_going, quiet, explain_layout, layout_svg, external_data, profile, workers)
-        ctx.exit(0 if run(jobs, call) else 1)
+    watcher = None if trace is None else Trace(click.echo, trace or None)
+    call = Call(options, verify, keep_going, quiet, explain_layout, layout_svg, external_data, profile, workers)
+    with traced(watcher):
+        done = run(jobs, call)
+    if watcher is not None and (unmet := watcher.unmet()):
+        complain(f"--trace: {unmet}")
+        done = False
+    ctx.exit(0 if done else 1)
 
 
 def original(job: Job) -> Path | bytes:

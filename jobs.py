@@ -10,7 +10,10 @@ from .engine.errors import CallError, RewriteError
 from .engine.records import dataclass
 
 MODELS = (".tflite", ".lite", ".task")
-"""The endings by which models are found in a folder; a model that is named may end as it likes."""
+"""The endings by which models are found in a folder; a model that is named may have any but `.onnx`."""
+
+#: what other programs take for their standard output
+_STANDARD_OUTPUT = Path("-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +42,14 @@ def plan(
 
     A folder stands for the models below it, whose outputs keep their subfolders. A model of a bundle is written to
     `<bundle>.<model>.onnx`. Raises CallError where the outputs cannot be what was asked: one file for several models,
-    the same file twice, a model's own file, something that is no regular file.
+    the same file twice, a model's own file, something that is no regular file; and for a model that is ONNX already.
     """
     if output is not None and folder is not None:
         raise CallError("-o names one file and -d a folder: give one of them")
+    if output == _STANDARD_OUTPUT:
+        raise CallError(
+            "-o names a file, which is put in place when it is whole: there is no writing to standard output"
+        )
     jobs: list[Job] = []
     for model in models:
         for path, place in _files(model):
@@ -82,6 +89,8 @@ def signed(jobs: Sequence[Job], signatures: Callable[[Path, str | None], Sequenc
 
 def _files(model: Path) -> list[tuple[Path, Path]]:
     """A model's file, or those below a folder, each with the subfolder that its output keeps."""
+    if model.suffix.lower() == ".onnx":
+        raise CallError(f"{model}: ONNX is what models are converted to, not from: give a {', '.join(MODELS)} file")
     if not model.is_dir():
         return [(model, Path())]
     files = sorted(path for path in model.rglob("*") if path.suffix.lower() in MODELS and path.is_file())

@@ -322,7 +322,7 @@ def _prepared(rules: tuple[str, ...], opset: int | None, stamp: packs.Stamp) -> 
     low, high = pack.opsets
     version = pack.default_opset if opset is None else opset
     if not low <= version <= high:
-        raise CallError(f"opset {version} is not one of {low} to {high}, for which {', '.join(rules)} is written")
+        raise CallError(f"opset {version} is none of {low} to {high}, which the rules of {', '.join(rules)} can write")
     return Prepared(pack, compile_rules(pack.files, pack.catalogue, version, pack.contents), version)
 
 

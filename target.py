@@ -60,7 +60,7 @@ class Change:
 def changes(name: str) -> list[Change]:
     """The rules that a target adds, with their reasons, in the order of their files; raises CallError as `defaults`."""
     found: list[Change] = []
-    (folder,) = packs.folders([name])
+    folder = _folder(name)
     texts = packs.sources([name]) if any(folder.glob("**/*.rules")) else {}
     for file, text in texts.items():
         lines = text.splitlines()
@@ -89,8 +89,19 @@ def _above(lines: Sequence[str], place: int) -> str:
     return " ".join([*(line.lstrip("# ") for line in lines[start:place]), behind.strip()]).strip()
 
 
+def _folder(name: str) -> Path:
+    try:
+        (folder,) = packs.folders([name])
+    except packs.UnknownPackError as error:
+        known = [pack for pack in packs.built_in() if (packs.BUILT_IN / pack / FILE).is_file()]
+        raise CallError(
+            f"there is no target {name}: it is neither {', '.join(known)}, portable nor a folder"
+        ) from error
+    return folder
+
+
 def _document(name: str) -> Mapping[str, Any]:
-    (folder,) = packs.folders([name])
+    folder = _folder(name)
     file = folder / FILE
     if not file.is_file():
         return {}

@@ -23,9 +23,13 @@ SHOWN = 12
 @click.command("rewrite bench", context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("source", metavar="MODEL.tflite", type=_MODEL)
 @click.argument("models", metavar="[ONNX...]", nargs=-1, type=_MODEL)
-@click.option("--threads", type=click.IntRange(1), default=2, show_default=True, help="Threads that each side has.")
-@click.option("--rounds", type=click.IntRange(1), default=10, show_default=True, help="Turns that each side has.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Which inputs to draw.")
+@click.option(
+    "--threads", metavar="N", type=click.IntRange(1), default=2, show_default=True, help="Threads for each side."
+)
+@click.option(
+    "--rounds", metavar="N", type=click.IntRange(1), default=10, show_default=True, help="How often each side is timed."
+)
+@click.option("--seed", metavar="N", type=int, default=0, show_default=True, help="Seed of the random inputs.")
 @click.option("--inputs", "path", type=_MODEL, metavar="FILE.npz", help="Inputs by name.")
 @click.option(
     "--rules", multiple=True, default=("tflite2onnx",), metavar="PACK", help="The rules, where models are converted."
@@ -52,11 +56,11 @@ def command(
 ) -> None:
     """Time a TensorFlow Lite model in the interpreter, and ONNX models made of it in ONNX Runtime.
 
-    Without ONNX models the model is converted for each target. The sides take turns, so that what else the machine
-    does meets all of them; ratios are medians over the rounds. The interpreter runs its default kernels. Below stands
-    where the runtime's own profile puts the time, and how much of it integer kernels take.
+    Without ONNX models, the model is converted for each target. The models run in turns, so that other load on the
+    machine affects all of them alike; ratios are medians over the rounds. The interpreter runs its default kernels.
+    The second table shows where ONNX Runtime's own profile puts the time, and the share of integer kernels.
 
-    Exit status: 0 timed; 1 one of the models does not run.
+    Exit status: 0 all models were timed; 1 one of them does not run.
     """
     from ..verify.interpreter import Interpreter
     from ..verify.latency import bench

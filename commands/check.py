@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ..engine.errors import RuleError
     from ..engine.packs import Pack
 
@@ -30,7 +32,7 @@ def command(ctx: click.Context, paths: tuple[str, ...]) -> None:
     wrong = False
     for names in together:
         try:
-            click.echo("\n".join(_summary(", ".join(names), packs.read(names))))
+            click.echo("\n".join(_summary(names, packs.read(names))))
         except RuleError as error:
             wrong = True
             click.echo("\n".join(_told(error)), err=True)
@@ -61,20 +63,24 @@ def _told(error: RuleError) -> list[str]:
     return [*lines, f"{_times(len(error.diagnostics), 'mistake')} in {_times(files, 'file')}"]
 
 
-def _summary(name: str, pack: Pack) -> list[str]:
+def _summary(names: Sequence[str], pack: Pack) -> list[str]:
+    """What some packs hold, without those that they are loaded with."""
+    from ..engine import packs
     from ..engine.language import tree
     from ..engine.rules import written_out
 
-    items = [item for file in pack.files for item in file.items]
+    own = packs.sources(names)
+    files = [file for file in pack.files if file.span.file in own]
+    items = [item for file in files for item in file.items]
     rules = sum(isinstance(item, tree.Rule) for item in items)
     tables = sum(isinstance(item, tree.Table) for item in items)
     definitions = sum(isinstance(item, tree.Definition) for item in items)
-    whole = len(list(written_out(pack.files)))
+    whole = len(list(written_out(files)))
     low, high = pack.opsets
     parts = [_times(rules, "rule"), _times(tables, "table"), _times(definitions, "definition")]
-    head = click.style(name, bold=True)
+    head = click.style(", ".join(names), bold=True)
     lines = [
-        f"{head}: {click.style('no mistakes', fg='green')} in {_times(len(pack.files), 'file')}: {', '.join(parts)}; "
+        f"{head}: {click.style('no mistakes', fg='green')} in {_times(len(files), 'file')}: {', '.join(parts)}; "
         f"{whole} rules with every member written out, opsets {low}..{high}"
     ]
     lines += [f"  {override.rule} takes the place of {override.instead_of}" for override in pack.overrides]

@@ -31,15 +31,17 @@ class Gap:
 @click.command("rewrite coverage", context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("folder", required=False, type=click.Path(file_okay=False, path_type=Path))
 @click.option("--rules", multiple=True, default=("tflite2onnx",), metavar="PACK", help="The rules. May be repeated.")
-@click.option("--fail-under", type=float, default=100.0, show_default=True, help="Least share of rules, in percent.")
+@click.option(
+    "--fail-under", metavar="PERCENT", type=float, default=100.0, show_default=True, help="Fail when fewer rules fired."
+)
 @click.pass_context
 def command(ctx: click.Context, folder: Path | None, rules: tuple[str, ...], fail_under: float) -> None:
-    """List the rules that never fired, templates never used, and options that never had a second value.
+    """List the rules that never fired, the templates never used, and the options that never had a second value.
 
-    Run tests or `rewrite fuzz` with NNREWRITE_COVERAGE=FOLDER first; each process adds a file to the folder. Rules
-    whose operators ops.yaml calls untried are left out.
+    Run the tests or `rewrite fuzz` with NNREWRITE_COVERAGE=FOLDER first; each process adds a file to the folder. Rules
+    about operators that ops.yaml marks as `untried` do not count.
 
-    Exit status: 0 enough rules fired; 1 too few, or nothing was noted.
+    Exit status: 0 enough rules fired; 1 too few did, or FOLDER holds no records.
     """
     from ..cli import complain
     from ..engine import packs

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 @click.argument("node", metavar="[NODE]", required=False)
 @click.pass_context
 def command(ctx: click.Context, model: Path, node: str | None) -> None:
-    """Say which rule (with its file and line) and which source operator made each node of a converted MODEL.
+    """Show which rule (file and line) and which source operator each node of a converted MODEL comes from.
 
-    NODE is the name of a node or of a value that one yields, or a part of it. Without it the whole model is listed,
-    and how many nodes each rule made.
+    NODE is the name of a node or of one of its results, or a part of the name. Without it, all nodes are listed, and
+    how many each rule made.
 
-    Exit status: 0 told; 1 no such node, or a file that is no model.
+    Exit status: 0 shown; 1 there is no such node, or the file is no ONNX model.
     """
     import google.protobuf.message
     import onnx
@@ -33,7 +33,7 @@ def command(ctx: click.Context, model: Path, node: str | None) -> None:
     try:
         graph = onnx.load(model, load_external_data=False).graph
     except (google.protobuf.message.DecodeError, OSError) as error:
-        complain(f"{model}: not an ONNX model: {error}")
+        complain(f"{model}: not an ONNX model, such as `rewrite MODEL.tflite` writes: {error}")
         ctx.exit(1)
     nodes = list(_nodes(graph))
     if node is not None:

@@ -8,7 +8,7 @@ import click
 
 
 @click.command("rewrite fmt", context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--check", is_flag=True, help="Change nothing, and tell which files would be changed.")
+@click.option("--check", is_flag=True, help="Change nothing, and list the files that would be changed.")
 @click.argument("paths", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
 @click.pass_context
 def command(ctx: click.Context, check: bool, paths: tuple[Path, ...]) -> None:

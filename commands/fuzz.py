@@ -34,18 +34,31 @@ _NAMED = 20
 @click.option("--rules", multiple=True, default=("tflite2onnx",), metavar="PACK", help="Rules to try. May be repeated.")
 @click.option("--op", "operators", multiple=True, metavar="OP", help="Only rules about this operator. May be repeated.")
 @click.option("--rule", "names", multiple=True, metavar="NAME", help="Only this rule or family. May be repeated.")
-@click.option("--examples", type=click.IntRange(1), default=EXAMPLES, show_default=True, help="Cases for each rule.")
-@click.option("--time", "seconds", type=float, default=SECONDS, show_default=True, help="Seconds in all, at most.")
-@click.option("--seed", type=int, default=0, show_default=True, help="The same seed draws the same cases.")
-@click.option("--jobs", type=click.IntRange(1), default=None, help="Worker processes. [default: one for each core]")
-@click.option("--record", "recorded", is_flag=True, help="Note what passes as tried: what changes later goes first.")
-@click.option("--first", is_flag=True, help="End with the first failure.")
+@click.option(
+    "--examples", metavar="N", type=click.IntRange(1), default=EXAMPLES, show_default=True, help="Models for each rule."
+)
+@click.option(
+    "--time", "seconds", metavar="SECONDS", type=float, default=SECONDS, show_default=True, help="Time in all, at most."
+)
+@click.option(
+    "--seed", metavar="N", type=int, default=0, show_default=True, help="The same seed generates the same models."
+)
+@click.option(
+    "--jobs", metavar="N", type=click.IntRange(1), default=None, help="Worker processes. [default: one for each core]"
+)
+@click.option(
+    "--record",
+    "recorded",
+    is_flag=True,
+    help="Record what passed, so that later runs begin with what has changed since.",
+)
+@click.option("--first", is_flag=True, help="Stop at the first failure.")
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
     default=Path("fuzz-failures"),
     show_default=True,
-    help="Where failures go.",
+    help="The folder to save failures in.",
 )
 @click.option("--replay", type=click.Path(exists=True, path_type=Path), help="Run one saved failure again instead.")
 def command(
@@ -61,10 +74,12 @@ def command(
     out: Path,
     replay: Path | None,
 ) -> None:
-    """Try rules on models drawn from their own tests, and on small graphs of several operators.
+    """Try rules on random models generated from their `test` clauses, and on small graphs of several operators.
 
-    Each model runs in the TensorFlow Lite interpreter and, converted, in ONNX Runtime; the outputs are compared. What
-    differs is made as small as possible and saved with its inputs, both outputs and a report.
+    Each model runs in the TensorFlow Lite interpreter and, converted, in ONNX Runtime, and the outputs are compared. A
+    model on which they differ is reduced, and saved with its inputs, both outputs and a report.
+
+    Exit status: 0 all agree; 1 a rule failed.
     """
     if replay is not None:
         sys.exit(0 if _replayed(replay, Options(rules=rules).stacked) else 1)
@@ -80,7 +95,8 @@ def command(
     every = [trial for stack in found for trial in stack.trials]
     chosen = [subject for subject in every if _wanted(subject, operators, names)]
     if not chosen:
-        raise CallError(f"no rule with a test is called {', '.join(names)} or is about {', '.join(operators)}")
+        wanted = [*(f"is called {name}" for name in names), *(f"is about {name}" for name in operators)]
+        raise CallError(f"no rule with a test {' or '.join(wanted)}")
     whole = not (operators or names)
     now = digests(found)
     ours = rules == DEFAULT.rules

@@ -15,17 +15,17 @@ _COLOURS = {"yes": "green", "as state": "green", "in part": "yellow", "no": "red
 
 @click.command("rewrite ops", context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--rules", multiple=True, default=("tflite2onnx",), metavar="PACK", help="The rules. May be repeated.")
-@click.option("--target", metavar="TARGET", help="Tell instead what a target changes, and why.")
+@click.option("--target", metavar="TARGET", help="Show instead what a target changes, and why.")
 @click.option("--format", "form", type=click.Choice(["text", "markdown"]), default="text", help="What to print.")
 @click.argument("operator", metavar="[OP]", required=False)
 @click.pass_context
 def command(ctx: click.Context, rules: tuple[str, ...], target: str | None, form: str, operator: str | None) -> None:
-    """List the operators of the source that rules support: in every case, in part, or not at all, and why.
+    """List the source operators and whether the rules support them: in every case, in part, or not, and why not.
 
-    With OP all is told of one operator: its rules, options, types and opsets. With --target the options that a target
-    sets where the user does not, and its rules with their reasons.
+    With OP, show one operator: its rules, options, types and opsets. With --target, show the options that a target
+    sets where the user does not, and its rules with the reason for each.
 
-    Exit status: 0 told; 2 no such operator, or rules that cannot be had.
+    Exit status: 0 shown; 2 there is no such operator or rule pack, or a pack has mistakes.
     """
     if target is not None:
         click.echo("\n".join(_target(target, form)))

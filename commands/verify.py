@@ -25,8 +25,15 @@ _MODEL = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option(
     "--inputs", "path", type=_MODEL, metavar="FILE.npz", help="Inputs by name; one more axis in front holds samples."
 )
-@click.option("--samples", type=click.IntRange(1), default=1, show_default=True, help="How many inputs to draw.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Which inputs to draw.")
+@click.option(
+    "--samples",
+    metavar="N",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="How many random inputs to compare on.",
+)
+@click.option("--seed", metavar="N", type=int, default=0, show_default=True, help="Seed of the random inputs.")
 @click.option(
     "--per-layer", is_flag=True, help="Compare every tensor that both models have, and name the first to differ."
 )
@@ -44,8 +51,9 @@ def command(
 ) -> None:
     """Run a TensorFlow Lite model and an ONNX model on the same inputs and compare their outputs.
 
-    Errors are the largest, the largest relative to the output's largest magnitude, and the mean relative one; in steps
-    (st) for quantized outputs. Top-10 is the share of the ten highest scores that both have.
+    For each output it shows the largest error, the same relative to the output's largest magnitude, and the mean
+    relative error; in quantization steps (st) for quantized outputs. Top-10 is the share of the ten highest scores that
+    both models agree on.
 
     Exit status: 0 the outputs agree; 1 they differ, or one of the models does not run.
     """

@@ -26,6 +26,10 @@ BUILT_IN = Path(__file__).parent.parent / "rules"
 ENTRY_POINTS = "nnrewrite.rules"
 
 
+class UnknownPackError(CallError):
+    """A name that is neither a folder, a pack that comes with the program, nor one that a package offers."""
+
+
 #: the files of packs with their times and sizes
 Stamp = tuple[tuple[str, int, int], ...]
 
@@ -83,7 +87,7 @@ def _folder(name: str) -> Path:
 
     close = difflib.get_close_matches(name, known, 1)
     help = f"; did you mean {close[0]}?" if close else ""
-    raise CallError(f"there is no rule set {name}: it is neither a folder nor one of {', '.join(known)}{help}")
+    raise UnknownPackError(f"there is no rule set {name}: it is neither a folder nor one of {', '.join(known)}{help}")
 
 
 def load(names: Sequence[str]) -> Pack:

@@ -9,7 +9,7 @@ from contextvars import ContextVar
 import onnx_ir as ir
 
 from .errors import Reason
-from .records import dataclass
+from .records import dataclass, field
 
 #: the key of `metadata_props` that says which node of the source a node comes from
 _SOURCE = "nnrewrite.source"
@@ -38,10 +38,24 @@ class Trace:
 
     say: Callable[[str], None]
     node: str | None = None
+    #: the names of the nodes that rules were tried on, and of their values
+    met: set[str] = field(default_factory=set)
 
     def watches(self, subject: Subject) -> bool:
         """Whether rules that do not take a node are told too."""
+        self.met.update(subject.names)
         return self.node is not None and self.node in subject.names
+
+    def unmet(self) -> str:
+        """Why nothing was told, where rules were tried on nodes and none of them is called `node`; else nothing."""
+        if self.node is None or not self.met or self.node in self.met:
+            return ""
+        import difflib  # takes longer than a small conversion
+
+        inside = sorted(name for name in self.met if self.node in name)
+        close = inside[:1] or difflib.get_close_matches(self.node, sorted(self.met), 1)
+        hint = f"; did you mean {close[0]}?" if close else ""
+        return f"no node or value is called {self.node}{hint}"
 
     def fired(self, stage: str, place: str, subject: Subject, made: Sequence[ir.Node]) -> None:
         """Tell that a rule took a node."""

@@ -168,8 +168,8 @@ class FlatBuffer:
             raise self.error(f"too short for a model: {self.size} bytes")
         found = bytes(self.data[4:8])
         if found != identifier.encode():
-            hint = ", this is a zip archive" if bytes(self.data[:2]) == b"PK" else ""
-            raise self.error(f"not a {identifier} file: bytes 4..8 are {found!r}{hint}")
+            hint = ": this is a zip archive" if bytes(self.data[:2]) == b"PK" else ""
+            raise self.error(f"not a TensorFlow Lite model: bytes 4..8 are {found!r}, not {identifier}{hint}")
         return self.table(table, _U32.unpack_from(self.data, 0)[0])
 
     def table(self, table: str, at: int) -> Record:

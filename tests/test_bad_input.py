@@ -146,8 +146,11 @@ def task(single: Make, tmp_path: Path) -> bytes:
 NO_MODELS = {
     "empty.tflite": (b"", "the file is empty"),
     "short.tflite": (b"TFL3", "too short for a model: 4 bytes"),
-    "text.tflite": (b"hello, world", "not a TFL3 file: bytes 4..8 are b'o, w'"),
-    "zip.tflite": (b"PK\3\4abcd", "not a TFL3 file: bytes 4..8 are b'abcd', this is a zip archive"),
+    "text.tflite": (b"hello, world", "not a TensorFlow Lite model: bytes 4..8 are b'o, w', not TFL3"),
+    "zip.tflite": (
+        b"PK\3\4abcd",
+        "not a TensorFlow Lite model: bytes 4..8 are b'abcd', not TFL3: this is a zip archive",
+    ),
     "root.tflite": (b"\xff\xff\0\0TFL3", "truncated: Model should be at byte 65535, the file has 8"),
 }
 

@@ -259,6 +259,27 @@ def test_a_wrong_call_exits_with_two(folder: Path, relu: bytes, arguments: tuple
     assert files(folder) == ["net.tflite"]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("net.tflite", "-o", "-"), "there is no writing to standard output"),
+        (("net.onnx",), "net.onnx: ONNX is what models are converted to, not from: give a .tflite"),
+        (("chek", "pack"), "there is no file or command chek; did you mean `rewrite check`?"),
+        (("net.tflite", "--opset", "9"), "opset 9 is none of 13 to 25"),
+        (("net.tflite", "--target", "nowhere"), "there is no target nowhere: it is neither onnxruntime, portable nor"),
+        (("fuzz", "--op", "NONE"), "no rule with a test is about NONE"),
+    ],
+)
+def test_a_wrong_call_says_what_would_be_right(
+    folder: Path, relu: bytes, arguments: tuple[str, ...], message: str
+) -> None:
+    Path("net.tflite").write_bytes(relu)
+    result = call(*arguments)
+    assert result.exit_code == (1 if arguments[0] == "fuzz" else 2)
+    assert message in result.stderr
+    assert files(folder) == ["net.tflite"]
+
+
 def test_an_opset_that_no_rule_is_for_exits_with_two(folder: Path, relu: bytes) -> None:
     Path("net.tflite").write_bytes(relu)
     result = call("net.tflite", "--opset", "3")

@@ -65,7 +65,7 @@ def test_mistakes_are_told_with_their_count_and_status_2(pack: Path) -> None:
 def test_a_file_stands_for_the_pack_it_is_in(pack: Path) -> None:
     result = call("check", "pack/mine.rules")
     assert result.exit_code == 0
-    assert "no mistakes" in result.stdout
+    assert "pack: no mistakes in 1 file: 1 rule, 0 tables, 0 definitions" in result.stdout
 
 
 def test_packs_are_checked_together_as_they_are_laid_over_each_other(pack: Path) -> None:
@@ -195,6 +195,12 @@ def test_a_trace_of_a_node_shows_every_rule_tried(model: Path, pack: Path) -> No
     assert "mine (pack/mine.rules:2) does not take ABS" in tried
     assert "pack/mine.rules:4:3: the guard does not hold" in tried
     assert "takes ABS" in taken
+
+
+def test_a_trace_of_a_node_that_is_not_there_says_so(model: Path) -> None:
+    result = call("--trace=output", model.name)
+    assert result.exit_code == 1
+    assert "--trace: no node or value is called output; did you mean output_0?" in result.stderr
 
 
 def test_what_a_pack_takes_the_place_of_is_said(model: Path, pack: Path) -> None:

@@ -136,7 +136,7 @@ def test_a_target_that_is_not_there_is_a_wrong_call(source: bytes, tmp_path: Pat
     (tmp_path / "net.tflite").write_bytes(source)
     result = call(f"{tmp_path / 'net.tflite'}", "--target", "nowhere")
     assert result.exit_code == 2
-    assert "there is no rule set nowhere" in result.stderr
+    assert "there is no target nowhere" in result.stderr
 
 
 # ---- no runtime in particular
