@@ -9,7 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from .budget import Budget
-from .constants import KEPT, NUMBERS, permuted
+from .constants import KEPT, NUMBERS, reordered
 from .errors import Span
 from .expressions import Frame, evaluate
 from .folding import fold
@@ -27,7 +27,7 @@ from .replacement import Ill
 from .scope import Scope
 from .signatures import signature, typed
 from .spreads import spread
-from .subgraphs import Body, bodies, detach, generalize, yielded
+from .subgraphs import Body, bodies, detach, generalize, stack, yielded
 from .transplant import Transplant
 
 #: says of a node without a schema, by other means, what its results are
@@ -151,10 +151,34 @@ class Builder:
         spec = self._spec(operator)
         slices = options.get(spec.facts.get("slices", ""), 0)
         operands = [*operands[: len(operands) - slices], *map(self._slice, operands[len(operands) - slices :])]
-        kinds = spec.facts.get("parameters", {}).get(option, [])
-        inputs: list[ir.Value] = []
+        old = Transplant(frame.values.get(LOOKED_INTO, ()), self._scope, expression.span)
         values = dict(frame.values)
-        old = Transplant(values.get(LOOKED_INTO, ()), self._scope, expression.span)
+        inputs = self._declared(expression, operands, spec.facts.get("parameters", {}).get(option, []), values, old)
+        inner = Frame(values, dict(frame.layouts), frame.definitions, frame.traits, self, frame.budget)
+        outer, self.nodes = self.nodes, []
+        try:
+            outputs = self._body(expression, frame, inner, old)
+            nodes = self.nodes
+        finally:
+            self.nodes = outer
+        # A graph names what has no name, by numbers that are those of the graphs around it too.
+        for node in nodes:
+            self._scope.christen(node, f"{option}/{node.op_type}")
+        graph = ir.Graph(inputs, outputs, nodes=nodes, name=self._scope.fresh(option))
+        if old.nodes:
+            graph.sort()
+        return graph
+
+    def _declared(
+        self,
+        expression: tree.GraphOf,
+        operands: Sequence[Any],
+        kinds: Sequence[str],
+        values: dict[str, Any],
+        old: Transplant,
+    ) -> list[ir.Value]:
+        """The inputs of a graph, each like the operand that it stands for; `values` gets them by their names."""
+        inputs: list[ir.Value] = []
         for parameter in expression.parameters:
             position = len(inputs)
             like = operands[position:] if parameter.spread else operands[position : position + 1]
@@ -166,33 +190,24 @@ class Builder:
             made = [self._parameter(value, kinds[position] if position < len(kinds) else None) for value in like]
             inputs += made
             values[parameter.name] = made if parameter.spread else made[0]
-        inner = Frame(values, dict(frame.layouts), frame.definitions, frame.traits, self, frame.budget)
-        outer, self.nodes = self.nodes, []
-        try:
-            for equation in expression.equations:
-                self.equation(equation, inner)
-            results: list[ir.Value] = []
-            for argument in expression.results:
-                found = evaluate(argument.value, inner)
-                results += found if argument.spread else [found]
-            old.stands(frame.values, inner.values)
-            for node in self.nodes:
-                for place, value in enumerate(node.inputs):
-                    if old.owns(value):
-                        node.replace_input_with(place, old.value(value))
-            results = [old.value(value) for value in results]
-            self.nodes += old.nodes
-            outputs = self._yielded(results)
-            nodes = self.nodes
-        finally:
-            self.nodes = outer
-        # A graph names what has no name, by numbers that are those of the graphs around it too.
-        for node in nodes:
-            self._scope.christen(node, f"{option}/{node.op_type}")
-        graph = ir.Graph(inputs, outputs, nodes=nodes, name=self._scope.fresh(option))
-        if old.nodes:
-            graph.sort()
-        return graph
+        return inputs
+
+    def _body(self, expression: tree.GraphOf, frame: Frame, inner: Frame, old: Transplant) -> list[ir.Value]:
+        """Make the nodes of a graph, copies of what the pattern found in the old one among them; its outputs."""
+        for equation in expression.equations:
+            self.equation(equation, inner)
+        results: list[ir.Value] = []
+        for argument in expression.results:
+            found = evaluate(argument.value, inner)
+            results += found if argument.spread else [found]
+        old.stands(frame.values, inner.values)
+        for node in self.nodes:
+            for place, value in enumerate(node.inputs):
+                if old.owns(value):
+                    node.replace_input_with(place, old.value(value))
+        results = [old.value(value) for value in results]
+        self.nodes += old.nodes
+        return self._yielded(results)
 
     def _slice(self, operand: Any) -> ir.Value:
         """A value like a slice of an operand, or of a constant, along its first axis."""
@@ -258,30 +273,14 @@ class Builder:
             return value
         key = value, tuple(perm)
         if key not in self._permuted and NUMBERS in value.meta:
-            self._permuted[key] = self._permuted_codes(value, perm)
+            self.nodes.append(made := reordered(value, perm, self._scope))
+            self._permuted[key] = made.outputs[0]
             if self.recorder is not None:
                 self.recorder.reordered(value, perm, self._permuted[key])
         if key not in self._permuted:
             spec = self._dialects[-1].role("permute")
             self._permuted[key] = self.make(None, spec, [value], [ir.AttrInt64s("perm", perm)], 1)[0]
         return self._permuted[key]
-
-    def _permuted_codes(self, value: ir.Value, perm: Sequence[int]) -> ir.Value:
-        """A dequantized constant with its axes in another order: the integers move, and the axis of the scales."""
-        producer = value.producer()
-        assert producer is not None and producer.inputs[0] is not None
-        codes = permuted(producer.inputs[0], perm)
-        assert codes is not None
-        moved = self._scope.constant(codes, f"{producer.inputs[0].name}")
-        made = ir.Node(producer.domain, producer.op_type, [moved, *producer.inputs[1:]], num_outputs=1)
-        for name, kept in producer.attributes.items():
-            axis = name == "axis"
-            made.attributes.add(ir.AttrInt64(name, list(perm).index(kept.as_int())) if axis else kept)
-        self.nodes.append(made)
-        result, real = made.outputs[0], value.meta[NUMBERS]
-        result.type, result.shape = value.type, ir.Shape(codes.shape)
-        result.meta[NUMBERS] = lambda: np.transpose(real(), perm)
-        return result
 
     # ---- nodes
 
@@ -308,7 +307,8 @@ class Builder:
         graphs = bodies(node)
         if graphs or schema(spec.name, self._opset, spec.domain) is None:
             if graphs:
-                self._stacked(node, spec)
+                counted = node.attributes.get(spec.facts.get("slices", ""))
+                stack(node, None if counted is None else counted.as_int())
             else:
                 self.inherit(node)
             if self._settle is not None:
@@ -336,23 +336,6 @@ class Builder:
         if recorder is not None:
             recorder.made(node, operands, inferred)
         return list(node.outputs)
-
-    def _stacked(self, node: ir.Node, spec: OperatorSpec) -> None:
-        """What a node of graphs yields: values of the types that these yield last; of slices, of their shapes too."""
-        counted = node.attributes.get(spec.facts.get("slices", ""))
-        if counted is None:
-            for body in bodies(node):
-                for result, inner in zip(reversed(node.outputs), reversed(body.outputs), strict=False):
-                    result.type = result.type or inner.type
-            return
-        carried = len(node.inputs) - counted.as_int()
-        source = node.inputs[-1]
-        extent = None if source is None or source.shape is None else source.shape[0]
-        for body in bodies(node):
-            for place, (result, inner) in enumerate(zip(node.outputs, body.outputs, strict=True)):
-                result.type = inner.type
-                if inner.shape is not None:
-                    result.shape = ir.Shape([*([] if place < carried else [extent]), *inner.shape])
 
     def _widened(
         self,

@@ -36,24 +36,29 @@ class Body:
             if node.graph is None:
                 continue  # a rule has taken it and it is not swept away yet
             inputs = [None if value is None else found.get(value, value) for value in node.inputs]
-            copy = ir.Node(
-                node.domain,
-                node.op_type,
-                inputs,
-                node.attributes.values(),
-                num_outputs=len(node.outputs),
-                version=node.version,
-                name=node.name,
-            )
-            copy.meta.update(node.meta)
-            copy.metadata_props.update(node.metadata_props)
-            for old, new in zip(node.outputs, copy.outputs, strict=True):
-                new.name, new.type, new.shape = scope.fresh(old.name or node.op_type), old.type, old.shape
-                new.meta.update(old.meta)
-                found[old] = new
-            nodes.append(copy)
+            nodes.append(copied := copy(node, inputs, scope))
+            found.update(zip(node.outputs, copied.outputs, strict=True))
         results = [found.get(output, output) for output in self.graph.outputs]
         return nodes, [result for result in results if result is not None]
+
+
+def copy(node: ir.Node, inputs: Sequence[ir.Value | None], scope: Scope) -> ir.Node:
+    """A node that computes of other values what a node does; its results are named afresh."""
+    made = ir.Node(
+        node.domain,
+        node.op_type,
+        inputs,
+        node.attributes.values(),
+        num_outputs=len(node.outputs),
+        version=node.version,
+        name=node.name,
+    )
+    made.meta.update(node.meta)
+    made.metadata_props.update(node.metadata_props)
+    for old, new in zip(node.outputs, made.outputs, strict=True):
+        new.name, new.type, new.shape = scope.fresh(old.name or node.op_type), old.type, old.shape
+        new.meta.update(old.meta)
+    return made
 
 
 def bound(option: Option, value: Any, subgraphs: Sequence[ir.Graph]) -> Any:
@@ -97,6 +102,28 @@ def yielded(spec: OperatorSpec, attributes: Iterable[ir.Attr]) -> int:
     """How many results an operator has that yields what its graph does; 0 for one that does not."""
     graphs = [attribute.as_graph() for attribute in attributes if attribute.type == ir.AttributeType.GRAPH]
     return len(graphs[0].outputs) if graphs and "parameters" not in spec.facts else 0
+
+
+def stack(node: ir.Node, slices: int | None) -> None:
+    """Give the results of a node the types of what its graphs yield.
+
+    Of the last operands the graphs read `slices` slice by slice, and what they yield for each is stacked along a new
+    first axis of that extent; then shapes are known too. `slices` is None for an operator that does not count any: its
+    results are the last of what its graphs yield.
+    """
+    if slices is None:
+        for body in bodies(node):
+            for result, inner in zip(reversed(node.outputs), reversed(body.outputs), strict=False):
+                result.type = result.type or inner.type
+        return
+    carried = len(node.inputs) - slices
+    source = node.inputs[-1]
+    extent = None if source is None or source.shape is None else source.shape[0]
+    for body in bodies(node):
+        for place, (result, inner) in enumerate(zip(node.outputs, body.outputs, strict=True)):
+            result.type = inner.type
+            if inner.shape is not None:
+                result.shape = ir.Shape([*([] if place < carried else [extent]), *inner.shape])
 
 
 def detach(node: ir.Node) -> None:

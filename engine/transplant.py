@@ -10,7 +10,7 @@ import onnx_ir as ir
 from .errors import Span
 from .replacement import computed
 from .scope import Scope
-from .subgraphs import bodies
+from .subgraphs import bodies, copy
 
 
 class Unreachable(Exception):
@@ -76,22 +76,13 @@ class Transplant:
             return
         if producer is None or bodies(producer):
             raise Unreachable(value.name)
-        copy = ir.Node(
-            producer.domain,
-            producer.op_type,
-            [None if one is None else self._standing.get(one, one) for one in producer.inputs],
-            producer.attributes.values(),
-            num_outputs=len(producer.outputs),
-            version=producer.version,
+        made = copy(
+            producer, [None if one is None else self._standing.get(one, one) for one in producer.inputs], self._scope
         )
-        copy.meta.update(producer.meta)
-        copy.metadata_props.update(producer.metadata_props)
-        for old, new in zip(producer.outputs, copy.outputs, strict=True):
-            new.name, new.type, new.shape = self._scope.fresh(old.name or producer.op_type), old.type, old.shape
-            new.meta.update(old.meta)
+        made.name = made.outputs[0].name
+        for old, new in zip(producer.outputs, made.outputs, strict=True):
             self._standing.setdefault(old, new)
-        copy.name = copy.outputs[0].name
-        self.nodes.append(copy)
+        self.nodes.append(made)
 
     def _constant(self, old: ir.Value, elements: Any) -> ir.Value:
         return computed(self._scope, self._span, old, elements)
