@@ -17,6 +17,7 @@ pytest.importorskip("ai_edge_litert")
 
 from nnrewrite.engine import packs
 from nnrewrite.engine.operators import OPS, Catalogue, Dialect, OperatorSpec
+from nnrewrite.engine.quantization import Quantization
 from nnrewrite.options import DEFAULT
 from nnrewrite.verify import Interpreter
 from nnrewrite.verify.campaign import examine
@@ -30,6 +31,7 @@ from nnrewrite.verify.laboratory import Laboratory
 from nnrewrite.verify.sketch import Case, Step, Value
 from nnrewrite.verify.stacks import Stack
 from nnrewrite.verify.subjects import Subject, subjects
+from nnrewrite.verify.types import admitted, choice
 
 PACK = OPS.parent / "rules" / "tflite2onnx"
 
@@ -248,8 +250,56 @@ def test_the_imprint_of_a_case_is_that_of_what_its_file_says_but_for_numbers(cat
     def marked(fill: float = 1.0, beta: float = 0.5, dialect: Dialect = dialect, spec: OperatorSpec = spec) -> str:
         x, y = (Value(name, ir.DataType.FLOAT, np.full((2, 3), fill, np.float32)) for name in "xy")
         case = Case("softmax", (Step(spec, (replace(x, constant=True),), {"beta": beta}, (y,)),))
-        known = replace(dialect, operators={"SOFTMAX": spec})
+        known = replace(dialect, operators={**dialect.operators, "SOFTMAX": spec})
         return imprint(case, Catalogue({**catalogue.dialects, "tflite": known}))
 
     assert marked() == marked(fill=2.0)
     assert len({marked(), marked(beta=0.25), marked(dialect=moved), marked(spec=replace(spec, code=7))}) == 4
+
+
+def test_the_imprint_tells_what_files_mean_that_leave_options_out(catalogue: Catalogue) -> None:
+    dialect = catalogue.dialect("tflite")
+    spec = dialect.operators["SOFTMAX"]
+    said = replace(spec, options={"beta": replace(spec.options["beta"], default=1.0)})
+    other = replace(dialect, operators={**dialect.operators, "SOFTMAX": said})
+    x, y = (Value(name, ir.DataType.FLOAT, np.ones((2, 3), np.float32)) for name in "xy")
+    case = Case("softmax", (Step(spec, (x,), {"beta": 0.5}, (y,)),))
+    assert imprint(case, Catalogue({**catalogue.dialects, "tflite": other})) != imprint(case, catalogue)
+
+
+def test_the_imprint_of_codes_tells_where_they_become_real_numbers(catalogue: Catalogue) -> None:
+    dialect = catalogue.dialect("tflite")
+    spec = dialect.operators["REDUCE_MIN"]
+    computed = replace(spec, facts={name: fact for name, fact in spec.facts.items() if name != "quantization"})
+    others = Catalogue(
+        {**catalogue.dialects, "tflite": replace(dialect, operators={**dialect.operators, "REDUCE_MIN": computed})}
+    )
+
+    def case(grid: Quantization | None) -> Case:
+        x, y = (Value(name, ir.DataType.INT8, np.ones((2, 3), np.int8), grid=grid) for name in "xy")
+        return Case("reduce", (Step(spec, (x,), {}, (y,)),))
+
+    codes, integers = case(one_grid(0.5, 3)), case(None)
+    assert imprint(codes, others) != imprint(codes, catalogue) == imprint(case(one_grid(0.25, 7)), catalogue)
+    assert imprint(integers, others) == imprint(integers, catalogue)
+
+
+def test_the_imprint_holds_scales_that_the_operators_entry_names(catalogue: Catalogue) -> None:
+    spec = catalogue.dialect("tflite").operators["TANH"]
+
+    def case(grid: Quantization) -> Case:
+        x, y = (
+            Value(name, ir.DataType.INT8, np.ones((2, 3), np.int8), grid=one)
+            for name, one in (("x", one_grid(0.5, 3)), ("y", grid))
+        )
+        return Case("tanh", (Step(spec, (x,), {}, (y,)),))
+
+    assert imprint(case(one_grid(1 / 128, 0)), catalogue) != imprint(case(one_grid(1 / 64, 0)), catalogue)
+
+
+def test_each_second_of_the_fixed_cases_has_another_type_the_quantized_ones_in_front(catalogue: Catalogue) -> None:
+    kinds = admitted(catalogue.dialect("tflite").operators["FULLY_CONNECTED"])
+    others = ["f16", "qi8", "qu8"]
+    drawn = [choice(Dice("x", turn=turn), kinds, 0, "f32", others) for turn in range(8)]
+    assert drawn[::2] == ["f32"] * 4
+    assert drawn[1::2] == ["qi8", "qu8", "f16", "qi8"]

@@ -24,7 +24,7 @@ from .options import draw_options
 from .quantities import Quantities
 from .sketch import SCRATCH, Step, Value
 from .subjects import Subject
-from .types import Admitted, admitted, alternatives, fitting, number
+from .types import Admitted, admitted, alternatives, choice, fitting, number
 
 #: the most operands drawn for a variadic one
 _MOST = 4
@@ -33,7 +33,7 @@ _FEW = 2
 #: in so many of a hundred draws what a graph reads depends on what it is given
 _COMPUTED = 50
 #: in so many of a hundred draws
-_OTHER_TYPE, _UNKNOWN_EXTENTS, _CONSTANT, _ABSENT = 35, 12, 30, 15
+_UNKNOWN_EXTENTS, _CONSTANT, _ABSENT = 12, 30, 15
 #: in so many of a hundred draws the operands of a node with two are exchanged: what fires then must hold then
 _EXCHANGED = 12
 #: in so many a rule over the target is tried on elements of another type
@@ -389,10 +389,7 @@ class Bench:
             self.types = first, self.dice.pick(wanted)
             return
         position = places[0][0]
-        barred = kinds.bars(position, first)
-        other = self.dice.pick(others) if others and (barred or self.dice.chance(_OTHER_TYPE)) else first
-        if other == first and first not in kinds.operand(position) and f"q{first}" in others:
-            other = f"q{first}"  # integers that the operator takes as codes alone
+        other = choice(self.dice, kinds, position, first, others)
         self.widened |= other.removeprefix("q") != first
         self.types = first, other
 

@@ -34,9 +34,12 @@ class Dice:
         self.choices.append(choice)
         return low + choice
 
-    def pick(self, items: Sequence[T]) -> T:
-        """One of some items, the simplest of which stands first."""
-        return items[self.number(0, len(items) - 1)]
+    def pick(self, items: Sequence[T], wanted: int | None = None) -> T:
+        """One of some items, the simplest of which stands first; one wanted by its place, recorded as if by chance."""
+        made = self.number(0, len(items) - 1)
+        if wanted is not None:
+            self.choices[-1] = made = wanted % len(items)
+        return items[made]
 
     def chance(self, percent: int, wanted: bool | None = None) -> bool:
         """True in so many of a hundred, or what is wanted, recorded as if it had come by chance."""

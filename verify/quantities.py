@@ -24,6 +24,8 @@ _OF_TWO = 12
 _UNSAID, _FED = 6, 6
 #: in so many of a hundred draws values of operators that move codes stand for different numbers
 _MIXED = 20
+#: of so many fixed cases the last has values that stand for different numbers, where ops.yaml lets it
+_TURNS, _LAST = 4, 3
 #: the letter of the axis along which weights have scales of their own
 _OUT = "O"
 
@@ -37,7 +39,9 @@ class Quantities:
         self._products: dict[str, list[str]] = spec.facts.get(_PRODUCTS, {})
         self._fixed = spec.facts.get(_GRID)
         self._alike = spec.facts.get(_CLASS) in (_CODES, _MATCHED)
-        self._mixed = (self._fixed == _SAME or (self._alike and self._fixed != _OWN)) and dice.chance(_MIXED)
+        self._mixed = (self._fixed == _SAME or (self._alike and self._fixed != _OWN)) and dice.chance(
+            _MIXED, True if dice.turn is not None and dice.turn % _TURNS == _LAST else None
+        )
         self._limits: dict[str, str] = spec.facts.get(_LIMITS, {})
         states: dict[str, list[float]] = spec.facts.get("states", {})
         self._states = {self._places[name]: asked for name, asked in states.items()}

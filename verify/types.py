@@ -12,12 +12,15 @@ import onnx_ir as ir
 
 from ..engine.functions import DTYPES
 from ..engine.operators import OperatorSpec, schema
+from .dice import Dice
 from .frames import Array
 
 #: what `any` stands for, and the keys of ops.yaml: types of results, types for which the interpreter is wrong, and the
 #: operands whose scale is a product
 _ANY = ("f32", "i32", "i64", "i8", "u8", "i16", "bool", "qi8", "qu8", "qi16")
 _YIELDS, _FAULTY, _PRODUCTS = "yields", "faulty", "products"
+#: in so many of a hundred draws operands have another type than the test says
+_OTHER = 35
 #: types of results where neither operands nor ops.yaml say one
 USUAL = (ir.DataType.FLOAT, ir.DataType.INT32, ir.DataType.INT64, ir.DataType.BOOL)
 _INDEX = frozenset({"i16", "i32", "i64"})
@@ -134,6 +137,21 @@ def alternatives(kinds: Admitted, positions: Sequence[int], declared: str) -> li
         if fits:
             found.append(name)
     return found
+
+
+def choice(dice: Dice, kinds: Admitted, position: int, declared: str, others: Sequence[str]) -> str:
+    """The type of operands that are declared alike: that, or one of the others.
+
+    Of the fixed cases each second one has another, quantized ones in front.
+    """
+    turn = None if dice.turn is None else dice.turn % 2 == 1
+    if others and (kinds.bars(position, declared) or dice.chance(_OTHER, turn)):
+        return dice.pick(
+            sorted(others, key=lambda name: not name.startswith("q")),
+            None if dice.turn is None or not turn else dice.turn // 2,
+        )
+    codes = f"q{declared}"  # integers that the operator takes as codes alone
+    return codes if declared not in kinds.operand(position) and codes in others else declared
 
 
 def fitting(
