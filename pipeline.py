@@ -183,7 +183,7 @@ def _rewrite(source: Source, options: Options) -> Conversion:
     state = _opened(subject, options, prepared)
     outputs = [*subject.outputs, *state.values()]
     rewriter = _rewriter(subject, options, prepared)
-    layouts = _run(rewriter, graph, prepared, interface, outputs, resized)
+    layouts = _run(rewriter, subject, prepared, interface, state, resized)
     report = _report(subject, prepared, before, rewriter, f"{interface}", layouts, options.exact)
     metadata = {**_layouts(report), **described(state), **signatures.described(subject.renamed)}
     return Conversion(onnx_backend.write(graph, outputs, dialect, opset, metadata), report)
@@ -239,21 +239,23 @@ def _rewriter(subject: Subject, options: Options, prepared: Prepared) -> Rewrite
 
 def _run(
     rewriter: Rewriter,
-    graph: ir.Graph,
+    subject: Subject,
     prepared: Prepared,
     interface: Interface,
-    outputs: Sequence[str],
+    state: Mapping[str, str],
     resized: Resizing | None,
 ) -> dict[str, str]:
     """Rewrite a graph; the inputs and outputs whose axes stand in another order than in the source.
 
-    Raises RewriteError where the model forbids the extents that were asked for.
+    `state` has the names of the inputs by which state comes in, and of the outputs to feed to them. Raises RewriteError
+    where the model forbids the extents that were asked for.
     """
-    layouts: dict[str, str] = {}
+    graph, layouts = subject.graph, dict[str, str]()
+    outputs, carried = (*subject.outputs, *state.values()), frozenset((*state, *state.values()))
 
     def place(scope: Scope) -> None:
         """The interface is that of the whole; graphs of nodes keep theirs."""
-        whole = (interface, tuple(outputs)) if scope.graph is graph else ()
+        whole = (interface, outputs, carried) if scope.graph is graph else ()
         with timed("layout"):
             layouts.update(arrange(scope, prepared.rules.target, prepared.opset, *whole))
 

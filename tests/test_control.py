@@ -12,6 +12,7 @@ import onnx_ir as ir
 import pytest
 from nnrewrite.backends import probe
 from nnrewrite.backends.tflite import write
+from nnrewrite.engine.errors import CallError
 from nnrewrite.engine.operators import OPS, Catalogue
 from nnrewrite.pipeline import rewrite
 from nnrewrite.verify import Interpreter, compare_models
@@ -208,6 +209,36 @@ def test_the_loop_that_the_readme_shows_feeds_state_back(
     scope = {"onnxruntime": onnxruntime, "frames": [np.array([n], np.float32) for n in (1, 2, 3)]}
     exec(shown, scope)
     assert scope["kept"]["memory"] == 2.5 + 1 + 2 + 3  # type: ignore[index]
+
+
+def test_state_keeps_its_layout_where_inputs_and_outputs_have_the_targets(catalogue: Catalogue) -> None:
+    x, kept, total, result = (value(name, "FLOAT", [1, 4, 5, 2]) for name in ("x", "kept", "total", "result"))
+    own, again = handle("own"), handle("again")
+    pool = {"padding": "SAME", "stride_h": 1, "stride_w": 1, "filter_height": 2, "filter_width": 2}
+    graph = ir.Graph(
+        [x],
+        [result],
+        nodes=[
+            node("VAR_HANDLE", [], [own], shared_name="memory"),
+            node("READ_VARIABLE", [own], [kept]),
+            node("ADD", [x, kept], [total]),
+            node("MAX_POOL_2D", [total], [result], **pool),
+            node("VAR_HANDLE", [], [again], shared_name="memory"),
+            node("ASSIGN_VARIABLE", [again, result], []),
+        ],
+        name="main",
+    )
+    source = write(ir.Model(graph, ir_version=10), catalogue)
+    model = nnrewrite.convert(source, layout="target")
+    shapes = {
+        one.name: [extent.dim_value for extent in one.type.tensor_type.shape.dim]
+        for one in (*model.graph.input, *model.graph.output)
+    }
+    first, last = [1, 2, 4, 5], [1, 4, 5, 2]
+    assert shapes == {"x": first, "memory": last, "result": first, "memory_out": last}
+    assert compare_models(source, model.SerializeToString()).passed
+    with pytest.raises(CallError, match="layout memory: it carries state"):
+        nnrewrite.convert(source, layout="memory=NHWC:NCHW")
 
 
 def test_state_inside_a_branch_is_that_of_the_model(catalogue: Catalogue, interpreter: Interpreter) -> None:

@@ -1,16 +1,22 @@
-"""The pages about the language say what the language is.
+"""The pages say what is there: the language, the commands with their options, the examples, the counts.
 
 After a change, `NNREWRITE_GOLDEN=write pytest tests/test_documentation.py` writes the generated parts anew.
 """
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import json
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import pytest
+from nnrewrite.cli import COMMANDS, DEFAULT
+from nnrewrite.engine import packs
 from nnrewrite.engine.functions import CONSTANTS, DTYPES, FUNCTIONS
 from nnrewrite.engine.language.complaint import RESERVED
 from nnrewrite.engine.language.parser import GRAMMAR
@@ -19,6 +25,7 @@ from nnrewrite.engine.rules import STAGES
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "language.md"
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 SYNTAX = ROOT / "editors" / "vscode" / "syntaxes" / "rules.tmLanguage.json"
 _BEGIN, _END = "<!-- functions: written by tests/test_documentation.py -->\n", "<!-- end of functions -->"
 
@@ -105,3 +112,66 @@ def test_every_pattern_of_the_colours_is_used() -> None:
 def test_the_traits_that_the_page_names_are_there() -> None:
     traits = {trait for dialect in load().dialects.values() for s in dialect.operators.values() for trait in s.traits}
     assert {"commutative", "output_activation"} <= traits
+
+
+# ---- what the other pages say
+
+
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8"))
+    assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_that_pages_show_exist_with_their_options(page: Path) -> None:
+    for line in re.findall(
+        r"`(rewrite [^`\n]*)|^ {4}(rewrite .*)|^\$ (rewrite .*)", page.read_text("utf-8"), re.MULTILINE
+    ):
+        words = "".join(line).partition(" #")[0].split()[1:]
+        subcommand = words[0] if words and words[0] in COMMANDS else ""
+        known = {name for names in app_options(subcommand) for name in names}
+        shown = re.findall(r"(?<![\w-])--?[a-z][\w-]*", " ".join(words))
+        assert set(shown) <= known | {"--help"}, line
+
+
+def app_options(subcommand: str) -> list[list[str]]:
+    """The spellings of each option of a subcommand, of the default command where it is empty."""
+    module = importlib.import_module(COMMANDS[subcommand][0] if subcommand else DEFAULT)
+    return [[*option.opts, *option.secondary_opts] for option in module.command.params]
+
+
+def test_the_readme_lists_every_option_of_a_conversion() -> None:
+    synopsis = README.split("    rewrite --rules tflite2onnx MODEL...")[1].split("\n\n")[0]
+    shown = set(re.findall(r"(?<![\w-])--?[a-z][\w-]*", synopsis)) | {"--rules", "--version"}
+    assert [names for names in app_options("") if names[0].startswith("-") and not shown & set(names)] == []
+
+
+def test_the_rule_that_the_readme_shows_is_the_one_in_use() -> None:
+    shown = next(block for block in README.split("```\n") if block.startswith("rule "))
+    assert shown in (packs.BUILT_IN / "tflite2onnx" / "convolution.rules").read_text(encoding="utf-8")
+
+
+def test_the_readme_counts_operators_as_their_page_does() -> None:
+    page = (ROOT / "docs" / "operators.md").read_text(encoding="utf-8")
+    counts = re.search(
+        r"(\d+) operators: (\d+) supported in every case, (\d+) as state of the model, (\d+) in part", page
+    )
+    assert counts is not None
+    total, *supported = map(int, counts.groups())
+    assert f"| {sum(supported)} | {total} |" in README
+
+
+def test_the_python_that_the_readme_shows_runs(
+    single: Callable[..., bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("ai_edge_litert")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "model.tflite").write_bytes(single("ABS", {"x": ("FLOAT32", [2])}, [("FLOAT32", [2])]))
+    scope: dict[str, Any] = {}
+    exec(README.split("```python\n")[1].split("```")[0], scope)
+    assert scope["result"].passed
+    assert (tmp_path / "model.onnx").exists()

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 import onnx_ir as ir
 
+from ..errors import CallError
 from ..inference import extents
 from ..operators import Dialect
 from ..scope import Scope
@@ -31,23 +32,32 @@ def arrange(
     opset: int,
     interface: Interface = KEPT,
     outputs: tuple[str, ...] = (),
+    state: frozenset[str] = frozenset(),
 ) -> dict[str, str]:
     """Place the permutations of a graph of one dialect, whose outputs are to be called `outputs`.
 
     What the graph computes stays as it is, up to the order of axes of the inputs and outputs that `interface` names or
-    leaves open. Returned are those with another order than before, as letters before and after. Raises CallError where
-    the interface names what the graph has not got.
+    leaves open. Those that are called `state` keep theirs: they are fed to each other, and have initial values.
+    Returned are the inputs and outputs with another order than before, as letters before and after. Raises CallError
+    where the interface names what the graph has not got, or state.
     """
     graph = scope.graph
     inputs = [value.name or "" for value in graph.inputs]
     names = outputs or tuple(value.name or "" for value in graph.outputs)
     changed: dict[Port, str] = {}
+    if carried := sorted(state & interface.named.keys()):
+        raise CallError(f"layout {carried[0]}: it carries state from one call to the next, which keeps its layout")
     named = ports(interface, inputs, names)
     for port, axes in named.items():
         impose(scope, dialect, port, axes)
         if axes[0] != axes[1]:
             changed[port] = ":".join(axes)
-    free = frozenset(_open(graph) - set(named)) if interface.mode == TARGET else frozenset()
+    free: frozenset[Port] = frozenset()
+    if interface.mode == TARGET:
+        fixed = {
+            (given, i) for given, side in ((True, inputs), (False, names)) for i, n in enumerate(side) if n in state
+        }
+        free = frozenset(_open(graph) - set(named) - fixed)
     turned = _place(scope, dialect, opset, free)
     changed |= {port: worded(order) for port, order in turned.items() if order != identity(len(order))}
     return {(inputs if given else names)[position]: axes for (given, position), axes in changed.items()}
