@@ -24,6 +24,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         if title:
             (tmp_path / title).parent.mkdir(exist_ok=True)
             (tmp_path / title).write_text(text, encoding="utf-8")
+    (program,) = [text for kind, _, text in blocks() if kind == "python"]
+    exec(program)
     return tmp_path
 
 
