@@ -44,6 +44,16 @@ def takes(spec: OperatorSpec, dtype: ir.DataType | None, opset: int, blocks: boo
     return any(text in constraint.allowed_type_strs for constraint in found.type_constraints)
 
 
+def yields(spec: OperatorSpec, dtype: ir.DataType | None, opset: int) -> bool:
+    """Whether an operator, as it stands at an opset, has results of an element type."""
+    found = schema(spec.name, opset, spec.domain)
+    if found is None or dtype is None:
+        return False
+    kinds = {one.type_param_str: one.allowed_type_strs for one in found.type_constraints}
+    text = f"tensor({dtype.name.lower()})"
+    return any(text in kinds.get(result.type_str, [result.type_str]) for result in found.outputs)
+
+
 def _first(spec: OperatorSpec, dtype: ir.DataType | None, blocks: bool) -> int | None:
     return next((n for n in range(1, onnx.defs.onnx_opset_version() + 1) if takes(spec, dtype, n, blocks)), None)
 

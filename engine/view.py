@@ -12,8 +12,9 @@ import numpy as np
 import onnx_ir as ir
 
 from .constants import NUMBERS, computed, stored
+from .errors import RewriteError
 from .operators import Dialect, OperatorSpec, option_value
-from .opsets import BLOCKS, takes
+from .opsets import BLOCKS, takes, yields
 from .quantization import CLASS, KEY, RAW, Quantization, in_blocks, quantization
 from .scope import Scope
 
@@ -182,13 +183,10 @@ class _View:
             if value is None or value not in self._were:
                 continue
             known, dtype = self._were[value]
-            written = self._node(self._quantize, [value, *self._parameters(known, dtype)], _axis(known), node)
+            written = self._node(self._quantize, [value, *self._written(value, known, dtype)], _axis(known), node)
             made = written.outputs[0]
-            made.type, made.shape, made.name = (
-                ir.TensorType(dtype),
-                value.shape,
-                self._scope.fresh(f"{value.name}/codes"),
-            )
+            made.type, made.shape = ir.TensorType(dtype), value.shape
+            made.name = self._scope.fresh(f"{value.name}/codes")
             self._graph.insert_before(node, written)
             node.replace_input_with(position, made)
 
@@ -200,7 +198,7 @@ class _View:
         node = ir.Node(
             self._quantize.domain,
             self._quantize.name,
-            [made, *self._parameters(known, value.dtype)],
+            [made, *self._written(value, known, value.dtype)],
             _axis(known),
             num_outputs=1,
         )
@@ -259,7 +257,7 @@ class _View:
                 continue
             assert result.dtype is not None
             name, uses = result.name, list(result.uses())
-            parameters = self._parameters(by or known, result.dtype)
+            parameters = self._written(result, by or known, result.dtype)
             written = self._node(self._quantize, [result, *parameters], _axis(known), node)
             codes = written.outputs[0]
             codes.type, codes.shape, codes.name = result.type, result.shape, name
@@ -325,6 +323,11 @@ class _View:
         else:
             self._graph.insert_before(self._graph[0], made)
         return result
+
+    def _written(self, value: ir.Value, known: Quantization, dtype: ir.DataType) -> list[ir.Value]:
+        if not yields(self._quantize, dtype, self._opset):
+            raise RewriteError(f"{value.name}: real numbers cannot be quantized to {dtype} at opset {self._opset}")
+        return self._parameters(known, dtype)
 
     def _parameters(self, known: Quantization, dtype: ir.DataType) -> list[ir.Value]:
         shape = known.scale.shape if known.per_axis or known.block_size else ()

@@ -174,3 +174,93 @@ def test_an_activation_within_signed_codes_leaves_the_integer_kernel(
     options = {"padding": "SAME", "stride_w": 1, "stride_h": 1, "fused_activation_function": activation}
     conversion = equal(single("CONV_2D", inputs, [("INT8", [1, 9, 9, 4], grid(0.9, 3))], **options), [x], interpreter)
     assert {"clip_of_codes", "relu_of_codes"} & set(conversion.report.rules)
+
+
+@pytest.mark.parametrize("kind", ["INT8", "UINT8"])
+def test_a_filter_narrower_than_its_strides_is_left_to_the_own_kernel(
+    single: Callable[..., bytes], interpreter: Interpreter, kind: str
+) -> None:
+    generator, dtype = RNG(4), np.dtype(kind.lower())
+    x = generator.integers(np.iinfo(dtype).min, np.iinfo(dtype).max + 1, [1, 30, 20, 3]).astype(dtype)
+    zero = 128 if kind == "UINT8" else 0
+    inputs = {
+        "s": np.array([1, 60, 40, 11], np.int32),
+        "w": (generator.integers(1, 100, [11, 1, 2, 3]).astype(dtype), grid(SCALES["w"], zero)),
+        "x": (kind, x.shape, grid(SCALES["x"], zero)),
+    }
+    options = {"padding": "SAME", "stride_h": 2, "stride_w": 2}
+    equal(
+        single("TRANSPOSE_CONV", inputs, [(kind, [1, 60, 40, 11], grid(SCALES["y"], zero))], **options),
+        [x],
+        interpreter,
+    )
+
+
+@pytest.mark.parametrize(
+    ("operator", "bias"),
+    [
+        ("CONV_2D", True),  # the interpreter takes none without
+        ("TRANSPOSE_CONV", True),
+        ("TRANSPOSE_CONV", False),
+        ("FULLY_CONNECTED", True),
+        ("FULLY_CONNECTED", False),
+    ],
+)
+def test_sums_of_16_bits_kept_in_32_are_rounded_twice(
+    single: Callable[..., bytes], interpreter: Interpreter, operator: str, bias: bool
+) -> None:
+    """The option quantized_bias_type says so: default and reference kernels differ, and both are followed."""
+    generator = RNG(5)
+    x = generator.integers(-300, 300, [500, 2] if operator == "FULLY_CONNECTED" else [1, 500, 1, 2]).astype(np.int16)
+    shape = [*x.shape[:-1], 11]
+    w = generator.integers(-3, 4, [11, 2] if operator == "FULLY_CONNECTED" else [11, 1, 1, 2]).astype(np.int8)
+    inputs: dict[str, Any] = {"x": ("INT16", x.shape, grid(0.01)), "w": (w, grid(0.25))}
+    if operator == "TRANSPOSE_CONV":
+        inputs = {"s": np.array(shape, np.int32), "w": inputs["w"], "x": inputs["x"]}
+    if bias:
+        inputs["b"] = generator.integers(-200, 200, 11).astype(np.int32), grid(0.0025)
+    options: dict[str, Any] = {"quantized_bias_type": "INT32"}
+    if operator != "FULLY_CONNECTED":
+        options.update(padding="VALID", stride_h=1, stride_w=1)
+    source = single(operator, inputs, [("INT16", shape, grid(0.015))], **options)
+    equal(source, [x], interpreter)
+    [[wanted], [default]] = [interpreter.run(source, [[x]], k)[0] for k in (Kernels.REFERENCE, Kernels.DEFAULT)]
+    [found] = Runtime(nnrewrite.convert(source, exact=True).SerializeToString(), threads=1).run([x])
+    np.testing.assert_array_equal(found, wanted)
+    assert (wanted != default).any()
+
+
+@pytest.mark.parametrize("kind", ["INT8", "INT16", "INT32"])
+@pytest.mark.parametrize("ratio", [0.0007, 0.37, 1.0, 2.9])
+def test_codes_of_16_bits_are_brought_to_another_grid_as_kernels_do(
+    single: Callable[..., bytes], interpreter: Interpreter, kind: str, ratio: float
+) -> None:
+    x = np.arange(-32768, 32768).astype(np.int16)
+    result = grid(0.01 / ratio, 7 if kind == "INT8" else 0)
+    source = single("QUANTIZE", {"x": ("INT16", [65536], grid(0.01))}, [(kind, [65536], result)])
+    equal(source, [x], interpreter)
+
+
+@pytest.mark.parametrize(
+    ("kind", "first", "second"),
+    [
+        ("INT8", (0.0007, 3), (0.0007, 3)),
+        ("UINT8", (0.03, 17), (0.012, 200)),
+        ("INT16", (0.00002, 0), (0.00002, 0)),
+    ],
+)
+@pytest.mark.parametrize("operator", ["EQUAL", "NOT_EQUAL", "LESS", "GREATER_EQUAL"])
+def test_codes_are_compared_in_steps(
+    single: Callable[..., bytes],
+    interpreter: Interpreter,
+    operator: str,
+    kind: str,
+    first: tuple[float, int],
+    second: tuple[float, int],
+) -> None:
+    """Kernels compare numbers of eight binary places: codes on a finer grid are equal where those are."""
+    limits = np.iinfo(np.dtype(kind.lower()))
+    a = RNG(6).integers(max(limits.min, -500), min(limits.max, 500) + 1, [1, 300]).astype(limits.dtype)
+    b = RNG(7).integers(max(limits.min, -500), min(limits.max, 500) + 1, [300, 1]).astype(limits.dtype)
+    inputs = {"a": (kind, [1, 300], grid(*first)), "b": (kind, [300, 1], grid(*second))}
+    equal(single(operator, inputs, [("BOOL", [300, 300])]), [a, b], interpreter)

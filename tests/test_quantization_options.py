@@ -76,6 +76,12 @@ def test_a_float_interface_quantizes_what_comes_in(convolution: bytes, interpret
     assert [value.name for value in model.graph.input] == [name]
 
 
+def test_inputs_of_32_bits_cannot_be_made_real(single: Callable[..., bytes]) -> None:
+    source = single("QUANTIZE", {"x": ("INT32", [4], grid(0.5, 0))}, [("INT8", [4], grid(0.25, 0))])
+    with pytest.raises(nnrewrite.RewriteError, match="x: real numbers cannot be quantized to INT32 at opset 18"):
+        nnrewrite.convert(source, float_io=True)
+
+
 @pytest.mark.parametrize("opset", [13, 18, 25])
 def test_float_leaves_no_quantization(convolution: bytes, interpreter: Interpreter, opset: int) -> None:
     model = nnrewrite.convert(convolution, float=True, opset=opset)
