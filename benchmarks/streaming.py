@@ -34,9 +34,10 @@ def row(path: Path, interpreter: Interpreter) -> tuple[str, int, str, str]:
 
 
 def main(folder: Path) -> None:
-    print("# Models that remember\n")
+    print("# Models with state\n")
     print(
-        f"{STEPS} steps, state fed back, against the interpreter; `python benchmarks/streaming.py FOLDER` made this.\n"
+        f"Published models that keep state between calls, run for {STEPS} steps with the state fed back and compared\n"
+        "with the interpreter. Printed by `python benchmarks/streaming.py FOLDER`.\n"
     )
     print("| model | variables | in step | largest difference |\n|---|--:|---|--:|")
     with Interpreter() as interpreter:
