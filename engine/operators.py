@@ -21,6 +21,8 @@ OPS = Path(__file__).parent.parent / "ops.yaml"
 FORM = "form"
 #: the trait of operators that mean nothing without others beside them in the model
 CONTEXT = "context"
+#: the key of an entry of ops.yaml that says why the interpreter cannot be asked about an operator
+UNTRIED = "untried"
 
 _ZERO = {"bool": False, "float": 0.0, "string": "", "bytes": b""}
 

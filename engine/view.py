@@ -310,6 +310,11 @@ class _View:
         ):
             extents = value.shape.numpy() if value.shape is not None else ()
             return self._scope.constant(computed(real, ir.DataType.FLOAT, extents), f"{value.name}/real")
+        if real is None and not takes(self._dequantize, value.dtype, self._opset, in_blocks(value)):
+            kind = value.dtype.name.lower()
+            raise RewriteError(
+                f"{self._dequantize.name} of opset {self._opset} does not read {value.name}: {kind} at run time"
+            )
         parameters = self._parameters(known, value.dtype)
         made = self._node(self._dequantize, [value, *parameters], _axis(known), node)
         result = made.outputs[0]

@@ -33,7 +33,9 @@ _FEW = 2
 #: in so many of a hundred draws what a graph reads depends on what it is given
 _COMPUTED = 50
 #: in so many of a hundred draws
-_UNKNOWN_EXTENTS, _CONSTANT, _ABSENT = 12, 30, 15
+_UNKNOWN_EXTENTS, _CONSTANT, _ABSENT = 16, 30, 15
+#: in so many of a hundred draws with unknown extents those of other operands than the first are not known either
+_ALL_UNKNOWN = 30
 #: in so many of a hundred draws the operands of a node with two are exchanged: what fires then must hold then
 _EXCHANGED = 12
 #: in so many a rule over the target is tried on elements of another type
@@ -78,6 +80,8 @@ class Bench:
     named_values: int = 0
     #: how many values the pattern's counts stand for
     counts: dict[str, int] = field(default_factory=dict)
+    #: where the operands begin that stand for one name
+    places: dict[str, int] = field(default_factory=dict)
     #: how names begin in the graph that steps are added to, what it is given, and whether its steps depend on that
     within: str = ""
     parameters: Sequence[Value] = ()
@@ -172,6 +176,9 @@ class Bench:
                 if operand.count not in self.counts:
                     self.counts[operand.count] = self.dice.number(0, _FEW)
                 found += [(operand, declared[operand.name])] * self.counts[operand.count]
+            elif operand.name in self.named:
+                self.places[operand.name] = len(found)
+                found += [(operand, None)] * len(self.named[operand.name])
             elif operand.name in declared:
                 least, most = spec.arity()
                 others = len(pattern.operands) - 1
@@ -213,7 +220,10 @@ class Bench:
                 value = self._declared(pattern, declaration, spec, position, kinds, quantities, before, mutable)
         elif pattern.name in self.named:
             absent = pattern.optional and self.dice.chance(_ABSENT)
-            value = None if absent else self._listed(pattern, self.named[pattern.name], position, spec, kinds, before)
+            listed = self.named[pattern.name]
+            if pattern.spread:  # the elements of each of its values
+                listed = listed[position - self.places[pattern.name]]
+            value = None if absent else self._listed(pattern, listed, position, spec, kinds, before)
         elif pattern.optional:
             value = None
         else:
@@ -247,7 +257,7 @@ class Bench:
         if reused is not None:
             quantities.take(position, reused)
             return reused
-        shape = self._shape(declaration)
+        shape = self.shape(declaration)
         if declaration.name == self.astray:
             shape = astray.reshaped(self.dice, shape)
             if pattern.layout is not None and len(shape) != len(pattern.layout):
@@ -263,17 +273,25 @@ class Bench:
             made = quantities.operand(position, dtype, shape, pattern.layout, before)
             if made is not None:
                 content, grid, weights = made
-                return Value(
-                    self.name(pattern.name), quantities.stored(dtype, content), content, bool(constant or weights), grid
-                )
+                codes = quantities.stored(dtype, content)
+                value = Value(self.name(pattern.name), codes, content, bool(constant or weights), grid)
+                return self._opened(value, not before)
         if index:
             content = indices(self.dice, dtype, shape, self.sizes, limit)
         else:
             content = elements(self.dice, dtype, shape, limit)
         self.sizes += [extent for extent in shape if extent not in self.sizes]
-        return Value(
-            self.name(pattern.name), dtype, content, bool(constant), open=self.unknown and not (constant or index)
-        )
+        value = Value(self.name(pattern.name), dtype, content, bool(constant))
+        return value if index else self._opened(value, not before)
+
+    def _opened(self, value: Value, first: bool) -> Value:
+        """The same where the file does not tell all extents: none, the last alone, all but the first, or all but one."""
+        if not self.unknown or value.constant or not (first or self.dice.chance(_ALL_UNKNOWN)):
+            return value
+        axes = tuple(range(value.content.ndim))
+        unknown = self.dice.pick(axes) if axes else 0
+        told = self.dice.pick([(), axes[-1:], axes[1:], tuple(axis for axis in axes if axis != unknown)])
+        return value if axes and told == axes else replace(value, open=True, told=told)
 
     def _reused(
         self, declaration: tree.Declaration, dtype: ir.DataType, quantized: bool, position: int
@@ -292,7 +310,7 @@ class Bench:
             and value.content.size
         ]
         if position:
-            shape = self._shape(declaration)
+            shape = self.shape(declaration)
             fit = [value for value in fit if list(value.content.shape) == shape]
         elif lists and not free:
             fit = [value for value in fit if all(map(within, declaration.shape, value.content.shape))]
@@ -348,7 +366,7 @@ class Bench:
         """The dialect of the steps."""
         return self.subject.reads
 
-    def _shape(self, declaration: tree.Declaration) -> list[int]:
+    def shape(self, declaration: tree.Declaration) -> list[int]:
         known = self.shapes.get(declaration.shape)
         return [self._extent(dimension) for dimension in declaration.shape] if known is None else list(known)
 

@@ -23,7 +23,7 @@ from ..engine.scope import Scope
 from ..engine.view import CODES, expose
 from ..frontends.tflite import read
 from .laboratory import GRID
-from .sketch import Blank, Case, graph
+from .sketch import Case, graph
 
 #: the imprint of a case that no file can hold
 _NONE = "----"
@@ -38,7 +38,7 @@ def imprint(case: Case, catalogue: Catalogue, rebatched: str = "") -> str:
     ops.yaml names, of the options that are read where a file says none, of where quantized values become real numbers,
     and of what becomes of the case with another batch."""
     dialect = catalogue.dialect("tflite")
-    outputs = case.outputs or [Blank(f"result_{place}", ir.DataType.FLOAT) for place in range(case.unknown)]
+    outputs = case.outputs or [replace(blank, dtype=blank.dtype or ir.DataType.FLOAT) for blank in case.unknown]
     bare = [replace(s, options={name: one for name, one in s.options.items() if one in s.graphs}) for s in case.steps]
     try:
         data = _file(graph(case.steps, outputs, dialect), catalogue)

@@ -25,7 +25,7 @@ class Value:
 
     `content` holds the stored elements (integers where `grid` says what they stand for). A `constant` is written into
     the model, a `variable` is state that starts as zeros, everything else that no step yields is fed. `open` says that
-    the file does not tell the extents.
+    the file does not tell the extents but those of the axes `told`.
     """
 
     name: str
@@ -35,6 +35,7 @@ class Value:
     grid: Quantization | None = None
     open: bool = False
     variable: bool = False
+    told: tuple[int, ...] = ()
 
     @property
     def fed(self) -> bool:
@@ -122,12 +123,22 @@ class Step:
         return f"{self.operator.name}({operands})" + (f" {{{options}}}" if options else "")
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Blank:
+    """A result of which only the type and the shape are known, or not even that."""
+
+    name: str
+    dtype: ir.DataType | None = None
+    grid: Quantization | None = None
+    shape: tuple[int, ...] | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Case:
     """A model to try: its steps in order, the opset to aim at (None for the default one), and the rule it is for.
 
     `widened` says that something was drawn that the rule's own test does not name, so that rules may refuse it. Of one
-    whose results nobody knows `unknown` counts them.
+    whose results nobody knows, `unknown` are they.
     """
 
     rule: str
@@ -135,7 +146,7 @@ class Case:
     opset: int | None = None
     widened: bool = False
     yields: tuple[Value, ...] | None = None
-    unknown: int = 0
+    unknown: tuple[Blank, ...] = ()
 
     @property
     def inputs(self) -> tuple[Value, ...]:
@@ -189,15 +200,6 @@ def draft(step: Step, results: Sequence[tuple[ir.DataType, Quantization | None]]
     dialect = catalogue.dialect("tflite")
     values = [Blank(f"y{place}", dtype, grid) for place, (dtype, grid) in enumerate(results)]
     return tflite.write(ir.Model(graph([step], values, dialect), ir_version=10), catalogue)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Blank:
-    """A result of which only the type is known, or not even that."""
-
-    name: str
-    dtype: ir.DataType | None = None
-    grid: Quantization | None = None
 
 
 def graph(steps: Sequence[Step], outputs: Sequence[Value | Blank], dialect: Dialect) -> ir.Graph:
@@ -263,9 +265,10 @@ def _value(value: Value | Blank) -> ir.Value:
     if value.grid is not None:
         made.meta["quantization"] = value.grid
     if isinstance(value, Blank):
+        made.shape = None if value.shape is None else ir.Shape(value.shape)
         return made
     extents = value.content.shape
-    made.shape = ir.Shape([None] * len(extents) if value.open else extents)
+    made.shape = ir.Shape([n if not value.open or axis in value.told else None for axis, n in enumerate(extents)])
     if value.open:
         made.meta["static_shape"] = extents
     if value.variable:
@@ -282,8 +285,9 @@ def _tensor(value: Value) -> ir.TensorProtocol:
 
 
 def _words(value: Value) -> str:
-    extents = ", ".join(str(extent) for extent in value.content.shape)
-    text = f"{value.dtype.name.lower()}[{extents}]" + ("?" if value.open else "")
+    unsure = ["?" if value.told and axis not in value.told else "" for axis in range(value.content.ndim)]
+    extents = ", ".join(f"{extent}{mark}" for extent, mark in zip(value.content.shape, unsure, strict=True))
+    text = f"{value.dtype.name.lower()}[{extents}]" + ("?" if value.open and not value.told else "")
     if value.grid is not None:
         text += " quantized"
     if value.constant:

@@ -11,13 +11,10 @@ from ..engine.errors import Span
 from ..engine.expressions import OPSET, Frame, evaluate
 from ..engine.functions import plain
 from ..engine.language import tree
-from ..engine.operators import Dialect
+from ..engine.operators import UNTRIED, Dialect
 from ..engine.packs import Pack
 from ..engine.pattern import Defined, compile_equations, nodes
 from ..engine.rules import OF_SOURCE, written_out
-
-#: key of ops.yaml: why the interpreter cannot be asked about an operator
-_UNTRIED = "untried"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,7 +53,7 @@ class Subject:
         if not self.equations:
             return ""
         root = self.pattern(self.opsets[-1])[-1].value
-        said = [f"{spec.facts.get(_UNTRIED, '')}" for node in nodes(root) for spec in node.specs.values()]
+        said = [f"{spec.facts.get(UNTRIED, '')}" for node in nodes(root) for spec in node.specs.values()]
         return said[0] if said and all(said) else ""
 
     def pattern(self, opset: int) -> tuple[Defined, ...]:

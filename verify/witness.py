@@ -9,12 +9,14 @@ from __future__ import annotations
 import traceback
 import zlib
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import onnx_ir as ir
 
 from .. import pipeline
 from ..engine.errors import RewriteError, RewriteFailure, VerificationError
+from ..engine.functions import DTYPES
 from ..engine.stages import Rewriter
 from .bench import Bench
 from .cases import draw_opset
@@ -33,7 +35,10 @@ _CLOSE = 2e-3
 
 
 def draw(dice: Dice, subject: Subject) -> Case:
-    """Draw one operator whose results nobody knows; raises Rejected where a rule is about several."""
+    """Draw one operator whose results nobody knows; raises Rejected where a rule is about several.
+
+    A test may say of which type and shape a result is, as files do.
+    """
     count = 1
 
     def settle(step: Step, counts: Sequence[int], types: Sequence[ir.DataType], grids: Grids) -> Step:
@@ -42,10 +47,22 @@ def draw(dice: Dice, subject: Subject) -> Case:
         return step
 
     opset = draw_opset(dice, subject)
-    steps = Bench(dice, settle, subject, dice.pick(subject.tests), opset or subject.opsets[-1]).steps()
+    test = dice.pick(subject.tests)
+    bench = Bench(dice, settle, subject, test, opset or subject.opsets[-1])
+    steps = bench.steps()
     if len(steps) != 1:
         raise Rejected("it is about several operators, whose results nobody knows")
-    return Case(subject.name, steps, opset, widened=True, unknown=count)
+    said = {one.name: one for one in test.declarations}
+    targets = [target.name for target in subject.pattern(opset or subject.opsets[-1])[-1].targets]
+    while targets and targets[-1] == "_":  # what nobody may read
+        targets.pop()
+        count -= 1
+    blanks = [Blank(f"result_{place}") for place in range(count)]
+    for place, name in enumerate(targets[:count]):
+        if name in said:
+            shape = tuple(bench.shape(said[name]))
+            blanks[place] = replace(blanks[place], dtype=DTYPES[said[name].type], shape=shape)
+    return Case(subject.name, steps, opset, widened=True, unknown=tuple(blanks))
 
 
 def judge(case: Case, rules: tuple[str, ...]) -> Finding:
@@ -53,7 +70,7 @@ def judge(case: Case, rules: tuple[str, ...]) -> Finding:
     prepared = pipeline.prepare(rules, case.opset)
     reason = ""
     for dtypes in _types(case):
-        blanks = [Blank(f"result_{place}", dtype) for place, dtype in enumerate(dtypes)]
+        blanks = [replace(blank, dtype=blank.dtype or dtype) for blank, dtype in zip(case.unknown, dtypes, strict=True)]
         made = graph(case.steps, blanks, prepared.rules.source)
         rewriter = Rewriter(made, prepared.rules, prepared.pack.catalogue, prepared.opset)
         try:
@@ -77,7 +94,7 @@ def judge(case: Case, rules: tuple[str, ...]) -> Finding:
 
 def _types(case: Case) -> list[list[ir.DataType | None]]:
     first = next((value.dtype for value in case.steps[0].operands if value is not None), ir.DataType.FLOAT)
-    more = case.unknown - 1
+    more = len(case.unknown) - 1
     return [[None] * (more + 1), [first] * (more + 1), [first, *[_COUNTS] * more], [_COUNTS] * (more + 1)]
 
 

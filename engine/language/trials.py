@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..functions import DTYPES
-from ..operators import CONTEXT, FORM, Dialect
+from ..operators import CONTEXT, FORM, UNTRIED, Dialect
 from ..rules import MEANING
 from . import tree
 from .diagnosis import suggest, times
@@ -39,8 +39,10 @@ def rule_tests(rule: tree.Rule, left: Left, context: Context) -> None:
         and "none" not in v.kinds
         and v.name not in left.results | left.yields  # a graph may yield anything
     }
+    # What no interpreter yields has the types and shapes that files say.
+    said = set(left.results) if spec is not None and UNTRIED in spec.facts else set()
     for test in rule.tests:
-        given = _clause(test, operands, domains, context)
+        given = _clause(test, operands | said, domains, context)
         for name in sorted(needed - given):
             if name in bound:
                 help = f"name some operators: `for {name} in [...]`"
