@@ -19,7 +19,7 @@ from nnrewrite.engine import packs
 from nnrewrite.engine.operators import OPS, Catalogue, Dialect, OperatorSpec
 from nnrewrite.engine.quantization import Quantization
 from nnrewrite.options import DEFAULT
-from nnrewrite.verify import Interpreter
+from nnrewrite.verify import Interpreter, witness
 from nnrewrite.verify.campaign import examine
 from nnrewrite.verify.cases import draw
 from nnrewrite.verify.dice import Dice, shrink
@@ -32,6 +32,7 @@ from nnrewrite.verify.sketch import Case, Step, Value
 from nnrewrite.verify.stacks import Stack
 from nnrewrite.verify.subjects import Subject, subjects
 from nnrewrite.verify.types import admitted, choice
+from nnrewrite.verify.unknown import opened
 
 PACK = OPS.parent / "rules" / "tflite2onnx"
 
@@ -130,6 +131,25 @@ def test_draws_vary_types_options_and_what_is_constant(interpreter: Interpreter)
     assert {step.options.get("padding", "SAME") for step in steps} == {"SAME", "VALID"}
     assert len({step.operands[1].constant for step in steps if step.operands[1]}) == 2
     assert len(drawn) > 35
+
+
+def test_files_are_drawn_that_tell_none_of_the_extents_of_an_operand_and_some_of_them(catalogue: Catalogue) -> None:
+    four = Value("x", ir.DataType.FLOAT, np.zeros((1, 2, 3, 4), np.float32))
+    drawn = [opened(Dice(seed), four, True) for seed in range(60)]
+    assert {(), (3,), (1, 2, 3), (0, 1, 3)} <= {value.told for value in drawn}
+    assert all(value.open for value in drawn)
+    assert not opened(Dice(0), replace(four, constant=True), True).open
+    step = Step(catalogue.dialect("tflite").operator("ABS"), (replace(four, open=True, told=(3,)),), {})
+    assert step.describe() == "ABS(float[1?, 2?, 3?, 4])"
+
+
+def test_results_that_nobody_knows_are_of_the_type_and_shape_that_a_test_says() -> None:
+    iota = found(("tflite2onnx",), "stablehlo_iota")
+    drawn = [witness.draw(Dice(seed), iota).unknown[0] for seed in range(12)]
+    assert {(blank.dtype, blank.shape) for blank in drawn} == {
+        (ir.DataType.INT32, (2, 3, 4)),
+        (ir.DataType.FLOAT, (3, 2)),
+    }
 
 
 def test_what_the_interpreter_refuses_is_counted_and_no_failure(interpreter: Interpreter) -> None:

@@ -13,7 +13,7 @@ from nnrewrite.engine import packs
 from nnrewrite.engine.operators import Catalogue
 from nnrewrite.verify import record
 from nnrewrite.verify.finding import End, Finding
-from nnrewrite.verify.sketch import Case, Step
+from nnrewrite.verify.sketch import Blank, Case, Step
 from nnrewrite.verify.stacks import stacks
 
 CASE, OTHER = Case("relu", (), 18), Case("relu", (), 17)
@@ -92,7 +92,7 @@ def test_an_operator_that_no_interpreter_has_must_yield_the_numbers_that_are_rec
     def found(*numbers: float) -> Finding:
         return Finding(End.PASSED, fired={"relu": 1}, operators=3, actual=(np.array(numbers, np.float32),))
 
-    case = Case("relu", (), 18, unknown=1)
+    case = Case("relu", (), 18, unknown=(Blank("result_0"),))
     told = again(found(1.5, 2.0), found(1.0, 2.0), case=case, recorded=case)
     assert told.end is End.FAILED
     assert "other numbers" in told.reason

@@ -25,6 +25,7 @@ from .quantities import Quantities
 from .sketch import SCRATCH, Step, Value
 from .subjects import Subject
 from .types import Admitted, admitted, alternatives, choice, fitting, number
+from .unknown import extent_of, opened
 
 #: the most operands drawn for a variadic one
 _MOST = 4
@@ -34,14 +35,10 @@ _FEW = 2
 _COMPUTED = 50
 #: in so many of a hundred draws
 _UNKNOWN_EXTENTS, _CONSTANT, _ABSENT = 16, 30, 15
-#: in so many of a hundred draws with unknown extents those of other operands than the first are not known either
-_ALL_UNKNOWN = 30
 #: in so many of a hundred draws the operands of a node with two are exchanged: what fires then must hold then
 _EXCHANGED = 12
 #: in so many a rule over the target is tried on elements of another type
 _STRANGE, _STRANGERS = 8, ("f16", "f64", "i32", "i64")
-#: extents that a drawn name may stand for
-_EXTENTS = (1, 5)
 
 
 #: finds the results of a step: how many, of which types and grids to try
@@ -275,23 +272,14 @@ class Bench:
                 content, grid, weights = made
                 codes = quantities.stored(dtype, content)
                 value = Value(self.name(pattern.name), codes, content, bool(constant or weights), grid)
-                return self._opened(value, not before)
+                return opened(self.dice, value, not before) if self.unknown else value
         if index:
             content = indices(self.dice, dtype, shape, self.sizes, limit)
         else:
             content = elements(self.dice, dtype, shape, limit)
         self.sizes += [extent for extent in shape if extent not in self.sizes]
         value = Value(self.name(pattern.name), dtype, content, bool(constant))
-        return value if index else self._opened(value, not before)
-
-    def _opened(self, value: Value, first: bool) -> Value:
-        """The same where the file does not tell all extents: none, the last alone, all but the first, or all but one."""
-        if not self.unknown or value.constant or not (first or self.dice.chance(_ALL_UNKNOWN)):
-            return value
-        axes = tuple(range(value.content.ndim))
-        unknown = self.dice.pick(axes) if axes else 0
-        told = self.dice.pick([(), axes[-1:], axes[1:], tuple(axis for axis in axes if axis != unknown)])
-        return value if axes and told == axes else replace(value, open=True, told=told)
+        return opened(self.dice, value, not before) if self.unknown and not index else value
 
     def _reused(
         self, declaration: tree.Declaration, dtype: ir.DataType, quantized: bool, position: int
@@ -367,19 +355,11 @@ class Bench:
         return self.subject.reads
 
     def shape(self, declaration: tree.Declaration) -> list[int]:
+        """The extents that a test declares, or those of the operand of an earlier step that was declared alike."""
         known = self.shapes.get(declaration.shape)
-        return [self._extent(dimension) for dimension in declaration.shape] if known is None else list(known)
-
-    def _extent(self, dimension: tree.Dimension) -> int:
-        if dimension.name is not None:
-            if dimension.name not in self.extents:
-                self.extents[dimension.name] = self.dice.number(*_EXTENTS)
-            return self.extents[dimension.name]
-        assert dimension.low is not None
-        high = dimension.low if dimension.high is None else dimension.high
-        if f"{dimension.low}" in self.extents and high == dimension.low:
-            return self.extents[f"{dimension.low}"]
-        return self.dice.number(dimension.low, high)
+        if known is not None:
+            return list(known)
+        return [extent_of(self.dice, dimension, self.extents) for dimension in declaration.shape]
 
     def _choose_types(self, pattern: NodePattern, spec: OperatorSpec, kinds: Admitted) -> None:
         """Decide on another element type for all operands that are declared alike, where ops.yaml admits one."""
