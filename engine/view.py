@@ -305,16 +305,12 @@ class _View:
         assert value.dtype is not None
         codes = stored(value)
         real = None if codes is None else functools.partial(real_numbers, codes, known)
-        if real is not None and (
-            self._plain or not takes(self._dequantize, value.dtype, self._opset, in_blocks(value))
-        ):
+        read = takes(self._dequantize, value.dtype, self._opset, in_blocks(value))
+        if real is not None and (self._plain or not read):
             extents = value.shape.numpy() if value.shape is not None else ()
             return self._scope.constant(computed(real, ir.DataType.FLOAT, extents), f"{value.name}/real")
-        if real is None and not takes(self._dequantize, value.dtype, self._opset, in_blocks(value)):
-            kind = value.dtype.name.lower()
-            raise RewriteError(
-                f"{self._dequantize.name} of opset {self._opset} does not read {value.name}: {kind} at run time"
-            )
+        if not read:
+            raise RewriteError(f"{value.name}: codes of {value.dtype} have no real numbers at opset {self._opset}")
         parameters = self._parameters(known, value.dtype)
         made = self._node(self._dequantize, [value, *parameters], _axis(known), node)
         result = made.outputs[0]
