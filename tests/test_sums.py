@@ -74,3 +74,14 @@ def test_a_difference_is_a_sum_of_which_one_part_counts_downwards(
     [got] = Runtime(model.SerializeToString(), threads=1).run(feeds)
     apart = np.abs(got.astype(int) - want)
     assert apart.max() <= 1 and apart.mean() < 0.001
+
+
+def test_a_relu_in_another_scale_is_a_sum_with_zero(single: Callable[..., bytes], interpreter: Interpreter) -> None:
+    shape = [1, 8, 8, 256]
+    source = single("RELU", {"x": ("UINT8", shape, grid(0.271, 117))}, [("UINT8", shape, grid(0.137, 0))])
+    model = nnrewrite.convert(source)
+    assert "Relu" not in [node.op_type for node in model.graph.node]
+    feed = np.broadcast_to(CODES.view(np.uint8), shape).copy()
+    [[want]] = interpreter.run(source, [[feed]])
+    [got] = Runtime(model.SerializeToString(), threads=1).run([feed])
+    np.testing.assert_array_equal(got, want)
