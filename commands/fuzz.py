@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import sys
 import time
@@ -38,7 +39,13 @@ _NAMED = 20
     "--examples", metavar="N", type=click.IntRange(1), default=EXAMPLES, show_default=True, help="Models for each rule."
 )
 @click.option(
-    "--time", "seconds", metavar="SECONDS", type=float, default=SECONDS, show_default=True, help="Time in all, at most."
+    "--time",
+    "seconds",
+    metavar="SECONDS",
+    type=click.FloatRange(0, min_open=True),
+    default=SECONDS,
+    show_default=True,
+    help="Time in all, at most.",
 )
 @click.option(
     "--seed", metavar="N", type=int, default=0, show_default=True, help="The same seed generates the same models."
@@ -55,12 +62,16 @@ _NAMED = 20
 @click.option("--first", is_flag=True, help="Stop at the first failure.")
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=click.Path(file_okay=False, path_type=Path),
     default=Path("fuzz-failures"),
     show_default=True,
     help="The folder to save failures in.",
 )
-@click.option("--replay", type=click.Path(exists=True, path_type=Path), help="Run one saved failure again instead.")
+@click.option(
+    "--replay",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Run one saved failure again instead.",
+)
 def command(
     rules: tuple[str, ...],
     operators: tuple[str, ...],
@@ -79,24 +90,21 @@ def command(
     Each model runs in the TensorFlow Lite interpreter and, converted, in ONNX Runtime, and the outputs are compared. A
     model on which they differ is reduced, and saved with its inputs, both outputs and a report.
 
-    Exit status: 0 all agree; 1 a rule failed.
+    Exit status: 0 all agree; 1 a rule failed; 2 wrong options or mistakes in rule files; 130 interrupted.
     """
     if replay is not None:
         sys.exit(0 if _replayed(replay, Options(rules=rules).stacked) else 1)
-    from ..engine.errors import CallError
     from ..verify import record
     from ..verify.chains import NAME
-    from ..verify.fuzz import Budget, fuzz
+    from ..verify.fuzz import Budget, Interrupted, fuzz
     from ..verify.stacks import digests, stacks
     from ..verify.subjects import Subject
 
     started = time.monotonic()
     found = stacks(rules)
     every = [trial for stack in found for trial in stack.trials]
+    _known(every, operators, names)
     chosen = [subject for subject in every if _wanted(subject, operators, names)]
-    if not chosen:
-        wanted = [*(f"is called {name}" for name in names), *(f"is about {name}" for name in operators)]
-        raise CallError(f"no rule with a test {' or '.join(wanted)}")
     whole = not (operators or names)
     now = digests(found)
     ours = rules == DEFAULT.rules
@@ -107,16 +115,23 @@ def command(
     before = {name: known[name].outcomes if name in known else () for name in early}
     spent = time.monotonic() - started
     budget = Budget(examples, max(seconds - spent, seconds / 2), jobs or os.cpu_count() or 1, seed, first)
-    with _progress(len(chosen) * examples, started) as told:
-        tallies = fuzz(found, chosen, whole, budget, told, before, recorded)
+    interrupted = False
+    try:
+        with _progress(len(chosen) * examples, seconds, started) as told:
+            tallies = fuzz(found, chosen, whole, budget, told, before, recorded)
+    except Interrupted as interruption:
+        tallies, interrupted = interruption.tallies, True
     failed = _told(tallies.values(), time.monotonic() - started)
     places = {subject.name: subject.place for subject in every}
     sources = {one.name for one in every if isinstance(one, Subject) and one.of_source and not one.excuse}
     of = {trial.name: stack for stack in found for trial in stack.trials}
     for tally in failed:
-        _complain(tally, out, places, tally.rule in {*sources, NAME}, of.get(tally.rule, found[0]), rules)
+        stack = of.get(tally.rule, found[0])
+        _complain(tally, out, places, tally.rule in {*sources, NAME}, stack, rules, ("--seed", f"{seed}"))
     if gone:
         complain(f"recorded, but there is no such rule or category any more: {', '.join(gone)} (`--record` forgets it)")
+    if interrupted:
+        raise KeyboardInterrupt
     if recorded:
         outcomes = {name: tally.outcomes for name, tally in tallies.items() if tally.outcomes and not tally.problem()}
         record.write(now, outcomes, now if rules == DEFAULT.rules else {*now, *record.entries()})
@@ -128,14 +143,18 @@ def _since(
 ) -> tuple[list[str], list[str]]:
     """What of the chosen is not as it is known by the record, and what the record knows but is gone from the whole.
 
-    Rules of packs that are not `ours` alone are in no record, and no news.
+    Where the packs are not `ours` alone, rules that are in no record are the user's, and go first.
     """
     from ..verify import record
 
     others = record.changed(now, known)
-    early = [name for name in now if name in others and name in chosen and (ours or name in known)]
+    early = [name for name in now if name in others and name in chosen]
+    new = [] if ours else [name for name in early if name not in known]
+    if new:
+        early = [*new, *(name for name in early if name in known)]
     if early and 2 * len(early) <= len(now):
-        click.echo(f"changed since they were last recorded, and tried first: {_listed(early)}", err=True)
+        said = "in no record" if new else "changed since they were last recorded"
+        click.echo(f"{said}, and tried first: {_listed(new or early)}", err=True)
     gone = sorted(known.keys() - now.keys()) if whole else []
     return early, gone
 
@@ -143,6 +162,20 @@ def _since(
 def _listed(names: Sequence[str]) -> str:
     more = len(names) - _NAMED
     return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _known(every: Sequence[Trial], operators: Sequence[str], names: Sequence[str]) -> None:
+    """Raise CallError for rules and operators asked for of which there are none to try, with what may be meant."""
+    from ..engine.errors import CallError
+
+    called = {part for one in every for part in (one.name, one.name.split(".")[0])}
+    about = {name for one in every for name in one.operators()}
+    for said, asked, known in (("is called", names, called), ("is about", operators, about)):
+        for name in asked:
+            if name not in known:
+                close = difflib.get_close_matches(name, known, 1)
+                hint = f"; did you mean {close[0]}?" if close else ""
+                raise CallError(f"no rule with a test {said} {name}{hint}")
 
 
 def _wanted(subject: Trial, operators: Sequence[str], names: Sequence[str]) -> bool:
@@ -153,23 +186,27 @@ def _wanted(subject: Trial, operators: Sequence[str], names: Sequence[str]) -> b
 
 
 @contextmanager
-def _progress(total: int, started: float) -> Iterator[Callable[[Tally], None]]:
-    """A bar on a terminal, with the rate; nothing in a pipe."""
+def _progress(total: int, seconds: float, started: float) -> Iterator[Callable[[Tally], None]]:
+    """A bar on a terminal, for the models or the time, whichever is over first, with the rate; nothing in a pipe."""
     if not sys.stderr.isatty():
         yield lambda tally: None
         return
     from rich.console import Console
-    from rich.progress import Progress
+    from rich.progress import BarColumn, Progress
 
-    with Progress(console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("", total=total)
-        tried = 0
+    columns = (BarColumn(), "{task.percentage:>3.0f}%", "{task.description}")
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("starting", total=1)
+        tried, wrong = 0, set()
 
         def told(tally: Tally) -> None:
             nonlocal tried
             tried += tally.tried
-            rate = tried / max(time.monotonic() - started, 1e-3)
-            progress.update(task, advance=tally.tried, description=f"{tally.rule} {rate:.0f}/s")
+            if tally.failed:
+                wrong.add(tally.rule)
+            spent = max(time.monotonic() - started, 1e-3)
+            said = f"{tried} models, {tried / spent:.0f} a second, {len(wrong)} rules failed, now {tally.rule}"
+            progress.update(task, completed=min(max(spent / seconds, tried / total), 1), description=said)
 
         yield told
 
@@ -199,14 +236,25 @@ def _told(tallies: Iterable[Tally], seconds: float) -> list[Tally]:
 
 
 def _complain(
-    tally: Tally, out: Path, places: dict[str, str], of_source: bool, stack: Stack, rules: tuple[str, ...]
+    tally: Tally,
+    out: Path,
+    places: dict[str, str],
+    of_source: bool,
+    stack: Stack,
+    rules: tuple[str, ...],
+    drawn: tuple[str, ...],
 ) -> None:
     from ..verify.evidence import save
 
     complain(tally.problem())
-    if tally.failure is not None:
-        report = save(*tally.failure, out, places, of_source, stack, rules)
-        click.echo(f"  saved: {report}", err=True)
+    if tally.failure is None:
+        return
+    try:
+        saved = save(*tally.failure, out, places, of_source, stack, rules, drawn)
+    except OSError as error:
+        complain(f"{error.filename or out}: {error.strerror}, the failure is not saved")
+        return
+    click.echo(f"  saved: {saved.report}\n  run it again: {saved.command}", err=True)
 
 
 def _replayed(path: Path, rules: tuple[str, ...]) -> bool:

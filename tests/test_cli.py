@@ -268,6 +268,7 @@ def test_a_wrong_call_exits_with_two(folder: Path, relu: bytes, arguments: tuple
         (("net.tflite", "--opset", "9"), "opset 9 is none of 13 to 25"),
         (("net.tflite", "--target", "nowhere"), "there is no target nowhere: it is neither onnxruntime, portable nor"),
         (("fuzz", "--op", "NONE"), "no rule with a test is about NONE"),
+        (("fuzz", "--op", "ADD", "--op", "SOFTMACKS"), "is about SOFTMACKS; did you mean SOFTMAX?"),
     ],
 )
 def test_a_wrong_call_says_what_would_be_right(

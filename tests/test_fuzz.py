@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import subprocess
 import sys
@@ -20,16 +21,17 @@ from nnrewrite.engine.operators import OPS, Catalogue, Dialect, OperatorSpec
 from nnrewrite.engine.quantization import Quantization
 from nnrewrite.options import DEFAULT
 from nnrewrite.verify import Interpreter, witness
-from nnrewrite.verify.campaign import examine
+from nnrewrite.verify.campaign import Tally, examine
 from nnrewrite.verify.cases import draw
 from nnrewrite.verify.dice import Dice, shrink
 from nnrewrite.verify.elements import one_grid
 from nnrewrite.verify.evidence import save
 from nnrewrite.verify.finding import End, Finding, Rejected
+from nnrewrite.verify.fuzz import Budget, Interrupted, fuzz
 from nnrewrite.verify.imprint import imprint
 from nnrewrite.verify.laboratory import Laboratory
 from nnrewrite.verify.sketch import Case, Step, Value
-from nnrewrite.verify.stacks import Stack
+from nnrewrite.verify.stacks import Stack, stacks
 from nnrewrite.verify.subjects import Subject, subjects
 from nnrewrite.verify.types import admitted, choice
 from nnrewrite.verify.unknown import opened
@@ -230,7 +232,7 @@ def test_a_failure_that_only_the_record_tells_runs_again_with_its_rule(
     x, y = (Value(name, ir.DataType.FLOAT, np.ones((2, 3), np.float32)) for name in "xy")
     case = Case("softmax", (Step(catalogue.dialect("tflite").operators["SOFTMAX"], (x,), {"beta": 0.5}, (y,)),))
     stack = Stack(DEFAULT.stacked, packs.load(DEFAULT.stacked), False, ())
-    report = save(case, finding, tmp_path, {}, True, stack, DEFAULT.rules)
+    report, _ = save(case, finding, tmp_path, {}, True, stack, DEFAULT.rules)
     said = command.format(model=report.with_suffix(".tflite"))
     assert f"    rewrite fuzz {said}\n" in report.read_text(encoding="utf-8")
     assert report.with_suffix(".tflite").exists()
@@ -323,3 +325,41 @@ def test_each_second_of_the_fixed_cases_has_another_type_the_quantized_ones_in_f
     drawn = [choice(Dice("x", turn=turn), kinds, 0, "f32", others) for turn in range(8)]
     assert drawn[::2] == ["f32"] * 4
     assert drawn[1::2] == ["qi8", "qu8", "f16", "qi8"]
+
+
+WRONG = """ruleset mine : tflite -> onnx opset 13..25
+
+rule five {
+  y = RELU6(x)
+  => y = Clip(x, 0.0, 5.0)
+  test x: f32[2, 3]
+}
+"""
+
+
+def test_a_wrong_rule_of_ones_own_goes_first_and_its_failure_runs_again_from_any_folder(tmp_path: Path) -> None:
+    pack = tmp_path / "my rules"
+    pack.mkdir()
+    (pack / "mine.rules").write_text(WRONG, encoding="utf-8")
+    command = [sys.executable, "-m", "nnrewrite", "fuzz", "--rules", "tflite2onnx", "--rules", pack.name]
+    run = subprocess.run([*command, "--time", "1"], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert run.returncode == 1, run.stderr
+    assert "in no record, and tried first: five" in run.stderr
+    assert "error: five (my rules/mine.rules:3:6): RELU6_0: off by " in run.stderr
+    said = next(line for line in run.stderr.splitlines() if "run it again: " in line)
+    words = shlex.split(said.partition(": rewrite ")[2])
+    assert words[:5] == ["fuzz", "--rules", "tflite2onnx", "--rules", f"{pack}"]
+    again = subprocess.run([sys.executable, "-m", "nnrewrite", *words], capture_output=True, text=True, check=False)
+    assert (again.returncode, "RELU6_0: off by " in again.stdout) == (1, True), again.stderr
+
+
+def test_who_interrupts_it_has_what_came_of_it_until_then() -> None:
+    stack = stacks(("onnx",))[0]
+    chosen = [trial for trial in stack.trials if trial.name == "gru_step"]
+
+    def told(tally: Tally) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(Interrupted) as interrupted:
+        fuzz([stack], chosen, False, Budget(8, 60, 1), told)
+    assert interrupted.value.tallies["gru_step"].tried == 4

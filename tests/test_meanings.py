@@ -107,6 +107,6 @@ def test_a_failure_is_run_again_with_what_the_operators_mean(tmp_path: Path, int
     assert found.failure is not None
     rules = (str(tmp_path),)
     stack = stacks(rules)[0]
-    report = save(*found.failure, tmp_path / "out", {}, True, stack, rules)
+    report, _ = save(*found.failure, tmp_path / "out", {}, True, stack, rules)
     assert f"--rules {tmp_path} --replay" in report.read_text(encoding="utf-8")
     assert not replay(report.with_suffix(".tflite"), rules).passed

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shlex
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..engine.errors import RewriteError, VerificationError
+from ..engine.packs import folders
 from ..options import DEFAULT, PORTABLE, Options
 from .comparison import unequal
 from .finding import Finding
@@ -27,6 +29,13 @@ from .verification import Verification, compare_models
 _MEANING = ".meaning.tflite"
 
 
+class Saved(NamedTuple):
+    """What there is of a failure: the report, and the command that runs it again."""
+
+    report: Path
+    command: str
+
+
 def save(
     case: Case,
     finding: Finding,
@@ -35,12 +44,14 @@ def save(
     of_source: bool,
     stack: Stack,
     rules: tuple[str, ...],
-) -> Path:
-    """Write the model, its inputs, the outputs of both sides and a report into a folder; the path of the report.
+    drawn: tuple[str, ...] = (),
+) -> Saved:
+    """Write the model, its inputs, the outputs of both sides and a report into a folder; raises OSError.
 
     A case of the source dialect becomes a `.tflite` file, beside it what its operators mean where the interpreter
     has no kernels for them; a case over the target alone is told in the report only. The command that runs it again
-    names the `rules` asked for, or those of the stack where options lay others over them.
+    works from any folder, and names the `rules` asked for, or those of the stack where options lay others over them;
+    where the case has to be drawn anew, `drawn` are the options that say which it is.
     """
     catalogue = stack.pack.catalogue
     folder.mkdir(parents=True, exist_ok=True)
@@ -60,20 +71,28 @@ def save(
     except RewriteError as error:
         stored = None
         lines += [f"No file can hold it: {error}", ""]
-    named = rules if stack.rules == Options(rules=rules).stacked else stack.rules
-    packs = "".join(f"--rules {name} " for name in named if named != DEFAULT.rules)
-    again = f"--rule {case.rule}"  # which draws it anew
+    named: tuple[str, ...] = () if rules == DEFAULT.rules else rules
+    named = named if stack.rules == Options(rules=rules).stacked else stack.rules
+    packs = [word for name in named for word in ("--rules", _whole(name))]
+    again = ["--rule", case.rule, *drawn]
     if stored is not None:
         model = stem.with_suffix(".tflite")
         model.write_bytes(stored)
         if any(step.meaning for step in case.steps):
             stem.with_suffix(_MEANING).write_bytes(encode(case.meant, catalogue))
         if not finding.recorded or finding.most is not None:
-            again = f"--replay {model}"
-    lines += ["Run it again:", "", f"    rewrite fuzz {packs}{again}", ""]
+            again = ["--replay", f"{model.resolve()}"]
+    command = shlex.join(["rewrite", "fuzz", *packs, *again])
+    lines += ["Run it again:", "", f"    {command}", ""]
     report = stem.with_suffix(".md")
     report.write_text("\n".join(lines), encoding="utf-8")
-    return report
+    return Saved(report, command)
+
+
+def _whole(name: str) -> str:
+    """A pack as any folder knows it."""
+    (folder,) = folders([name])
+    return f"{folder.resolve()}" if folder == Path(name) else name
 
 
 def replay(path: Path, rules: tuple[str, ...]) -> Verification:
@@ -87,7 +106,9 @@ def replay(path: Path, rules: tuple[str, ...]) -> Verification:
             count = sum(name.startswith("input_") for name in saved.files)
             feeds = [saved[f"input_{place}"] for place in range(count)]
     except OSError as error:
-        raise VerificationError(f"there are no inputs beside {path}: {error}") from error
+        raise VerificationError(
+            f"{path.with_suffix('.npz')}: no inputs of a saved failure: {error.strerror}"
+        ) from error
     conversion = pipeline.rewrite(path, rules=rules, opset=opset, target=PORTABLE)
     model, operators = conversion.model.SerializeToString(), sum(conversion.report.target_operators.values())
     meaning = path.with_suffix(_MEANING)

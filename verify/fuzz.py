@@ -63,6 +63,14 @@ class Budget:
     first: bool = False
 
 
+class Interrupted(KeyboardInterrupt):
+    """The user has had enough: `tallies` are what came of it until then."""
+
+    def __init__(self, tallies: dict[str, Tally]) -> None:
+        super().__init__()
+        self.tallies = tallies
+
+
 @dataclass(frozen=True, slots=True)
 class Task:
     """One turn: a rule (or graphs, of any operators or `about` that of one rule), how many cases, and which.
@@ -94,7 +102,7 @@ def fuzz(
     Those called `early` are tried in this order on the cases of the record, whose outcomes are given with them, and
     have many turns before the others have one. With `recorded` all are tried on these cases at the end, for their
     outcomes. `told` hears of every turn as it ends. A rule that failed has no further turns. Raises VerificationError
-    where the interpreter or the runtime is not installed.
+    where the interpreter or the runtime is not installed, Interrupted where the user interrupts it.
     """
     require("ai_edge_litert", "onnxruntime")
     until = time.monotonic() + budget.seconds
@@ -137,6 +145,8 @@ def fuzz(
                 else:
                     later = turns if time.monotonic() < until else late
                     worker.begin(_next(itertools.chain(musts, later), tallies))
+    except KeyboardInterrupt as error:
+        raise Interrupted(tallies) from error
     finally:
         for worker in crew:
             worker.close()

@@ -78,7 +78,7 @@ def judged(
     if known[2] == now[2] and not other and not written:
         return finding
     if written:
-        said = "it is written in another way, or becomes another with another batch, than when that was recorded"
+        said = "its file, what is read of it, or what becomes of its codes or batch, is not what was recorded"
     elif now[2] == _REFUSED:
         said = f"refused, which it was not when that was recorded: {finding.reason}"
     elif known[2] == _REFUSED:
