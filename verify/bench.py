@@ -24,7 +24,7 @@ from .options import draw_options
 from .quantities import Quantities
 from .sketch import SCRATCH, Step, Value
 from .subjects import Subject
-from .types import Admitted, admitted, alternatives, choice, fitting, number
+from .types import Admitted, admitted, alternatives, bare, choice, fitting, number
 from .unknown import extent_of, opened
 
 #: the most operands drawn for a variadic one
@@ -74,6 +74,7 @@ class Bench:
     #: the types of operands whose elements the test names
     listed: set[ir.DataType] = field(default_factory=set)
     unknown: bool = False
+    bare: bool = False
     named_values: int = 0
     #: how many values the pattern's counts stand for
     counts: dict[str, int] = field(default_factory=dict)
@@ -246,6 +247,8 @@ class Bench:
         name = declaration.type
         if name == first and first != other:
             name = kinds.closest(position, other, name) if self.subject.of_source else other
+        if self.bare and (name.startswith("q") or kinds.sum_like(position)):
+            name = "f32"
         quantized = name.startswith("q")
         dtype = DTYPES[name.removeprefix("q")]
         index = dtype.is_integer() and not quantized and kinds.index_like(position) and not mutable
@@ -370,6 +373,8 @@ class Bench:
             for position, (_, declaration) in enumerate(self._operands(pattern, spec))
             if declaration is not None and not kinds.index_like(position) and not kinds.sum_like(position)
         ]
+        self.bare = self.subject.of_source and not self.given and bare(self.dice, kinds, places)
+        self.widened |= self.bare
         # Operands that are declared with quantized types of their own go together as they are.
         if not places or len({name for _, name in places if name.startswith("q")}) > 1:
             return

@@ -21,6 +21,8 @@ _ANY = ("f32", "i32", "i64", "i8", "u8", "i16", "bool", "qi8", "qu8", "qi16")
 _YIELDS, _FAULTY, _PRODUCTS = "yields", "faulty", "products"
 #: in so many of a hundred draws operands have another type than the test says
 _OTHER = 35
+#: in so many of a hundred draws, and in which fixed case, real numbers stand where a test says codes
+_BARE, _BARE_TURN = 8, 8
 #: types of results where neither operands nor ops.yaml say one
 USUAL = (ir.DataType.FLOAT, ir.DataType.INT32, ir.DataType.INT64, ir.DataType.BOOL)
 _INDEX = frozenset({"i16", "i32", "i64"})
@@ -152,6 +154,17 @@ def choice(dice: Dice, kinds: Admitted, position: int, declared: str, others: Se
         )
     codes = f"q{declared}"  # integers that the operator takes as codes alone
     return codes if declared not in kinds.operand(position) and codes in others else declared
+
+
+def bare(dice: Dice, kinds: Admitted, declared: Sequence[tuple[int, str]]) -> bool:
+    """Whether codes are to be real numbers, in a few draws and one of the fixed cases: guards may ask for codes alone.
+
+    `declared` are the positions of operands with their types; all that are codes must be admitted as real numbers.
+    """
+    codes = [position for position, name in declared if name.startswith("q")]
+    if not codes or not all("f32" in kinds.operand(position) for position in codes):
+        return False
+    return dice.chance(_BARE, None if dice.turn is None else dice.turn == _BARE_TURN)
 
 
 def fitting(
