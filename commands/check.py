@@ -81,7 +81,7 @@ def _summary(names: Sequence[str], pack: Pack) -> list[str]:
     head = click.style(", ".join(names), bold=True)
     lines = [
         f"{head}: {click.style('no mistakes', fg='green')} in {_times(len(files), 'file')}: {', '.join(parts)}; "
-        f"{whole} rules with every member written out, opsets {low}..{high}"
+        f"{_times(whole, 'rule')} with every member written out, opsets {low}..{high}"
     ]
     lines += [f"  {override.rule} takes the place of {override.instead_of}" for override in pack.overrides]
     return lines
