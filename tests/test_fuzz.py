@@ -23,6 +23,7 @@ from nnrewrite.options import DEFAULT
 from nnrewrite.verify import Interpreter, witness
 from nnrewrite.verify.campaign import Tally, examine
 from nnrewrite.verify.cases import draw
+from nnrewrite.verify.categories import SHUFFLE, Category
 from nnrewrite.verify.dice import Dice, shrink
 from nnrewrite.verify.elements import one_grid
 from nnrewrite.verify.evidence import save
@@ -363,3 +364,23 @@ def test_who_interrupts_it_has_what_came_of_it_until_then() -> None:
     with pytest.raises(Interrupted) as interrupted:
         fuzz([stack], chosen, False, Budget(8, 60, 1), told)
     assert interrupted.value.tallies["gru_step"].tried == 4
+
+
+@pytest.mark.parametrize(
+    ("operator", "fact", "said"),
+    [
+        ("Gemm", {"letters": {"A": "mk", "B": "kn", "C": "nm", "Y": "mn"}}, "elements moved along axis"),
+        ("MatMul", {"letters": {"A": "km", "B": "kn", "Y": "mn"}}, "elements moved along axis"),
+        ("Concat", {"remap": {"axis": "axis"}, "joins": None}, ""),
+    ],
+)
+def test_what_an_entry_says_of_the_order_of_elements_along_an_axis_is_tried(
+    interpreter: Interpreter, catalogue: Catalogue, operator: str, fact: dict[str, object], said: str
+) -> None:
+    dialect = catalogue.dialect("onnx")
+    spec = dialect.operators[operator]
+    other = replace(dialect, operators={**dialect.operators, operator: replace(spec, facts={**spec.facts, **fact})})
+    here = laboratory(interpreter, ("tflite2onnx",))
+    right, wrong = (examine(Category(operator, one, (13, 21), SHUFFLE), here, 12) for one in (dialect, other))
+    assert (right.problem(), right.passed > 5) == ("", True)
+    assert said in wrong.problem() if said else wrong.passed < right.passed

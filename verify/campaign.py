@@ -186,7 +186,7 @@ def repeat(
     for place in range(record.ALONE if whole and alone else cases):
         finding = None
         case, dice, refused = _fixed(subject, place, source, tally)
-        mark = imprint(case, laboratory.catalogue, laboratory.rebatched(case)) if case is not None and stored else ""
+        mark = _marked(case, laboratory, tally) if case is not None and stored else ""
         if case is not None:
             finding = judge(case)
             if finding.end is End.FAILED:
@@ -213,6 +213,15 @@ def _fixed(subject: Subject | Category, place: int, source: Drawn, tally: Tally)
         if case is not None:
             return case, dice, refused
     return None, dice, len(draws)
+
+
+def _marked(case: Case, laboratory: Laboratory, tally: Tally) -> str:
+    """The imprint of a case; why there is none is told of."""
+    try:
+        return imprint(case, laboratory.catalogue, laboratory.rebatched(case))
+    except Exception:
+        tally.worse = f"internal error while it was written: {traceback.format_exc()}"
+        return ""
 
 
 def _drawn(source: Drawn, dice: Dice, tally: Tally) -> Case | None:
@@ -249,8 +258,9 @@ def _trial(subject: Subject | Category, laboratory: Laboratory) -> tuple[Judge, 
         judged = functools.partial(witness.judge, rules=laboratory.rules)
         return _guarded(judged), functools.partial(witness.draw, subject=subject)
     if isinstance(subject, Category):
+        judging = categories.shuffled if subject.family == categories.SHUFFLE else categories.judge
         return (
-            _guarded(functools.partial(categories.judge, category=subject)),
+            _guarded(functools.partial(judging, category=subject)),
             functools.partial(categories.draw, category=subject, twins=laboratory.twins),
         )
     judge = laboratory.judge if subject.of_source else laboratory.twins.judge

@@ -20,6 +20,8 @@ from ..engine.errors import RewriteError
 from ..engine.functions import DTYPES
 from ..engine.layout.apply import Layout
 from ..engine.layout.blocks import ATTRIBUTE, TRANSPARENT
+from ..engine.layout.regroup import Opaque
+from ..engine.layout.shuffle import linked
 from ..engine.layout.tensors import DEQUANTIZE, PERMUTE, QUANTIZE, Tensors
 from ..engine.operators import Dialect, OperatorSpec, schema
 from ..engine.packs import Pack
@@ -32,9 +34,11 @@ from .sketch import Case, Step, Value, graph
 from .twins import Twins, written
 
 #: what the names of these trials begin with
-FAMILY = "layout"
+FAMILY, SHUFFLE = "layout", "shuffle"
 #: keys of ops.yaml: words for attributes and operands that count axes, and values to try for others
 _REMAP, _RESULT, _TRIED = "remap", "remap_result", "tried"
+#: those that say what an operator does to the order of elements along one axis
+_SHUFFLED, _LETTERS, _SWAPS = frozenset({"letters", "along", "joins"}), "letters", "swaps"
 _RANKS, _EXTENTS = (2, 4), (1, 2, 3, 4, 5)
 #: in so many of a hundred draws
 _ABSENT, _OTHER, _NEGATIVE, _SCALARS = 30, 20, 30, 20
@@ -51,10 +55,11 @@ class Category:
     operator: str
     dialect: Dialect
     opsets: tuple[int, int]
+    family: str = FAMILY
 
     @property
     def name(self) -> str:
-        return f"{FAMILY}.{self.operator}"
+        return f"{self.family}.{self.operator}"
 
     @property
     def place(self) -> str:
@@ -72,10 +77,16 @@ class Category:
 
 
 def categories(pack: Pack) -> list[Category]:
-    """All operators of a pack's target that may be moved."""
+    """All operators of a pack's target that may be moved, and those that ops.yaml says something of the elements along
+    one axis of."""
     target = pack.catalogue.dialect(pack.files[0].target)
-    movable = (name for name, spec in target.operators.items() if spec.facts.get("layout") in (TRANSPARENT, ATTRIBUTE))
-    return [Category(name, target, pack.opsets) for name in movable] if target.schemas else []
+    operators = target.operators.items() if target.schemas else ()
+    movable = [name for name, spec in operators if spec.facts.get("layout") in (TRANSPARENT, ATTRIBUTE)]
+    shuffled = [name for name, spec in operators if spec.facts.keys() & _SHUFFLED]
+    return [
+        *(Category(name, target, pack.opsets) for name in movable),
+        *(Category(name, target, pack.opsets, SHUFFLE) for name in shuffled),
+    ]
 
 
 def draw(dice: Dice, category: Category, twins: Twins) -> Case:
@@ -91,6 +102,57 @@ def draw(dice: Dice, category: Category, twins: Twins) -> Case:
     if any(not value.content.size for value in step.results):
         raise Rejected("a result has no elements")
     return Case(category.name, (step,), opset)
+
+
+def shuffled(case: Case, category: Category) -> Finding:
+    """Put elements along one axis of an operand in another order, and those that ops.yaml says go with them."""
+    assert case.opset is not None
+    (step,) = case.steps
+    made = graph(case.steps, case.outputs, category.dialect)
+    places = [
+        (True, position, axis)
+        for position, value in enumerate(step.operands)
+        for axis in range(0 if value is None else value.content.ndim)
+        if value is not None and value.content.shape[axis] > 1
+    ]
+    words = step.operator.facts.get(_REMAP, {})
+    named = {step.options.get(name) for name, word in words.items() if word == "axis"} - {None}
+    places = [place for place in places if not named or {place[2], place[2] - _rank(step, place[1])} & named]
+    if not places:
+        return Finding(End.REFUSED, "there is one element only")
+    where = places[zlib.crc32(case.describe().encode()) % len(places)]
+    try:
+        found = linked(_Plain(made, category.dialect, case.opset), made.node(0), where)
+    except Opaque:
+        return Finding(End.REFUSED, "its elements are told apart")
+    operands, results = list(step.operands), list(step.results)
+    count = _rank(step, where[1], where[2])
+    for (given, position, axis), start in found:
+        values: list[Any] = operands if given else results
+        content = values[position].content
+        order = [*range(start), *range(start + 1, start + count), start, *range(start + count, content.shape[axis])]
+        values[position] = replace(values[position], content=np.take(content, order, axis))
+    other = replace(case, steps=(replace(step, operands=tuple(operands), results=tuple(results)),))
+    model = written(
+        graph(other.steps, other.outputs, category.dialect),
+        [v.name for v in other.outputs],
+        category.dialect,
+        case.opset,
+    )
+    return Twins.compared(
+        other,
+        model,
+        {category.name: 1},
+        f"elements moved along axis {where[2]} of operand {where[1]}: ",
+        optimized=False,
+    )
+
+
+def _rank(step: Step, position: int, axis: int | None = None) -> int:
+    """The rank of an operand, or its extent along an axis."""
+    value = step.operands[position]
+    shape = () if value is None else value.content.shape
+    return len(shape) if axis is None else shape[axis]
 
 
 def judge(case: Case, category: Category) -> Finding:
@@ -143,6 +205,8 @@ class _Bench:
     axes: list[int] | None = None
     scalars: bool = False
     types: dict[str, ir.DataType] = field(default_factory=dict)
+    #: the shapes of operands whose axes have letters
+    lettered: dict[str, list[int]] = field(default_factory=dict)
 
     def step(self) -> Step:
         dice, facts = self.dice, self.spec.facts
@@ -157,6 +221,10 @@ class _Bench:
             numbers |= {name: list(self.shape) for name in words}
             self.shape = self._lower()
         options = {name: self._option(name, numbers) for name in self.spec.options}
+        extents = {letter: dice.number(1, 5) for letter in sorted({*"".join(facts.get(_LETTERS, {}).values())})}
+        for name, word in facts.get(_LETTERS, {}).items():
+            turned = options.get(facts.get(_SWAPS, {}).get(name))
+            self.lettered[name] = [extents[letter] for letter in (word[::-1] if turned else word)]
         operands = [value for position in self._positions() for value in self._operand(position, numbers)]
         while operands and operands[-1] is None:
             operands.pop()
@@ -244,7 +312,9 @@ class _Bench:
             return [Value(operand.name, dtype, np.array(tried, dtype.numpy()), constant=True)]
         dtype = self._type(position)
         framed = not position or operand.name in facts.get("frame", ()) or operand.variadic
-        if framed:
+        if operand.name in self.lettered:
+            shape = self.lettered[operand.name]
+        elif framed:
             shape = list(self.shape)
         elif facts.get("layout") == TRANSPARENT:
             shape = [] if self.scalars else self._lower() if self.dice.chance(70) else list(self.shape)

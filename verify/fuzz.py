@@ -274,7 +274,8 @@ class _Worker:
             tally: Tally = self.pipe.recv()
         except EOFError:
             self.process.join()
-            said = f"the process that tried it ended with status {self.process.exitcode} (seed {self.task.seed})"
+            which = f"seed {self.task.seed}" if self.task.fixed is None else "one of the fixed cases"
+            said = f"the process that tried it ended with status {self.process.exitcode} ({which})"
             tally = Tally(self.task.name, self.task.name, crash=said)
             self._start()
             self.ready()

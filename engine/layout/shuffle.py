@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _REACH = 32
 
 #: an operand (True) or a result of a node, by its position, and one of its axes
-_Place = tuple[bool, int, int]
+Place = tuple[bool, int, int]
 
 
 def sources(shape: Sequence[int], order: Sequence[int]) -> list[int]:
@@ -67,14 +67,14 @@ def _group(tensors: Tensors, node: ir.Node, position: int, run: tuple[Axes, Axes
     return Group(members, given, tuple(extent for extent in shape if isinstance(extent, int)), tuple(slots))
 
 
-def _slots(tensors: Tensors, regroup: ir.Node, where: _Place) -> list[Slot] | None:
+def _slots(tensors: Tensors, regroup: ir.Node, where: Place) -> list[Slot] | None:
     """The constants that take up any shuffle along the merged axis of a node.
 
     None where something else would notice: an input or output, or an operator that does not treat all elements along
     the axis alike.
     """
     found: list[Slot] = []
-    seen: set[tuple[ir.Node, _Place]] = set()
+    seen: set[tuple[ir.Node, Place]] = set()
     try:
         tensor, axis = _held(tensors, regroup, where)
         reached = {tensor: (axis, 0)}
@@ -85,12 +85,12 @@ def _slots(tensors: Tensors, regroup: ir.Node, where: _Place) -> list[Slot] | No
             for node, touched in _around(tensor, axis):
                 if node is regroup or (node, touched) in seen:
                     continue
-                for linked, offset in _linked(tensors, node, touched):
-                    seen.add((node, linked))
-                    other, at = _held(tensors, node, linked)
+                for other_place, offset in linked(tensors, node, touched):
+                    seen.add((node, other_place))
+                    other, at = _held(tensors, node, other_place)
                     here = at, start + offset
-                    if other.constant and linked[0]:
-                        found.append(Slot(node, linked[1], linked[2], start + offset))
+                    if other.constant and other_place[0]:
+                        found.append(Slot(node, other_place[1], other_place[2], start + offset))
                     elif other not in reached:
                         reached[other] = here
                         pending.append(other)
@@ -103,7 +103,7 @@ def _slots(tensors: Tensors, regroup: ir.Node, where: _Place) -> list[Slot] | No
     return found
 
 
-def _held(tensors: Tensors, node: ir.Node, where: _Place) -> tuple[Tensor, int]:
+def _held(tensors: Tensors, node: ir.Node, where: Place) -> tuple[Tensor, int]:
     """The tensor that stands at a place, and its axis; Opaque where the axis has scales of its own."""
     given, position, axis = where
     value = node.inputs[position] if given else node.outputs[position]
@@ -123,7 +123,7 @@ def _held(tensors: Tensors, node: ir.Node, where: _Place) -> tuple[Tensor, int]:
     return tensor, axis
 
 
-def _around(tensor: Tensor, axis: int) -> Iterator[tuple[ir.Node, _Place]]:
+def _around(tensor: Tensor, axis: int) -> Iterator[tuple[ir.Node, Place]]:
     """The node that yields a tensor and those that read it, with the axis as each has it."""
     producer = tensor.root.producer()
     if producer is None:
@@ -135,8 +135,11 @@ def _around(tensor: Tensor, axis: int) -> Iterator[tuple[ir.Node, _Place]]:
         yield use.node, (True, use.position, use.order.index(axis))
 
 
-def _linked(tensors: Tensors, node: ir.Node, where: _Place) -> list[tuple[_Place, int]]:
-    """All places whose elements must be in the same order as those at one place, and from which element on."""
+def linked(tensors: Tensors, node: ir.Node, where: Place) -> list[tuple[Place, int]]:
+    """All places whose elements must be in the same order as those at one place, and from which element on.
+
+    Raises Opaque where a node tells elements along the axis apart by where they stand.
+    """
     spec = tensors.spec(node)
     if spec is None or node.graph is not tensors.graph:
         raise Opaque
@@ -184,7 +187,7 @@ def _single(node: ir.Node, spec: OperatorSpec, name: str) -> bool:
     return operand is not None and operand.const_value is not None and operand.const_value.size == 1
 
 
-def _joined(node: ir.Node, spec: OperatorSpec, where: _Place, axes: Axes) -> list[tuple[_Place, int]]:
+def _joined(node: ir.Node, spec: OperatorSpec, where: Place, axes: Axes) -> list[tuple[Place, int]]:
     """Operands put one behind the other: each has its part of the result."""
     given, position, axis = where
     if not spec.facts.get("joins") or not given:
@@ -195,9 +198,9 @@ def _joined(node: ir.Node, spec: OperatorSpec, where: _Place, axes: Axes) -> lis
     return [(where, 0), ((False, 0, axes[0]), sum(extent for extent in before if isinstance(extent, int)))]
 
 
-def _lettered(node: ir.Node, spec: OperatorSpec, where: _Place) -> list[_Place]:
+def _lettered(node: ir.Node, spec: OperatorSpec, where: Place) -> list[Place]:
     """The places with the same letter in a product of matrices, whose last axes are named by letters."""
-    places: dict[str, list[_Place]] = {}
+    places: dict[str, list[Place]] = {}
     letters: dict[str, str] = spec.facts["letters"]
     result = letters[spec.results[0].name]
     for position, value in enumerate(node.inputs):
@@ -224,7 +227,7 @@ def _lettered(node: ir.Node, spec: OperatorSpec, where: _Place) -> list[_Place]:
     return _alike(node, found)
 
 
-def _alike(node: ir.Node, places: Sequence[_Place]) -> list[_Place]:
+def _alike(node: ir.Node, places: Sequence[Place]) -> list[Place]:
     """The places that have all the elements; those of extent 1 share theirs with all."""
     shapes = {where: known(node.inputs[where[1]] if where[0] else node.outputs[where[1]]) for where in places}
     long = [where for where in places if shapes[where][where[2]] != 1]
