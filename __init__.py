@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .engine.errors import ModelError, RewriteError, RuleError, UnsupportedError
+    from .engine.errors import CallError, ModelError, RewriteError, RuleError, UnsupportedError
+    from .options import Options
     from .pipeline import Conversion, Report, convert, members, rewrite
 
 __all__ = [
+    "CallError",
     "Conversion",
     "ModelError",
+    "Options",
     "Report",
     "RewriteError",
     "RuleError",
@@ -20,12 +23,15 @@ __all__ = [
     "rewrite",
 ]
 
+#: where a name is that is neither an error nor in the pipeline
+_OTHERS = {"Options": ".options"}
+
 
 def __getattr__(name: str) -> Any:
     """Import what is asked for and no more, so that `rewrite --help` does not wait for onnx."""
     import importlib
 
     if name in __all__:
-        module = ".engine.errors" if name.endswith("Error") else ".pipeline"
+        module = ".engine.errors" if name.endswith("Error") else _OTHERS.get(name, ".pipeline")
         return getattr(importlib.import_module(module, __name__), name)
     raise AttributeError(f"module {__name__} has no attribute {name}")

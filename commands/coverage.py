@@ -52,7 +52,7 @@ def command(ctx: click.Context, folder: Path | None, rules: tuple[str, ...], fai
     pack = packs.load(Options(rules=rules).stacked)
     found = load(folder)
     if not found.templates:
-        complain(f"{folder} holds no notes: run the tests with {FOLDER}={folder}")
+        complain(f"{folder} holds no records: run the tests with {FOLDER}={folder}")
         ctx.exit(1)
     lines, share = summary(pack, found)
     click.echo("\n".join(lines))

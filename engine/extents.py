@@ -51,15 +51,15 @@ class Asked:
             except ValueError:
                 shape = (-1,)
             if not name or min(shape, default=0) < 0:
-                raise CallError(f"{text!r} is no input with its shape, such as NAME=1,224,224,3")
+                raise CallError(f"{text!r} is not an input with its shape, such as NAME=1,224,224,3")
             if found.setdefault(name, shape) != shape:
                 raise CallError(f"two shapes are asked for the input {name}")
         if isinstance(batch, str) and batch != DYNAMIC:
             if not batch.isdecimal():
-                raise CallError(f"{batch!r} is no batch: a number, or {DYNAMIC}")
+                raise CallError(f"{batch!r} is not a batch: give a number, or {DYNAMIC}")
             batch = int(batch)
         if isinstance(batch, int) and batch < 1:
-            raise CallError(f"a batch of {batch} holds nothing")
+            raise CallError(f"a batch of {batch} has no elements: give 1 or more")
         return cls(found, batch)
 
     def __bool__(self) -> bool:

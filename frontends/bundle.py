@@ -62,7 +62,7 @@ def open_member(path: str | os.PathLike[str], member: str) -> memoryview:
     """
     data, name = load(path), os.fspath(path)
     if not _is_archive(data):
-        raise ModelError(f"{name}: this is no bundle of models")
+        raise ModelError(f"{name}: not a bundle of models")
     known = []
     for found, content in _models(data, name, ""):
         if found == member:

@@ -89,7 +89,7 @@ def densify(sparsity: Sparsity, shape: tuple[int, ...], limit: int) -> npt.NDArr
     if any(not 0 <= dimension < rank for dimension in sparsity.blocks):
         raise ConstantError(f"its sparsity has blocks in dimensions {list(sparsity.blocks)} of {rank}")
     if math.prod(shape) > _EXPANSION * (limit + 1024):
-        raise ConstantError(f"its sparse shape {list(shape)} is absurdly large")
+        raise ConstantError(f"its sparse shape {list(shape)} is too large")
     count = 1
     coordinates: dict[int, npt.NDArray[np.int64]] = {}
     for dimension, level in zip(order, sparsity.levels, strict=True):
@@ -112,7 +112,7 @@ def densify(sparsity: Sparsity, shape: tuple[int, ...], limit: int) -> npt.NDArr
 def _check(shape: tuple[int, ...]) -> None:
     """Refuse a shape that no array can have, which an array without elements could pretend to."""
     if len(shape) > _RANK or math.prod(max(n, 1) for n in shape) >= _ELEMENTS:
-        raise ConstantError(f"shape {list(shape)[:_RANK]} is absurd")
+        raise ConstantError(f"no array can have the shape {list(shape)[:_RANK]}")
 
 
 def _children(level: Level, parents: int, limit: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

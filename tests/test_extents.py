@@ -134,13 +134,13 @@ def test_an_input_of_another_shape_is_what_the_interpreter_resizes_to(
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ({"input_shape": "x"}, "is no input with its shape"),
-        ({"input_shape": "x=1,a"}, "is no input with its shape"),
+        ({"input_shape": "x"}, "is not an input with its shape"),
+        ({"input_shape": "x=1,a"}, "is not an input with its shape"),
         ({"input_shape": ["x=1,2", "x=1,3"]}, "two shapes are asked for"),
         ({"input_shape": "z=1,2,3"}, "has no input z, only x"),
         ({"input_shape": "x=1,2"}, "has 3 dimensions, 2 are asked for"),
-        ({"batch": "many"}, "is no batch"),
-        ({"batch": 0}, "holds nothing"),
+        ({"batch": "many"}, "is not a batch"),
+        ({"batch": 0}, "has no elements: give 1 or more"),
     ],
 )
 def test_what_cannot_be_asked_for_is_told(flat: bytes, asked: dict[str, Any], message: str) -> None:
