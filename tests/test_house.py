@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import onnx.defs
 import pytest
+from nnrewrite.engine import packs
 from nnrewrite.engine.operators import OPS, Catalogue
+from nnrewrite.engine.rules import written_out
+from nnrewrite.options import DEFAULT, Options
 
 ROOT = OPS.parent
 #: words of the rule language that are also names of operators
@@ -74,3 +78,9 @@ def test_modules_are_of_a_size_to_be_read_at_once() -> None:
     folders = ("engine", "frontends", "backends", "verify")
     long = {str(file): len((ROOT / file).read_text().splitlines()) for file, _ in sources(*folders)}
     assert not {file: lines for file, lines in long.items() if lines > 400}
+
+
+def test_rules_that_options_lay_over_each_other_have_names_of_their_own() -> None:
+    for options in Options(rules=DEFAULT.rules).variants:
+        names = Counter(rule.name for _, rule in written_out(packs.load(options.stacked).files))
+        assert not {name for name, count in names.items() if count > 1}, options.stacked
