@@ -25,7 +25,7 @@ from .quantities import Quantities
 from .sketch import SCRATCH, Step, Value
 from .subjects import Subject
 from .types import Admitted, admitted, alternatives, bare, choice, fitting, number
-from .unknown import extent_of, opened
+from .unknown import absent, extent_of, opened
 
 #: the most operands drawn for a variadic one
 _MOST = 4
@@ -34,7 +34,7 @@ _FEW = 2
 #: in so many of a hundred draws what a graph reads depends on what it is given
 _COMPUTED = 50
 #: in so many of a hundred draws
-_UNKNOWN_EXTENTS, _CONSTANT, _ABSENT = 16, 30, 15
+_UNKNOWN_EXTENTS, _CONSTANT = 16, 30
 #: in so many of a hundred draws the operands of a node with two are exchanged: what fires then must hold then
 _EXCHANGED = 12
 #: in so many a rule over the target is tried on elements of another type
@@ -75,6 +75,7 @@ class Bench:
     listed: set[ir.DataType] = field(default_factory=set)
     unknown: bool = False
     bare: bool = False
+    absent: int = 0
     named_values: int = 0
     #: how many values the pattern's counts stand for
     counts: dict[str, int] = field(default_factory=dict)
@@ -95,6 +96,7 @@ class Bench:
             self.named[generator.name] = astray.other(self.dice, named) if generator.name == self.astray else named
         self.unknown = not self.given and self.subject.of_source and self.dice.chance(_UNKNOWN_EXTENTS)
         self.widened |= self.unknown or self.astray is not None
+        self.absent = absent(self.dice, self.test)
         for equation in reversed(equations):  # the root first
             if not any(target.name in self.values for target in equation.targets):
                 self.node(equation.value, equation)
@@ -212,16 +214,15 @@ class Bench:
             return cast("Value | None", self.values[pattern.name])
         mutable = position < len(spec.operands) and spec.operands[position].mutable
         if declaration is not None:
-            if pattern.optional and self.dice.chance(_ABSENT):
+            if pattern.optional and self.dice.chance(self.absent):
                 value = None
             else:
                 value = self._declared(pattern, declaration, spec, position, kinds, quantities, before, mutable)
         elif pattern.name in self.named:
-            absent = pattern.optional and self.dice.chance(_ABSENT)
-            listed = self.named[pattern.name]
+            listed, out = self.named[pattern.name], pattern.optional and self.dice.chance(self.absent)
             if pattern.spread:  # the elements of each of its values
                 listed = listed[position - self.places[pattern.name]]
-            value = None if absent else self._listed(pattern, listed, position, spec, kinds, before)
+            value = None if out else self._listed(pattern, listed, position, spec, kinds, before)
         elif pattern.optional:
             value = None
         else:
@@ -354,7 +355,6 @@ class Bench:
 
     @property
     def dialect(self) -> Dialect:
-        """The dialect of the steps."""
         return self.subject.reads
 
     def shape(self, declaration: tree.Declaration) -> list[int]:

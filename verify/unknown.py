@@ -1,4 +1,4 @@
-"""Unknown extents: which of them a file does not tell, and what those are that a test gives a name or a range."""
+"""What files leave out: extents that they do not tell, and operands; and extents that have a name or a range."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from .sketch import Value
 _EXTENTS = (1, 5)
 #: of operands behind the first so many in a hundred have unknown extents where that one has
 _OTHERS = 30
+#: so often an operand is left out that may be; where there are more than so many, none is in so many of a hundred draws
+_ABSENT, _SEVERAL, _COMPLETE = 15, 8, 80
 
 
 def opened(dice: Dice, value: Value, first: bool) -> Value:
@@ -26,6 +28,11 @@ def opened(dice: Dice, value: Value, first: bool) -> Value:
     unknown = dice.pick(axes) if axes else 0
     told = dice.pick([(), axes[-1:], axes[1:], tuple(axis for axis in axes if axis != unknown)])
     return value if axes and told == axes else replace(value, open=True, told=told)
+
+
+def absent(dice: Dice, test: tree.Test) -> int:
+    """In how many of a hundred draws an operand is left out that may be: of many, kernels want all or certain ones."""
+    return 0 if len(test.declarations) > _SEVERAL and dice.chance(_COMPLETE) else _ABSENT
 
 
 def extent_of(dice: Dice, dimension: tree.Dimension, known: MutableMapping[str, int]) -> int:
