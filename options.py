@@ -42,7 +42,7 @@ class Options:
     a quantized model (None: what the target has most integer kernels for). `exact` computes quantized operators with
     integers, bit for bit as the reference kernels of the source's runtime do, where there are rules for that.
 
-    `hybrid` is `integers` or `real`: whether large products of real activations and integer weights quantize the
+    `hybrid` is `integers` or `real`: whether products of real activations and integer weights quantize the
     activations in each run, as the kernels of the source's runtime do, or compute with real numbers (None: what the
     target asks for).
 

@@ -264,3 +264,15 @@ def test_codes_are_compared_in_steps(
     b = RNG(7).integers(max(limits.min, -500), min(limits.max, 500) + 1, [300, 1]).astype(limits.dtype)
     inputs = {"a": (kind, [1, 300], grid(*first)), "b": (kind, [300, 1], grid(*second))}
     equal(single(operator, inputs, [("BOOL", [300, 300])]), [a, b], interpreter)
+
+
+@pytest.mark.parametrize("kind", ["INT8", "UINT8"])
+def test_quotients_of_codes_are_those_of_the_kernel(
+    single: Callable[..., bytes], interpreter: Interpreter, kind: str
+) -> None:
+    """Also where the numerator is next to nothing, and the kernel shifts by more than a number has bits."""
+    limits = np.iinfo(np.dtype(kind.lower()))
+    every = np.arange(limits.min, limits.max + 1).astype(limits.dtype)
+    inputs = {"a": (kind, [256, 1], grid(0.3, 5)), "b": (kind, [1, 255], grid(0.07, int(limits.min)))}
+    source = single("DIV", inputs, [(kind, [256, 255], grid(0.21, 9))])
+    equal(source, [every.reshape(-1, 1), every[1:].reshape(1, -1)], interpreter)

@@ -17,6 +17,8 @@ from .sketch import Value
 
 #: keys of an operator's entry: its class, the operands whose scale is a product, and what is fixed of its results
 _CLASS, _PRODUCTS, _GRID, _LIMITS = "quantization", "products", "grid", "limits"
+#: the key of weights, and of the axis along which these have scales of their own
+_CHANNELS = "channels"
 _CODES, _MATCHED, _SAME, _OWN = "codes", "matched", "same", "own"
 #: in so many of a hundred draws all scales are powers of two, which some kernels compute otherwise
 _OF_TWO = 12
@@ -26,8 +28,6 @@ _UNSAID, _FED = 6, 6
 _MIXED = 20
 #: of so many fixed cases the last has values that stand for different numbers, where ops.yaml lets it
 _TURNS, _LAST = 4, 3
-#: the letter of the axis along which weights have scales of their own
-_OUT = "O"
 
 
 class Quantities:
@@ -37,6 +37,8 @@ class Quantities:
         self._dice = dice
         self._places = {operand.name: place for place, operand in enumerate(spec.operands)}
         self._products: dict[str, list[str]] = spec.facts.get(_PRODUCTS, {})
+        channels: dict[str, int] = spec.facts.get(_CHANNELS, {})
+        self._channels = {self._places[name]: axis for name, axis in channels.items()}
         self._fixed = spec.facts.get(_GRID)
         self._alike = spec.facts.get(_CLASS) in (_CODES, _MATCHED)
         self._mixed = (self._fixed == _SAME or (self._alike and self._fixed != _OWN)) and dice.chance(
@@ -95,7 +97,8 @@ class Quantities:
             return sums(self._dice, wide, shape), None if unsaid else made, not fed
         if not dtype.is_integer():
             return None
-        weights = any(self._places[names[1]] == position for names in self._products.values())
+        channels = self._channels.get(position)
+        weights = channels is not None
         # Kernels of sixteen bits compare codes, whatever those stand for.
         free = self._fixed == _OWN and dtype.bitwidth == 8
         alike = self._grids and not free and ((self._alike and not self._mixed) or self._fixed == _SAME)
@@ -109,9 +112,8 @@ class Quantities:
             alike or (self._dice.chance(30) and not (symmetric and layout is not None and before_it.zero_point.any()))
         ):
             found = before_it
-        elif weights and layout is not None and dtype == ir.DataType.INT8 and self._dice.chance(60):
-            axis = layout.index(_OUT)
-            found = axis_grid(self._dice, shape[axis], axis)
+        elif channels is not None and layout is not None and dtype == ir.DataType.INT8 and self._dice.chance(60):
+            found = axis_grid(self._dice, shape[channels], channels)
         else:
             found = grid(self._dice, dtype, symmetric, self._powers or (self._alike and free))
         self._grids[position] = found
