@@ -91,6 +91,14 @@ def rearranging() -> Iterator[Case]:
             yield Case(f"Flex{name}", (x, np.array([1], np.int32)), (wanted,), options={"keep_dims": kept})
     yield Case("FlexAny", (x > 1, np.array([0], np.int32)), (np.any(x > 1, 0),))
     yield Case("FlexAll", (x > -1, np.array([0], np.int32)), (np.all(x > -1, 0),))
+    for first, second, ones in (
+        ((1, 3), (4, 2, 3), ((0, 1), ())),
+        ((1, 1), (1,), ((0, 1), (0, 1))),
+        ((1, 2, 1), (1, 1, 2), ((0, 2), (0, 1))),
+        ((2, 1), (2, 1), ((), ())),
+    ):
+        axes = tuple(np.array(one, np.int32) for one in ones)
+        yield Case("FlexBroadcastGradientArgs", (ints(first), ints(second)), axes, given=2)
     yield Case("FlexBroadcastTo", (x, ints(2, 4, 5)), (np.broadcast_to(x, (2, 4, 5)),))
     yield Case("FlexTile", (x, ints(2, 1)), (np.tile(x, (2, 1)),))
     yield Case("FlexTranspose", (x, ints(1, 0)), (x.T,))
@@ -159,6 +167,9 @@ def windows() -> Iterator[Case]:
         asked = {"ksizes": [1, 3, 2, 1], "strides": [1, 2, 1, 1], "rates": [1, 1, 2, 1], "padding": padding}
         yield Case("FlexExtractImagePatches", (image,), (found.reshape(*found.shape[:3], -1),), options=asked)
         found = patches(image, 2, 3, (2, 1), (1, 1), padding)
+        added, places = numbers(3, 2, 3), {"strides": [1, 2, 1, 1], "rates": [1, 1, 2, 1], "padding": padding}
+        grown = patches(image, 3, 2, (2, 1), (1, 2), padding, -np.inf) + added.reshape(6, 3)
+        yield Case("FlexDilation2D", (image, added), (grown.max(3),), options=places)
         asked = {"ksize": [1, 2, 3, 1], "strides": [1, 2, 1, 1], "padding": padding, "data_format": "NHWC"}
         yield Case(
             "FlexAvgPool", (image,), (np.nanmean(patches(image, 2, 3, (2, 1), (1, 1), padding, np.nan), 3),), 1, asked
