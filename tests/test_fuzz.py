@@ -384,3 +384,34 @@ def test_what_an_entry_says_of_the_order_of_elements_along_an_axis_is_tried(
     right, wrong = (examine(Category(operator, one, (13, 21), SHUFFLE), here, 12) for one in (dialect, other))
     assert (right.problem(), right.passed > 5) == ("", True)
     assert said in wrong.problem() if said else wrong.passed < right.passed
+
+
+def test_what_a_cut_off_leaves_of_large_sums_may_be_off_as_their_last_digits_are(interpreter: Interpreter) -> None:
+    here = laboratory(interpreter, ("tflite2onnx", "kernels"))
+    spec = here.catalogue.dialect("tflite").operators["FULLY_CONNECTED"]
+    generator = np.random.default_rng(0)
+    x, w = (
+        Value(name, ir.DataType.FLOAT, generator.normal(0, scale, (extent, 384)).astype(np.float32))
+        for name, scale, extent in (("x", 80, 120), ("w", 2, 160))
+    )
+
+    def passes(x: Value, by: float) -> bool:
+        drawn = Step(spec, (x, w, None), {"fused_activation_function": "RELU6"})
+        step = here.settle(drawn, [1], [ir.DataType.FLOAT], lambda dtype: [])
+        found = step.results[0].content
+        return here._loose(Case("fully_connected", (step,)), [np.where(found % 6 == 0, found, found + np.float32(by))])
+
+    small = replace(x, content=x.content / 4096)
+    assert [passes(x, by) for by in (0.0005, 0.0015, 0.02)] == [True, True, False]
+    assert [passes(small, by) for by in (0.00005, 0.0015)] == [True, False]
+
+
+def test_last_digits_excuse_neither_another_whole_number_nor_other_codes(interpreter: Interpreter) -> None:
+    here = laboratory(interpreter, ("tflite2onnx",))
+    ops = here.catalogue.dialect("tflite").operators
+    x = Value("x", ir.DataType.FLOAT, np.array([0.5, 1.5, 2.5, -0.5], np.float32))
+    step = here.settle(Step(ops["ROUND"], (x,), {}), [1], [ir.DataType.FLOAT], lambda dtype: [])
+    assert not here._loose(Case("round", (step,)), [step.results[0].content + np.float32(1)])
+    y = Value("y", ir.DataType.INT8, np.arange(4, dtype=np.int8), False, one_grid(0.5, 0))
+    step = here.settle(Step(ops["ABS"], (y,), {}), [1], [ir.DataType.INT8], lambda dtype: [one_grid(0.5, 0)])
+    assert not here._loose(Case("abs", (step,)), [step.results[0].content])

@@ -34,6 +34,8 @@ GRID = "grid"
 
 #: how often the scale of a result is changed so that its codes neither pile up at the ends nor vanish in the middle
 _FITTINGS = 4
+#: by how many times the tolerance results may be off, at the most, where the last digits of operands decide them
+_LATITUDE = 10
 #: a batch that no draw has
 _BATCH = 7
 #: what the interpreter and its client say of an operator's version, and of an end that was not its own
@@ -225,6 +227,28 @@ class Laboratory:
             for value in case.outputs
         )
 
+    def _loose(self, case: Case, actual: Sequence[Array]) -> bool:
+        """Whether one operator of real numbers is off by no more than their last digits change what it yields.
+
+        Sums that are cut off do not tell by their size how far they are rounded: what is left of thousands may be 6.
+        """
+        step, *rest = case.meant.steps
+        real = all(value.grid is None for value in (*step.reads, *step.results))
+        if rest or not real or case.outputs != step.results:
+            return False
+        operands = [value and replace(value, content=_shifted(value.content, False)) for value in step.operands]
+        try:
+            kinds: list[Kind] = [(value.dtype, None) for value in step.results]
+            _, arrays = self._run(replace(step, operands=tuple(operands), results=()), kinds)
+        except InterpreterError:
+            return False
+        for value, other, got in zip(step.results, arrays, actual, strict=True):
+            plain = compare(_tensor(value), value.content, got, Kernels.OPTIMIZED)
+            spread = min(largest_difference(value.content, other), _LATITUDE / 2 * plain.tolerance)
+            if not compare(_tensor(value), value.content, got, Kernels.OPTIMIZED, spread).verdict.passed:
+                return False
+        return True
+
     def _convert(self, source: bytes, opset: int | None) -> pipeline.Conversion:
         """Convert for an opset, or for the default one where the first cannot hold the types of the model."""
         try:
@@ -304,7 +328,7 @@ class Laboratory:
             again = compare_models(asked, target, inputs=[feeds], interpreter=self._interpreter)
         except VerificationError as error:
             return Finding(End.FAILED, f"{error}", fired, *found)
-        if again.passed or _within_steps(case, outputs, actual) or self._shaky(case):
+        if again.passed or _within_steps(case, outputs, actual) or self._shaky(case) or self._loose(case, actual):
             return Finding(End.PASSED, "", fired, *found)
         return Finding(End.FAILED, "; ".join(again.differences), fired, *found)
 
