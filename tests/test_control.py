@@ -213,12 +213,14 @@ def test_the_loop_that_the_readme_shows_feeds_state_back(
 
 def test_state_keeps_its_layout_where_inputs_and_outputs_have_the_targets(catalogue: Catalogue) -> None:
     x, kept, total, result = (value(name, "FLOAT", [1, 4, 5, 2]) for name in ("x", "kept", "total", "result"))
-    own, again = handle("own"), handle("again")
+    own, again, begun = handle("own"), handle("again"), handle("begun")
+    start = value("start", np.arange(40, dtype=np.float32).reshape(1, 4, 5, 2), [1, 4, 5, 2])
     pool = {"padding": "SAME", "stride_h": 1, "stride_w": 1, "filter_height": 2, "filter_width": 2}
     graph = ir.Graph(
         [x],
         [result],
         nodes=[
+            node("CALL_ONCE", [], [], init_subgraph_index=1),
             node("VAR_HANDLE", [], [own], shared_name="memory"),
             node("READ_VARIABLE", [own], [kept]),
             node("ADD", [x, kept], [total]),
@@ -228,7 +230,17 @@ def test_state_keeps_its_layout_where_inputs_and_outputs_have_the_targets(catalo
         ],
         name="main",
     )
-    source = write(ir.Model(graph, ir_version=10), catalogue)
+    once = ir.Graph(
+        [],
+        [],
+        nodes=[
+            node("VAR_HANDLE", [], [begun], shared_name="memory"),
+            node("ASSIGN_VARIABLE", [begun, start], []),
+        ],
+        initializers=[start],
+        name="once",
+    )
+    source = joined(catalogue, ir.Model(graph, ir_version=10), ir.Model(once, ir_version=10))
     model = nnrewrite.convert(source, layout="target")
     shapes = {
         one.name: [extent.dim_value for extent in one.type.tensor_type.shape.dim]

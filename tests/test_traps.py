@@ -12,6 +12,7 @@ import onnxruntime
 import pytest
 from nnrewrite.backends import probe
 from nnrewrite.backends.tflite import write
+from nnrewrite.engine.errors import RewriteError
 from nnrewrite.engine.operators import Catalogue
 from nnrewrite.engine.quantization import Quantization
 from nnrewrite.verify import Interpreter
@@ -139,6 +140,15 @@ def test_places_that_nothing_is_scattered_to_hold_the_code_zero(interpreter: Int
     at, extents = np.array([[4], [1]], np.int32), np.array([6], np.int32)
     operands = {"at": at, "updates": ("INT8", [2], grid(0.1, 7)), "extents": extents}
     agree(interpreter, single("SCATTER_ND", operands, [("INT8", [6], grid(0.1, 7))]), np.array([3, -4], np.int8))
+
+
+@pytest.mark.parametrize("constant", [True, False])
+def test_sizes_of_another_type_than_starts_are_refused(single: Single, constant: bool) -> None:
+    begin, size = np.array([1, 0], np.int32), np.array([2, 3], np.int64)
+    operands = (begin, size) if constant else (("INT32", [2]), ("INT64", [2]))
+    source = single("SLICE", {"x": (F32, [4, 5]), "begin": operands[0], "size": operands[1]}, [(F32, [2, 3])])
+    with pytest.raises(RewriteError, match="integers of two types"):
+        nnrewrite.convert(source)
 
 
 def test_one_string_is_fed_as_it_is(interpreter: Interpreter, single: Single) -> None:
