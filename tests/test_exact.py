@@ -95,6 +95,24 @@ def test_scales_that_are_powers_of_two_are_shifts(
     np.testing.assert_array_equal(got, want)
 
 
+@pytest.mark.parametrize("axes", [[], [1], [1, 2], [1, 3]])
+def test_products_of_one_factor_are_copies_of_codes(
+    single: Callable[..., bytes], interpreter: Interpreter, axes: list[int]
+) -> None:
+    x, y = (Quantization(np.array([s], np.float32), np.array([z])) for s, z in ((0.75, 5), (2.0, -3)))
+    out = [extent for axis, extent in enumerate((2, 1, 1, 3)) if axis not in axes]
+    source = single(
+        "REDUCE_PROD", {"x": ("INT8", [2, 1, 1, 3], x), "axes": np.array(axes, np.int32)}, [("INT8", out, y)]
+    )
+    conversion = nnrewrite.rewrite(source)
+    assert "product_of_codes" in conversion.report.rules
+    codes = np.arange(-3, 3, dtype=np.int8).reshape((2, 1, 1, 3))
+    [[want]] = interpreter.run(source, [[codes]], Kernels.DEFAULT)
+    [got] = Runtime(conversion.model.SerializeToString(), threads=1).run([codes])
+    np.testing.assert_array_equal(got, want)
+    assert np.array_equal(got.ravel(), codes.ravel()) == (3 not in axes)
+
+
 @pytest.mark.parametrize("name", ["micro_kws_m_quantized", "CNN_full_quantized", "mnist_resnet_q", "image_example1"])
 def test_networks_equal_the_reference_kernels(models: list[Path], interpreter: Interpreter, name: str) -> None:
     path = next(path for path in models if path.stem == name)
