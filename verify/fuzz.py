@@ -160,19 +160,19 @@ def _early(
 
     The first have had theirs, and the very first have some of the others at once.
     """
-    for turn in range(_SOON):
+    for turn in range(_SOON if graphs else 0):  # rules asked for by name have no more than what is asked
         for subject in _heard(chosen[:_NARROWEST]):
             yield Task(subject.name, min(_TURN, budget.examples), f"{budget.seed}/soon/{turn}")
     for cases in (_FIRST, record.CASES):  # a few of each before more of any
         for subject in chosen[_NARROW:]:
             yield _recorded(subject, known, cases)
-    for turn in range(_EARLY):
+    for turn in range(_EARLY if graphs else 0):
         for subject in _heard(chosen):
             if time.monotonic() > until:
                 return
             seed = f"{budget.seed}/early/{turn}"
             yield Task(subject.name, min(_TURN, budget.examples), seed)
-            if graphs and turn < budget.examples // _TURN and _in_graphs(subject):
+            if turn < budget.examples // _TURN and _in_graphs(subject):
                 yield Task(chains.NAME, _ABOUT, f"{seed}/{subject.name}", subject.name)
 
 
