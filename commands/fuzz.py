@@ -110,7 +110,9 @@ def command(
     ours = rules == DEFAULT.rules
     known = record.entries()
     early, gone = ([], []) if recorded else _since(now, known, {one.name for one in chosen}, ours, whole and ours)
-    if not (whole or recorded):  # what is asked for by name is tried as often as is asked, or on the recorded cases alone
+    if not (
+        whole or recorded
+    ):  # what is asked for by name is tried as often as is asked, or on the recorded cases alone
         early = [name for name in early if name in known] + [one.name for one in chosen if one.excuse]
     before = {name: known[name].outcomes if name in known else () for name in early}
     spent = time.monotonic() - started
