@@ -20,7 +20,7 @@ from nnrewrite.engine import packs
 from nnrewrite.engine.operators import OPS, Catalogue, Dialect, OperatorSpec
 from nnrewrite.engine.quantization import Quantization
 from nnrewrite.options import DEFAULT
-from nnrewrite.verify import Interpreter, witness
+from nnrewrite.verify import Interpreter, results, witness
 from nnrewrite.verify.campaign import Tally, examine
 from nnrewrite.verify.cases import draw
 from nnrewrite.verify.categories import SHUFFLE, Category
@@ -31,6 +31,7 @@ from nnrewrite.verify.finding import End, Finding, Rejected
 from nnrewrite.verify.fuzz import Budget, Interrupted, fuzz
 from nnrewrite.verify.imprint import imprint
 from nnrewrite.verify.laboratory import Laboratory
+from nnrewrite.verify.quantities import Quantities
 from nnrewrite.verify.sketch import Case, Step, Value
 from nnrewrite.verify.stacks import Stack, stacks
 from nnrewrite.verify.subjects import Subject, subjects
@@ -415,3 +416,29 @@ def test_last_digits_excuse_neither_another_whole_number_nor_other_codes(interpr
     y = Value("y", ir.DataType.INT8, np.arange(4, dtype=np.int8), False, one_grid(0.5, 0))
     step = here.settle(Step(ops["ABS"], (y,), {}), [1], [ir.DataType.INT8], lambda dtype: [one_grid(0.5, 0)])
     assert not here._loose(Case("abs", (step,)), [step.results[0].content])
+
+
+@pytest.mark.parametrize(
+    ("operator", "scale", "takes"), [("LESS", 0.99, True), ("LESS", 1.0, False), ("ADD", 32.0, True)]
+)
+def test_a_value_of_a_scale_that_kernels_are_wrong_about_is_not_drawn(
+    catalogue: Catalogue, operator: str, scale: float, takes: bool
+) -> None:
+    quantities = Quantities(Dice(0), catalogue.dialect("tflite").operators[operator])
+    value = Value("x", ir.DataType.INT8, np.zeros(3, np.int8), grid=one_grid(scale, 0))
+    if takes:
+        quantities.take(1, value)
+    else:
+        with pytest.raises(Rejected, match="of the scale 1"):
+            quantities.take(1, value)
+
+
+def test_no_result_is_tried_of_the_type_that_only_weights_have(catalogue: Catalogue) -> None:
+    spec = catalogue.dialect("tflite").operators["FULLY_CONNECTED"]
+    x, w = (
+        Value("x", dtype, np.zeros((2, 2), dtype.numpy()), grid=one_grid(0.5, 0))
+        for dtype in (ir.DataType.INT16, ir.DataType.INT8)
+    )
+    subject = found(("tflite2onnx",), "fully_connected")
+    tried = results.types(Dice(0), subject, {}, Step(spec, (x, w), {}), admitted(spec))
+    assert (tried[0], ir.DataType.INT8 in tried) == (ir.DataType.INT16, False)

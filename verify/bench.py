@@ -254,7 +254,7 @@ class Bench:
         dtype = DTYPES[name.removeprefix("q")]
         index = dtype.is_integer() and not quantized and kinds.index_like(position) and not mutable
         limit = quantities.limit(position)
-        reused = None if limit or index else self._reused(declaration, dtype, quantized, position)
+        reused = None if index or quantities.anew(position) else self._reused(declaration, dtype, quantized, position)
         if reused is not None:
             quantities.take(position, reused)
             return reused

@@ -12,11 +12,14 @@ from ..engine.operators import OperatorSpec
 from ..engine.quantization import Quantization
 from .dice import Dice
 from .elements import axis_grid, codes, grid, one_grid, sums
+from .finding import Rejected
 from .frames import Array
 from .sketch import Value
 
 #: keys of an operator's entry: its class, the operands whose scale is a product, and what is fixed of its results
 _CLASS, _PRODUCTS, _GRID, _LIMITS = "quantization", "products", "grid", "limits"
+#: the key of the scale from which on kernels are wrong
+_FAULTY_FROM = "faulty_from"
 #: the key of weights, and of the axis along which these have scales of their own
 _CHANNELS = "channels"
 _CODES, _MATCHED, _SAME, _OWN = "codes", "matched", "same", "own"
@@ -45,6 +48,7 @@ class Quantities:
             _MIXED, True if dice.turn is not None and dice.turn % _TURNS == _LAST else None
         )
         self._limits: dict[str, str] = spec.facts.get(_LIMITS, {})
+        self._faulty_from: float = spec.facts.get(_FAULTY_FROM, np.inf)
         states: dict[str, list[float]] = spec.facts.get("states", {})
         self._states = {self._places[name]: asked for name, asked in states.items()}
         self._grids: dict[int, Quantization] = {}
@@ -54,6 +58,10 @@ class Quantities:
     def is_sum(self, position: int) -> bool:
         """Whether an operand is added to a product of others, all of which are quantized."""
         return bool(self._factors(position))
+
+    def anew(self, position: int) -> bool:
+        """Whether an operand is drawn for its place alone: a sum, stored as its factors ask, or limited."""
+        return self.limit(position) is not None or self.is_sum(position)
 
     @property
     def limited(self) -> bool:
@@ -65,8 +73,13 @@ class Quantities:
         return next((limit for name, limit in self._limits.items() if self._places[name] == position), None)
 
     def take(self, position: int, value: Value) -> None:
-        """Enter an operand that is there already."""
+        """Enter an operand that is there already.
+
+        Raises Rejected where kernels are wrong from some scale on, and it has a larger one.
+        """
         if value.grid is not None:
+            if _scale(value.grid) >= self._faulty_from:
+                raise Rejected(f"kernels are wrong about codes of the scale {_scale(value.grid):g}")
             self._grids[position] = value.grid
 
     def stored(self, dtype: ir.DataType, content: Array) -> ir.DataType:

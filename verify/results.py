@@ -14,8 +14,8 @@ from .sketch import Body, Step
 from .subjects import Subject
 from .types import USUAL, Admitted
 
-#: key of ops.yaml: the operands or results that an option counts
-_COUNTS = "counts"
+#: keys of ops.yaml: the operands or results that an option counts, and the operands that are weights
+_COUNTS, _CHANNELS = "counts", "channels"
 
 
 def counts(step: Step, targets: Sequence[tree.Target]) -> list[int]:
@@ -37,12 +37,17 @@ def counts(step: Step, targets: Sequence[tree.Target]) -> list[int]:
 
 
 def types(dice: Dice, subject: Subject, named: Mapping[str, Any], step: Step, kinds: Admitted) -> list[ir.DataType]:
-    """Types to try for results: what ops.yaml or an option says, those of operands, then the usual ones."""
+    """Types to try for results: what ops.yaml or an option says, those of operands, then the usual ones.
+
+    Weights may be narrower than what they weigh, and no result has their type then: kernels that let it pass are wrong.
+    """
+    weights = step.operator.facts.get(_CHANNELS, {})
+    weighed = {place for place, operand in enumerate(step.operator.operands) if operand.name in weights}
     said = [dice.pick(names) for names in kinds.results[:1] if names]
     tensor = {name for name, option in step.operator.options.items() if option.type == "TensorType"} & named.keys()
     typed = [ir.DataType[subject.reads.types[named[name]]["dtype"]] for name in sorted(tensor)]
     data = sorted(
         (place for place, value in enumerate(step.operands) if value is not None), key=lambda p: kinds.index_like(p)
     )
-    operands = [value.dtype for place in data if (value := step.operands[place]) is not None]
+    operands = [value.dtype for place in data if place not in weighed and (value := step.operands[place]) is not None]
     return list(dict.fromkeys([*typed, *said, *operands, *([] if said else USUAL)]))
