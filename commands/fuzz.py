@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import sys
 import time
@@ -110,9 +109,8 @@ def command(
     ours = rules == DEFAULT.rules
     known = record.entries()
     early, gone = ([], []) if recorded else _since(now, known, {one.name for one in chosen}, ours, whole and ours)
-    if not (
-        whole or recorded
-    ):  # what is asked for by name is tried as often as is asked, or on the recorded cases alone
+    if not (whole or recorded):
+        # What is asked for by name is tried as often as is asked, or on the recorded cases alone.
         early = [name for name in early if name in known] + [one.name for one in chosen if one.excuse]
     before = {name: known[name].outcomes if name in known else () for name in early}
     spent = time.monotonic() - started
@@ -168,16 +166,14 @@ def _listed(names: Sequence[str]) -> str:
 
 def _known(every: Sequence[Trial], operators: Sequence[str], names: Sequence[str]) -> None:
     """Raise CallError for rules and operators asked for of which there are none to try, with what may be meant."""
-    from ..engine.errors import CallError
+    from ..engine.errors import CallError, meant
 
     called = {part for one in every for part in (one.name, one.name.split(".")[0])}
     about = {name for one in every for name in one.operators()}
     for said, asked, known in (("is called", names, called), ("is about", operators, about)):
         for name in asked:
             if name not in known:
-                close = difflib.get_close_matches(name, known, 1)
-                hint = f"; did you mean {close[0]}?" if close else ""
-                raise CallError(f"no rule with a test {said} {name}{hint}")
+                raise CallError(f"no rule with a test {said} {name}{meant(name, known)}")
 
 
 def _wanted(subject: Trial, operators: Sequence[str], names: Sequence[str]) -> bool:

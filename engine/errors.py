@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from .records import dataclass, field
+
+
+def meant(name: str, known: Iterable[str]) -> str:
+    """The end of a message about an unknown name: the known one most like it, or nothing."""
+    import difflib  # takes longer than a small conversion
+
+    close = difflib.get_close_matches(name, list(known), 1)
+    return f"; did you mean {close[0]}?" if close else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 import onnx
 
 from . import cache, operators
-from .errors import CallError, Diagnostic, RuleError
+from .errors import CallError, Diagnostic, RuleError, meant
 from .language import tree
 from .language.frozen import Lazy, freeze, thaw
 from .operators import Catalogue
@@ -83,11 +83,8 @@ def _folder(name: str) -> Path:
     known = built_in()
     if Path(name).is_file():
         raise CallError(f"{name} is a file: a rule set is a folder of *.rules files")
-    import difflib  # takes longer than to find a rule set
-
-    close = difflib.get_close_matches(name, known, 1)
-    help = f"; did you mean {close[0]}?" if close else ""
-    raise UnknownPackError(f"there is no rule set {name}: it is neither a folder nor one of {', '.join(known)}{help}")
+    said = f"there is no rule set {name}: it is neither a folder nor one of {', '.join(known)}"
+    raise UnknownPackError(said + meant(name, known))
 
 
 def load(names: Sequence[str]) -> Pack:

@@ -8,7 +8,7 @@ from contextvars import ContextVar
 
 import onnx_ir as ir
 
-from .errors import Reason
+from .errors import Reason, meant
 from .records import dataclass, field
 
 #: the key of `metadata_props` that says which node of the source a node comes from
@@ -50,11 +50,8 @@ class Trace:
         """Why nothing was told, where rules were tried on nodes and none of them is called `node`; else nothing."""
         if self.node is None or not self.met or self.node in self.met:
             return ""
-        import difflib  # takes longer than a small conversion
-
         inside = sorted(name for name in self.met if self.node in name)
-        close = inside[:1] or difflib.get_close_matches(self.node, sorted(self.met), 1)
-        hint = f"; did you mean {close[0]}?" if close else ""
+        hint = f"; did you mean {inside[0]}?" if inside else meant(self.node, sorted(self.met))
         return f"no node or value is called {self.node}{hint}"
 
     def fired(self, stage: str, place: str, subject: Subject, made: Sequence[ir.Node]) -> None:
