@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from .errors import Span
 from .functions import plain
-from .language import tree
 from .pattern import AnyOf, NodePattern, Operand, nodes
 from .records import dataclass, field
 from .rules import Rule
@@ -31,10 +31,14 @@ class Coverage:
     templates: dict[str, dict[int, int]] = field(default_factory=dict)
     options: dict[str, dict[str, set[str]]] = field(default_factory=dict)
 
-    def note(self, rule: Rule, template: tree.Template, values: Mapping[str, Any]) -> None:
-        """Note that a rule was applied by one of its templates."""
+    def count(self, rule: Rule, template: Span) -> None:
+        """Count that a rule was applied by one of its templates, again to a node of the same options."""
         lines = self.templates.setdefault(rule.name, {})
-        lines[template.span.line] = lines.get(template.span.line, 0) + 1
+        lines[template.line] = lines.get(template.line, 0) + 1
+
+    def note(self, rule: Rule, template: Span, values: Mapping[str, Any]) -> None:
+        """Note that a rule was applied by one of its templates, and which values options had."""
+        self.count(rule, template)
         options = self.options.setdefault(rule.name, {})
         for equation in rule.equations:
             for name in variables(equation.value):

@@ -89,7 +89,7 @@ class Firing:
         if not rule.glance(node):
             return None
         memory = self._memory
-        like = memory.likeness(rule, node) if not self.complex and coverage.active is None else None
+        like = memory.likeness(rule, node) if not self.complex else None
         if like is not None and memory.knows(rule, like):
             recipe = memory.recipe(rule, like)
             return None if recipe is None else self._repeated(rule, node, recipe)
@@ -130,7 +130,11 @@ class Firing:
         """Make what the rule made of a node like this one."""
         builder = Builder(self._edits.scope, root, rule.builds, self._opset)
         pairs = self._built(rule, root, recipe.span, builder, lambda: repeat(recipe, root, builder))
-        return None if pairs is None else self._commit(rule, root, builder.nodes, pairs)
+        if pairs is None:
+            return None
+        if coverage.active is not None:
+            coverage.active.count(rule, recipe.span)
+        return self._commit(rule, root, builder.nodes, pairs)
 
     def _screened(self, rule: Rule, node: ir.Node) -> bool:
         """Whether a rule may take nodes with the operator and the options of this one, which is found out once."""
@@ -191,7 +195,7 @@ class Firing:
         if pairs is None:
             return None
         if coverage.active is not None:
-            coverage.active.note(rule, template, frame.values)
+            coverage.active.note(rule, template.span, frame.values)
         recipe = None if recorder is None else recorder.recipe(template.span, builder.nodes, pairs)
         if recipe is not None and like is not None:
             self._memory.keep(rule, like, recipe)

@@ -8,7 +8,7 @@ import onnx_ir as ir
 import pytest
 from nnrewrite import pipeline
 from nnrewrite.backends import probe, tflite
-from nnrewrite.engine import coverage, glance, memory
+from nnrewrite.engine import coverage, firing, glance, memory
 from nnrewrite.engine.likeness import Likenesses
 from nnrewrite.engine.operators import load
 from nnrewrite.options import DEFAULT
@@ -109,7 +109,6 @@ def test_a_network_that_repeats_itself_becomes_the_same_with_and_without_memory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     source = model()
-    monkeypatch.setattr(coverage, "active", None)  # what is counted is not remembered
     kept = []
     keep = memory.Memory.keep
     monkeypatch.setattr(memory.Memory, "keep", lambda *given: kept.append(given[-1]) or keep(*given))
@@ -117,6 +116,22 @@ def test_a_network_that_repeats_itself_becomes_the_same_with_and_without_memory(
     assert any(recipe is not None for recipe in kept)
     monkeypatch.setattr(memory.Memory, "likeness", lambda *_: None)
     assert pipeline.convert(source).SerializeToString() == with_memory.SerializeToString()
+
+
+def test_coverage_is_noted_of_what_is_remembered_and_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = model()
+    monkeypatch.setattr(coverage, "active", None)
+    plain = pipeline.convert(source).SerializeToString()
+    repeated = []
+    repeat = firing.repeat
+    monkeypatch.setattr(firing, "repeat", lambda *given: repeated.append(given) or repeat(*given))
+    monkeypatch.setattr(coverage, "active", with_memory := coverage.Coverage())
+    assert pipeline.convert(source).SerializeToString() == plain
+    assert repeated
+    monkeypatch.setattr(coverage, "active", without := coverage.Coverage())
+    monkeypatch.setattr(memory.Memory, "likeness", lambda *_: None)
+    assert pipeline.convert(source).SerializeToString() == plain
+    assert with_memory == without
 
 
 def test_what_a_first_look_rules_out_the_pattern_does_not_match(monkeypatch: pytest.MonkeyPatch) -> None:
