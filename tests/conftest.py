@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, Iterator
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,25 @@ from nnrewrite.backends import probe
 from nnrewrite.engine import coverage
 from nnrewrite.engine.operators import OPS, Catalogue, load
 from nnrewrite.verify import Interpreter
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    """Tell of a fact about a runtime that is not so what it was taken from, and what takes it anew."""
+    outcome = yield
+    report = outcome.get_result()  # type: ignore[attr-defined]
+    mark = item.get_closest_marker("runtime_fact")
+    if mark is not None and report.failed:
+        report.sections.append(("a fact about a runtime", _fact(*mark.args)))
+
+
+def _fact(package: str, command: str) -> str:
+    """What a fact about a runtime was taken from, what is installed, and the command that takes it anew."""
+    taken = next(d.facts["measured"][package] for d in load().dialects.values() if package in d.facts["measured"])
+    return (
+        f"ops.yaml says it of {package} {taken[0]} to {taken[1]}; {metadata.version(package)} is installed.\n"
+        f"If that is another one, `{command}` takes the fact anew."
+    )
 
 
 @pytest.fixture(scope="session")

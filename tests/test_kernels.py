@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +14,7 @@ import pytest
 from nnrewrite.engine.kernels import wider_type
 from nnrewrite.engine.operators import Catalogue
 from nnrewrite.verify import Interpreter, compare_models
-from nnrewrite.verify.kernels import kernels
+from nnrewrite.verify.kernels import Rows, beyond, common, kernels
 from nnrewrite.verify.runtime import Runtime
 
 
@@ -33,9 +35,46 @@ def test_the_first_type_that_holds_every_number_is_computed_in(own: str, allowed
     assert wider_type(own, frozenset(allowed.split())) == wide
 
 
-def test_ops_yaml_says_which_kernels_the_runtime_has(catalogue: Catalogue) -> None:
+ANEW = "python -m nnrewrite.verify.kernels"
+
+
+@pytest.mark.runtime_fact("onnxruntime", ANEW)
+def test_the_runtime_has_the_kernels_that_ops_yaml_says(catalogue: Catalogue) -> None:
     pytest.importorskip("onnxruntime")
-    assert catalogue.dialect("onnx").facts["kernels"] == kernels(13, 25)
+    assert beyond(catalogue.dialect("onnx").facts["kernels"], kernels()) == {}
+
+
+@pytest.mark.runtime_fact("onnxruntime", ANEW)
+def test_the_runtime_has_no_other_kernels_than_ops_yaml_says(catalogue: Catalogue) -> None:
+    runtime = pytest.importorskip("onnxruntime")
+    facts = catalogue.dialect("onnx").facts
+    known = {facts["measured"]["onnxruntime"][0]: {}, **facts["more_kernels"]}
+    if runtime.__version__ not in known:
+        pytest.skip(f"ops.yaml does not say what ONNX Runtime {runtime.__version__} has besides; `{ANEW}` tells")
+    assert beyond(kernels(), facts["kernels"]) == known[runtime.__version__]
+
+
+def test_kernels_of_two_versions_are_told_apart() -> None:
+    old: Rows = {"Add": {13: {"T": "f32 i32"}}, "Max": {13: {"T": "f32"}}}
+    new: Rows = {"Add": {13: {"T": "f32 i32"}, 14: {"T": "f32 i8"}}}
+    assert beyond(new, old)["Add"] == {14: {"T": "i8"}}
+    assert beyond(old, new)["Add"] == {14: {"T": "i32"}}
+    assert common(old, new) == {"Add": {13: {"T": "f32 i32"}, 14: {"T": "f32"}}, "Max": {13: {"T": "f32"}}}
+
+
+def test_a_conversion_does_not_look_at_the_runtime_that_is_installed(single: Callable[..., bytes]) -> None:
+    x = ("INT16", [2, 3])
+    source = single("MAXIMUM", {"a": x, "b": x}, [x])
+    program = """
+import sys
+sys.modules["onnxruntime"] = sys.modules["ai_edge_litert"] = None
+import nnrewrite
+sys.stdout.buffer.write(nnrewrite.convert(sys.stdin.buffer.read()).SerializeToString())
+"""
+    done = subprocess.run([sys.executable, "-c", program], input=source, capture_output=True, timeout=60, check=True)
+    model = nnrewrite.convert(source)
+    assert "Cast" in [node.op_type for node in model.graph.node]  # as no kernel takes the type
+    assert done.stdout == model.SerializeToString()
 
 
 def test_integers_without_a_kernel_are_added_in_a_wider_type(
