@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from .comparison import Comparison, Verdict
 from .interpreter import Kernels
 from .verification import Verification
@@ -15,7 +17,7 @@ def table(verification: Verification, pretty: bool = False) -> list[str]:
     """Word a verification line by line: a row for each output, then what is to be said about it, then what was run.
 
     Errors are the largest absolute one (in steps of the quantized output where marked `st`) and that relative to the
-    output's largest magnitude. `pretty` draws the table with colours, in the terminal's width.
+    output's largest magnitude; of labels, the number of elements that differ (`el`) and their share. `pretty` draws the table with colours, in the terminal's width.
     """
     rows = [_row(one) for one in verification.comparisons]
     lines = (_drawn(verification, rows) if pretty else _aligned(rows)) if rows else []
@@ -30,10 +32,27 @@ def table(verification: Verification, pretty: bool = False) -> list[str]:
     return lines
 
 
+def conclude(verification: Verification) -> str:
+    """Word what a verification comes to: whether outputs agree, how well, and whether that rests on the spread."""
+    if not verification.passed:
+        return "DIFFERENT"
+    apart = [one for one in verification.comparisons if one.absolute]
+    if not apart:
+        return "outputs are equal"
+    agreed, spread = "outputs agree", verification.within_spread
+    if spread:
+        count = len(verification.comparisons)
+        several = f" ({len(spread)} of {count} outputs)" if len(spread) < count else ""
+        agreed += f" within the spread of the interpreter's kernels{several}"
+    error = max((one.relative or 0.0 for one in apart if one.differing is None), default=None)
+    found = [] if error is None else [f"largest error {error:.1g} of an output's magnitude"]
+    return ", ".join([agreed, *found, *(f"{one.name}: {one.error}" for one in apart if one.differing is not None)])
+
+
 def _note(one: Comparison) -> str:
     if one.verdict is Verdict.SPREAD:
-        unit = " steps" if one.quantized else ""
-        return f"off by {one.absolute:.3g}{unit}, no more than twice what the interpreter's own kernels differ by"
+        own = f"{one.spread:,.0f}" if one.differing is not None else f"{one.spread:.3g}"
+        return f"{one.error}, at most twice as much as between the interpreter's own kernels ({own})"
     if one.verdict.passed and one.kernels is not Kernels.DEFAULT:
         return f"agrees with the interpreter's {one.kernels} kernels, not with its default ones"
     return ""
@@ -41,16 +60,25 @@ def _note(one: Comparison) -> str:
 
 def _row(one: Comparison) -> tuple[str, ...]:
     shape = "x".join(str(size) for size in one.shape) or "scalar"
-    unit = " st" if one.quantized else ""
     return (
         one.name,
         shape if one.dtype == "float32" else f"{one.dtype} {shape}",
         "" if one.low is None or one.high is None else f"{one.low:.3g} .. {one.high:.3g}",
+        *_errors(one),
+        "" if one.top is None else f"{one.top:.0%}",
+        one.verdict.value,
+    )
+
+
+def _errors(one: Comparison) -> tuple[str, str, str]:
+    if one.differing is not None:
+        share = one.differing / math.prod(one.shape)
+        return f"{one.differing:,} el", f"{share:.1g}", ""
+    unit = " st" if one.quantized else ""
+    return (
         "" if one.absolute is None else f"{one.absolute:.2g}{unit}",
         "" if one.relative is None else f"{one.relative:.1g}",
         "" if one.mean_relative is None else f"{one.mean_relative:.1g}",
-        "" if one.top is None else f"{one.top:.0%}",
-        one.verdict.value,
     )
 
 

@@ -98,6 +98,15 @@ class Runtime:
         """Inputs of the original by the names, types and layouts that the model has."""
         return {name: self._turned(name, _fed(array), 1) for name, array in zip(self.inputs, inputs, strict=True)}
 
+    def evaluate(self, feeds: Mapping[str, Array]) -> dict[str, Array]:
+        """Run the model on inputs as it takes them; all its outputs by name, as it yields them."""
+        names = [item.name for item in self._session.get_outputs()]
+        try:
+            results: list[Any] = self._session.run(names, feeds)
+        except Exception as error:
+            raise VerificationError(f"ONNX Runtime fails to run the model: {_line(error)}") from error
+        return dict(zip(names, map(np.asarray, results), strict=True))
+
     def real(self, name: str) -> bool:
         """Whether an input takes single-precision numbers."""
         return bool(self._inputs[name].type == "tensor(float)")

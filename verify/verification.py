@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..engine.errors import VerificationError
-from .comparison import Comparison, compare, largest_difference, worst
+from .comparison import Comparison, Verdict, compare, distance, worst
 from .facade import Facade, resized
 from .frames import Array
 from .inputs import draw
@@ -41,6 +41,11 @@ class Verification:
     def passed(self) -> bool:
         """Whether no output differs and the interface is the same."""
         return not self.problems and all(one.verdict.passed for one in self.comparisons)
+
+    @property
+    def within_spread(self) -> tuple[Comparison, ...]:
+        """The outputs that are right as far as anybody can tell: the interpreter's own kernels differ as much."""
+        return tuple(one for one in self.comparisons if one.verdict is Verdict.SPREAD)
 
     @property
     def differences(self) -> tuple[str, ...]:
@@ -156,8 +161,8 @@ def _judged(
     if Kernels.DEFAULT not in runs or Kernels.OPTIMIZED not in runs:
         return best
     spreads = [
-        max(largest_difference(one[place], other[place]) for one, other in zip(*_pair(runs), strict=True))
-        for place in range(len(signature.outputs))
+        max(distance(tensor, one[place], other[place]) for one, other in zip(*_pair(runs), strict=True))
+        for place, tensor in enumerate(signature.outputs)
     ]
     allowed = _compared(signature, runs[Kernels.DEFAULT], actual, Kernels.DEFAULT, spreads)
     return tuple(b if b.verdict.passed else a for b, a in zip(best, allowed, strict=True))
