@@ -24,7 +24,7 @@ import onnx
 from nnrewrite import RewriteError, convert
 from nnrewrite.verify import Interpreter, compare_models
 from nnrewrite.verify.layers import compare_layers, first_divergence
-from onnx import NodeProto, TensorProto, numpy_helper
+from onnx import NodeProto, numpy_helper
 
 #: operators that take the same operands and yield the same shape
 OTHERS = {
@@ -53,10 +53,9 @@ Fault = tuple[str, Callable[[], None]]
 
 @dataclass(frozen=True)
 class Named:
-    """What became of one fault: its kind, the operator it is in, and among how many nodes this was named, if at all."""
+    """What became of one fault: the operator it is in and its kind, and among how many nodes it was named, if at all."""
 
     kind: str
-    operator: str
     among: int | None
 
 
@@ -69,8 +68,10 @@ def faults(model: onnx.ModelProto, node: NodeProto, chance: random.Random) -> It
             if array.dtype.kind == "f":
                 yield f"operand {place} scaled", lambda a=array, p=place: put(model, node, p, a * a.dtype.type(1.7))
             elif array.dtype.kind in "iu" and array.dtype.itemsize == 1:
-                moved = np.roll(array.ravel(), 1).reshape(array.shape) if array.size > 1 else array ^ 16
-                yield f"operand {place} changed", lambda a=moved, p=place: put(model, node, p, a.astype(array.dtype))
+                moved = (
+                    np.roll(array.ravel(), 1).reshape(array.shape) if array.size > 1 else array ^ array.dtype.type(16)
+                )
+                yield f"operand {place} changed", lambda a=moved, p=place: put(model, node, p, a)
             elif array.dtype == np.int32:
                 yield f"operand {place} doubled", lambda a=array, p=place: put(model, node, p, (a * 2).astype(a.dtype))
     if node.op_type in OTHERS:
@@ -126,11 +127,12 @@ def spoilt(model: onnx.ModelProto, chance: random.Random) -> tuple[onnx.ModelPro
     copy.CopyFrom(model)
     node = chance.choice(list(copy.graph.node))
     found = list(faults(copy, node, chance))
-    if not found or node.op_type == "Constant":
+    if not found:
         return None
     kind, do = chance.choice(found)
+    name = f"{node.op_type}: {kind}"
     do()
-    return copy, node.output[0], kind
+    return copy, node.output[0], name
 
 
 def plant(path: Path, model: onnx.ModelProto, chance: random.Random, interpreter: Interpreter) -> Named | None:
@@ -147,9 +149,8 @@ def plant(path: Path, model: onnx.ModelProto, chance: random.Random, interpreter
             first = first_divergence(compare_layers(path, data, interpreter))
         except RewriteError:
             continue  # a model that does not run is nothing to compare
-        operator = next(node.op_type for node in copy.graph.node if output in node.output)
         named = first is not None and any(output in node.output for node in first.nodes)
-        return Named(kind, operator, len(first.nodes) if first is not None and named else None)
+        return Named(kind, len(first.nodes) if first is not None and named else None)
     return None
 
 
@@ -173,14 +174,19 @@ def main() -> None:
                 continue
             wrong = [step for step in steps if not step.comparison.verdict.passed]
             models, alarms, compared = models + passed, alarms + len(wrong), compared + len(steps)
-            print(f"{path.stem}: {len(steps)} tensors, {len(wrong)} alarms, {time.process_time() - started:.1f} s", flush=True)
+            print(
+                f"{path.stem}: {len(steps)} tensors, {len(wrong)} alarms, {time.process_time() - started:.1f} s",
+                flush=True,
+            )
             for step in wrong:
                 print(f"  {step.operator} {step.comparison.name}: {step.comparison.reason}")
             all_named += report(path, model, asked.faults, random.Random(f"{path.name}{asked.seed}"), interpreter)
     print(f"{models} verified models, {compared} tensors compared, {alarms} alarms")
     if all_named:
         among = [one.among for one in all_named if one.among is not None]
-        print(f"{len(all_named)} faults, {len(among)} named, among {statistics.median(among or [0])} nodes in the median")
+        print(
+            f"{len(all_named)} faults, {len(among)} named, among {statistics.median(among or [0])} nodes in the median"
+        )
 
 
 def report(
@@ -193,7 +199,7 @@ def report(
             break
         found.append(one)
         said = "NOT NAMED" if one.among is None else f"named among {one.among}"
-        print(f"  {one.operator}: {one.kind}: {said}", flush=True)
+        print(f"  {one.kind}: {said}", flush=True)
     return found
 
 

@@ -58,9 +58,7 @@ def _copied(value: ir.Value) -> ir.Value:
 
 def _node(node: ir.Node, inputs: Sequence[ir.Value | None], outputs: Sequence[ir.Value]) -> ir.Node:
     attributes = node.attributes.values()
-    copy = ir.Node(
-        node.domain, node.op_type, inputs, attributes, outputs=outputs, version=node.version, name=node.name
-    )
+    copy = ir.Node(node.domain, node.op_type, inputs, attributes, outputs=outputs, version=node.version, name=node.name)
     copy.meta.update(node.meta)
     return copy
 

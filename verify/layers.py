@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import onnx
 
 from ..engine.errors import ModelError
@@ -16,21 +17,24 @@ from .forms import Form, apart, forms
 from .frames import Array
 from .interpreter import Interpreter, Kernels, Source
 from .original import Known, Original, read
+from .reals import real_form
 from .runtime import Runtime
+from .verification import ORDER
 
 #: so often is thought over what stands for what; a chain of tensors in unlikely orders takes a round for each
 _ROUNDS = 60
 #: a value stands for a tensor where it comes about as close to it as any other of its name does
 _AS_CLOSE, _CLOSE = 2.0, 0.01
-#: which of the interpreter's kernels computed what values are compared with
-_OWN = Kernels.OPTIMIZED
+#: what is not known yet to be computed by any nodes
+_NONE = Segment((), frozenset())
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     """One tensor compared: the operator that yields it in the original, and how far apart both sides are.
 
-    `nodes` compute it in the rewritten model, from tensors that are compared before.
+    `nodes` compute it in the rewritten model, from tensors that are compared before, the first to be suspected in
+    front.
     """
 
     operator: str
@@ -46,7 +50,7 @@ class Stand:
     name: str
     forms: list[Form]
     output: bool = False
-    segment: Segment = Segment((), frozenset())
+    segment: Segment = _NONE
     #: what both sides come to, from the same numbers
     comparison: Comparison | None = None
     #: whether its readers are right where they read the original's numbers in its place, and it holds others
@@ -66,7 +70,10 @@ def compare_layers(
     Each is computed from the original's numbers for those before it, so that no difference is passed on. Raises
     VerificationError where one side does not run, ModelError for what is no model.
     """
-    original, model, runtime = read(source, interpreter, seed, inputs), _parsed(target), Runtime(target)
+    model, runtime = _parsed(target), Runtime(target)
+    if runtime.unquantized:
+        source = real_form(source)
+    original = read(source, interpreter, seed, inputs)
     feeds = runtime.feeds(Facade(runtime, original.signature).fed(original.sample))
     trial = _Trial(original, Wiring(model), feeds)
     trial.begin(runtime.outputs)
@@ -135,8 +142,15 @@ class _Trial:
     def acquit(self) -> None:
         """Leave out values that do not hold the tensor they are named after, and do not have to.
 
-        Their readers are as right with what is there as they are with the original's numbers.
+        Their readers are right with what is there: those that hold the same tensor, or compute others from it.
         """
+        for stand in [stand for stand in self._stands.values() if stand.blamed]:
+            before = [one for one in self._stands.values() if one.known is stand.known and not one.output]
+            before = [one for one in before if one.name in stand.segment.begins]
+            if before and next(found for one, _, found in self._compared(before) if one is stand).verdict.passed:
+                stand.blamed = False
+                for one in before:
+                    del self._stands[one.name]
         blamed = [stand for stand in self._stands.values() if stand.blamed and not stand.output]
         for group in [blamed, *([stand] for stand in blamed)]:
             for stand in self._harmless([stand for stand in group if stand.name in self._stands]):
@@ -152,9 +166,9 @@ class _Trial:
             compared = [(stand.comparison, stand) for stand in stands[known] if stand.comparison is not None]
             if compared:
                 comparison = worst([one for one, _ in compared])
-                stand = next(stand for one, stand in compared if one is comparison)
-                nodes = tuple(self._wiring.nodes[place] for place in stand.segment.nodes)
-                yield Step(known.operator, comparison, nodes)
+                first = next(stand for one, stand in compared if one is comparison)
+                places = [place for stand in _onwards(first, stands[known]) for place in stand.segment.nodes]
+                yield Step(known.operator, comparison, tuple(self._wiring.nodes[place] for place in places))
 
     def _compare(self) -> None:
         for stand, segment, comparison in self._compared(()):
@@ -179,19 +193,35 @@ class _Trial:
         return [(stand, segments[name], self._known[key(stand)]) for name, stand in self._stands.items()]
 
     def _judged(self, stand: Stand, found: Array, given: frozenset[Known]) -> Comparison:
-        """Compare a value with what any of the interpreter's kernels make of the same numbers, and with their spread."""
+        """Compare a value with what the interpreter's kernels make of the same numbers, each set, and their spread."""
         tensor, want = stand.known.tensor, stand.known.content
         got = stand.forms[0].decode(found) if stand.forms else found
-        comparison = compare(tensor, want, got, _OWN)
+        own = self._original.kernels
+        comparison = compare(tensor, want, got, own)
         if comparison.verdict.passed or stand.known in given:
             return comparison
-        contents = self._original.recompute(stand.known, given)
-        others = (compare(tensor, content, got, kernels) for kernels, content in contents.items())
-        passed = next((other for other in others if other.verdict.passed), None)
-        if passed is not None or not {_OWN, Kernels.DEFAULT} <= contents.keys():
-            return passed or comparison
-        spread = distance(tensor, contents[_OWN], contents[Kernels.DEFAULT])
-        return compare(tensor, want, got, _OWN, spread)
+        spread = 0.0
+        for kernels in ORDER:
+            content = self._original.recompute(stand.known, given, kernels)
+            if content is None:
+                continue
+            other = compare(tensor, content, got, kernels)
+            if other.verdict.passed:
+                return other
+            if kernels is Kernels.DEFAULT:
+                spread = distance(tensor, want, content)
+                # Reference kernels are slow: they are asked where nothing else explains what is there.
+                if (found := compare(tensor, want, got, own, spread)).verdict.passed:
+                    return found
+        if tensor.scales or want.dtype != np.float32:
+            return compare(tensor, want, got, own, spread)
+        # Kernels with integer weights round real activations, which a rewritten model does elsewhere or not at all.
+        content = self._original.recompute(stand.known, given, Kernels.DEFAULT, real=True)
+        if content is None:
+            return compare(tensor, want, got, own, spread)
+        other = compare(tensor, content, got, Kernels.DEFAULT)
+        rounding = distance(tensor, want, content)
+        return other if other.verdict.passed else compare(tensor, want, got, own, max(spread, rounding / 2))
 
     def _revise(self) -> bool:
         """Blame values that differ while their readers are right, try others in another form; whether any changed."""
@@ -240,6 +270,15 @@ class _Trial:
                     harmful.add(name)
                     work += before[name] & names
         return [stand for stand in freed if stand.name not in harmful]
+
+
+def _onwards(first: Stand, stands: Sequence[Stand]) -> list[Stand]:
+    """A value, and those that hold the same tensor and are computed from it."""
+    found = [first]
+    for stand in stands:  # in the order in which they are computed
+        if stand not in found and any(one.name in stand.segment.begins for one in found):
+            found.append(stand)
+    return found
 
 
 def _namesake(name: str, known: Mapping[str, Known]) -> Known | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,6 +15,7 @@ from .excerpt import excerpt
 from .frames import Array
 from .inputs import draw
 from .interpreter import Interpreter, InterpreterError, Kernels, Signature, Source, Tensor
+from .reals import real_form
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,10 +43,12 @@ class Original:
     signature: Signature
     sample: Sequence[Array]
     known: Sequence[Known]
-    _parts: dict[tuple[Known, frozenset[Known]], Mapping[Kernels, Array]] = field(default_factory=dict)
+    #: those that have computed what is known
+    kernels: Kernels
+    _parts: dict[tuple[Known, frozenset[Known], Kernels, bool], Array | None] = field(default_factory=dict)
 
     def alike(self, known: Known) -> list[tuple[int, ...]]:
-        """The extents of tensors that have the same elements in the same order, as operators that reshape leave them."""
+        """The extents of tensors that have the same elements in the same order, as reshaping leaves them."""
         contents = {one.value: one.content for one in self.known}
         contents.update(zip(self.model.graph.inputs, self.sample, strict=True))
         found: list[tuple[int, ...]] = []
@@ -65,51 +68,56 @@ class Original:
                     found.append(content.shape)
         return found
 
-    def recompute(self, known: Known, given: frozenset[Known]) -> Mapping[Kernels, Array]:
-        """What each set of kernels computes for a tensor from others: from what the optimized ones made of these.
+    def recompute(self, known: Known, given: frozenset[Known], kernels: Kernels, real: bool = False) -> Array | None:
+        """What a set of kernels computes for a tensor from what is known of others, `real` with no codes in between.
 
-        Without those that do not run the part of the model in between.
+        None where these kernels do not run the part of the model in between.
         """
-        if (known, given) not in self._parts:
-            self._parts[known, given] = self._recompute(known, given)
-        return self._parts[known, given]
+        key = known, given, kernels, real
+        if key not in self._parts:
+            self._parts[key] = self._recompute(*key)
+        return self._parts[key]
 
-    def _recompute(self, known: Known, given: frozenset[Known]) -> Mapping[Kernels, Array]:
+    def _recompute(self, known: Known, given: frozenset[Known], kernels: Kernels, real: bool) -> Array | None:
         contents = dict(zip(self.model.graph.inputs, self.sample, strict=True))
         contents.update((one.value, one.content) for one in given)
-        found: dict[Kernels, Array] = {}
         try:
             part, inputs = excerpt(self.model, self.catalogue, known.value, {one.value for one in given})
-        except ModelError:
-            return found  # the format cannot say the part alone
-        if not all(value in contents for value in inputs):
-            return found  # it reads what the interpreter did not keep
-        for kernels in Kernels:
-            try:
-                [[found[kernels]]] = self.interpreter.run(part, [[contents[value] for value in inputs]], kernels)
-            except InterpreterError:
-                continue  # one set of kernels lacks an operator
+            if not all(value in contents for value in inputs):
+                return None  # it reads what the interpreter did not keep
+            part = real_form(part) if real else part
+            [[found]] = self.interpreter.run(part, [[contents[value] for value in inputs]], kernels)
+        except (ModelError, InterpreterError):
+            return None  # the format cannot say the part alone, or these kernels lack an operator
         return found
 
 
-def read(
-    source: Source, interpreter: Interpreter, seed: int = 0, inputs: Sequence[Array] | None = None
-) -> Original:
+def read(source: Source, interpreter: Interpreter, seed: int = 0, inputs: Sequence[Array] | None = None) -> Original:
     """Read a model and run it on one sample: seeded inputs that it takes, or `inputs`.
 
+    Of a model that runs with the interpreter's default kernels alone, which keep no inner tensor, outputs are known.
     Raises ModelError for what is no model, InterpreterError where it does not run.
     """
     catalogue, signature = load(), interpreter.describe(source)
     model = tflite.read(source, catalogue)
+    nodes = list(model.graph)
+    samples = [inputs] if inputs is not None else [sample for (sample,) in draw(signature.inputs, seed)]
     failure: InterpreterError | None = None
-    for sample in [inputs] if inputs is not None else (sample for (sample,) in draw(signature.inputs, seed)):
-        try:
-            layers = interpreter.layers(source, sample)
-        except InterpreterError as error:
-            failure = failure or error
-            continue
-        nodes = list(model.graph)
-        known = [Known(nodes[layer.number].outputs[layer.place], layer.tensor, array) for layer, array in layers]
-        return Original(model, catalogue, interpreter, signature, sample, known)
+    for kernels in (Kernels.OPTIMIZED, Kernels.DEFAULT):
+        for sample in samples:
+            try:
+                if kernels is Kernels.OPTIMIZED:
+                    layers = interpreter.layers(source, sample)
+                    known = [
+                        Known(nodes[layer.number].outputs[layer.place], layer.tensor, one) for layer, one in layers
+                    ]
+                else:
+                    [results] = interpreter.run(source, [sample], kernels)
+                    ends = zip(model.graph.outputs, signature.outputs, results, strict=True)
+                    known = [Known(*end) for end in ends if end[0].producer() is not None]
+            except InterpreterError as error:
+                failure = failure or error
+                continue
+            return Original(model, catalogue, interpreter, signature, sample, known, kernels)
     assert failure is not None
     raise failure

@@ -12,18 +12,24 @@ COLUMNS = ("output", "shape", "range", "max abs", "max rel", "mean rel", "top-10
 FIGURES = ("max abs", "max rel", "mean rel", "top-10")
 COLOURS = {Verdict.EQUAL: "green", Verdict.CLOSE: "green", Verdict.SPREAD: "yellow", Verdict.DIFFERENT: "red"}
 
+#: what is said of a model that is compared with its original without quantization
+_COMPUTED = ", both computed with real numbers"
+
 
 def table(verification: Verification, pretty: bool = False) -> list[str]:
     """Word a verification line by line: a row for each output, then what is to be said about it, then what was run.
 
     Errors are the largest absolute one (in steps of the quantized output where marked `st`) and that relative to the
-    output's largest magnitude; of labels, the number of elements that differ (`el`) and their share. `pretty` draws the table with colours, in the terminal's width.
+    output's largest magnitude; of labels, how many elements differ (`el`) and their share. `pretty` draws the table
+    with colours, in the terminal's width.
     """
     rows = [_row(one) for one in verification.comparisons]
     lines = (_drawn(verification, rows) if pretty else _aligned(rows)) if rows else []
     lines += [f"different: {difference}" for difference in verification.differences]
     lines += [f"note: {one.name}: {note}" for one in verification.comparisons if (note := _note(one))]
     lines += [f"note: {remark}" for remark in verification.remarks]
+    if verification.unquantized:
+        lines.append("note: nothing is quantized: compared with the original computed with real numbers")
     if rows:
         lines.append(
             f"seed {verification.seed}, {verification.samples} sample{'s' * (verification.samples > 1)}: "
@@ -35,15 +41,16 @@ def table(verification: Verification, pretty: bool = False) -> list[str]:
 def conclude(verification: Verification) -> str:
     """Word what a verification comes to: whether outputs agree, how well, and whether that rests on the spread."""
     if not verification.passed:
-        return "DIFFERENT"
+        return f"DIFFERENT{_COMPUTED * verification.unquantized}"
     apart = [one for one in verification.comparisons if one.absolute]
     if not apart:
-        return "outputs are equal"
+        return f"outputs are equal{_COMPUTED * verification.unquantized}"
     agreed, spread = "outputs agree", verification.within_spread
     if spread:
         count = len(verification.comparisons)
         several = f" ({len(spread)} of {count} outputs)" if len(spread) < count else ""
         agreed += f" within the spread of the interpreter's kernels{several}"
+    agreed += _COMPUTED * verification.unquantized
     error = max((one.relative or 0.0 for one in apart if one.differing is None), default=None)
     found = [] if error is None else [f"largest error {error:.1g} of an output's magnitude"]
     return ", ".join([agreed, *found, *(f"{one.name}: {one.error}" for one in apart if one.differing is not None)])

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..engine.errors import VerificationError
+from ..engine.quantization import NUMBERS, REAL
 from .frames import Array
 from .interpreter import Source, require
 
@@ -54,6 +55,8 @@ class Runtime:
         outputs = (item.name for item in self._session.get_outputs())
         self.outputs: tuple[str, ...] = tuple(name for name in outputs if name not in self.state.values())
         self._layouts = _layouts(metadata)
+        #: whether the model computes with real numbers what its original computes with codes
+        self.unquantized: bool = metadata.get(NUMBERS) == REAL
 
     def run(self, inputs: Sequence[Array], seconds: float | None = None) -> list[Array]:
         """Run the model on one sample, inputs and outputs in the model's order, their axes in the original's.

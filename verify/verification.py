@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ..engine.errors import VerificationError
@@ -13,6 +13,7 @@ from .facade import Facade, resized
 from .frames import Array
 from .inputs import draw
 from .interpreter import Interpreter, InterpreterError, Kernels, Signature, Source
+from .reals import real_form
 from .runtime import Runtime
 from .signed import Signed
 
@@ -25,6 +26,8 @@ ORDER = (Kernels.DEFAULT, Kernels.OPTIMIZED, Kernels.REFERENCE)
 class Verification:
     """What came of running both models: one comparison for each output, and what else is not as it was.
 
+    `unquantized` says that the original was computed with real numbers, as the rewritten model is.
+
     `problems` are differences that concern no single output (a number or order of inputs); `remarks` say which
     kernels of the interpreter could not be asked. Seconds are those of one sample, loading included.
     """
@@ -36,6 +39,7 @@ class Verification:
     samples: int = 1
     source_seconds: float = 0.0
     target_seconds: float = 0.0
+    unquantized: bool = False
 
     @property
     def passed(self) -> bool:
@@ -66,11 +70,12 @@ def compare_models(
     """Run a TFLite model and the ONNX model made of it on the same inputs and compare every output.
 
     Both are paths or bytes. Where the ONNX model's inputs have other extents the source's are resized, and where its
-    interface is real the source's codes are fed and compared as such. Inputs are seeded ones, or `inputs`: for each
-    sample the arrays in the model's order. An output passes when it agrees with one of the interpreter's sets of
-    kernels, or is off by no more than twice what the first two differ by. `interpreter` is a worker to use and leave
-    running; `timeout` is in seconds for each run of a worker of our own. With a signature the source is called by it,
-    else its first graph is run.
+    interface is real the source's codes are fed and compared as such. Where nothing is quantized any more, the source
+    is computed with real numbers as well, from its constants and inputs as they are quantized. Inputs are seeded ones,
+    or `inputs`: for each sample the arrays in the model's order. An output passes when it agrees with one of the
+    interpreter's sets of kernels, or is off by no more than twice what the first two differ by. `interpreter` is a
+    worker to use and leave running; `timeout` is in seconds for each run of a worker of our own. With a signature the
+    source is called by it, else its first graph is run.
     Raises VerificationError where one side does not run: that is no verdict.
     """
     with contextlib.ExitStack() as stack:
@@ -84,15 +89,22 @@ def compare_models(
             return Verification((), problems, seed=seed)
         described = resized(described, runtime)
         facade = Facade(runtime, described)
+        draws = draw(described.inputs, seed, samples) if inputs is None else [inputs]
+        if runtime.unquantized:
+            draws = [[facade.fed(sample) for sample in feeds] for feeds in draws]
+            source = real_form(source)
+            described = resized(worker.describe(source), runtime)
+            facade = Facade(runtime, described)
         started = time.perf_counter()
-        feeds, expected, remarks = _first(worker, source, described, seed, samples, inputs)
+        feeds, expected, remarks = _first(worker, source, draws)
         source_seconds = (time.perf_counter() - started) / len(feeds)
         started = time.perf_counter()
         actual = [facade.run(feed) for feed in feeds]
         target_seconds = (time.perf_counter() - started) / len(feeds)
         comparisons = _judged(worker, source, described, feeds, expected, actual, remarks)
+        seconds = round(source_seconds, 4), round(target_seconds, 4)
         return Verification(
-            comparisons, (), tuple(remarks), seed, len(feeds), round(source_seconds, 4), round(target_seconds, 4)
+            comparisons, (), tuple(remarks), seed, len(feeds), *seconds, unquantized=runtime.unquantized
         )
 
 
@@ -115,17 +127,12 @@ Runs = dict[Kernels, list[list[Array]]]
 
 
 def _first(
-    worker: Interpreter | Signed,
-    source: Source,
-    signature: Signature,
-    seed: int,
-    samples: int,
-    inputs: Sequence[Sequence[Array]] | None,
+    worker: Interpreter | Signed, source: Source, draws: Iterable[Sequence[Sequence[Array]]]
 ) -> tuple[list[list[Array]], Runs, list[str]]:
     """Find inputs that the interpreter takes and a set of kernels that runs the model on them."""
-    draws = iter([[list(sample) for sample in inputs]]) if inputs is not None else draw(signature.inputs, seed, samples)
     failure: InterpreterError | None = None
-    for feeds in draws:
+    for samples in draws:
+        feeds = [list(sample) for sample in samples]
         remarks: list[str] = []
         for kernels in ORDER:
             try:
