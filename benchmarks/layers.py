@@ -53,10 +53,11 @@ Fault = tuple[str, Callable[[], None]]
 
 @dataclass(frozen=True)
 class Named:
-    """What became of one fault: the operator it is in and its kind, and among how many nodes it was named, if at all."""
+    """What became of one fault: its operator and kind, and among how many nodes it was named, if at all."""
 
     kind: str
     among: int | None
+    instead: str
 
 
 def faults(model: onnx.ModelProto, node: NodeProto, chance: random.Random) -> Iterator[Fault]:
@@ -150,7 +151,8 @@ def plant(path: Path, model: onnx.ModelProto, chance: random.Random, interpreter
         except RewriteError:
             continue  # a model that does not run is nothing to compare
         named = first is not None and any(output in node.output for node in first.nodes)
-        return Named(kind, len(first.nodes) if first is not None and named else None)
+        instead = "none differs" if first is None else f"{first.operator} does: {first.comparison.reason}"
+        return Named(kind, len(first.nodes) if first is not None and named else None, instead)
     return None
 
 
@@ -198,7 +200,7 @@ def report(
         if one is None:
             break
         found.append(one)
-        said = "NOT NAMED" if one.among is None else f"named among {one.among}"
+        said = f"NOT NAMED, {one.instead}" if one.among is None else f"named among {one.among}"
         print(f"  {one.kind}: {said}", flush=True)
     return found
 

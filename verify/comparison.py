@@ -141,6 +141,11 @@ def largest_difference(first: Array, second: Array) -> float:
     return float(difference.max()) if difference.size else 0.0
 
 
+def differ(comparison: Comparison) -> Comparison:
+    """A comparison in which nothing may be off."""
+    return _different(comparison, f"{comparison.error}, tolerance 0")
+
+
 def unequal(name: str, want: Array, got: Array) -> str:
     """Word what is wrong where a result is not that of the reference kernels, code for code; nothing where it is."""
     if want.dtype == got.dtype and np.array_equal(want, got, equal_nan=want.dtype.kind in "fc"):

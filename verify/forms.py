@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -110,17 +110,20 @@ def _larger(extents: Sequence[int]) -> tuple[int, ...]:
     return tuple(extent for extent in extents if extent != 1)
 
 
-def _orders(before: tuple[int, ...], after: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """Orders of axes by which extents become others: as they are, the last one moved to the front, then all others."""
+def _orders(before: tuple[int, ...], after: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """Orders of axes by which extents become others: as they are or the last in front, and only else any other.
+
+    A model that is right has those; one whose axes are exchanged by mistake is not to be explained away.
+    """
     axes = tuple(range(len(before)))
     likely = [axes, *([(axes[-1], *axes[:-1]), (axes[0], axes[-1], *axes[1:-1])] if len(axes) > 1 else [])]
     if sorted(before) != sorted(after):  # axes are merged or split
-        yield from dict.fromkeys(likely)
-        return
-    every = itertools.permutations(axes) if len(axes) <= _AXES else ()
-    for order in dict.fromkeys((*likely, *every)):
-        if tuple(before[axis] for axis in order) == after:
-            yield order
+        return list(dict.fromkeys(likely))
+    for orders in (likely, itertools.permutations(axes) if len(axes) <= _AXES else ()):
+        found = [order for order in orders if tuple(before[axis] for axis in order) == after]
+        if found:
+            return list(dict.fromkeys(found))
+    return []
 
 
 def apart(want: Array, got: Array) -> float:

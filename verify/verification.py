@@ -26,7 +26,7 @@ ORDER = (Kernels.DEFAULT, Kernels.OPTIMIZED, Kernels.REFERENCE)
 class Verification:
     """What came of running both models: one comparison for each output, and what else is not as it was.
 
-    `unquantized` says that the original was computed with real numbers, as the rewritten model is.
+    `unquantized` says that the original is quantized and was computed with real numbers, as the rewritten model is.
 
     `problems` are differences that concern no single output (a number or order of inputs); `remarks` say which
     kernels of the interpreter could not be asked. Seconds are those of one sample, loading included.
@@ -90,9 +90,11 @@ def compare_models(
         described = resized(described, runtime)
         facade = Facade(runtime, described)
         draws = draw(described.inputs, seed, samples) if inputs is None else [inputs]
+        unquantized = False
         if runtime.unquantized:
             draws = [[facade.fed(sample) for sample in feeds] for feeds in draws]
-            source = real_form(source)
+            quantized, source = source, real_form(source)
+            unquantized = source is not quantized
             described = resized(worker.describe(source), runtime)
             facade = Facade(runtime, described)
         started = time.perf_counter()
@@ -103,9 +105,7 @@ def compare_models(
         target_seconds = (time.perf_counter() - started) / len(feeds)
         comparisons = _judged(worker, source, described, feeds, expected, actual, remarks)
         seconds = round(source_seconds, 4), round(target_seconds, 4)
-        return Verification(
-            comparisons, (), tuple(remarks), seed, len(feeds), *seconds, unquantized=runtime.unquantized
-        )
+        return Verification(comparisons, (), tuple(remarks), seed, len(feeds), *seconds, unquantized)
 
 
 def _interface(signature: Signature, runtime: Runtime) -> tuple[str, ...]:
