@@ -102,6 +102,8 @@ class Console:
         asked = len(verified) + sum(bool(one.unverified) for one in results)
         if asked:
             parts.append(f"{sum(one.passed for one in verified)} of {asked} verified")
+            if spread := sum(one.passed and bool(one.within_spread) for one in verified):
+                parts.append(f"{spread} of them within the spread of the interpreter's kernels")
         good = not failures and all(one.passed for one in results)
         click.secho(", ".join(parts), fg="green" if good else "red")
 
@@ -169,11 +171,11 @@ def _verdict(result: Result) -> str:
     verification = result.verification
     if verification is None:
         return click.style("NOT VERIFIED", fg="red", bold=True)
+    from .verify.report import conclude
+
     if not verification.passed:
-        return click.style("DIFFERENT", fg="red", bold=True)
-    error = max((one.relative for one in verification.comparisons if one.relative is not None), default=0.0)
-    agreed = click.style("outputs agree" if error else "outputs are equal", fg="green")
-    return f"{agreed}, largest error {error:.1g} of an output's magnitude" if error else agreed
+        return click.style(conclude(verification), fg="red", bold=True)
+    return click.style(conclude(verification), fg="yellow" if verification.within_spread else "green")
 
 
 def _histogram(operators: Mapping[str, int]) -> str:

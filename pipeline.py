@@ -28,6 +28,7 @@ from .engine.layout import LAYOUT, SOURCE, Interface, arrange
 from .engine.operators import Catalogue, Dialect
 from .engine.opsets import least_opset
 from .engine.profile import timed
+from .engine.quantization import NUMBERS, REAL
 from .engine.records import dataclass, field
 from .engine.rules import RuleSet, compile_rules
 from .engine.scope import Scope
@@ -185,7 +186,8 @@ def _rewrite(source: Source, options: Options) -> Conversion:
     rewriter = _rewriter(subject, options, prepared)
     layouts = _run(rewriter, subject, prepared, interface, state, resized)
     report = _report(subject, prepared, before, rewriter, f"{interface}", layouts, options.exact)
-    metadata = {**_layouts(report), **described(state), **signatures.described(subject.renamed)}
+    numbers = {NUMBERS: REAL} if options.float else {}
+    metadata = {**_layouts(report), **numbers, **described(state), **signatures.described(subject.renamed)}
     return Conversion(onnx_backend.write(graph, outputs, dialect, opset, metadata), report)
 
 

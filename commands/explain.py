@@ -48,7 +48,7 @@ def command(ctx: click.Context, model: Path, node: str | None) -> None:
     width = max((len(one.op_type) for one in nodes), default=0)
     for one in nodes:
         click.echo(
-            f"{one.op_type:<{width}}  {click.style(one.name or ', '.join(one.output), bold=True)}  {_origin(one)}"
+            f"{one.op_type:<{width}}  {click.style(one.name or ', '.join(one.output), bold=True)}  {origin(one)}"
         )
     rules = Counter(_said(one).get("nnrewrite.rule", "a pass, not a rule") for one in nodes)
     click.echo("")
@@ -70,7 +70,8 @@ def _said(node: NodeProto) -> dict[str, str]:
     return {entry.key: entry.value for entry in node.metadata_props}
 
 
-def _origin(node: NodeProto) -> str:
+def origin(node: NodeProto) -> str:
+    """The rule that made a node, and the source operator."""
     said = _said(node)
     if "nnrewrite.rule" not in said:
         return click.style("made by a pass, not a rule", dim=True)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from .explain import origin
 
 if TYPE_CHECKING:
     from ..verify import Interpreter, Verification
@@ -35,7 +37,7 @@ _MODEL = click.Path(exists=True, dir_okay=False, path_type=Path)
 )
 @click.option("--seed", metavar="N", type=int, default=0, show_default=True, help="Seed of the random inputs.")
 @click.option(
-    "--per-layer", is_flag=True, help="Compare every tensor that both models have, and name the first to differ."
+    "--per-layer", is_flag=True, help="Compare each tensor that both models have, and name the nodes that are wrong."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
@@ -116,32 +118,50 @@ def _steps(
 
 
 def _print(verification: Verification, steps: Sequence[Step], per_layer: bool) -> None:
-    from ..verify.layers import first_divergence
-    from ..verify.report import table
+    from ..verify.report import conclude, table
 
     if per_layer:
-        width = max((len(step.operator) for step in steps), default=0)
-        for step in steps:
-            one = step.comparison
-            error = "" if one.relative is None else f"{one.relative:.1g}"
-            steps_off = f" ({one.absolute:.3g} st)" if one.quantized and one.absolute is not None else ""
-            colour = None if one.verdict.passed else "red"
-            click.secho(
-                f"{step.operator:<{width}}  {one.verdict.value:<9}  {error:>7}{steps_off}  {one.name}", fg=colour
-            )
-        first = first_divergence(steps)
-        told = (
-            "no tensor differs"
-            if first is None
-            else (f"the first to differ is {first.comparison.name} (of {first.operator}): {first.comparison.reason}")
-        )
-        click.echo(f"{len(steps)} tensors compared: {told}")
+        for line in _layers(steps, verification.passed):
+            click.echo(line)
     for line in table(verification, sys.stdout.isatty()):
         click.echo(line)
+    colour = "yellow" if verification.within_spread else "green"
+    click.secho(conclude(verification), fg=colour if verification.passed else "red")
+
+
+def _layers(steps: Sequence[Step], passed: bool) -> Iterator[str]:
+    """Word the tensors compared, a line each, then the first that differs with the nodes that compute it."""
+    from ..verify.layers import first_divergence
+
+    width = max((len(step.operator) for step in steps), default=0)
+    for step in steps:
+        one = step.comparison
+        error = "" if one.relative is None else f"{one.relative:.1g}"
+        steps_off = f" ({one.absolute:.3g} st)" if one.quantized and one.absolute is not None else ""
+        yield click.style(
+            f"{step.operator:<{width}}  {one.verdict.value:<9}  {error:>7}{steps_off}  {one.name}",
+            fg=None if one.verdict.passed else "red",
+        )
+    wrong = sum(not step.comparison.verdict.passed for step in steps)
+    first = first_divergence(steps)
+    if first is None:
+        yield f"{len(steps)} tensors compared, each computed from the original's: none differs"
+        if not passed:
+            yield "outputs do: differences add up, or ONNX Runtime changes the model when it optimizes it"
+        return
+    yield f"{len(steps)} tensors compared, each computed from the original's: {wrong} differ{'s' * (wrong == 1)}"
+    found = first.comparison
+    yield f"the first to differ is {found.name} (of {first.operator}): {found.reason}; it is computed by"
+    width = max((len(node.op_type) for node in first.nodes), default=0)
+    for node in first.nodes:
+        yield f"  {node.op_type:<{width}}  {node.name or ', '.join(node.output)}  {origin(node)}"
 
 
 def _document(verification: Verification, steps: Sequence[Step] | None) -> dict[str, Any]:
     document = dataclasses.asdict(verification) | {"passed": verification.passed}
     if steps is not None:
-        document["layers"] = [{"operator": s.operator, **dataclasses.asdict(s.comparison)} for s in steps]
+        document["layers"] = [
+            {"operator": s.operator, **dataclasses.asdict(s.comparison), "nodes": [node.name for node in s.nodes]}
+            for s in steps
+        ]
     return document

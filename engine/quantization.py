@@ -13,6 +13,9 @@ KEY = "quantization"
 #: the key of an operator's class in ops.yaml, and the class of those that mean the integers themselves
 CLASS, RAW = "quantization", "raw"
 
+#: the entry of a model's metadata that says what its numbers are, and what it says where nothing is quantized any more
+NUMBERS, REAL = "nnrewrite.numbers", "real"
+
 _INTEGERS = frozenset(dtype for dtype in ir.DataType if dtype.is_integer())
 
 

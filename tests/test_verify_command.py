@@ -83,7 +83,7 @@ def test_the_first_operator_that_differs_is_named(models: tuple[Path, Path]) -> 
     spoil(models[1])
     run = verify(*models, "--per-layer")
     assert run.returncode == 1
-    assert "the first to differ is more (of ADD)" in run.stdout
+    assert "the first to differ is more (of ADD@0:1)" in run.stdout
 
 
 def test_every_tensor_that_both_have_is_compared_in_order(models: tuple[Path, Path], interpreter: Interpreter) -> None:

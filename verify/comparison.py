@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
@@ -41,7 +42,9 @@ class Comparison:
     `absolute` is the largest difference (in steps where `quantized`), `relative` the same over the largest magnitude
     of the output and `mean_relative` the mean difference over it; all are None where values cannot be subtracted.
     `low` and `high` span the finite values expected. `top` is the share of the ten highest scores that both sides
-    have in common, None where the output does not look like scores. `reason` words a difference.
+    have in common, None where the output does not look like scores. `differing` counts the elements that are not equal
+    where they are labels, that is integers without a scale, and is None elsewhere. `spread` is what the interpreter's
+    own kernels differ by where that was asked, in elements of labels. `reason` words a difference.
     """
 
     name: str
@@ -58,6 +61,15 @@ class Comparison:
     top: float | None = None
     quantized: bool = False
     reason: str = ""
+    differing: int | None = None
+    spread: float = 0.0
+
+    @property
+    def error(self) -> str:
+        """How far apart both sides are, in words."""
+        if self.differing is not None:
+            return f"{self.differing:,} of {math.prod(self.shape):,} elements differ"
+        return f"off by {self.absolute or 0.0:.3g}{' steps' if self.quantized else ''}"
 
 
 def compare(tensor: Tensor, want: Array, got: Array, kernels: Kernels, spread: float = 0.0) -> Comparison:
@@ -65,8 +77,7 @@ def compare(tensor: Tensor, want: Array, got: Array, kernels: Kernels, spread: f
 
     Floats may differ by 1e-4 of the output's largest magnitude (2e-3 for float16), quantized values and floats that
     are a view of them by one step, anything else not at all; NaN and infinities must stand in the same places. Where
-    that fails, `spread` (the difference between the interpreter's own kernels, in the output's units) allows twice
-    itself.
+    that fails, `spread` (what `distance` is between the interpreter's own kernels) allows twice itself.
     """
     quantized = bool(tensor.scales) and want.dtype.kind in "iu"
     blank = Comparison(tensor.name, want.dtype.name, want.shape, kernels, Verdict.DIFFERENT, quantized=quantized)
@@ -108,8 +119,17 @@ def compare(tensor: Tensor, want: Array, got: Array, kernels: Kernels, spread: f
         float(real.max()),
         _top(expected, actual),
         quantized,
+        differing=int(np.count_nonzero(error)) if _are_labels(tensor, want) else None,
+        spread=spread,
     )
-    return _verdict(measured, 2 * spread)
+    return _verdict(measured)
+
+
+def distance(tensor: Tensor, first: Array, second: Array) -> float:
+    """Measure how far apart two outputs are: the largest finite difference, or how many of their labels differ."""
+    if first.shape == second.shape and _are_labels(tensor, first):
+        return float(np.count_nonzero(first != second))
+    return largest_difference(first, second)
 
 
 def largest_difference(first: Array, second: Array) -> float:
@@ -119,6 +139,11 @@ def largest_difference(first: Array, second: Array) -> float:
     difference = np.abs(_widened(first) - _widened(second))
     difference = difference[np.isfinite(difference)]
     return float(difference.max()) if difference.size else 0.0
+
+
+def differ(comparison: Comparison) -> Comparison:
+    """A comparison in which nothing may be off."""
+    return _different(comparison, f"{comparison.error}, tolerance 0")
 
 
 def unequal(name: str, want: Array, got: Array) -> str:
@@ -131,7 +156,12 @@ def unequal(name: str, want: Array, got: Array) -> str:
 def worst(comparisons: list[Comparison]) -> Comparison:
     """Take the comparison of one output that stands for those of all samples: the worst verdict, then error."""
     order = list(Verdict)
-    return max(comparisons, key=lambda one: (order.index(one.verdict), one.absolute or 0.0))
+    return max(comparisons, key=lambda one: (order.index(one.verdict), one.differing or one.absolute or 0.0))
+
+
+def _are_labels(tensor: Tensor, array: Array) -> bool:
+    """Whether integers tell things apart and measure none: by how much two of them differ says nothing."""
+    return not tensor.scales and array.dtype.kind in "iub"
 
 
 def _tolerance(tensor: Tensor, want: Array, quantized: bool, magnitude: float) -> float:
@@ -144,16 +174,18 @@ def _tolerance(tensor: Tensor, want: Array, quantized: bool, magnitude: float) -
     return max(ABSOLUTE_TOLERANCE, share * magnitude, 1.01 * tensor.step)
 
 
-def _verdict(measured: Comparison, slack: float = 0.0) -> Comparison:
+def _verdict(measured: Comparison) -> Comparison:
     error = measured.absolute or 0.0
     if error == 0:
         return _with(measured, Verdict.EQUAL)
     if error <= measured.tolerance:
         return _with(measured, Verdict.CLOSE)
-    if error <= slack:
+    if (error if measured.differing is None else measured.differing) <= 2 * measured.spread:
         return _with(measured, Verdict.SPREAD)
+    if measured.differing is not None:
+        return _different(measured, measured.error)
     unit = " steps" if measured.quantized else ""
-    return _different(measured, f"off by {error:.3g}{unit}, tolerance {measured.tolerance:.3g}{unit}")
+    return _different(measured, f"{measured.error}, tolerance {measured.tolerance:.3g}{unit}")
 
 
 def _with(measured: Comparison, verdict: Verdict, reason: str = "") -> Comparison:

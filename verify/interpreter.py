@@ -56,9 +56,10 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """A result of one of a model's operators."""
+    """A result of one of a model's operators: the operator's number, the result's place among its results."""
 
-    operator: str
+    number: int
+    place: int
     tensor: Tensor
 
 
@@ -138,7 +139,10 @@ class Interpreter:
         """
         header, arrays = self._ask({"action": "layers", "kernels": Kernels.OPTIMIZED}, model, list(sample))
         entries: list[dict[str, Any]] = header["layers"]
-        found = [Layer(entry["operator"], tensor) for entry, tensor in zip(entries, _tensors(entries), strict=True)]
+        found = [
+            Layer(entry["number"], entry["place"], tensor)
+            for entry, tensor in zip(entries, _tensors(entries), strict=True)
+        ]
         return list(zip(found, arrays, strict=True))
 
     def load(self, model: Source, sample: Sequence[Array], threads: int) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from .comparison import Comparison, Verdict
 from .interpreter import Kernels
 from .verification import Verification
@@ -10,18 +12,24 @@ COLUMNS = ("output", "shape", "range", "max abs", "max rel", "mean rel", "top-10
 FIGURES = ("max abs", "max rel", "mean rel", "top-10")
 COLOURS = {Verdict.EQUAL: "green", Verdict.CLOSE: "green", Verdict.SPREAD: "yellow", Verdict.DIFFERENT: "red"}
 
+#: what is said of a model that is compared with its original without quantization
+_COMPUTED = ", both computed with real numbers"
+
 
 def table(verification: Verification, pretty: bool = False) -> list[str]:
     """Word a verification line by line: a row for each output, then what is to be said about it, then what was run.
 
     Errors are the largest absolute one (in steps of the quantized output where marked `st`) and that relative to the
-    output's largest magnitude. `pretty` draws the table with colours, in the terminal's width.
+    output's largest magnitude; of labels, how many elements differ (`el`) and their share. `pretty` draws the table
+    with colours, in the terminal's width.
     """
     rows = [_row(one) for one in verification.comparisons]
     lines = (_drawn(verification, rows) if pretty else _aligned(rows)) if rows else []
     lines += [f"different: {difference}" for difference in verification.differences]
     lines += [f"note: {one.name}: {note}" for one in verification.comparisons if (note := _note(one))]
     lines += [f"note: {remark}" for remark in verification.remarks]
+    if verification.unquantized:
+        lines.append("note: nothing is quantized: compared with the original computed with real numbers")
     if rows:
         lines.append(
             f"seed {verification.seed}, {verification.samples} sample{'s' * (verification.samples > 1)}: "
@@ -30,10 +38,28 @@ def table(verification: Verification, pretty: bool = False) -> list[str]:
     return lines
 
 
+def conclude(verification: Verification) -> str:
+    """Word what a verification comes to: whether outputs agree, how well, and whether that rests on the spread."""
+    if not verification.passed:
+        return f"DIFFERENT{_COMPUTED * verification.unquantized}"
+    apart = [one for one in verification.comparisons if one.absolute]
+    if not apart:
+        return f"outputs are equal{_COMPUTED * verification.unquantized}"
+    agreed, spread = "outputs agree", verification.within_spread
+    if spread:
+        count = len(verification.comparisons)
+        several = f" ({len(spread)} of {count} outputs)" if len(spread) < count else ""
+        agreed += f" within the spread of the interpreter's kernels{several}"
+    agreed += _COMPUTED * verification.unquantized
+    error = max((one.relative or 0.0 for one in apart if one.differing is None), default=None)
+    found = [] if error is None else [f"largest error {error:.1g} of an output's magnitude"]
+    return ", ".join([agreed, *found, *(f"{one.name}: {one.error}" for one in apart if one.differing is not None)])
+
+
 def _note(one: Comparison) -> str:
     if one.verdict is Verdict.SPREAD:
-        unit = " steps" if one.quantized else ""
-        return f"off by {one.absolute:.3g}{unit}, no more than twice what the interpreter's own kernels differ by"
+        own = f"{one.spread:,.0f}" if one.differing is not None else f"{one.spread:.3g}"
+        return f"{one.error}, at most twice as much as between the interpreter's own kernels ({own})"
     if one.verdict.passed and one.kernels is not Kernels.DEFAULT:
         return f"agrees with the interpreter's {one.kernels} kernels, not with its default ones"
     return ""
@@ -41,16 +67,25 @@ def _note(one: Comparison) -> str:
 
 def _row(one: Comparison) -> tuple[str, ...]:
     shape = "x".join(str(size) for size in one.shape) or "scalar"
-    unit = " st" if one.quantized else ""
     return (
         one.name,
         shape if one.dtype == "float32" else f"{one.dtype} {shape}",
         "" if one.low is None or one.high is None else f"{one.low:.3g} .. {one.high:.3g}",
+        *_errors(one),
+        "" if one.top is None else f"{one.top:.0%}",
+        one.verdict.value,
+    )
+
+
+def _errors(one: Comparison) -> tuple[str, str, str]:
+    if one.differing is not None:
+        share = one.differing / math.prod(one.shape)
+        return f"{one.differing:,} el", f"{share:.1g}", ""
+    unit = " st" if one.quantized else ""
+    return (
         "" if one.absolute is None else f"{one.absolute:.2g}{unit}",
         "" if one.relative is None else f"{one.relative:.1g}",
         "" if one.mean_relative is None else f"{one.mean_relative:.1g}",
-        "" if one.top is None else f"{one.top:.0%}",
-        one.verdict.value,
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..engine.errors import VerificationError
+from ..engine.quantization import NUMBERS, REAL
 from .frames import Array
 from .interpreter import Source, require
 
@@ -54,6 +55,8 @@ class Runtime:
         outputs = (item.name for item in self._session.get_outputs())
         self.outputs: tuple[str, ...] = tuple(name for name in outputs if name not in self.state.values())
         self._layouts = _layouts(metadata)
+        #: whether the model computes with real numbers what its original computes with codes
+        self.unquantized: bool = metadata.get(NUMBERS) == REAL
 
     def run(self, inputs: Sequence[Array], seconds: float | None = None) -> list[Array]:
         """Run the model on one sample, inputs and outputs in the model's order, their axes in the original's.
@@ -97,6 +100,15 @@ class Runtime:
     def feeds(self, inputs: Sequence[Array]) -> dict[str, Array]:
         """Inputs of the original by the names, types and layouts that the model has."""
         return {name: self._turned(name, _fed(array), 1) for name, array in zip(self.inputs, inputs, strict=True)}
+
+    def evaluate(self, feeds: Mapping[str, Array]) -> dict[str, Array]:
+        """Run the model on inputs as it takes them; all its outputs by name, as it yields them."""
+        names = [item.name for item in self._session.get_outputs()]
+        try:
+            results: list[Any] = self._session.run(names, feeds)
+        except Exception as error:
+            raise VerificationError(f"ONNX Runtime fails to run the model: {_line(error)}") from error
+        return dict(zip(names, map(np.asarray, results), strict=True))
 
     def real(self, name: str) -> bool:
         """Whether an input takes single-precision numbers."""

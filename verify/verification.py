@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ..engine.errors import VerificationError
-from .comparison import Comparison, compare, largest_difference, worst
+from .comparison import Comparison, Verdict, compare, distance, worst
 from .facade import Facade, resized
 from .frames import Array
 from .inputs import draw
 from .interpreter import Interpreter, InterpreterError, Kernels, Signature, Source
+from .reals import real_form
 from .runtime import Runtime
 from .signed import Signed
 
@@ -25,6 +26,8 @@ ORDER = (Kernels.DEFAULT, Kernels.OPTIMIZED, Kernels.REFERENCE)
 class Verification:
     """What came of running both models: one comparison for each output, and what else is not as it was.
 
+    `unquantized` says that the original is quantized and was computed with real numbers, as the rewritten model is.
+
     `problems` are differences that concern no single output (a number or order of inputs); `remarks` say which
     kernels of the interpreter could not be asked. Seconds are those of one sample, loading included.
     """
@@ -36,11 +39,17 @@ class Verification:
     samples: int = 1
     source_seconds: float = 0.0
     target_seconds: float = 0.0
+    unquantized: bool = False
 
     @property
     def passed(self) -> bool:
         """Whether no output differs and the interface is the same."""
         return not self.problems and all(one.verdict.passed for one in self.comparisons)
+
+    @property
+    def within_spread(self) -> tuple[Comparison, ...]:
+        """The outputs that are right as far as anybody can tell: the interpreter's own kernels differ as much."""
+        return tuple(one for one in self.comparisons if one.verdict is Verdict.SPREAD)
 
     @property
     def differences(self) -> tuple[str, ...]:
@@ -61,11 +70,12 @@ def compare_models(
     """Run a TFLite model and the ONNX model made of it on the same inputs and compare every output.
 
     Both are paths or bytes. Where the ONNX model's inputs have other extents the source's are resized, and where its
-    interface is real the source's codes are fed and compared as such. Inputs are seeded ones, or `inputs`: for each
-    sample the arrays in the model's order. An output passes when it agrees with one of the interpreter's sets of
-    kernels, or is off by no more than twice what the first two differ by. `interpreter` is a worker to use and leave
-    running; `timeout` is in seconds for each run of a worker of our own. With a signature the source is called by it,
-    else its first graph is run.
+    interface is real the source's codes are fed and compared as such. Where nothing is quantized any more, the source
+    is computed with real numbers as well, from its constants and inputs as they are quantized. Inputs are seeded ones,
+    or `inputs`: for each sample the arrays in the model's order. An output passes when it agrees with one of the
+    interpreter's sets of kernels, or is off by no more than twice what the first two differ by. `interpreter` is a
+    worker to use and leave running; `timeout` is in seconds for each run of a worker of our own. With a signature the
+    source is called by it, else its first graph is run.
     Raises VerificationError where one side does not run: that is no verdict.
     """
     with contextlib.ExitStack() as stack:
@@ -79,16 +89,23 @@ def compare_models(
             return Verification((), problems, seed=seed)
         described = resized(described, runtime)
         facade = Facade(runtime, described)
+        draws = draw(described.inputs, seed, samples) if inputs is None else [inputs]
+        unquantized = False
+        if runtime.unquantized:
+            draws = [[facade.fed(sample) for sample in feeds] for feeds in draws]
+            quantized, source = source, real_form(source)
+            unquantized = source is not quantized
+            described = resized(worker.describe(source), runtime)
+            facade = Facade(runtime, described)
         started = time.perf_counter()
-        feeds, expected, remarks = _first(worker, source, described, seed, samples, inputs)
+        feeds, expected, remarks = _first(worker, source, draws)
         source_seconds = (time.perf_counter() - started) / len(feeds)
         started = time.perf_counter()
         actual = [facade.run(feed) for feed in feeds]
         target_seconds = (time.perf_counter() - started) / len(feeds)
         comparisons = _judged(worker, source, described, feeds, expected, actual, remarks)
-        return Verification(
-            comparisons, (), tuple(remarks), seed, len(feeds), round(source_seconds, 4), round(target_seconds, 4)
-        )
+        seconds = round(source_seconds, 4), round(target_seconds, 4)
+        return Verification(comparisons, (), tuple(remarks), seed, len(feeds), *seconds, unquantized)
 
 
 def _interface(signature: Signature, runtime: Runtime) -> tuple[str, ...]:
@@ -110,17 +127,12 @@ Runs = dict[Kernels, list[list[Array]]]
 
 
 def _first(
-    worker: Interpreter | Signed,
-    source: Source,
-    signature: Signature,
-    seed: int,
-    samples: int,
-    inputs: Sequence[Sequence[Array]] | None,
+    worker: Interpreter | Signed, source: Source, draws: Iterable[Sequence[Sequence[Array]]]
 ) -> tuple[list[list[Array]], Runs, list[str]]:
     """Find inputs that the interpreter takes and a set of kernels that runs the model on them."""
-    draws = iter([[list(sample) for sample in inputs]]) if inputs is not None else draw(signature.inputs, seed, samples)
     failure: InterpreterError | None = None
-    for feeds in draws:
+    for samples in draws:
+        feeds = [list(sample) for sample in samples]
         remarks: list[str] = []
         for kernels in ORDER:
             try:
@@ -156,8 +168,8 @@ def _judged(
     if Kernels.DEFAULT not in runs or Kernels.OPTIMIZED not in runs:
         return best
     spreads = [
-        max(largest_difference(one[place], other[place]) for one, other in zip(*_pair(runs), strict=True))
-        for place in range(len(signature.outputs))
+        max(distance(tensor, one[place], other[place]) for one, other in zip(*_pair(runs), strict=True))
+        for place, tensor in enumerate(signature.outputs)
     ]
     allowed = _compared(signature, runs[Kernels.DEFAULT], actual, Kernels.DEFAULT, spreads)
     return tuple(b if b.verdict.passed else a for b, a in zip(best, allowed, strict=True))

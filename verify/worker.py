@@ -108,19 +108,24 @@ def _signed(interpreter: Any, request: dict[str, Any], arrays: list[Array]) -> t
 
 
 def _layers(interpreter: Any, arrays: list[Array]) -> tuple[dict[str, Any], list[Array]]:
+    import numpy as np
+
     _run(interpreter, arrays, 1)
     details = {detail["index"]: detail for detail in interpreter.get_tensor_details()}
     layers: list[dict[str, Any]] = []
     results: list[Array] = []
-    for operator in interpreter._get_ops_details():
-        for index in operator["outputs"]:
-            if index not in details:
-                continue
+    operators = interpreter._get_ops_details()
+    # Of a tensor that is written several times the last content is there.
+    last = {int(index): number for number, operator in enumerate(operators) for index in operator["outputs"]}
+    for number, operator in enumerate(operators):
+        for place, index in enumerate(operator["outputs"]):
+            if index not in details or last[int(index)] != number or details[index]["dtype"] is np.object_:
+                continue  # of a handle there is no content: to ask for it crashes
             try:
                 array = _fetched(interpreter, int(index))
             except ValueError:  # a tensor that the interpreter did not keep
                 continue
-            layers.append({"operator": operator["op_name"], **_described(details[index])})
+            layers.append({"number": number, "place": place, **_described(details[index])})
             results.append(array)
     return {"layers": layers}, results
 

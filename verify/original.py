@@ -1,0 +1,123 @@
+"""Originals: a TensorFlow Lite model with what the interpreter computes for each of its tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import onnx_ir as ir
+
+from ..engine.errors import ModelError
+from ..engine.operators import Catalogue, load
+from ..frontends import tflite
+from .excerpt import excerpt
+from .frames import Array
+from .inputs import draw
+from .interpreter import Interpreter, InterpreterError, Kernels, Signature, Source, Tensor
+from .reals import real_form
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Known:
+    """A tensor of the original: the value of the graph that it is, and what the interpreter computes for it."""
+
+    value: ir.Value
+    tensor: Tensor
+    content: Array
+
+    @property
+    def operator(self) -> str:
+        """The operator that yields it, and its number."""
+        node = self.value.producer()
+        return "" if node is None else node.metadata_props["nnrewrite.source"]
+
+
+@dataclass(frozen=True, slots=True)
+class Original:
+    """A model, a sample that the interpreter takes, and what each of its operators makes of it, in their order."""
+
+    model: ir.Model
+    catalogue: Catalogue
+    interpreter: Interpreter
+    signature: Signature
+    sample: Sequence[Array]
+    known: Sequence[Known]
+    #: those that have computed what is known
+    kernels: Kernels
+    _parts: dict[tuple[Known, frozenset[Known], Kernels, bool], Array | None] = field(default_factory=dict)
+
+    def alike(self, known: Known) -> list[tuple[int, ...]]:
+        """The extents of tensors that have the same elements in the same order, as reshaping leaves them."""
+        contents = {one.value: one.content for one in self.known}
+        contents.update(zip(self.model.graph.inputs, self.sample, strict=True))
+        found: list[tuple[int, ...]] = []
+        work, seen = [known.value], {known.value}
+        while work:
+            value = work.pop()
+            node = value.producer()
+            near = [] if node is None else [one for one in node.inputs if one is not None]
+            near += [result for user, _ in value.uses() for result in user.outputs]
+            for one in near:
+                content = contents.get(one)
+                if one in seen or content is None or content.shape in (known.content.shape, ()):
+                    continue
+                if content.size == known.content.size and np.array_equal(content.ravel(), known.content.ravel()):
+                    seen.add(one)
+                    work.append(one)
+                    found.append(content.shape)
+        return found
+
+    def recompute(self, known: Known, given: frozenset[Known], kernels: Kernels, real: bool = False) -> Array | None:
+        """What a set of kernels computes for a tensor from what is known of others, `real` with no codes in between.
+
+        None where these kernels do not run the part of the model in between.
+        """
+        key = known, given, kernels, real
+        if key not in self._parts:
+            self._parts[key] = self._recompute(*key)
+        return self._parts[key]
+
+    def _recompute(self, known: Known, given: frozenset[Known], kernels: Kernels, real: bool) -> Array | None:
+        contents = dict(zip(self.model.graph.inputs, self.sample, strict=True))
+        contents.update((one.value, one.content) for one in given)
+        try:
+            part, inputs = excerpt(self.model, self.catalogue, known.value, {one.value for one in given})
+            if not all(value in contents for value in inputs):
+                return None  # it reads what the interpreter did not keep
+            part = real_form(part) if real else part
+            [[found]] = self.interpreter.run(part, [[contents[value] for value in inputs]], kernels)
+        except (ModelError, InterpreterError):
+            return None  # the format cannot say the part alone, or these kernels lack an operator
+        return found
+
+
+def read(source: Source, interpreter: Interpreter, seed: int = 0, inputs: Sequence[Array] | None = None) -> Original:
+    """Read a model and run it on one sample: seeded inputs that it takes, or `inputs`.
+
+    Of a model that runs with the interpreter's default kernels alone, which keep no inner tensor, outputs are known.
+    Raises ModelError for what is no model, InterpreterError where it does not run.
+    """
+    catalogue, signature = load(), interpreter.describe(source)
+    model = tflite.read(source, catalogue)
+    nodes = list(model.graph)
+    samples = [inputs] if inputs is not None else [sample for (sample,) in draw(signature.inputs, seed)]
+    failure: InterpreterError | None = None
+    for kernels in (Kernels.OPTIMIZED, Kernels.DEFAULT):
+        for sample in samples:
+            try:
+                if kernels is Kernels.OPTIMIZED:
+                    layers = interpreter.layers(source, sample)
+                    known = [
+                        Known(nodes[layer.number].outputs[layer.place], layer.tensor, one) for layer, one in layers
+                    ]
+                else:
+                    [results] = interpreter.run(source, [sample], kernels)
+                    ends = zip(model.graph.outputs, signature.outputs, results, strict=True)
+                    known = [Known(*end) for end in ends if end[0].producer() is not None]
+            except InterpreterError as error:
+                failure = failure or error
+                continue
+            return Original(model, catalogue, interpreter, signature, sample, known, kernels)
+    assert failure is not None
+    raise failure

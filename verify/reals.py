@@ -1,0 +1,84 @@
+"""Real forms: a quantized model with real numbers in the place of all codes, as the option `float` promises it."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+
+from ..backends import tflite as writer
+from ..engine.operators import Dialect, OperatorSpec, load
+from ..engine.quantization import KEY, Quantization, quantization
+from ..engine.scope import Scope
+from ..engine.view import expose
+from ..frontends import tflite
+from .interpreter import Source
+
+#: what operators take and yield, in ops.yaml: types, of which these hold real numbers
+_TAKES, _YIELDS, _REAL = "types", "yields", frozenset(("f32", "any"))
+
+
+def real_form(source: Source) -> Source:
+    """Write a quantized model with real numbers in the place of all codes; any other model stays as it is.
+
+    Constants are the real numbers that codes stand for, and the interpreter computes all else with its kernels for real
+    numbers. Operators that only bring numbers from one form to another are left out, but where others mean the codes.
+    Raises ModelError where the format cannot say the result.
+    """
+    catalogue = load()
+    model, dialect, target = tflite.read(source, catalogue), catalogue.dialect("tflite"), catalogue.dialect("onnx")
+    graphs: list[ir.Graph] = model.meta["subgraphs"]
+    values = (value for graph in graphs for node in graph for value in (*node.inputs, *node.outputs))
+    if not any(quantization(value) for value in values):
+        return source
+    for graph in graphs:
+        expose(graph, dialect, target, onnx.defs.onnx_opset_version(), Scope(graph), plain=True)
+        for node in list(graph):
+            if node.domain == target.domain:
+                _translate(node, dialect, target)
+            elif _recodes(node, dialect):
+                _leave_out(node, graph)
+    return writer.write(model, catalogue)
+
+
+def _recodes(node: ir.Node, dialect: Dialect) -> bool:
+    """Whether a node takes real numbers and yields them, and is of an operator that is not for both."""
+    spec, ends = dialect.operators.get(node.op_type), [*node.inputs, *node.outputs]
+    if spec is None or len(ends) != 2 or any(value is None or value.dtype != ir.DataType.FLOAT for value in ends):
+        return False
+    return not (_is_real(spec, _TAKES) and _is_real(spec, _YIELDS))
+
+
+def _is_real(spec: OperatorSpec, key: str) -> bool:
+    """Whether an operator takes or yields real numbers; what is not said is any type."""
+    return key not in spec.facts or not _REAL.isdisjoint(spec.facts[key][0].split())
+
+
+def _leave_out(node: ir.Node, graph: ir.Graph) -> None:
+    operand, result = node.inputs[0], node.outputs[0]
+    assert operand is not None
+    if result.is_graph_output() and not operand.is_graph_input():
+        operand.name, result.name = result.name, operand.name  # signatures know outputs by name
+    ir.convenience.replace_all_uses_with(result, operand, replace_graph_outputs=True)
+    graph.remove(node, safe=True)
+
+
+def _translate(node: ir.Node, dialect: Dialect, target: Dialect) -> None:
+    """Let a node that quantizes or dequantizes in the target's words do so in the source's."""
+    writes = node.op_type == target.role("quantize").name
+    coded, (_, scale, *zero) = (node.outputs[0] if writes else node.inputs[0]), node.inputs
+    assert coded is not None and scale is not None and scale.const_value is not None
+    known = scale.const_value.numpy().reshape(-1)
+    points = [value.const_value.numpy() for value in zero if value is not None and value.const_value is not None]
+    axis = node.attributes.get("axis")
+    coded.meta[KEY] = Quantization(
+        known, points[0].reshape(-1) if points else np.zeros(known.shape, np.int64), axis.as_int() if axis else 0
+    )
+    found = (
+        spec
+        for spec in dialect.operators.values()
+        if _YIELDS in spec.facts and _is_real(spec, _TAKES) == writes and _is_real(spec, _YIELDS) != writes
+    )
+    node.domain, node.op_type = dialect.domain, next(spec.name for spec in found if len(spec.operands) == 1)
+    node.resize_inputs(1)
+    node.attributes.clear()
