@@ -27,8 +27,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-import onnx.checker
+import numpy as np
 from nnrewrite import pipeline
+from nnrewrite.backends.onnx import check
 from nnrewrite.engine.errors import InternalError, ModelError, RewriteError, VerificationError
 from nnrewrite.engine.operators import load
 from nnrewrite.verify import Interpreter
@@ -80,20 +81,27 @@ def converted(data: bytes, interpreter: Interpreter) -> tuple[str, str]:
         return "refused", f"{error}"
     except Exception:
         return "raw", traceback.format_exc()
+    target = model.SerializeToString()
     try:
-        onnx.checker.check_model(model, full_check=all(o.type.tensor_type.HasField("shape") for o in (*model.graph.input, *model.graph.output)))
-    except Exception as error:
+        check(target)
+    except RewriteError as error:
         return "invalid", f"{error}"
     try:
-        Runtime(model.SerializeToString(), threads=1)
+        Runtime(target, threads=1)
     except VerificationError as error:
-        try:
-            interpreter.describe(data)
-            interpreter.run(data, [[]], Kernels.OPTIMIZED) if False else None
-        except InterpreterError:
-            return "converted", ""
-        return "unloadable", f"{error}"
+        return ("unloadable", f"{error}") if taken(data, interpreter) else ("converted", "")
     return "converted", ""
+
+
+def taken(data: bytes, interpreter: Interpreter) -> bool:
+    """Whether the interpreter runs a file, on zeros."""
+    try:
+        inputs = interpreter.describe(data).inputs
+        feeds = [np.full(one.shape, b"" if one.dtype == "object" else 0, one.dtype) for one in inputs]
+        interpreter.run(data, [feeds], Kernels.OPTIMIZED)
+    except InterpreterError:
+        return False
+    return True
 
 
 def work(pipe: Connection, paths: list[Path], seed: int, memory: float, seconds: float) -> None:
@@ -106,7 +114,6 @@ def work(pipe: Connection, paths: list[Path], seed: int, memory: float, seconds:
             path, kind, data = damaged(paths, seed, number)
             started = time.process_time()
             signal.setitimer(signal.ITIMER_REAL, 3 * seconds)
-            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
             try:
                 end, said = converted(data, interpreter)
             except Late:

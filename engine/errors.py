@@ -93,8 +93,10 @@ class InternalError(RewriteError):
     def __init__(self, doing: str, error: BaseException) -> None:
         import traceback  # nobody needs it otherwise
 
-        last = traceback.extract_tb(error.__traceback__)[-1:]
-        at = f" at {'/'.join(Path(last[0].filename).parts[-3:])}:{last[0].lineno}" if last else ""
+        home = Path(__file__).parent.parent
+        frames = [f for f in traceback.extract_tb(error.__traceback__) if home in Path(f.filename).parents]
+        ours = [f for f in frames if "site-packages" not in Path(f.filename).relative_to(home).parts]
+        at = f" at {Path(ours[-1].filename).relative_to(home)}:{ours[-1].lineno}" if ours else ""
         said = " ".join(f"{type(error).__name__}: {error}".split())
         super().__init__(
             f"internal error: {doing}: {said}{at}; this is a mistake of nnrewrite, not of yours: "

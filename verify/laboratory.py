@@ -11,7 +11,7 @@ import numpy as np
 import onnx_ir as ir
 
 from .. import pipeline
-from ..engine.errors import RewriteError, RewriteFailure, UnsupportedError, VerificationError
+from ..engine.errors import InternalError, RewriteError, RewriteFailure, UnsupportedError, VerificationError
 from ..engine.extents import ABOUT_BATCHES
 from ..engine.operators import Catalogue
 from ..engine.quantization import Quantization
@@ -121,6 +121,20 @@ class Laboratory:
         if len(complaints) == 1:
             self._hopeless.add((step.operator.name, first))
         raise Rejected(first)
+
+    def again(self, step: Step, kinds: Sequence[Kind]) -> Step:
+        """Find the results of a step whose types and grids are known; raises Rejected where it is not taken."""
+        try:
+            step, arrays = self._run(step, kinds)
+        except InterpreterError as error:
+            raise Rejected(f"{error}") from error
+        names = [f"{step.operator.name}_{place}" for place in range(len(kinds))]
+        unknown = any(value is not None and value.open for value in step.operands)
+        results = tuple(
+            Value(name, _dtype(array, dtype), array, False, grid if _dtype(array, dtype) == dtype else None, unknown)
+            for name, (dtype, grid), array in zip(names, kinds, arrays, strict=True)
+        )
+        return replace(step, results=results)
 
     def _explained(self, step: Step, count: int) -> Step:
         """Find the results of a step by what rules say that its operator means."""
@@ -272,8 +286,10 @@ class Laboratory:
         source = encode(case, self.catalogue)
         try:
             conversion = self._convert(source, case.opset)
+        except InternalError as error:
+            return Finding(End.FAILED, "".join(traceback.format_exception(error)))
         except RewriteFailure as failure:
-            return Finding(End.FAILED, f"{failure}")
+            return Finding(End.REFUSED if case.odd else End.FAILED, f"{failure}")
         except UnsupportedError as refusal:
             if case.widened or case.opset is not None:
                 return Finding(End.REFUSED, f"{refusal}")
@@ -282,6 +298,8 @@ class Laboratory:
             return Finding(End.REFUSED, f"{error}")
         except Exception:
             return Finding(End.FAILED, "internal error: " + traceback.format_exc())
+        if not case.taken:
+            return Finding(End.PASSED, "", dict(conversion.report.rules))
         finding = self._compared(case, source, conversion)
         return replace(finding, operators=sum(conversion.report.target_operators.values()))
 
