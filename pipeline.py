@@ -20,7 +20,15 @@ from .destination import remove, replacing
 from .engine import packs
 from .engine.collector import uncollected
 from .engine.constants import keep
-from .engine.errors import CallError, InternalError, ModelError, RewriteError, RewriteFailure, RuleError, UnsupportedError
+from .engine.errors import (
+    CallError,
+    InternalError,
+    ModelError,
+    RewriteError,
+    RewriteFailure,
+    RuleError,
+    UnsupportedError,
+)
 from .engine.evaluation import evaluate
 from .engine.extents import Asked, Resizing
 from .engine.layout import LAYOUT, SOURCE, Interface, arrange
@@ -32,7 +40,7 @@ from .engine.rules import RuleSet, compile_rules
 from .engine.scope import Scope
 from .engine.stages import Rewriter
 from .engine.state import described, externalize
-from .engine.subgraphs import called
+from .engine.subgraphs import called, check_calls
 from .engine.view import real_interface
 from .frontends import bundle, tflite
 from .options import DEFAULT, INTERNAL, Options
@@ -225,6 +233,7 @@ def _aimed(subject: Subject, options: Options, prepared: Prepared) -> Prepared:
     """The rules for an opset that holds the types of the model; raises RewriteError where another was asked for."""
     rules = prepared.rules
     graphs = [subject.graph, *called(subject.graph, rules.source, subject.subgraphs)]
+    check_calls(graphs, rules.source, subject.subgraphs)
     least = least_opset(graphs, rules.source, rules.target, options.float)
     if least <= prepared.opset:
         return prepared

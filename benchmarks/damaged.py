@@ -3,10 +3,10 @@
     python benchmarks/damaged.py MODEL.tflite|FOLDER... [--count 1000] [--seed 0] [--largest BYTES] [--out FOLDER]
 
 Each copy is damaged by a seed of its own: bits, bytes and numbers changed, tails cut, ranges exchanged, or the tables
-of the file changed in a well-formed way (nnrewrite.verify.damage). It is converted with 4 GB of address space beyond
-what the process began with and 20 seconds, both to be changed by options. Counted are those converted, refused with an error of the
-library, and each way in which a conversion must not end: `internal` errors, `slow`, `memory`, `crashed`, and models
-that onnx.checker refuses (`invalid`) or that ONNX Runtime does not load although the interpreter takes the source
+of the file changed in a well-formed way (nnrewrite.verify.damage). It is converted in a process that has 4 GB of
+address space, and 20 seconds for it. Counted are those converted, those refused with an error of the library, and each
+way in which a conversion must not end: `internal` errors, `raw` errors, `slow`, `memory`, `crashed`, and models that
+onnx.checker refuses (`invalid`) or that ONNX Runtime does not load although the interpreter takes the source
 (`unloadable`). The program exits with 1 where there is one of these, and saves each with `--out`.
 """
 
@@ -34,7 +34,7 @@ from nnrewrite.engine.errors import InternalError, ModelError, RewriteError, Ver
 from nnrewrite.engine.operators import load
 from nnrewrite.verify import Interpreter
 from nnrewrite.verify.damage import kinds
-from nnrewrite.verify.interpreter import Kernels, InterpreterError
+from nnrewrite.verify.interpreter import InterpreterError, Kernels
 from nnrewrite.verify.runtime import Runtime
 
 #: what may come of a damaged file
@@ -167,7 +167,9 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=20.0, help="processor time for one file")
     parser.add_argument("--out", type=Path, help="where to save the files that ended badly")
     options = parser.parse_args()
-    found = [path for given in options.models for path in (sorted(given.rglob("*.tflite")) if given.is_dir() else [given])]
+    found = [
+        path for given in options.models for path in (sorted(given.rglob("*.tflite")) if given.is_dir() else [given])
+    ]
     paths = [path for path in found if path.stat().st_size <= options.largest]
     ends: collections.Counter[str] = collections.Counter()
     longest = 0.0
@@ -181,7 +183,9 @@ def main() -> int:
                 (options.out / f"{options.seed}-{outcome.number}.tflite").write_bytes(
                     damaged(paths, options.seed, outcome.number)[2]
                 )
-    print(f"{options.count} damaged copies of {len(paths)} models: {', '.join(f'{n} {e}' for e, n in ends.most_common())}")
+    print(
+        f"{options.count} damaged copies of {len(paths)} models: {', '.join(f'{n} {e}' for e, n in ends.most_common())}"
+    )
     print(f"the slowest took {longest:.1f} s of processor time")
     return int(any(end not in GOOD for end in ends))
 

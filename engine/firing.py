@@ -88,7 +88,7 @@ class Firing:
         except (RewriteError, MemoryError):
             raise
         except Exception as error:
-            raise InternalError(f"rule {rule.name} ({rule.place}) on {node.name or node.op_type}", error) from error
+            raise InternalError(f"rule {rule.place} on {node.name or node.op_type}", error) from error
         if made is not None:
             trace.fired(rule.stage, rule.place, subject, made)
         elif trace.watches(subject):

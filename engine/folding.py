@@ -32,7 +32,11 @@ def fold(node: ir.Node, spec: OperatorSpec, opset: int, inferred: Sequence[Infer
         return None
     if inferred and all(map(_empty, inferred)):
         # Runtimes have no kernels for many of these, and there is nothing to compute.
-        return [np.zeros([int(n) for n in one.shape or ()], one.dtype.numpy()) for one in inferred if one.dtype]
+        return [
+            np.zeros([n for n in one.shape or () if isinstance(n, int)], one.dtype.numpy())
+            for one in inferred
+            if one.dtype
+        ]
     if any(value is not None and value.const_value is None for value in node.inputs):
         return None
     if spec.role in ("permute", "convert") and len(node.inputs) == 1 and (found := _moved(node, spec)) is not None:

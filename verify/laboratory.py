@@ -49,6 +49,8 @@ _RUNTIME = (
     "NOT_IMPLEMENTED : Could not find an implementation for",
     "output_dtype INT8 does not match y_zero_point type UINT8",
 )
+#: how what it says begins of a model that it loads and then finds wrong about what it is fed: it may of odd ones
+_RUNNING = ("ONNX Runtime fails to run the model",)
 
 
 class Laboratory:
@@ -327,10 +329,11 @@ class Laboratory:
         try:
             actual = Runtime(target, threads=1).run(feeds)
         except VerificationError as error:
-            end = End.REFUSED if any(words in f"{error}" for words in _RUNTIME) else End.FAILED
+            ours = not any(words in f"{error}" for words in (*_RUNTIME, *(_RUNNING if case.odd else ())))
+            end = End.FAILED if ours else End.REFUSED
             return Finding(end, f"{error}", fired, tuple(expected))
         found = (tuple(expected), tuple(actual))
-        if self._by_chance(conversion.report.target_operators):
+        if case.loose or self._by_chance(conversion.report.target_operators):
             differences = _alike(outputs, actual)
             return Finding(End.FAILED if differences else End.PASSED, differences, fired, *found)
         if self._exact and fired.get(case.rule):
@@ -409,6 +412,9 @@ def _tensor(value: Value) -> Tensor:
 def _alike(outputs: Sequence[Value], actual: Sequence[Array]) -> str:
     """What is wrong with numbers that are drawn at random: only their type and shape can be."""
     for value, got in zip(outputs, actual, strict=True):
-        if (value.content.dtype, value.content.shape) != (got.dtype, got.shape):
-            return f"{value.name}: {value.content.dtype}{value.content.shape} became {got.dtype}{got.shape}"
+        want = value.content
+        pairs = want.dtype.kind == "c"  # which have real and imaginary parts along an axis of their own
+        kind, shape = (want.real.dtype, (*want.shape, 2)) if pairs else (want.dtype, want.shape)
+        if (kind, shape) != (got.dtype, got.shape):
+            return f"{value.name}: {kind}{shape} became {got.dtype}{got.shape}"
     return ""

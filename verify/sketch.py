@@ -139,7 +139,7 @@ class Case:
 
     `widened` says that something was drawn that the rule's own test does not name, so that rules may refuse it. Of one
     whose results nobody knows, `unknown` are they. An `odd` one may be refused in any words; one that the interpreter
-    does not take (`taken` is off) has nothing to be compared with.
+    does not take (`taken` is off) has nothing to be compared with, and of a `loose` one types and shapes alone are.
     """
 
     rule: str
@@ -150,6 +150,7 @@ class Case:
     unknown: tuple[Blank, ...] = ()
     odd: bool = False
     taken: bool = True
+    loose: bool = False
 
     @property
     def inputs(self) -> tuple[Value, ...]:
