@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .engine.errors import CallError, ModelError, RewriteError, RuleError, UnsupportedError
+    from .engine.errors import CallError, InternalError, ModelError, RewriteError, RuleError, UnsupportedError
     from .options import Options
     from .pipeline import Conversion, Report, convert, members, rewrite
 
 __all__ = [
     "CallError",
     "Conversion",
+    "InternalError",
     "ModelError",
     "Options",
     "Report",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import math
 import os
@@ -21,7 +20,15 @@ from .destination import remove, replacing
 from .engine import packs
 from .engine.collector import uncollected
 from .engine.constants import keep
-from .engine.errors import CallError, RewriteError, RewriteFailure, RuleError, UnsupportedError
+from .engine.errors import (
+    CallError,
+    InternalError,
+    ModelError,
+    RewriteError,
+    RewriteFailure,
+    RuleError,
+    UnsupportedError,
+)
 from .engine.evaluation import evaluate
 from .engine.extents import Asked, Resizing
 from .engine.layout import LAYOUT, SOURCE, Interface, arrange
@@ -34,7 +41,7 @@ from .engine.rules import RuleSet, compile_rules
 from .engine.scope import Scope
 from .engine.stages import Rewriter
 from .engine.state import described, externalize
-from .engine.subgraphs import called
+from .engine.subgraphs import called, check_calls
 from .engine.view import real_interface
 from .frontends import bundle, tflite
 from .options import DEFAULT, INTERNAL, Options
@@ -143,19 +150,38 @@ def rewrite(source: Source, options: Options = DEFAULT, **changes: Any) -> Conve
     `changes` are fields of Options, for which see there: `rewrite(path, opset=17)`.
 
     Raises ModelError for a file that is no model, UnsupportedError for operators without a rule, RuleError for
-    mistakes in rule files, CallError for an unknown rule set or layout or an opset outside the range the rules declare.
+    mistakes in rule files, CallError for an unknown rule set or layout or an opset outside the range the rules declare,
+    and InternalError for mistakes of ours. All are RewriteErrors, and nothing else is raised for what a file says.
     """
     options = options.but(**changes).settled
-    with uncollected():
-        try:
-            return _rewrite(source, options)
-        except UnsupportedError:
-            if options.opset is not None:
-                raise
-            # What the opset that rules aim at cannot say a later one may, and nobody asked for the first.
-            with contextlib.suppress(RewriteError):
-                return _rewrite(source, options.but(opset=_LATER))
+    if not isinstance(source, bytes):
+        os.fspath(source)  # raises TypeError, which is a mistake of the caller
+    try:
+        with uncollected():
+            return _attempt(source, options)
+    except RewriteError:
+        raise
+    except MemoryError as error:
+        raise RewriteError("there is not enough memory to convert the model") from error
+    except Exception as error:
+        raise InternalError("the conversion", error) from error
+
+
+def _attempt(source: Source, options: Options) -> Conversion:
+    """Convert at the opset asked for; where none is, and the usual one has no form of something, at a later one."""
+    try:
+        return _rewrite(source, options)
+    except UnsupportedError:
+        if options.opset is not None:
             raise
+        # What the opset that rules aim at cannot say a later one may, and nobody asked for the first.
+        try:
+            return _rewrite(source, options.but(opset=_LATER))
+        except InternalError:
+            raise
+        except RewriteError:
+            pass
+        raise
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +226,8 @@ def _read(source: Source, options: Options, catalogue: Catalogue) -> Subject:
     signature = signatures.chosen(model, options.signature)
     subgraphs: Sequence[ir.Graph] = model.meta["subgraphs"]
     graph = model.graph if signature is None else subgraphs[signature.subgraph]
+    if not graph.outputs:
+        raise ModelError(f"{_called(source, member) or 'model'}: graph {graph.name} has no outputs: nothing to compute")
     return Subject(model, graph, subgraphs, signature, *signatures.named(graph, signature))
 
 
@@ -207,6 +235,7 @@ def _aimed(subject: Subject, options: Options, prepared: Prepared) -> Prepared:
     """The rules for an opset that holds the types of the model; raises RewriteError where another was asked for."""
     rules = prepared.rules
     graphs = [subject.graph, *called(subject.graph, rules.source, subject.subgraphs)]
+    check_calls(graphs, rules.source, subject.subgraphs)
     least = least_opset(graphs, rules.source, rules.target, options.float)
     if least <= prepared.opset:
         return prepared

@@ -58,6 +58,9 @@ _NAMED = 20
     is_flag=True,
     help="Record what passed, so that later runs begin with what has changed since.",
 )
+@click.option(
+    "--odd", "only_odd", is_flag=True, help="Only odd models: no elements, operands left out, numbers far off."
+)
 @click.option("--first", is_flag=True, help="Stop at the first failure.")
 @click.option(
     "--out",
@@ -80,6 +83,7 @@ def command(
     seed: int,
     jobs: int | None,
     recorded: bool,
+    only_odd: bool,
     first: bool,
     out: Path,
     replay: Path | None,
@@ -96,6 +100,7 @@ def command(
     from ..verify import record
     from ..verify.chains import NAME
     from ..verify.fuzz import Budget, Interrupted, fuzz
+    from ..verify.odd import NAME as ODD
     from ..verify.stacks import digests, stacks
     from ..verify.subjects import Subject
 
@@ -104,12 +109,14 @@ def command(
     every = [trial for stack in found for trial in stack.trials]
     _known(every, operators, names)
     chosen = [subject for subject in every if _wanted(subject, operators, names)]
-    whole = not (operators or names)
+    whole = not (operators or names or only_odd)
     now = digests(found)
     ours = rules == DEFAULT.rules
     known = record.entries()
     early, gone = ([], []) if recorded else _since(now, known, {one.name for one in chosen}, ours, whole and ours)
-    if not (whole or recorded):
+    if only_odd:
+        early, gone = [], []
+    elif not (whole or recorded):
         # What is asked for by name is tried as often as is asked, or on the recorded cases alone.
         early = [name for name in early if name in known] + [one.name for one in chosen if one.excuse]
     before = {name: known[name].outcomes if name in known else () for name in early}
@@ -118,7 +125,7 @@ def command(
     interrupted = False
     try:
         with _progress(len(chosen) * examples, seconds, started) as told:
-            tallies = fuzz(found, chosen, whole, budget, told, before, recorded)
+            tallies = fuzz(found, chosen, whole, budget, told, before, recorded, only_odd)
     except Interrupted as interruption:
         tallies, interrupted = interruption.tallies, True
     failed = _told(tallies.values(), time.monotonic() - started)
@@ -127,7 +134,7 @@ def command(
     of = {trial.name: stack for stack in found for trial in stack.trials}
     for tally in failed:
         stack = of.get(tally.rule, found[0])
-        _complain(tally, out, places, tally.rule in {*sources, NAME}, stack, rules, ("--seed", f"{seed}"))
+        _complain(tally, out, places, tally.rule in {*sources, NAME, ODD}, stack, rules, ("--seed", f"{seed}"))
     if gone:
         complain(f"recorded, but there is no such rule or category any more: {', '.join(gone)} (`--record` forgets it)")
     if interrupted:

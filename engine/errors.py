@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from .records import dataclass, field
 
@@ -81,6 +82,26 @@ class ModelError(RewriteError):
 
 class VerificationError(RewriteError):
     """A verification that could not be carried out: a missing package, or a runtime that refused the model."""
+
+
+class InternalError(RewriteError):
+    """A mistake of this program, told in one line: what was being done, what Python raised, and where.
+
+    It is a RewriteError, so that a loop over many models goes on; `__cause__` has the traceback.
+    """
+
+    def __init__(self, doing: str, error: BaseException) -> None:
+        import traceback  # nobody needs it otherwise
+
+        home = Path(__file__).parent.parent
+        frames = [f for f in traceback.extract_tb(error.__traceback__) if home in Path(f.filename).parents]
+        ours = [f for f in frames if "site-packages" not in Path(f.filename).relative_to(home).parts]
+        at = f" at {Path(ours[-1].filename).relative_to(home)}:{ours[-1].lineno}" if ours else ""
+        said = " ".join(f"{type(error).__name__}: {error}".split())
+        super().__init__(
+            f"internal error: {doing}: {said}{at}; this is a mistake of nnrewrite, not of yours: "
+            "please report this line, with the model if you may"
+        )
 
 
 class RuleError(RewriteError):

@@ -60,10 +60,19 @@ def _compile(expression: tree.Expression) -> Code:
             return code(frame)
         except (EvaluationError, Unsupported) as error:
             raise Located(span, error) from error
-        except (TypeError, ValueError, IndexError, OverflowError, ZeroDivisionError) as error:
-            raise Located(span, EvaluationError(str(error))) from error
+        except (TypeError, AttributeError, ValueError, IndexError, OverflowError, ZeroDivisionError) as error:
+            raise Located(span, EvaluationError(_worded(error))) from error
 
     return located
+
+
+def _worded(error: Exception) -> str:
+    """What Python says of numbers that do not go together, in words for the reader of a rule."""
+    if isinstance(error, ZeroDivisionError):
+        return "division by zero"
+    if "NoneType" in f"{error}":
+        return "something that is left out, or not known before run time, is used as if it were there"
+    return f"{error}"
 
 
 def _code(expression: tree.Expression) -> Code:

@@ -9,10 +9,11 @@ from typing import Any
 import onnx_ir as ir
 
 from . import coverage
+from .blame import blamed
 from .budget import Budget, Exhausted
 from .builder import Builder, Settle
 from .edits import Edits
-from .errors import Reason, RewriteFailure, Span
+from .errors import InternalError, Reason, RewriteError, RewriteFailure, Span
 from .expressions import Frame, Located, evaluate, truth
 from .functions import EvaluationError, Unsupported
 from .guards import Refused, chosen, holding
@@ -71,12 +72,23 @@ class Firing:
         self.fired, self.remarks, self.complex = other.fired, other.remarks, other.complex
 
     def apply(self, rule: Rule, node: ir.Node) -> list[ir.Node] | None:
-        """Rewrite at a node and tell whoever watches; the nodes made, None where the rule does not apply."""
+        """Rewrite at a node and tell whoever watches; the nodes made, None where the rule does not apply.
+
+        Raises RewriteFailure or ModelError where what the rule makes is ill-formed, InternalError for all else that
+        goes wrong.
+        """
         trace = watching()
-        if trace is None:
-            return self._try(rule, node)
-        subject = Subject.of(node)
-        made = self._try(rule, node)
+        try:
+            if trace is None:
+                return self._try(rule, node)
+            subject = Subject.of(node)
+            made = self._try(rule, node)
+        except RewriteFailure as failure:
+            raise blamed(failure, node, self._rules.source) from failure
+        except (RewriteError, MemoryError):
+            raise
+        except Exception as error:
+            raise InternalError(f"rule {rule.place} on {node.name or node.op_type}", error) from error
         if made is not None:
             trace.fired(rule.stage, rule.place, subject, made)
         elif trace.watches(subject):

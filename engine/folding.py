@@ -19,7 +19,9 @@ _GROWTH = 1 << 16
 
 
 def fold(node: ir.Node, spec: OperatorSpec, opset: int, inferred: Sequence[Inferred]) -> Sequence[Elements] | None:
-    """Compute the results of a node whose operands are all constant; None where it has to stay a node.
+    """Compute the results of a node whose operands are all constant, or whose results have no elements.
+
+    None where it has to stay a node.
 
     `inferred` is what is known of the results: those that are too large to keep are not computed at all.
 
@@ -28,6 +30,13 @@ def fold(node: ir.Node, spec: OperatorSpec, opset: int, inferred: Sequence[Infer
     """
     if spec.facts.get("pure") is False or spec.facts.get("fold") is False or not node.inputs:
         return None
+    if inferred and all(map(_empty, inferred)):
+        # Runtimes have no kernels for many of these, and there is nothing to compute.
+        return [
+            np.zeros([n for n in one.shape or () if isinstance(n, int)], one.dtype.numpy())
+            for one in inferred
+            if one.dtype
+        ]
     if any(value is not None and value.const_value is None for value in node.inputs):
         return None
     if spec.role in ("permute", "convert") and len(node.inputs) == 1 and (found := _moved(node, spec)) is not None:
@@ -42,6 +51,12 @@ def fold(node: ir.Node, spec: OperatorSpec, opset: int, inferred: Sequence[Infer
     if results is None or sum(result.nbytes for result in results) > most:
         return None
     return results
+
+
+def _empty(result: Inferred) -> bool:
+    """Whether a result has no elements, whatever the operands hold."""
+    shape = result.shape or ()
+    return 0 in shape and all(type(n) is int for n in shape) and result.dtype not in (None, ir.DataType.STRING)
 
 
 def _bytes(result: Inferred) -> float:

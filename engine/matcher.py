@@ -169,9 +169,10 @@ class Matcher:
             if wanted.graph is not None:
                 continue
             described = spec.options[wanted.name]
-            if not self._option(
-                wanted, subgraphs.bound(described, option_value(node, described), self._subgraphs), bound
-            ):
+            value = subgraphs.bound(described, option_value(node, described), self._subgraphs)
+            if type(value) is str and value.endswith(")") and value.startswith(f"{described.type}("):
+                return self._miss(wanted.span, f"option {wanted.name} is {value}, which nothing says the meaning of")
+            if not self._option(wanted, value, bound):
                 return None
         if not pattern.rest:
             for name in node.attributes:

@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from .builder import Settle
 from .edits import Edits
-from .errors import Reason, Refusal, RewriteError, UnsupportedError
+from .errors import ModelError, Reason, Refusal, RewriteError, UnsupportedError
 from .firing import RULE, SOURCE, Firing
 from .inference import InferenceError, extents, infer, merge, shaped
 from .operators import Catalogue
@@ -214,7 +214,12 @@ class Rewriter:
         """Infer anew what a node of the target yields, as what it reads may be known better by now."""
         if any(bodies(node)):
             return
-        for result, inferred in zip(node.outputs, infer(node, self._opset), strict=True):
+        try:
+            found = infer(node, self._opset)
+        except InferenceError as error:
+            where = node.metadata_props.get(SOURCE, node.name or node.op_type)
+            raise ModelError(f"{where}: what the model says of its operands does not fit: {error}") from error
+        for result, inferred in zip(node.outputs, found, strict=True):
             if inferred.shape is None:
                 continue
             try:

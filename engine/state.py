@@ -9,6 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from .constants import CONTENT
+from .errors import ModelError
 from .operators import Dialect, OperatorSpec
 from .quantization import quantization
 from .variables import ASSIGN, FILL, INITIALIZE, KEPT, READ, TABLE, VARIABLE, Evaluate, Variables, refused
@@ -98,7 +99,9 @@ class _State:
 
     def _zeros(self, value: ir.Value, shape: Sequence[int]) -> np.ndarray[Any, Any]:
         """What a variable begins with where the model does not say: zeros, of some types the codes that stand for 0."""
-        assert value.dtype is not None
+        if value.dtype is None or value.dtype == ir.DataType.STRING:
+            kind = "no type of ONNX" if value.dtype is None else "strings"
+            raise ModelError(f"variable {value.name} holds {kind}, so that there are no zeros for it to begin with")
         known = quantization(value)
         meant = value.dtype.name in self._known.dialect.facts.get("begins", ()) and known is not None
         number = known.zero_point.ravel()[0] if meant and known is not None else 0

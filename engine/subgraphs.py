@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import onnx_ir as ir
 
+from .errors import ModelError
 from .operators import Dialect, OperatorSpec, Option, option_value
 from .records import dataclass
 
@@ -78,18 +79,37 @@ def called(
     naming: dict[str, list[Option]] = {}  # the options of an operator that name graphs
     work = [graph]
     while work:
-        for node in work.pop():
-            if node.op_type not in naming:
-                spec = dialect.operators.get(node.op_type)
-                options = spec.options.values() if spec is not None else ()
-                naming[node.op_type] = [option for option in options if _ONE in option.type]
-            for option in naming[node.op_type]:
-                value = bound(option, option_value(node, option), subgraphs)
-                for body in value if isinstance(value, list) else [value]:
-                    if isinstance(body, Body) and body.graph is not graph and body.graph not in found:
-                        found.append(body.graph)
-                        work += [body.graph] if deep else []
+        for body in _named(work.pop(), dialect, subgraphs, naming):
+            if body is not graph and body not in found:
+                found.append(body)
+                work += [body] if deep else []
     return found
+
+
+def _named(
+    nodes: Iterable[ir.Node], dialect: Dialect, subgraphs: Sequence[ir.Graph], naming: dict[str, list[Option]]
+) -> Iterator[ir.Graph]:
+    """The graphs that nodes name, in their order; `naming` keeps which options of an operator do."""
+    for node in nodes:
+        if node.op_type not in naming:
+            spec = dialect.operators.get(node.op_type)
+            options = spec.options.values() if spec is not None else ()
+            naming[node.op_type] = [option for option in options if _ONE in option.type]
+        for option in naming[node.op_type]:
+            value = bound(option, option_value(node, option), subgraphs)
+            for body in value if isinstance(value, list) else [value]:
+                if isinstance(body, Body):
+                    yield body.graph
+
+
+def check_calls(graphs: Sequence[ir.Graph], dialect: Dialect, subgraphs: Sequence[ir.Graph]) -> None:
+    """Raise ModelError where one of some graphs comes to call itself, which would have no end."""
+    calls = {graph: set(_named(graph, dialect, subgraphs, {})) for graph in graphs}
+    while ends := [graph for graph, named in calls.items() if named.isdisjoint(calls)]:
+        for graph in ends:
+            del calls[graph]
+    if calls:
+        raise ModelError(f"graph {min(graph.name or '' for graph in calls)} calls itself, which never ends")
 
 
 def bodies(node: ir.Node) -> list[ir.Graph]:

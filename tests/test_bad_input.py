@@ -21,11 +21,10 @@ from nnrewrite.engine.operators import OPS, Catalogue
 from nnrewrite.engine.quantization import Quantization
 from nnrewrite.frontends import bundle
 from nnrewrite.frontends.tflite import read
+from nnrewrite.verify.damage import damage_bytes
 
 SEED = 20240607
 ROUNDS = 20_000
-#: numbers that hurt where an offset, a count or an index is meant
-NASTY = (0, 1, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0xFFFFFFFE, 0x10000, 0x40000000)
 
 Make = Callable[..., bytes]
 
@@ -86,27 +85,9 @@ def victims(catalogue: Catalogue, single: Make) -> list[bytes]:
     return made + real[:: max(1, len(real) // 24)]
 
 
-def damaged(data: bytes, chance: random.Random) -> bytes:
-    """Flip bits and replace numbers at a few places, mostly where the tables are; now and then cut the tail."""
-    result = bytearray(data)
-    for _ in range(chance.choice((1, 1, 2, 4, 16))):
-        place = chance.randrange(len(result) - 4)
-        if chance.random() < 0.5:
-            near = chance.randrange(min(len(result) - 4, 4000))
-            place = chance.choice((near, len(result) - 4 - near))
-        kind = chance.randrange(3)
-        if kind == 0:
-            result[place] ^= 1 << chance.randrange(8)
-        elif kind == 1:
-            result[place] = chance.choice((0, 1, 127, 128, 255))
-        else:
-            struct.pack_into("<I", result, place, chance.choice((*NASTY, len(result), chance.randrange(len(result)))))
-    return bytes(result[: chance.randrange(len(result))] if chance.random() < 0.15 else result)
-
-
 def test_damaged_models_are_read_or_refused_in_one_line(victims: list[bytes], catalogue: Catalogue) -> None:
     chance = random.Random(SEED)
-    read_after_all = sum(survives(damaged(chance.choice(victims), chance), catalogue) for _ in range(ROUNDS))
+    read_after_all = sum(survives(damage_bytes(chance.choice(victims), chance), catalogue) for _ in range(ROUNDS))
     assert 0 < read_after_all < ROUNDS
 
 
@@ -122,7 +103,7 @@ def test_damaged_bundles_are_read_or_refused_in_one_line(
     chance = random.Random(SEED)
     path = tmp_path / "broken.task"
     for _ in range(300):
-        path.write_bytes(damaged(task, chance))
+        path.write_bytes(damage_bytes(task, chance))
         try:
             for member in bundle.members(path):
                 read(bundle.open_member(path, member), catalogue, str(path))

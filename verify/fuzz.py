@@ -17,7 +17,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any
 
 from ..engine import coverage, packs
-from . import chains, record
+from . import chains, odd, record
 from .campaign import SHRINKING, Tally, examine, repeat
 from .interpreter import Interpreter, require
 from .laboratory import Laboratory
@@ -43,6 +43,8 @@ _EARLY, _SHARE = 40, 0.7
 _MORE = 80
 #: of so many turns of rules, one more goes to graphs of any operators
 _BETWEEN = 8
+#: odd models that go with these
+_ODD = 2
 #: seconds that the interpreter may take for one model
 _TIMEOUT = 20.0
 
@@ -75,8 +77,9 @@ class Interrupted(KeyboardInterrupt):
 class Task:
     """One turn: a rule (or graphs, of any operators or `about` that of one rule), how many cases, and which.
 
-    With `until` it is over when the rule has fired. A `fixed` one is the first so many of the cases that are recorded,
-    with what came of them then, if it is known. `shrinking` is how long a failure may be made smaller, in seconds.
+    Those of an `odd` turn are odd models, of one rule or of any. With `until` it is over when the rule has fired. A
+    `fixed` one is the first so many of the cases that are recorded, with what came of them then, if it is known.
+    `shrinking` is how long a failure may be made smaller, in seconds.
     """
 
     name: str
@@ -86,6 +89,7 @@ class Task:
     until: bool = False
     fixed: tuple[str, ...] | None = None
     shrinking: float = SHRINKING
+    odd: bool = False
 
 
 def fuzz(
@@ -96,8 +100,11 @@ def fuzz(
     told: Told,
     early: Mapping[str, tuple[str, ...]] | None = None,
     recorded: bool = False,
+    only_odd: bool = False,
 ) -> dict[str, Tally]:
-    """Try rules of some stacks, and with `graphs` also graphs of several operators; what came of each by name.
+    """Try rules of some stacks; what came of each by name.
+
+    With `graphs` also graphs of several operators and odd models, with `only_odd` nothing but odd models of each rule.
 
     Those called `early` are tried in this order on the cases of the record, whose outcomes are given with them, and
     have many turns before the others have one. With `recorded` all are tried on these cases at the end, for their
@@ -109,11 +116,11 @@ def fuzz(
     early = early or {}
     graphs = graphs and bool(_sources(stacks[0]))
     tallies = {
-        subject.name: Tally(subject.name, subject.place, excuse=subject.excuse, fires=not subject.excuse)
+        subject.name: Tally(subject.name, subject.place, excuse=subject.excuse, fires=not (subject.excuse or only_odd))
         for subject in chosen
     }
-    if graphs:
-        tallies[chains.NAME] = Tally(chains.NAME, chains.NAME, fires=False)
+    for name in (chains.NAME, odd.NAME) if graphs else ():
+        tallies[name] = Tally(name, name, fires=False)
     named = {subject.name: subject for subject in chosen}
     first = [named[name] for name in early if name in named]
     soon = until - (1 - _SHARE) * budget.seconds
@@ -122,6 +129,8 @@ def fuzz(
     turns: Iterator[Task] = itertools.chain(
         _early(first, early, graphs, budget, soon), _turns(chosen, graphs, budget), late
     )
+    if only_odd:
+        turns = _odd([one for one in chosen if one in _sources(stacks[0])], budget)
     if first:  # where what changed fails, the rest has no turns
 
         def go_on(task: Task) -> bool:
@@ -200,6 +209,14 @@ def _turns(chosen: Sequence[Trial], graphs: bool, budget: Budget) -> Iterator[Ta
                 yield Task(chains.NAME, _ABOUT, f"{seed}/{subject.name}", subject.name)
             if graphs and place % _BETWEEN == 0:
                 yield Task(chains.NAME, _TURN, f"{seed}/{place}")
+                yield Task(odd.NAME, _ODD, f"{seed}/{place}", odd=True)
+
+
+def _odd(chosen: Sequence[Trial], budget: Budget) -> Iterator[Task]:
+    """Turns of odd models, those of each rule before more of any."""
+    for turn in range(-(-budget.examples // _TURN)):
+        for subject in chosen:
+            yield Task(subject.name, min(_TURN, budget.examples - turn * _TURN), f"{budget.seed}/odd/{turn}", odd=True)
 
 
 def _heard(chosen: Sequence[Trial]) -> list[Trial]:
@@ -311,7 +328,12 @@ def _serve(pipe: Connection, interpreter: Interpreter, stacks: Sequence[Stack]) 
     with contextlib.suppress(EOFError, BrokenPipeError, KeyboardInterrupt):
         pipe.send(True)
         while task := pipe.recv():
-            if task.name != chains.NAME:
+            if task.odd:
+                subject = next((source for source in sources if source.name == task.name), None)
+                oddly = functools.partial(odd.draw, **common, subject=subject)
+                kind = replace(odd.odd(sources), name=task.name, span=odd.NOWHERE if subject is None else subject.span)
+                tally = examine(kind, laboratories[first], task.examples, task.seed, oddly, shrinking=task.shrinking)
+            elif task.name != chains.NAME:
                 trial, stack = named[task.name]
                 if task.fixed is not None:  # in a laboratory that knows of nothing, so that the same is drawn again
                     tally = repeat(trial, _laboratory(interpreter, stack), task.fixed, task.examples, task.shrinking)
@@ -330,8 +352,8 @@ def _serve(pipe: Connection, interpreter: Interpreter, stacks: Sequence[Stack]) 
                     shrinking=task.shrinking,
                 )
             else:
-                subject = next(subject for subject in sources if subject.name == task.about)
-                about = functools.partial(chains.between, subject=subject, **common)
+                middle = next(subject for subject in sources if subject.name == task.about)
+                about = functools.partial(chains.between, subject=middle, **common)
                 graph, common_one = chains.chains(sources), laboratories[first]
                 tally = examine(graph, common_one, task.examples, task.seed, about, _FEW, shrinking=task.shrinking)
             pipe.send(tally)

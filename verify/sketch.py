@@ -138,7 +138,8 @@ class Case:
     """A model to try: its steps in order, the opset to aim at (None for the default one), and the rule it is for.
 
     `widened` says that something was drawn that the rule's own test does not name, so that rules may refuse it. Of one
-    whose results nobody knows, `unknown` are they.
+    whose results nobody knows, `unknown` are they. An `odd` one may be refused in any words; one that the interpreter
+    does not take (`taken` is off) has nothing to be compared with, and of a `loose` one types and shapes alone are.
     """
 
     rule: str
@@ -147,6 +148,9 @@ class Case:
     widened: bool = False
     yields: tuple[Value, ...] | None = None
     unknown: tuple[Blank, ...] = ()
+    odd: bool = False
+    taken: bool = True
+    loose: bool = False
 
     @property
     def inputs(self) -> tuple[Value, ...]:

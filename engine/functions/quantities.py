@@ -6,6 +6,7 @@ import math
 
 import onnx_ir as ir
 
+from ..budget import BITS
 from ..quantization import Quantization, quantization
 from .registry import NOTHING, EvaluationError, function, reading
 
@@ -95,7 +96,9 @@ def log(x: float) -> float:
     return math.log(x)
 
 
-def _known(x: ir.Value) -> Quantization:
+def _known(x: ir.Value | None) -> Quantization:
+    if x is None:
+        raise EvaluationError("an operand that is left out has no scale")
     found = quantization(x)
     if found is None:
         raise EvaluationError(f"{x.name} is not quantized")
@@ -113,6 +116,8 @@ def _scratch(y: ir.Value, index: int) -> Quantization | None:
 
 
 def _parts(x: float, bits: int) -> tuple[int, int]:
+    if not 0 <= bits <= BITS:
+        raise EvaluationError(f"a mantissa of {bits} bits")
     fraction, power = math.frexp(x)
     scaled = abs(fraction) * 2**bits
     whole = math.floor(scaled) + (scaled - math.floor(scaled) >= 0.5)
