@@ -139,6 +139,16 @@ def sources(names: Sequence[str]) -> dict[str, str]:
     return _texts(folders(names))
 
 
+def added(names: Sequence[str]) -> dict[str, Path]:
+    """The rule files of those packs that do not come with the program, each with the folder of its pack."""
+    return {file: path for path in folders(names) if not comes_along(path) for file in _rule_files([path])}
+
+
+def comes_along(path: Path) -> bool:
+    """Whether a folder is that of a pack which comes with the program."""
+    return BUILT_IN.resolve() in path.resolve().parents
+
+
 def built_in() -> list[str]:
     """The names of the packs that come with the program."""
     return sorted(path.name for path in BUILT_IN.iterdir() if any(path.glob("*.rules")))
