@@ -99,6 +99,8 @@ def command(
     options = Options(rules=rules, target=target)
     if replay is not None:
         sys.exit(0 if _replayed(replay, options.stacked) else 1)
+    from ..engine import packs
+    from ..engine.errors import CallError
     from ..verify import record
     from ..verify.chains import NAME
     from ..verify.fuzz import Budget, Interrupted, fuzz
@@ -111,6 +113,8 @@ def command(
     every, own = [trial for stack in found for trial in stack.trials], found[0].own
     _known(every, operators, names)
     chosen = [one for one in every if _wanted(one, operators, names) and (not own or not whole or one.name in own)]
+    if whole and not own and packs.added(options.stacked):
+        raise CallError("no rule of these packs has a `test`; others can be named by --rule or --op")
     files = records(found, options)
     if recorded:
         record.admit(files.values())

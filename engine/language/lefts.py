@@ -9,7 +9,7 @@ from dataclasses import replace
 from ..errors import Span
 from ..operators import Dialect, OperatorSpec, Option, everything
 from ..records import dataclass, field
-from ..rules import ONCE
+from ..rules import ACCEPT, ONCE
 from . import tree
 from .connections import apart, mentioned
 from .diagnosis import suggest, times
@@ -158,7 +158,7 @@ class _Walker:
         if call.wildcard:
             self._bind(Variable(call.callee, call.callee_span, WILDCARD, one("operator")))
             counts[call.callee] += 1
-        elif call.rest:
+        elif call.rest and self._context.stage != ACCEPT:
             self._error(
                 call.span,
                 "`..` goes with `any`: a rule about one operator names its options",
