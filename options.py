@@ -95,7 +95,7 @@ class Options:
     @property
     def variants(self) -> tuple[Options, ...]:
         """These options, and those with which other rule sets are laid over the same rules."""
-        if not any(name in _ALONG for name in self.rules):
+        if not any(name in _ALONG for name in self.rules) or self.settled.float:
             return (self,)
         return self, self.but(exact=True), *(self.but(activations=name) for name in ACTIVATIONS)
 

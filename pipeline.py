@@ -171,17 +171,28 @@ def _attempt(source: Source, options: Options) -> Conversion:
     """Convert at the opset asked for; where none is, and the usual one has no form of something, at a later one."""
     try:
         return _rewrite(source, options)
-    except UnsupportedError:
-        if options.opset is not None:
+    except UnsupportedError as error:
+        if options.opset is None:
+            # What the opset that rules aim at cannot say a later one may, and nobody asked for the first.
+            try:
+                return _rewrite(source, options.but(opset=_LATER))
+            except InternalError:
+                raise
+            except RewriteError:
+                pass
+        advice = _stacking(error, options)
+        if advice is None:
             raise
-        # What the opset that rules aim at cannot say a later one may, and nobody asked for the first.
-        try:
-            return _rewrite(source, options.but(opset=_LATER))
-        except InternalError:
-            raise
-        except RewriteError:
-            pass
-        raise
+        raise UnsupportedError(error.refusals, advice=advice) from None
+
+
+def _stacking(error: UnsupportedError, options: Options) -> str | None:
+    """How to lay packs over the program's rules, where operators are refused as these are not among them."""
+    base, pack = DEFAULT.rules, prepare(options.stacked, None).pack
+    if all(refusal.reasons for refusal in error.refusals) or any(file.name in base for file in pack.files):
+        return None
+    words = " ".join(f"--rules {name}" for name in (*base, *options.rules))
+    return f"{', '.join(options.rules)} alone has no rule for it; with the program's own rules below: {words}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,6 +303,7 @@ def _run(
 
     try:
         rewriter.run(place)
+        rewriter.accept()
     except RewriteFailure as failure:
         if resized is None:
             raise

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import hashlib
 import json
@@ -17,17 +16,6 @@ from .engine.records import dataclass
 
 #: the file of a pack that makes it more than rules
 FILE = "target.yaml"
-#: the options that a target may set, with what their values are
-OPTIONS: Mapping[str, type] = {
-    "opset": int,
-    "layout": list,
-    "activations": str,
-    "float": bool,
-    "float_io": bool,
-    "keep_float16": bool,
-    "exact": bool,
-    "hybrid": str,
-}
 
 _RULE = re.compile(r"(?:rule|table)\s+(\w+)")
 _PLACE = re.compile(r"\((.+):(\d+)\)$")
@@ -111,7 +99,7 @@ def _document(name: str) -> Mapping[str, Any]:
 @functools.lru_cache(maxsize=16)
 def _parsed(file: Path, data: bytes) -> Mapping[str, Any]:
     # Each conversion asks, and reading YAML takes longer than a small one.
-    key = hashlib.sha256(FILE.encode() + data).hexdigest()
+    key = hashlib.sha256(b"settings" + data).hexdigest()
     kept = cache.fetch(key)
     if kept is None:
         kept = json.dumps(_read(file, data)).encode()
@@ -123,21 +111,13 @@ def _parsed(file: Path, data: bytes) -> Mapping[str, Any]:
 def _read(file: Path, data: bytes) -> Mapping[str, Any]:
     import yaml
 
+    from .settings import mistakes
+
     try:
-        document = yaml.safe_load(data) or {}
-    except yaml.YAMLError as error:
-        raise CallError(f"{file}: {' '.join(str(error).split())}") from error
-    if not isinstance(document, dict) or not isinstance(document.get("options", {}), dict):
-        raise CallError(f"{file}: expected `about` and `options`, each option with its value")
-    for key in document.keys() - {"about", "options"}:
-        raise CallError(f"{file}: there is no entry {key}, only about and options")
-    for key, value in document.get("options", {}).items():
-        if key not in OPTIONS:
-            close = difflib.get_close_matches(str(key), OPTIONS, 1)
-            raise CallError(f"{file}: a target sets no option {key}" + (f": did you mean {close[0]}?" if close else ""))
-        wanted = OPTIONS[key]
-        words = isinstance(value, list) and all(isinstance(item, str) for item in value)
-        if type(value) is not wanted or (wanted is list and not words):
-            takes = {int: "a number", bool: "true or false", str: "a word", list: "a list of words"}
-            raise CallError(f"{file}: {key} is {value!r}, it takes {takes[wanted]}")
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        raise CallError(f"{file}: cannot be read: {error}") from error
+    for found in mistakes(file, text):
+        raise CallError(f"{found.span}: {found.message}" + (f"; {found.help}" if found.help else ""))
+    document: Mapping[str, Any] = yaml.safe_load(text) or {}
     return document

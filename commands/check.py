@@ -14,14 +14,19 @@ if TYPE_CHECKING:
     from ..engine.packs import Pack
 
 
+#: the pack with which one is read that has no rules
+_ALONE = "onnx"
+
+
 @click.command("rewrite check", context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("paths", metavar="[PACK...]", nargs=-1)
 @click.pass_context
 def command(ctx: click.Context, paths: tuple[str, ...]) -> None:
     """Check rule packs: every mistake with its place, what is wrong, and how to mend it.
 
-    PACK is a pack that comes with the program, a folder, or a file in one. Several are laid over each other as they
-    are by --rules; without any, every pack that comes with the program is checked.
+    PACK is a pack that comes with the program, a folder, or a file in one: its rules, its ops.yaml and its target.yaml.
+    Several are laid over each other as they are by --rules; without any, every pack that comes with the program is
+    checked.
 
     Exit status: 0 no mistakes; 2 mistakes, or a pack that is not there.
     """
@@ -32,7 +37,7 @@ def command(ctx: click.Context, paths: tuple[str, ...]) -> None:
     wrong = False
     for names in together:
         try:
-            click.echo("\n".join(_summary(names, packs.read(names))))
+            click.echo("\n".join(_summary(names, _read(names))))
         except RuleError as error:
             wrong = True
             click.echo("\n".join(_told(error)), err=True)
@@ -46,7 +51,38 @@ def command(ctx: click.Context, paths: tuple[str, ...]) -> None:
 
 def _folder(path: str) -> str:
     """A file stands for the pack that it is in, as rules call each other's definitions."""
-    return str(Path(path).parent) if path.endswith(".rules") and Path(path).is_file() else path
+    file = Path(path)
+    return str(file.parent) if file.suffix in (".rules", ".yaml") and file.is_file() else path
+
+
+def _read(names: Sequence[str]) -> Pack:
+    """The packs of some names; raises RuleError with the mistakes of all their files.
+
+    What has no rules is read with those over the target that every pack has with it.
+    """
+    from ..engine import packs
+    from ..engine.errors import RuleError
+    from ..settings import mistakes
+
+    settings = _settings(names)
+    sources = {str(file): packs.read_text(file) for file in settings}
+    wrong, opsets, pack = [], None, None
+    try:
+        pack = packs.read(names if packs.sources(names, empty=True) else [_ALONE, *names])
+        opsets = pack.opsets
+    except RuleError as error:
+        wrong, sources = [*error.diagnostics], {**sources, **error.sources}
+    wrong += [one for file in settings for one in mistakes(file, sources[str(file)], opsets)]
+    if pack is None or wrong:
+        raise RuleError(wrong, sources)
+    return pack
+
+
+def _settings(names: Sequence[str]) -> list[Path]:
+    from ..engine import packs
+    from ..target import FILE
+
+    return [folder / FILE for folder in packs.folders(names) if (folder / FILE).is_file()]
 
 
 def _told(error: RuleError) -> list[str]:
@@ -69,7 +105,7 @@ def _summary(names: Sequence[str], pack: Pack) -> list[str]:
     from ..engine.language import tree
     from ..engine.rules import written_out
 
-    own = packs.sources(names)
+    own = packs.sources(names, empty=True)
     files = [file for file in pack.files if file.span.file in own]
     items = [item for file in files for item in file.items]
     rules = sum(isinstance(item, tree.Rule) for item in items)
@@ -78,9 +114,13 @@ def _summary(names: Sequence[str], pack: Pack) -> list[str]:
     whole = len(list(written_out(files)))
     low, high = pack.opsets
     parts = [_times(rules, "rule"), _times(tables, "table"), _times(definitions, "definition")]
-    head = click.style(", ".join(names), bold=True)
+    head = f"{click.style(', '.join(names), bold=True)}: {click.style('no mistakes', fg='green')}"
+    others = [file.name for file in (*packs.entries(names), *_settings(names))]
+    if not files:
+        return [f"{head} in {' and '.join(others)}"]
+    beside = f" and {' and '.join(others)}" if others else ""
     lines = [
-        f"{head}: {click.style('no mistakes', fg='green')} in {_times(len(files), 'file')}: {', '.join(parts)}; "
+        f"{head} in {_times(len(files), 'file')}{beside}: {', '.join(parts)}; "
         f"{_times(whole, 'rule')} with every member written out, opsets {low}..{high}"
     ]
     lines += [f"  {override.rule} takes the place of {override.instead_of}" for override in pack.overrides]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+
+from ..options import TARGET
 
 if TYPE_CHECKING:
     from ..engine.coverage import Coverage
@@ -31,15 +33,17 @@ class Gap:
 @click.command("rewrite coverage", context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("folder", required=False, type=click.Path(file_okay=False, path_type=Path))
 @click.option("--rules", multiple=True, default=("tflite2onnx",), metavar="PACK", help="The rules. May be repeated.")
+@click.option("--target", metavar="TARGET", default=TARGET, show_default=True, help="The target with its rules.")
 @click.option(
     "--fail-under", metavar="PERCENT", type=float, default=100.0, show_default=True, help="Fail when fewer rules fired."
 )
 @click.pass_context
-def command(ctx: click.Context, folder: Path | None, rules: tuple[str, ...], fail_under: float) -> None:
+def command(ctx: click.Context, folder: Path | None, rules: tuple[str, ...], target: str, fail_under: float) -> None:
     """List the rules that never fired, the templates never used, and the options that never had a second value.
 
     Run the tests or `rewrite fuzz` with NNREWRITE_COVERAGE=FOLDER first; each process adds a file to the folder. Rules
-    about operators that ops.yaml marks as `untried` do not count.
+    about operators that ops.yaml marks as `untried` do not count. Where some packs do not come with the program, their
+    rules alone are listed.
 
     Exit status: 0 enough rules fired; 1 too few did, or FOLDER holds no records.
     """
@@ -49,34 +53,41 @@ def command(ctx: click.Context, folder: Path | None, rules: tuple[str, ...], fai
     from ..options import Options
 
     folder = folder or Path(os.environ.get(FOLDER) or DEFAULT)
-    pack = packs.load(Options(rules=rules).stacked)
+    stacked = Options(rules=rules, target=target).stacked
+    pack, own = packs.load(stacked), packs.added(stacked)
     found = load(folder)
     if not found.templates:
-        complain(f"{folder} holds no records: run the tests with {FOLDER}={folder}")
+        complain(f"{folder} holds no records: run `rewrite fuzz` or your tests with {FOLDER}={folder} first")
         ctx.exit(1)
-    lines, share = summary(pack, found)
+    lines, share = summary(pack, found, own)
     click.echo("\n".join(lines))
     ctx.exit(0 if share >= fail_under else 1)
 
 
-def summary(pack: Pack, found: Coverage) -> tuple[list[str], float]:
-    """A line for each gap and one for all; the share of rules that fired, in percent."""
-    rules = list(_rules(pack))
+def summary(pack: Pack, found: Coverage, own: Collection[str] = ()) -> tuple[list[str], float]:
+    """A line for each gap and one for all; the share of rules that fired, in percent.
+
+    They are those of a pack, or of its `own` files where there are such.
+    """
+    rules = [rule for rule in _rules(pack) if not own or rule.span.file in own]
     missing = list(gaps(rules, found))
     lines = [f"{gap.place}: {gap.kind} {gap.name}" for gap in missing]
     templates = sum(len(rule.templates) for rule in rules)
     idle = {kind: sum(gap.kind == kind for gap in missing) for kind in ("rule never fired:", "template never used:")}
     fired, used = len(rules) - idle["rule never fired:"], templates - idle["template never used:"]
-    share = 100 * fired / len(rules)
+    share = 100 * fired / len(rules) if rules else 100.0
     lines.append(f"{fired} of {len(rules)} rules fired ({share:.1f} %), {used} of {templates} templates were used")
     return lines, share
 
 
 def gaps(rules: Sequence[tree.Rule], found: Coverage) -> Iterator[Gap]:
     """What was not tried: rules, templates of rules that fired, and options of those that always had one value."""
+    from ..engine.coverage import key
+
     for rule in rules:
         place = f"{rule.span.file}:{rule.span.line}"
-        used = found.templates.get(rule.name, {})
+        name = key(rule.name, rule.span.file)
+        used = found.templates.get(name, {})
         if not used:
             yield Gap("rule never fired:", place, rule.name)
         for template in rule.templates:
@@ -84,7 +95,7 @@ def gaps(rules: Sequence[tree.Rule], found: Coverage) -> Iterator[Gap]:
                 spot = f"{template.span.file}:{template.span.line}"
                 yield Gap("template never used:", spot, rule.name)
         if used:
-            for option, seen in found.options.get(rule.name, {}).items():
+            for option, seen in found.options.get(name, {}).items():
                 if len(seen) < 2:
                     said = ", ".join(seen) or "nothing"
                     yield Gap("option never varied:", place, f"{rule.name} {{{option}}} was always {said}")

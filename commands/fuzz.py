@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..cli import complain
-from ..options import DEFAULT, Options
+from ..options import DEFAULT, TARGET, Options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,6 +32,7 @@ _NAMED = 20
 
 @click.command("fuzz", context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--rules", multiple=True, default=("tflite2onnx",), metavar="PACK", help="Rules to try. May be repeated.")
+@click.option("--target", metavar="TARGET", default=TARGET, show_default=True, help="The target to try the rules for.")
 @click.option("--op", "operators", multiple=True, metavar="OP", help="Only rules about this operator. May be repeated.")
 @click.option("--rule", "names", multiple=True, metavar="NAME", help="Only this rule or family. May be repeated.")
 @click.option(
@@ -56,7 +57,7 @@ _NAMED = 20
     "--record",
     "recorded",
     is_flag=True,
-    help="Record what passed, so that later runs begin with what has changed since.",
+    help="Record what passed in the folder of the pack, so that later runs begin with what has changed since.",
 )
 @click.option(
     "--odd", "only_odd", is_flag=True, help="Only odd models: no elements, operands left out, numbers far off."
@@ -76,6 +77,7 @@ _NAMED = 20
 )
 def command(
     rules: tuple[str, ...],
+    target: str,
     operators: tuple[str, ...],
     names: tuple[str, ...],
     examples: int,
@@ -93,27 +95,38 @@ def command(
     Each model runs in the TensorFlow Lite interpreter and, converted, in ONNX Runtime, and the outputs are compared. A
     model on which they differ is reduced, and saved with its inputs, both outputs and a report.
 
+    Where some packs do not come with the program, their rules alone are tried, unless others are named by --rule or
+    --op.
+
     Exit status: 0 all agree; 1 a rule failed; 2 wrong options or mistakes in rule files; 130 interrupted.
     """
+    options = Options(rules=rules, target=target)
     if replay is not None:
-        sys.exit(0 if _replayed(replay, Options(rules=rules).stacked) else 1)
+        sys.exit(0 if _replayed(replay, options.stacked) else 1)
+    from ..engine import packs
+    from ..engine.errors import CallError
     from ..verify import record
     from ..verify.chains import NAME
     from ..verify.fuzz import Budget, Interrupted, fuzz
     from ..verify.odd import NAME as ODD
-    from ..verify.stacks import digests, stacks
+    from ..verify.stacks import digests, records, stacks
     from ..verify.subjects import Subject
 
     started = time.monotonic()
-    found = stacks(rules)
-    every = [trial for stack in found for trial in stack.trials]
-    _known(every, operators, names)
-    chosen = [subject for subject in every if _wanted(subject, operators, names)]
     whole = not (operators or names or only_odd)
-    now = digests(found)
-    ours = rules == DEFAULT.rules
-    known = record.entries()
-    early, gone = ([], []) if recorded else _since(now, known, {one.name for one in chosen}, ours, whole and ours)
+    found = stacks(options)
+    every, own = [trial for stack in found for trial in stack.trials], found[0].own
+    _known(every, operators, names)
+    chosen = [one for one in every if _wanted(one, operators, names) and (not own or not whole or one.name in own)]
+    if whole and not own and packs.added(options.stacked):
+        raise CallError("no rule of these packs has a `test`; others can be named by --rule or --op")
+    files = records(found, options)
+    if recorded:
+        record.admit(files.values())
+    known = {name: entry for file in set(files.values()) for name, entry in record.entries(file).items()}
+    now = digests(found, files) if known or recorded else {}
+    entire = bool(own) or rules == DEFAULT.rules
+    early, gone = ([], []) if recorded else _since(now, known, {one.name for one in chosen}, whole and entire)
     if only_odd:
         early, gone = [], []
     elif not (whole or recorded):
@@ -125,7 +138,7 @@ def command(
     interrupted = False
     try:
         with _progress(len(chosen) * examples, seconds, started) as told:
-            tallies = fuzz(found, chosen, whole, budget, told, before, recorded, only_odd)
+            tallies = fuzz(found, chosen, whole, budget, told, before, recorded, whole and bool(own), only_odd)
     except Interrupted as interruption:
         tallies, interrupted = interruption.tallies, True
     failed = _told(tallies.values(), time.monotonic() - started)
@@ -134,34 +147,30 @@ def command(
     of = {trial.name: stack for stack in found for trial in stack.trials}
     for tally in failed:
         stack = of.get(tally.rule, found[0])
-        _complain(tally, out, places, tally.rule in {*sources, NAME, ODD}, stack, rules, ("--seed", f"{seed}"))
+        _complain(tally, out, places, tally.rule in {*sources, NAME, ODD}, stack, options, ("--seed", f"{seed}"))
     if gone:
         complain(f"recorded, but there is no such rule or category any more: {', '.join(gone)} (`--record` forgets it)")
     if interrupted:
         raise KeyboardInterrupt
     if recorded:
         outcomes = {name: tally.outcomes for name, tally in tallies.items() if tally.outcomes and not tally.problem()}
-        record.write(now, outcomes, now if rules == DEFAULT.rules else {*now, *record.entries()})
+        for file in set(files.values()):
+            there = {name for name in files if files[name] == file}
+            others = () if entire else record.entries(file)
+            record.write(file, now, {name: one for name, one in outcomes.items() if name in there}, {*there, *others})
     sys.exit(1 if failed or gone else 0)
 
 
 def _since(
-    now: Mapping[str, str], known: Mapping[str, Entry], chosen: Collection[str], ours: bool, whole: bool
+    now: Mapping[str, str], known: Mapping[str, Entry], chosen: Collection[str], whole: bool
 ) -> tuple[list[str], list[str]]:
-    """What of the chosen is not as it is known by the record, and what the record knows but is gone from the whole.
-
-    Where the packs are not `ours` alone, rules that are in no record are the user's, and go first.
-    """
+    """What of the chosen is not as it is known by the record, and what the record knows but is gone from the whole."""
     from ..verify import record
 
     others = record.changed(now, known)
     early = [name for name in now if name in others and name in chosen]
-    new = [] if ours else [name for name in early if name not in known]
-    if new:
-        early = [*new, *(name for name in early if name in known)]
     if early and 2 * len(early) <= len(now):
-        said = "in no record" if new else "changed since they were last recorded"
-        click.echo(f"{said}, and tried first: {_listed(new or early)}", err=True)
+        click.echo(f"changed since they were last recorded, and tried first: {_listed(early)}", err=True)
     gone = sorted(known.keys() - now.keys()) if whole else []
     return early, gone
 
@@ -246,7 +255,7 @@ def _complain(
     places: dict[str, str],
     of_source: bool,
     stack: Stack,
-    rules: tuple[str, ...],
+    options: Options,
     drawn: tuple[str, ...],
 ) -> None:
     from ..verify.evidence import save
@@ -255,7 +264,7 @@ def _complain(
     if tally.failure is None:
         return
     try:
-        saved = save(*tally.failure, out, places, of_source, stack, rules, drawn)
+        saved = save(*tally.failure, out, places, of_source, stack, options, drawn)
     except OSError as error:
         complain(f"{error.filename or out}: {error.strerror}, the failure is not saved")
         return

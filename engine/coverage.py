@@ -1,10 +1,13 @@
 """Coverage of rules: which templates were used and which values options had, as code coverage counts lines.
 
+Rules are told apart by their names and files, as packs of several people may have rules of one name.
+
 Nothing is noted unless the environment names a folder, so that a conversion pays one comparison for each rule.
 """
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import uuid
@@ -14,6 +17,7 @@ from typing import Any
 
 from .errors import Span
 from .functions import plain
+from .packs import BUILT_IN
 from .pattern import AnyOf, NodePattern, Operand, nodes
 from .records import dataclass, field
 from .rules import Rule
@@ -26,20 +30,23 @@ _VALUES = 8
 
 @dataclass(slots=True)
 class Coverage:
-    """How often each template of each rule was used (by its line), and the values that options had."""
+    """How often each template of each rule was used (by its line), and the values that options had.
+
+    Rules are called as `key` does.
+    """
 
     templates: dict[str, dict[int, int]] = field(default_factory=dict)
     options: dict[str, dict[str, set[str]]] = field(default_factory=dict)
 
     def count(self, rule: Rule, template: Span) -> None:
         """Count that a rule was applied by one of its templates, again to a node of the same options."""
-        lines = self.templates.setdefault(rule.name, {})
+        lines = self.templates.setdefault(key(rule.name, rule.span.file), {})
         lines[template.line] = lines.get(template.line, 0) + 1
 
     def note(self, rule: Rule, template: Span, values: Mapping[str, Any]) -> None:
         """Note that a rule was applied by one of its templates, and which values options had."""
         self.count(rule, template)
-        options = self.options.setdefault(rule.name, {})
+        options = self.options.setdefault(key(rule.name, rule.span.file), {})
         for equation in rule.equations:
             for name in variables(equation.value):
                 seen = options.setdefault(name, set())
@@ -56,6 +63,12 @@ class Coverage:
             known = self.options.setdefault(rule, {})
             for name, seen in options.items():
                 known.setdefault(name, set()).update(seen)
+
+
+@functools.cache
+def key(rule: str, file: str) -> str:
+    """A name for a rule that holds whatever folder the file of its pack is named from."""
+    return f"{rule} ({file if (BUILT_IN / file).is_file() else Path(file).resolve()})"
 
 
 def variables(pattern: Operand) -> Iterable[str]:

@@ -10,13 +10,12 @@ from typing import Any
 
 import yaml
 
-from .errors import Diagnostic, Note, Span
+from .documents import compose, span
+from .errors import Diagnostic, Note
 from .functions import DTYPES
 from .language.diagnosis import joined, suggest
 
 _OPERAND = re.compile(r"[A-Za-z_]\w*(\?|\.\.\.|!|\?\.\.\.)?")
-#: how many things the file of a pack may say, its aliases followed
-_MOST = 200_000
 _TYPES = frozenset({"bool", "float", "string", "bytes", "int8", "int16", "int32", "int64", "uint8", "uint32", "uint64"})
 _PLAIN: dict[str, tuple[type, ...]] = {"bool": (bool,), "float": (int, float), "string": (str,), "bytes": (str, bytes)}
 _FIELDS = frozenset(
@@ -40,46 +39,15 @@ class _Reader:
         self._file, self._known = file, known
 
     def document(self, text: str) -> Iterator[Diagnostic]:
-        try:
-            root = yaml.compose(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-        except yaml.reader.ReaderError as error:
-            line, column = text.count("\n", 0, error.position) + 1, error.position - text.rfind("\n", 0, error.position)
-            yield Diagnostic(Span(self._file, line, column, line, column + 1), f"this is not YAML: {error.reason}")
-            return
-        except yaml.MarkedYAMLError as error:
-            mark = error.problem_mark or error.context_mark
-            line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-            span = Span(self._file, line, column, line, column + 1)
-            before = text.splitlines()[line - 1 : line] or [""]
-            problem = f"{error.problem or error.context}"
-            help = "lines are indented by spaces, not by tabs" if "\t" in before[0][:column] else _helped(problem)
-            yield Diagnostic(span, f"this is not YAML: {problem}", tuple(self._began(error)), help)
-            return
-        except RecursionError:
-            span = Span(self._file, 1, 1, 1, 2)
-            yield Diagnostic(span, "this nests too deep")
-            return
-        if root is None:
-            return
-        if _size(root) > _MOST:
-            yield self._error(root, f"with its aliases followed this says more than {_MOST:,} things")
+        root, wrong = compose(self._file, text)
+        if wrong or root is None:
+            yield from wrong
             return
         if not isinstance(root, yaml.MappingNode):
             yield self._error(root, "an `ops.yaml` is a mapping from dialects to what they have")
             return
-        odd = [key for key in _every_key(root) if not isinstance(key, yaml.ScalarNode)]
-        if odd:
-            yield from (self._error(key, "a key is a word") for key in odd)
-            return
         for name, entry in root.value:
             yield from self._dialect(name, entry)
-
-    def _began(self, error: yaml.MarkedYAMLError) -> Iterator[Note]:
-        """Where the mapping or list begins inside which the mistake is."""
-        mark, problem = error.context_mark, error.problem_mark
-        if mark and error.context and problem and (mark.line, mark.column) != (problem.line, problem.column):
-            span = Span(self._file, mark.line + 1, mark.column + 1, mark.line + 1, mark.column + 2)
-            yield Note(f"{error.context.removeprefix('while parsing ')} begins here", span)
 
     # ---- dialects and operators
 
@@ -108,8 +76,8 @@ class _Reader:
             return
         for operator, fields in operators.value if operators is not None else ():
             if operator.value in seen:
-                note = Note("it is described here", self._span(seen[operator.value]))
-                yield Diagnostic(self._span(operator), f"`{operator.value}` is described twice", (note,))
+                note = Note("it is described here", span(self._file, seen[operator.value]))
+                yield Diagnostic(span(self._file, operator), f"`{operator.value}` is described twice", (note,))
             seen[operator.value] = operator
             yield from self._operator(operator, fields, name.value, known, enums, set(tables))
 
@@ -181,8 +149,8 @@ class _Reader:
             if id(key) not in merged:
                 first = seen.setdefault(key.value, key)
                 if first is not key:
-                    note = Note("it is said here", self._span(first))
-                    yield Diagnostic(self._span(key), f"`{key.value}` is said twice", (note,))
+                    note = Note("it is said here", span(self._file, first))
+                    yield Diagnostic(span(self._file, key), f"`{key.value}` is said twice", (note,))
 
     def _misspelt(self, key: Node, names: Set[str], what: str) -> Iterator[Diagnostic]:
         """Tell a key that is almost another one; packs may say more than the program knows of."""
@@ -246,60 +214,7 @@ class _Reader:
     # ---- places
 
     def _error(self, node: Node, message: str, help: str | None = None) -> Diagnostic:
-        return Diagnostic(self._span(node), message, (), help)
-
-    def _span(self, node: Node) -> Span:
-        start, end = node.start_mark, node.end_mark
-        return Span(self._file, start.line + 1, start.column + 1, end.line + 1, end.column + 1)
-
-
-def _helped(problem: str) -> str | None:
-    """What to do about what libyaml says."""
-    if "expected key" in problem or "block end" in problem or "mapping values" in problem:
-        return "the entries of one mapping begin in the same column, each `name: what it is`"
-    if "undefined alias" in problem:
-        return "`*name` repeats what `&name` has marked before; a text that begins with `*` stands in quotes"
-    if "',' or" in problem:
-        return "what `{` or `[` opens is closed by `}` or `]`, and has `,` between its entries"
-    return None
-
-
-def _size(root: Node) -> int:
-    """How many things a document says, each as often as aliases repeat it; one that holds itself says too many."""
-    known: dict[int, int] = {}
-    waiting = [root]
-    open_: set[int] = set()
-    while waiting:
-        node = waiting[-1]
-        parts = (
-            []
-            if isinstance(node, yaml.ScalarNode)
-            else [part for entry in node.value for part in (entry if isinstance(entry, tuple) else (entry,))]
-        )
-        missing = [part for part in parts if id(part) not in known]
-        if id(node) in open_ and missing:
-            return _MOST + 1
-        if missing:
-            open_.add(id(node))
-            waiting += missing
-            continue
-        waiting.pop()
-        known[id(node)] = min(1 + sum(known[id(part)] for part in parts), _MOST + 1)
-    return known[id(root)]
-
-
-def _every_key(root: Node) -> Iterator[Node]:
-    seen: set[int] = set()
-    waiting = [root]
-    while waiting:
-        node = waiting.pop()
-        if id(node) in seen or isinstance(node, yaml.ScalarNode):
-            continue
-        seen.add(id(node))
-        for entry in node.value:
-            if isinstance(entry, tuple):
-                yield entry[0]
-            waiting += entry if isinstance(entry, tuple) else (entry,)
+        return Diagnostic(span(self._file, node), message, (), help)
 
 
 def _plain(node: Node | None) -> dict[str, Any]:

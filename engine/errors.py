@@ -141,20 +141,26 @@ class Refusal:
 
 
 class UnsupportedError(RewriteError):
-    """All nodes of a model that could not be converted, grouped by operator and reason."""
+    """All nodes of a model that could not be converted, grouped by operator and reason.
 
-    def __init__(self, refusals: Sequence[Refusal]) -> None:
+    `what` says what becomes of them, `advice` what to do about it.
+    """
+
+    def __init__(
+        self, refusals: Sequence[Refusal], what: str = "cannot be converted", advice: str | None = None
+    ) -> None:
         self.refusals = tuple(refusals)
         groups: dict[tuple[str, tuple[Reason, ...], str], list[str]] = {}
         for refusal in self.refusals:
             groups.setdefault((refusal.operator, refusal.reasons, refusal.why), []).append(refusal.node)
         operators = len({refusal.operator for refusal in self.refusals})
         counts = f"{operators} operator{'s' * (operators != 1)}", f"{len(refusals)} node{'s' * (len(refusals) != 1)}"
-        lines = [f"{counts[0]} cannot be converted ({counts[1]}):"]
+        lines = [f"{counts[0]} {what} ({counts[1]}):"]
         for (operator, reasons, why), nodes in groups.items():
             shown = ", ".join(nodes[:4]) + (f" and {len(nodes) - 4} more" if len(nodes) > 4 else "")
             lines.append(f"  {operator} x {len(nodes)}: {shown}")
             lines += [f"    {reason.span}: rule {reason.rule}: {reason.message}" for reason in reasons]
             if not reasons:
                 lines.append(f"    {why or f'no rule is about {operator}'}")
+        lines += [f"help: {advice}"] if advice else []
         super().__init__("\n".join(lines))

@@ -282,6 +282,20 @@ class Firing:
         self.fired[rule.name] += 1
         return made
 
+    def refusal(self, rule: Rule, node: ir.Node) -> Reason | None:
+        """Why a rule that only says what is taken does not take a node; None where it does, or is not about it."""
+        budget = Budget()
+        try:
+            for bindings in Matcher(rule.equations, rule.defined, self._opset, None, self._subgraphs, budget).matches(
+                node
+            ):
+                holding(rule, self._frame(rule, dict(bindings), budget), None)
+        except Refused as refusal:
+            return Reason(rule.name, refusal.span, str(refusal))
+        except Exhausted as error:
+            raise RewriteFailure(rule.span, rule.name, node.name or node.op_type, str(error)) from error
+        return None
+
     def miss(self, rule: Rule, node: ir.Node) -> Reason | None:
         """Why a rule does not take a node, from the place where it got furthest."""
         if self.complex and paired(node) and not minds(rule):

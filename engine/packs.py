@@ -134,9 +134,25 @@ def read(names: Sequence[str]) -> Pack:
     return _read(paths, _texts(paths), Parses())
 
 
-def sources(names: Sequence[str]) -> dict[str, str]:
-    """The rule files of some packs by the names they have in messages."""
-    return _texts(folders(names))
+def sources(names: Sequence[str], empty: bool = False) -> dict[str, str]:
+    """The rule files of some packs by the names they have in messages; raises CallError where there are none, unless
+    packs may be `empty` of rules."""
+    return _texts(folders(names), empty)
+
+
+def entries(names: Sequence[str]) -> list[Path]:
+    """The files of some packs that describe operators."""
+    return _entries(folders(names))
+
+
+def added(names: Sequence[str]) -> dict[str, Path]:
+    """The rule files of those packs that do not come with the program, each with the folder of its pack."""
+    return {file: path for path in folders(names) if not comes_along(path) for file in _rule_files([path])}
+
+
+def comes_along(path: Path) -> bool:
+    """Whether a folder is that of a pack which comes with the program."""
+    return BUILT_IN.resolve() in path.resolve().parents
 
 
 def built_in() -> list[str]:
@@ -144,13 +160,13 @@ def built_in() -> list[str]:
     return sorted(path.name for path in BUILT_IN.iterdir() if any(path.glob("*.rules")))
 
 
-def _texts(paths: Sequence[Path]) -> dict[str, str]:
+def _texts(paths: Sequence[Path], empty: bool = False) -> dict[str, str]:
     """The rule files of some folders by the name they have in messages; raises CallError where there are none."""
     for path in paths:
         if not any(path.glob("**/*.rules")) and not _entries([path]) and not (path / "target.yaml").is_file():
-            raise CallError(f"there are no *.rules files in {path}")
+            raise CallError(f"there are no *.rules files in {path}, and neither an ops.yaml nor a target.yaml")
     found = _rule_files(paths)
-    if not found:
+    if not found and not empty:
         raise CallError(f"there are no *.rules files in {', '.join(map(str, paths))}")
     return found
 
@@ -160,11 +176,12 @@ def _rule_files(paths: Sequence[Path]) -> dict[str, str]:
     for path in paths:
         for file in sorted(path.glob("**/*.rules")):
             inside = BUILT_IN in file.parents
-            found[str(file.relative_to(BUILT_IN) if inside else file)] = _text(file)
+            found[str(file.relative_to(BUILT_IN) if inside else file)] = read_text(file)
     return found
 
 
-def _text(file: Path) -> str:
+def read_text(file: Path) -> str:
+    """The text of a file of a pack; raises CallError where it cannot be read."""
     try:
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -187,7 +204,7 @@ def _read(paths: Sequence[Path], texts: Mapping[str, str], parses: Parses) -> Pa
         # Rules of the target's own come after those of every pack that aims at it.
         return _read([*follow, *paths], {**texts, **_texts(follow)}, parses)
     entries = _entries(paths)
-    catalogue = _catalogue(tuple(entries), tuple(map(_text, (operators.OPS, *entries))))
+    catalogue = _catalogue(tuple(entries), tuple(map(read_text, (operators.OPS, *entries))))
     parses.keep()
     files = _apart(files, parses)
     found, overrides, contents = review(files, catalogue, not diagnostics, parses.sound)

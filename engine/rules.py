@@ -16,8 +16,8 @@ from .pattern import AnyOf, Defined, NodePattern, Operand, Variable, compile_equ
 from .records import dataclass, replace
 
 #: in the order they run; what operators mean in others of the source is asked for where they are tried alone
-STAGES = ("meaning", "integers", "normalize", "lower", "recover", "simplify", "adapt")
-MEANING, INTEGERS, NORMALIZE, LOWER = STAGES[:4]
+STAGES = ("meaning", "integers", "normalize", "lower", "recover", "simplify", "adapt", "accept")
+MEANING, INTEGERS, NORMALIZE, LOWER, RECOVER, SIMPLIFY, ADAPT, ACCEPT = STAGES
 #: those that read the source dialect, and those that go over each node once
 OF_SOURCE, ONCE = STAGES[:4], (INTEGERS, LOWER)
 

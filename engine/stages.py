@@ -17,18 +17,16 @@ from .operators import Catalogue
 from .pairs import pair
 from .profile import staged, timed
 from .quantization import in_blocks
-from .rules import INTEGERS, LOWER, MEANING, NORMALIZE, STAGES, Rule, RuleSet
+from .rules import ACCEPT, ADAPT, INTEGERS, LOWER, MEANING, NORMALIZE, RECOVER, SIMPLIFY, Rule, RuleSet
 from .scope import Scope
 from .sharing import share
 from .subgraphs import bodies, called
 from .trace import watching
 from .view import expose
-from .walks import around, ordered, taken
+from .walks import around, ordered, taken, within
 
 #: the options of a custom operator as they stand in its file, among the facts about a node and as an attribute
 _OPTIONS = "custom_options"
-
-_RECOVER, _SIMPLIFY = "recover", "simplify"
 
 #: firings a node, beyond which a stage is taken to run in circles
 _PATIENCE = 64
@@ -111,6 +109,24 @@ class Rewriter:
             raise UnsupportedError(refusals)
         self._improve(arrange)
 
+    def accept(self) -> None:
+        """Hold the result against what the target takes; raises UnsupportedError with every node that it does not."""
+        if ACCEPT not in self._rules.stages():
+            return
+        refusals = [found for node in within(self.graph) if (found := self._unaccepted(node)) is not None]
+        if refusals:
+            raise UnsupportedError(refusals, "cannot be run by the target")
+
+    def _unaccepted(self, node: ir.Node) -> Refusal | None:
+        for rule in self._rules.candidates(ACCEPT, node.domain, node.op_type):
+            reason = self._firing.refusal(rule, node)
+            if reason is not None:
+                output = next((value.name for value in node.outputs if value.name), node.name)
+                source, maker = node.metadata_props.get(SOURCE), node.metadata_props.get(RULE)
+                origin = f" (made of {source} by {maker})" if source and maker else ""
+                return Refusal(node.op_type, f"{output}{origin}", (reason,))
+        return None
+
     def _expose(self) -> None:
         """Let rules see real numbers where values are quantized, after those over integers, and pairs for complex."""
         if self._rules.source is self._rules.target:
@@ -149,12 +165,12 @@ class Rewriter:
 
     def _improve(self, arrange: Callable[[Scope], None] | None) -> None:
         """Run the stages over the target's own operators; a graph on which no rule fires stays as it is."""
-        if self.fired or _RECOVER in self._rules.stages():
+        if self.fired or RECOVER in self._rules.stages():
             self._share()
         if self._depth == 0:
             self._recover()
-        for stage in STAGES[STAGES.index(_RECOVER) + 1 :]:
-            if stage == _SIMPLIFY and arrange is not None:
+        for stage in (SIMPLIFY, ADAPT):
+            if stage == SIMPLIFY and arrange is not None:
                 arrange(self._scope.inner(self.graph) if self._depth else self._scope)
                 self._edits.changed()
             self._fixpoint(stage)
@@ -170,7 +186,7 @@ class Rewriter:
         """Find larger layers, in the graphs of nodes first: what a graph computes tells what its node does."""
         for child in self._children:
             child._recover()
-        self._fixpoint(_RECOVER)
+        self._fixpoint(RECOVER)
         known = {child.graph: child for child in self._children}
         self._children = []
         for body in (body for node in self._edits.nodes() for body in bodies(node)):

@@ -8,6 +8,7 @@ from .errors import Span
 from .expressions import TRAIT
 from .functions import plain
 from .language import tree
+from .language.diagnosis import spell
 from .language.versions import Opsets, possible
 from .operators import FORM, Catalogue, Dialect, OperatorSpec
 from .records import dataclass
@@ -115,7 +116,7 @@ def _use(rule: tree.Rule, call: tree.Call, spec: OperatorSpec, file: tree.RuleFi
         if argument.const and isinstance(argument.value, tree.Name):
             conditions.append(f"{argument.value.name} is constant")
         elif isinstance(argument.value, tree.Literal):
-            conditions.append("an operand is " + _word(argument.value.value))
+            conditions.append("an operand is " + spell(argument.value.value))
     alone = len(rule.equations) == 1 and not any(isinstance(a.value, tree.Call | tree.Choice) for a in call.arguments)
     return Use(
         rule.name,
@@ -136,12 +137,12 @@ def _options(call: tree.Call, spec: OperatorSpec) -> dict[str, str]:
     for option in spec.options.values():
         value = mentioned.get(option.name)
         if value is None:
-            found[option.name] = _ANY if call.rest else _word(plain(option.default))
+            found[option.name] = _ANY if call.rest else spell(plain(option.default))
         elif isinstance(value, tree.Name):
             found[option.name] = _IGNORED if value.name == "_" else _ANY
         else:
             found[option.name] = (
-                _word(value.value) if isinstance(value, tree.Literal) else getattr(value, "name", "some")
+                spell(value.value) if isinstance(value, tree.Literal) else getattr(value, "name", "some")
             )
     return found
 
@@ -191,7 +192,3 @@ def _quoted(span: Span, sources: Mapping[str, str]) -> str:
     lines[-1] = lines[-1][: span.end_column - 1]
     lines[0] = lines[0][span.column - 1 :]
     return "`" + " ".join(" ".join(lines).split()) + "`"
-
-
-def _word(value: object) -> str:
-    return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 import subprocess
@@ -13,14 +14,16 @@ from pathlib import Path
 import numpy as np
 import onnx_ir as ir
 import pytest
+from click.testing import CliRunner, Result
+from nnrewrite.cli import app
 
 pytest.importorskip("ai_edge_litert")
 
-from nnrewrite.engine import packs
+from nnrewrite.engine import coverage, packs
 from nnrewrite.engine.operators import OPS, Catalogue, Dialect, OperatorSpec
 from nnrewrite.engine.quantization import Quantization
-from nnrewrite.options import DEFAULT
-from nnrewrite.verify import Interpreter, results, witness
+from nnrewrite.options import DEFAULT, Options
+from nnrewrite.verify import Interpreter, record, results, witness
 from nnrewrite.verify.campaign import Tally, examine
 from nnrewrite.verify.cases import draw
 from nnrewrite.verify.categories import SHUFFLE, Category
@@ -234,7 +237,7 @@ def test_a_failure_that_only_the_record_tells_runs_again_with_its_rule(
     x, y = (Value(name, ir.DataType.FLOAT, np.ones((2, 3), np.float32)) for name in "xy")
     case = Case("softmax", (Step(catalogue.dialect("tflite").operators["SOFTMAX"], (x,), {"beta": 0.5}, (y,)),))
     stack = Stack(DEFAULT.stacked, packs.load(DEFAULT.stacked), False, ())
-    report, _ = save(case, finding, tmp_path, {}, True, stack, DEFAULT.rules)
+    report, _ = save(case, finding, tmp_path, {}, True, stack, DEFAULT)
     said = command.format(model=report.with_suffix(".tflite"))
     assert f"    rewrite fuzz {said}\n" in report.read_text(encoding="utf-8")
     assert report.with_suffix(".tflite").exists()
@@ -339,14 +342,13 @@ rule five {
 """
 
 
-def test_a_wrong_rule_of_ones_own_goes_first_and_its_failure_runs_again_from_any_folder(tmp_path: Path) -> None:
+def test_a_wrong_rule_of_ones_own_fails_and_its_failure_runs_again_from_any_folder(tmp_path: Path) -> None:
     pack = tmp_path / "my rules"
     pack.mkdir()
     (pack / "mine.rules").write_text(WRONG, encoding="utf-8")
     command = [sys.executable, "-m", "nnrewrite", "fuzz", "--rules", "tflite2onnx", "--rules", pack.name]
-    run = subprocess.run([*command, "--time", "1"], capture_output=True, text=True, check=False, cwd=tmp_path)
+    run = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert run.returncode == 1, run.stderr
-    assert "in no record, and tried first: five" in run.stderr
     assert "error: five (my rules/mine.rules:3:6): RELU6_0: off by " in run.stderr
     said = next(line for line in run.stderr.splitlines() if "run it again: " in line)
     words = shlex.split(said.partition(": rewrite ")[2])
@@ -355,8 +357,83 @@ def test_a_wrong_rule_of_ones_own_goes_first_and_its_failure_runs_again_from_any
     assert (again.returncode, "RELU6_0: off by " in again.stdout) == (1, True), again.stderr
 
 
+#: a rule in the place of the program's, by the same name
+OWN = WRONG.replace("rule five", "rule relu6").replace("5.0", "6.0")
+
+
+@pytest.fixture
+def pack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A pack that the working folder has, with a rule in the place of one of the program's."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "mine.rules").write_text(OWN, encoding="utf-8")
+    return tmp_path / "mine"
+
+
+def call(*arguments: str) -> Result:
+    return CliRunner().invoke(app, [*arguments], catch_exceptions=False, prog_name="rewrite")
+
+
+def test_packs_of_ones_own_are_tried_and_recorded_beside_the_programs(
+    pack: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(record, "TRIED", tmp_path / "the program's")  # which is neither read nor written
+    record.TRIED.write_text("relu6 0123456789ab c171e8af:1/0\n", encoding="utf-8")
+    asked = ("fuzz", "--rules", "tflite2onnx", "--rules", "mine", "--jobs", "1", "--examples", "4")
+    run = call(*asked)
+    assert (run.exit_code, run.stderr) == (0, "")
+    assert {line.split()[0] for line in run.stdout.splitlines()[1:-1]} <= {"relu6", "several"}
+    assert [file.name for file in pack.iterdir()] == ["mine.rules"]
+    assert call(*asked, "--record").exit_code == 0
+    assert list(record.entries(pack / record.NAME)) == ["relu6"]
+    assert call(*asked).exit_code == 0
+    more = OWN.replace("Clip(x, 0.0, 6.0)", "Min(Max(x, 0.0), 6.0)")
+    (pack / "mine.rules").write_text(more, encoding="utf-8")
+    run = call(*asked)
+    assert run.exit_code == 1
+    assert "2 operators are left, where 1 were when that was recorded" in run.stderr
+    assert record.TRIED.read_text(encoding="utf-8") == "relu6 0123456789ab c171e8af:1/0\n"
+
+
+def test_the_coverage_of_packs_of_ones_own_is_of_their_rules(pack: Path) -> None:
+    elu = OWN.replace("relu6", "elu").replace("RELU6(x)", "ELU(x)").replace("Clip(x, 0.0, 6.0)", "Elu(x)")
+    (pack / "more.rules").write_text(elu, encoding="utf-8")
+    asked = ["fuzz", "--rules", "tflite2onnx", "--rules", "mine", "--rule", "relu6", "--examples", "4", "--jobs", "1"]
+    environment = {**os.environ, coverage.FOLDER: "noted"}
+    run = subprocess.run([sys.executable, "-m", "nnrewrite", *asked], check=False, env=environment)
+    assert run.returncode == 0
+    missing = ["mine/more.rules:3: rule never fired: elu", "mine/more.rules:5: template never used: elu"]
+    counts = "1 of 2 rules fired (50.0 %), 1 of 2 templates were used"
+    for rules in (("mine",), ("tflite2onnx", "mine")):
+        told = call("coverage", "noted", *(word for name in rules for word in ("--rules", name)))
+        assert (told.exit_code, told.stdout.splitlines()) == (1, [*missing, counts])
+    told = call("coverage", "noted", "--rules", f"{pack}")
+    assert told.stdout.splitlines()[-1] == counts
+
+
+def test_a_target_is_tried_with_its_own_rules(tmp_path: Path) -> None:
+    header = WRONG.replace("tflite -> onnx", "onnx -> onnx").partition("rule five")[0]
+    rule = "rule no_relu stage simplify { y = Relu(x) => y = Max(x, 0.0) test x: f32[2, 3] }"
+    (tmp_path / "mine.rules").write_text(header + rule, encoding="utf-8")
+    run = call("fuzz", "--target", f"{tmp_path}", "--examples", "4", "--jobs", "1")
+    assert run.exit_code == 0
+    assert [line.split()[:2] for line in run.stdout.splitlines()[1:-1]] == [["no_relu", "4"]]
+
+
+def test_rules_of_packs_of_ones_own_have_a_turn_whatever_the_time(pack: Path) -> None:
+    rule = OWN.partition("\n\n")[2]
+    more = [rule.replace("relu6", f"relu6_{n}").replace("=>", f"where rank(x) < {n}\n  =>") for n in range(3, 9)]
+    rules = "".join([OWN.removesuffix(rule), *more, rule])
+    (pack / "mine.rules").write_text(rules, encoding="utf-8")
+    (stack,) = stacks(Options(rules=("tflite2onnx", "mine")))
+    chosen = [trial for trial in stack.trials if trial.name in stack.own]
+    tallies = fuzz([stack], chosen, True, Budget(8, 0, 1), lambda tally: None, reach=True)
+    assert len(chosen) == 7
+    assert all(tallies[trial.name].tried >= 4 for trial in chosen)
+
+
 def test_who_interrupts_it_has_what_came_of_it_until_then() -> None:
-    stack = stacks(("onnx",))[0]
+    stack = stacks(Options(rules=("onnx",)))[0]
     chosen = [trial for trial in stack.trials if trial.name == "gru_step"]
 
     def told(tally: Tally) -> None:

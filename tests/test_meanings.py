@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("ai_edge_litert")
 
 from nnrewrite.engine import packs
+from nnrewrite.options import Options
 from nnrewrite.verify import Interpreter
 from nnrewrite.verify.campaign import Tally, examine
 from nnrewrite.verify.cases import draw
@@ -105,8 +106,8 @@ def test_a_failure_is_run_again_with_what_the_operators_mean(tmp_path: Path, int
     meaning = SCALED.replace("x * (", "x - (")
     found, _, _ = tally(tmp_path, interpreter, meaning, "scaled")
     assert found.failure is not None
-    rules = (str(tmp_path),)
-    stack = stacks(rules)[0]
-    report, _ = save(*found.failure, tmp_path / "out", {}, True, stack, rules)
+    options = Options(rules=(str(tmp_path),))
+    stack = stacks(options)[0]
+    report, _ = save(*found.failure, tmp_path / "out", {}, True, stack, options)
     assert f"--rules {tmp_path} --replay" in report.read_text(encoding="utf-8")
-    assert not replay(report.with_suffix(".tflite"), rules).passed
+    assert not replay(report.with_suffix(".tflite"), options.rules).passed

@@ -10,7 +10,9 @@ import pytest
 pytest.importorskip("hypothesis")
 
 from nnrewrite.engine import packs
+from nnrewrite.engine.errors import CallError
 from nnrewrite.engine.operators import Catalogue
+from nnrewrite.options import DEFAULT
 from nnrewrite.verify import record
 from nnrewrite.verify.finding import End, Finding
 from nnrewrite.verify.sketch import Blank, Case, Step
@@ -109,22 +111,32 @@ def test_what_an_operator_means_must_yield_the_numbers_that_are_recorded(catalog
 
 
 def test_what_is_excused_from_the_interpreter_is_tried_against_the_record() -> None:
-    (plain, *_) = stacks(("tflite2onnx",))
+    (plain, *_) = stacks(DEFAULT)
     tried = {trial.name for trial in plain.trials if trial.excuse}
     assert {name for name in tried if name.startswith("flex_softmax")} == {"flex_softmax"}
-    assert all(":" in entry for name in tried for entry in record.entries()[name].outcomes if entry != "-")
+    assert all(":" in entry for name in tried for entry in record.entries(record.TRIED)[name].outcomes if entry != "-")
 
 
-def test_what_is_written_is_read_and_what_is_gone_is_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(record, "TRIED", tmp_path / "tried.txt")
-    record.write({"a": "1", "b": "2"}, {"a": ["x"], "b": []}, ["a", "b"])
-    record.write({"a": "3"}, {"a": ["y", "z"]}, ["a"])
-    assert record.entries() == {"a": record.Entry("3", ("y", "z"))}
-    assert record.changed({"a": "3", "c": "4"}, record.entries()) == {"c"}
+def test_what_is_written_is_read_and_what_is_gone_is_forgotten(tmp_path: Path) -> None:
+    file = tmp_path / record.NAME
+    record.write(file, {"a": "1", "b": "2"}, {"a": ["x"], "b": []}, ["a", "b"])
+    record.write(file, {"a": "3"}, {"a": ["y", "z"]}, ["a"])
+    assert record.entries(file) == {"a": record.Entry("3", ("y", "z"))}
+    assert record.changed({"a": "3", "c": "4"}, record.entries(file)) == {"c"}
+
+
+def test_the_record_of_the_program_as_it_is_installed_is_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record.admit([record.TRIED])
+    monkeypatch.setattr(record, "TRIED", tmp_path / "nnrewrite" / "verify" / record.NAME)
+    with pytest.raises(CallError, match="the program's own rules in a clone alone; of packs of yours"):
+        record.admit([record.TRIED])
+    record.admit([tmp_path / record.NAME])
 
 
 def test_rules_that_options_lay_over_others_are_tried_in_stacks_of_their_own() -> None:
-    plain, exact, signed = stacks(("tflite2onnx",))
+    plain, exact, signed = stacks(DEFAULT)
     assert [stack.exact for stack in (plain, exact, signed)] == [False, True, False]
     assert "conv_2d_8" in {trial.name for trial in plain.trials} | {trial.name for trial in exact.trials}
     assert [trial.name for trial in signed.trials] == ["signed"]

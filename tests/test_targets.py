@@ -114,22 +114,28 @@ def test_what_a_target_changes_is_told_with_its_reasons(pack: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("options: {layuot: [target]}", "a target sets no option layuot: did you mean layout?"),
-        ("options: {opset: high}", "opset is 'high', it takes a number"),
-        ("options: {float: 1}", "float is 1, it takes true or false"),
-        ("options: {layout: target}", "layout is 'target', it takes a list of words"),
-        ("option: {}", "there is no entry option, only about and options"),
-        ("options: [", "while parsing"),
-        ("- 1", "expected `about` and `options`"),
+        ("options: {layuot: [target]}", "1:11: a target sets no option `layuot`; did you mean `layout`?"),
+        ("options: {opset: high}", "1:18: `opset` is 'high', it takes a number"),
+        ("options: {float: 1}", "1:18: `float` is 1, it takes true or false"),
+        ("options: {layout: target}", "1:19: `layout` is 'target', it takes a list of words"),
+        ("options: {layout: [sideways]}", "1:19: layout sideways is neither source, target nor"),
+        ("options: {activations: int4}", "1:24: `activations` is 'int4', it takes int8 or uint8"),
+        ("options: {float: true, exact: true}", "1:24: `exact` keeps the integers that `float` does away with"),
+        ("option: {}", "1:1: there is no entry `option`, only about and options; did you mean `options`?"),
+        ("opset: 17", "1:1: there is no entry `opset`, only about and options; options stand below `options:`"),
+        ("options: [", "2:1: this is not YAML: "),
+        ("- 1", "1:1: expected `about` and `options`"),
     ],
 )
 def test_mistakes_of_a_target_are_told_in_a_line(source: bytes, tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "target.yaml").write_text(text)
     with pytest.raises(CallError) as caught:
         convert(source, target=f"{tmp_path}")
-    assert f"{tmp_path / 'target.yaml'}: " in f"{caught.value}"
-    assert message in f"{caught.value}"
+    assert f"{tmp_path / 'target.yaml'}:{message}" in f"{caught.value}"
     assert "\n" not in f"{caught.value}"
+    checked = call("check", f"{tmp_path}")
+    assert checked.exit_code == 2
+    assert checked.stderr.startswith(f"{tmp_path / 'target.yaml'}:{message.partition(': ')[0]}: error: ")
 
 
 def test_a_target_that_is_not_there_is_a_wrong_call(source: bytes, tmp_path: Path) -> None:

@@ -53,9 +53,11 @@ def draw(dice: Dice, subjects: Sequence[Subject], laboratory: Laboratory) -> Cas
 def between(dice: Dice, subject: Subject, subjects: Sequence[Subject], laboratory: Laboratory) -> Case:
     """Draw a graph with the operator of one rule between two whose layouts differ on both sides.
 
-    Raises Rejected where it does not take what the first of them yields.
+    Raises Rejected where it does not take what the first of them yields, or where no operator of them has a layout.
     """
-    images = [other for other in subjects if _of_images(other)]
+    images = [other for other in subjects if of_images(other)]
+    if not images:
+        raise Rejected("no operator has a layout")
     graph = _Graph(dice, laboratory, None)
     if not any(graph.add(dice.pick(images), free=False) for _ in range(_FEW)):
         raise Rejected("no operator on images came about")
@@ -111,7 +113,7 @@ def takes_images(subject: Subject) -> bool:
     return subject.of_source and any(d.type == _REAL and d.shape for test in subject.tests for d in test.declarations)
 
 
-def _of_images(subject: Subject) -> bool:
+def of_images(subject: Subject) -> bool:
     """Whether the operator of a rule has a layout of its own for images."""
     patterns = nodes(subject.pattern(subject.opsets[-1])[-1].value)
     operands = (operand for pattern in patterns for operand in pattern.operands if isinstance(operand, Variable))

@@ -43,15 +43,15 @@ def save(
     places: Mapping[str, str],
     of_source: bool,
     stack: Stack,
-    rules: tuple[str, ...],
+    options: Options,
     drawn: tuple[str, ...] = (),
 ) -> Saved:
     """Write the model, its inputs, the outputs of both sides and a report into a folder; raises OSError.
 
     A case of the source dialect becomes a `.tflite` file, beside it what its operators mean where the interpreter
     has no kernels for them; a case over the target alone is told in the report only. The command that runs it again
-    works from any folder, and names the `rules` asked for, or those of the stack where options lay others over them;
-    where the case has to be drawn anew, `drawn` are the options that say which it is.
+    works from any folder, and names the rules and the target asked for in `options`, or the rules of the stack where
+    others are laid over them; where the case has to be drawn anew, `drawn` are the options that say which it is.
     """
     catalogue = stack.pack.catalogue
     folder.mkdir(parents=True, exist_ok=True)
@@ -71,9 +71,10 @@ def save(
     except RewriteError as error:
         stored = None
         lines += [f"No file can hold it: {error}", ""]
-    named: tuple[str, ...] = () if rules == DEFAULT.rules else rules
-    named = named if stack.rules == Options(rules=rules).stacked else stack.rules
+    named = () if options.rules == DEFAULT.rules else options.rules
+    named = named if stack.rules == options.stacked else stack.rules
     packs = [word for name in named for word in ("--rules", _whole(name))]
+    packs += ["--target", _whole(options.target)] if options.target != DEFAULT.target else []
     again = ["--rule", case.rule, *drawn]
     if stored is not None:
         model = stem.with_suffix(".tflite")
@@ -91,8 +92,7 @@ def save(
 
 def _whole(name: str) -> str:
     """A pack as any folder knows it."""
-    (folder,) = folders([name])
-    return f"{folder.resolve()}" if folder == Path(name) else name
+    return f"{Path(name).resolve()}" if name != PORTABLE and folders([name]) == [Path(name)] else name
 
 
 def replay(path: Path, rules: tuple[str, ...]) -> Verification:

@@ -100,11 +100,14 @@ def fuzz(
     told: Told,
     early: Mapping[str, tuple[str, ...]] | None = None,
     recorded: bool = False,
+    reach: bool = False,
     only_odd: bool = False,
 ) -> dict[str, Tally]:
     """Try rules of some stacks; what came of each by name.
 
     With `graphs` also graphs of several operators and odd models, with `only_odd` nothing but odd models of each rule.
+
+    With `reach` each of the rules has a turn whatever the time, and graphs are of their operators alone.
 
     Those called `early` are tried in this order on the cases of the record, whose outcomes are given with them, and
     have many turns before the others have one. With `recorded` all are tried on these cases at the end, for their
@@ -114,7 +117,10 @@ def fuzz(
     require("ai_edge_litert", "onnxruntime")
     until = time.monotonic() + budget.seconds
     early = early or {}
-    graphs = graphs and bool(_sources(stacks[0]))
+    sources = _sources(stacks[0])
+    graphs = graphs and (
+        any(map(_in_graphs, chosen)) and any(map(chains.of_images, sources)) if reach else bool(sources)
+    )
     tallies = {
         subject.name: Tally(subject.name, subject.place, excuse=subject.excuse, fires=not (subject.excuse or only_odd))
         for subject in chosen
@@ -125,10 +131,12 @@ def fuzz(
     first = [named[name] for name in early if name in named]
     soon = until - (1 - _SHARE) * budget.seconds
     late: Iterator[Task] = itertools.chain(_fixed(tallies, chosen) if recorded else (), _idle(tallies, budget))
-    musts: Iterator[Task] = (_recorded(subject, early, record.CASES) for subject in first[:_NARROW])
-    turns: Iterator[Task] = itertools.chain(
-        _early(first, early, graphs, budget, soon), _turns(chosen, graphs, budget), late
+    order = _turns(chosen, graphs, budget, not reach)
+    musts: Iterator[Task] = itertools.chain(
+        (_recorded(subject, early, record.CASES) for subject in first[:_NARROW]),
+        itertools.islice(order, len(_heard(chosen)) if reach else 0),
     )
+    turns: Iterator[Task] = itertools.chain(_early(first, early, graphs, budget, soon), order, late)
     if only_odd:
         turns = _odd([one for one in chosen if one in _sources(stacks[0])], budget)
     if first:  # where what changed fails, the rest has no turns
@@ -196,8 +204,11 @@ def _fixed(tallies: Mapping[str, Tally], chosen: Sequence[Trial]) -> Iterator[Ta
             yield Task(subject.name, record.CASES, "", fixed=())
 
 
-def _turns(chosen: Sequence[Trial], graphs: bool, budget: Budget) -> Iterator[Task]:
-    """All turns in the order in which they are taken: each rule once, then each again, now also between others."""
+def _turns(chosen: Sequence[Trial], graphs: bool, budget: Budget, of_any: bool) -> Iterator[Task]:
+    """All turns in the order in which they are taken: each rule once, then each again, now also between others.
+
+    With `of_any` there are graphs of any operators among them.
+    """
     order = _heard(chosen)
     shuffle = random.Random(budget.seed)
     for turn in range(-(-budget.examples // _TURN)):
@@ -207,7 +218,7 @@ def _turns(chosen: Sequence[Trial], graphs: bool, budget: Budget) -> Iterator[Ta
             yield Task(subject.name, min(_TURN, budget.examples - turn * _TURN), seed)
             if graphs and turn % 2 and _in_graphs(subject):
                 yield Task(chains.NAME, _ABOUT, f"{seed}/{subject.name}", subject.name)
-            if graphs and place % _BETWEEN == 0:
+            if graphs and of_any and place % _BETWEEN == 0:
                 yield Task(chains.NAME, _TURN, f"{seed}/{place}")
                 yield Task(odd.NAME, _ODD, f"{seed}/{place}", odd=True)
 

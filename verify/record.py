@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ..destination import replacing
+from ..engine.errors import CallError
 from . import witness
 from .finding import End, Finding
 from .sketch import Case
 
 #: a line for each rule and category: its name, its fingerprint, and the outcomes of its fixed cases
-TRIED = Path(__file__).parent / "tried.txt"
+NAME = "tried.txt"
+#: the record of the rules that come with the program; that of another pack is in its folder
+TRIED = Path(__file__).parent / NAME
+#: what a clone of the program has, and an installed package has not
+_PROJECT = "pyproject.toml"
 #: the fixed cases of a rule, and what they are drawn by
 CASES, SEED = 10, "recorded"
 #: draws for each of them, of which the first that is taken is the case
@@ -136,12 +142,26 @@ def _refused(outcome: str) -> int:
     return int(count) if found else 0
 
 
-def entries() -> dict[str, Entry]:
-    """All that is recorded, by the names of rules and categories; raises OSError where it cannot be read."""
-    if not TRIED.is_file():
+def entries(file: Path) -> dict[str, Entry]:
+    """All that a record has, by the names of rules and categories; raises CallError where it cannot be read."""
+    if not file.is_file():
         return {}
-    rows = [line.split() for line in TRIED.read_text(encoding="utf-8").splitlines()]
+    try:
+        rows = [line.split() for line in file.read_text(encoding="utf-8").splitlines()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise CallError(f"{file}: cannot be read: {error}") from error
     return {row[0]: Entry(row[1], tuple(row[2:])) for row in rows if len(row) > 1}
+
+
+def admit(files: Iterable[Path]) -> None:
+    """Raise CallError where nothing can be recorded in some records: there are none, or one is the program's as it is
+    installed, which is not the user's to change."""
+    files = set(files)
+    if TRIED in files and not (TRIED.parents[1] / _PROJECT).is_file():
+        said = "--record writes the record of the program's own rules in a clone alone"
+        raise CallError(f"{said}; of packs of yours, given by --rules, it writes one into the folder of each")
+    if not files:
+        raise CallError("--record is about rules as they are tried for the default target, or about a target's own")
 
 
 def changed(now: Mapping[str, str], known: Mapping[str, Entry]) -> frozenset[str]:
@@ -149,15 +169,16 @@ def changed(now: Mapping[str, str], known: Mapping[str, Entry]) -> frozenset[str
     return frozenset(name for name, digest in now.items() if name not in known or known[name].digest != digest)
 
 
-def write(now: Mapping[str, str], outcomes: Mapping[str, Sequence[str]], there: Collection[str]) -> None:
+def write(file: Path, now: Mapping[str, str], outcomes: Mapping[str, Sequence[str]], there: Collection[str]) -> None:
     """Note that rules with these fingerprints were tried with these outcomes, and forget those not `there` any more.
 
-    Raises OSError where that cannot be written.
+    Raises DestinationError where that cannot be written.
     """
-    known = {name: entry for name, entry in entries().items() if name in there}
+    known = {name: entry for name, entry in entries(file).items() if name in there}
     known |= {name: Entry(now[name], tuple(found)) for name, found in outcomes.items() if name in now}
     lines = [" ".join((name, entry.digest, *entry.outcomes)) for name, entry in sorted(known.items())]
-    TRIED.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    with replacing(file) as out:
+        out.write("".join(f"{line}\n" for line in lines).encode())
 
 
 __all__ = ["CASES", "SEED", "TRIED", "Entry", "changed", "entries", "fewer", "judged", "outcome", "write"]

@@ -5,15 +5,17 @@ from __future__ import annotations
 import multiprocessing
 import os
 import sys
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 
 from ..engine import packs
 from ..engine.collector import uncollected
 from ..engine.errors import RewriteError
 from ..engine.packs import Pack
-from ..options import Options
+from ..options import DEFAULT, PORTABLE, Options
+from . import record
 from .categories import Category, categories
 from .fingerprints import Fingerprint, fingerprints
 from .subjects import Subject, subjects
@@ -25,31 +27,51 @@ Trial = Subject | Category
 class Stack:
     """Rule sets that are laid over each other, and what is tried in them rather than in other stacks.
 
-    With `exact` they promise the codes of the reference kernels.
+    With `exact` they promise the codes of the reference kernels. `own` are the rules of packs that do not come with the
+    program, each with the folder of its pack.
     """
 
     rules: tuple[str, ...]
     pack: Pack
     exact: bool
     trials: tuple[Trial, ...]
+    own: Mapping[str, Path] = field(default_factory=dict)
 
 
-def stacks(rules: tuple[str, ...]) -> list[Stack]:
-    """The stack of some rule sets as conversions have it by default, then those that options make of them.
+def stacks(options: Options) -> list[Stack]:
+    """The stack of the rule sets of a conversion, then those that further options make of them.
 
-    Raises RuleError for mistakes in rule files, CallError for unknown rule sets.
+    There is the first alone where packs of others than the program's are among them; a rule of these goes before others
+    of its name. Raises RuleError for mistakes in rule files, CallError for unknown rule sets.
     """
+    added = packs.added(options.stacked)
     found: list[Stack] = []
     known: set[str] = set()
-    variants = {options.stacked: options.exact for options in Options(rules=rules).variants}
+    variants = {variant.stacked: variant.settled.exact for variant in ((options,) if added else options.variants)}
     with uncollected(), _ahead(list(variants)[2:]):
         for stacked, exact in variants.items():
             pack = packs.load(stacked)
-            new = tuple(trials(pack, known))
+            new = trials(pack, known)
+            theirs = {one.name: one for one in new if isinstance(one, Subject) and one.span.file in added}
+            own = {name: added[one.span.file] for name, one in theirs.items()}
             if new:
-                found.append(Stack(stacked, pack, exact, new))
+                tried = {one.name: theirs.get(one.name, one) for one in new}
+                found.append(Stack(stacked, pack, exact, tuple(tried.values()), own))
             known.update(trial.name for trial in new)
     return found
+
+
+def records(found: Sequence[Stack], options: Options) -> dict[str, Path]:
+    """The names of what has a record, each with the file that the record of its pack is in.
+
+    Those of other packs than the program's are in their folders. The program's own, and those of packs that are not the
+    target itself, are of conversions for the default target.
+    """
+    stack, usual = found[0], options.target == DEFAULT.target
+    if stack.own:
+        target = () if usual or options.target == PORTABLE else packs.folders([options.target])
+        return {name: folder / record.NAME for name, folder in stack.own.items() if usual or folder in target}
+    return {trial.name: record.TRIED for one in found for trial in one.trials} if usual else {}
 
 
 @contextmanager
@@ -81,9 +103,10 @@ def trials(pack: Pack, known: Container[str] = ()) -> list[Trial]:
     return [*rules, *(category for category in categories(pack) if category.name not in known)]
 
 
-def digests(found: list[Stack]) -> dict[str, str]:
-    """The fingerprints of all that is tried, by name; first what uses few entries of ops.yaml, as it tells most."""
+def digests(found: Sequence[Stack], names: Container[str]) -> dict[str, str]:
+    """The fingerprints of what is tried, by those of its `names`; first what uses few entries of ops.yaml, as it tells
+    most."""
     made: dict[str, Fingerprint] = {}
     for stack in found:
-        made |= fingerprints(stack.pack, {trial.name for trial in stack.trials})
+        made |= fingerprints(stack.pack, {trial.name for trial in stack.trials if trial.name in names})
     return {name: made[name].digest for name in sorted(made, key=lambda name: (made[name].breadth, name))}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from ..errors import Span
@@ -61,8 +62,20 @@ def call(expression: tree.Call, context: Context) -> Kinds:
         context.error(expression.callee_span, f"`{name}` is a variable, not a function")
     elif context.world.complete:
         known = {*FUNCTIONS, *context.world.definitions, TRAIT}
-        context.error(expression.callee_span, f"there is no function `{name}`", suggest(name, known))
+        help = _elsewhere(name) or suggest(name, known)
+        context.error(expression.callee_span, f"there is no function `{name}`", help)
     return ANY
+
+
+def _elsewhere(name: str) -> str | None:
+    """How to call a definition of a pack that comes with the program, where it is not among those that are read."""
+    from .. import packs
+
+    for pack in packs.built_in():
+        texts = packs.sources([pack]).values()
+        if any(re.search(rf"^def {re.escape(name)}\(", text, re.MULTILINE) for text in texts):
+            return f"{pack} defines it: begin the files by `ruleset NAME over {pack} : ...`, or give --rules {pack} first"
+    return None
 
 
 # ---- functions and definitions

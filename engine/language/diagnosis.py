@@ -83,6 +83,11 @@ def times(count: int, noun: str) -> str:
     return f"{count} {noun}{'s' * (count != 1)}"
 
 
+def spell(value: object) -> str:
+    """A value as rules write it."""
+    return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def a(noun: str) -> str:
     """A noun with its article."""
     return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"

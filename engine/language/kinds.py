@@ -17,6 +17,8 @@ from ..records import dataclass
 Kinds = frozenset[str]
 
 NUMBER, BOOL, STRING, LIST, ARRAY, NONE = "number", "bool", "string", "list", "array", "none"
+#: a number that is surely a floating-point one
+REAL = f"{NUMBER} real"
 #: an element type by its short name; a subgraph; the name of an operator; an enumerant of no enumeration in particular
 ELEMENT, GRAPH, OPERATOR, ENUM = "element type", "subgraph", "operator", "enum"
 #: what is known at run time only: one value, several, and the value that the rule replaces
@@ -102,7 +104,12 @@ _CLASSES: dict[str, frozenset[str]] = {
 
 
 def _broad(kind: str) -> str:
-    return ENUM if kind.startswith(ENUM) else kind
+    return ENUM if kind.startswith(ENUM) else NUMBER if kind == REAL else kind
+
+
+def fits(kinds: Kinds, option: Option) -> bool:
+    """Whether a value of some kinds may be that of an option or one of its items, as far as integers need no others."""
+    return not option.type.strip("[]").startswith(("int", "uint")) or kinds - {NONE} != one(REAL)
 
 
 def of_option(option: Option, enums: Iterable[str]) -> Kinds:
@@ -115,7 +122,7 @@ def of_option(option: Option, enums: Iterable[str]) -> Kinds:
     else:
         found = {
             "bool": one(BOOL),
-            "float": one(NUMBER),
+            "float": one(REAL),
             "string": one(STRING),
             "bytes": ANY,
             "subgraph": one(GRAPH),
@@ -188,7 +195,7 @@ def _kinds(hint: typing.Any, result: bool = False) -> Kinds:
         return one(BOOL)
     if hint is int or hint is float:
         # Extents that are not known are `none`; the functions that need them say so when they meet one.
-        return one(NUMBER) if result else NUMERIC | one(NONE)
+        return one(REAL if hint is float else NUMBER) if result else NUMERIC | one(NONE)
     if hint is str:
         return one(STRING) if result else TEXT
     if hint is list:

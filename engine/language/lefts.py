@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ..errors import Span
-from ..operators import Dialect, OperatorSpec, everything
+from ..operators import Dialect, OperatorSpec, Option, everything
 from ..records import dataclass, field
-from ..rules import ONCE
+from ..rules import ACCEPT, ONCE
 from . import tree
 from .connections import apart, mentioned
 from .diagnosis import suggest, times
-from .kinds import ANY, ARRAY, GRAPH, NONE, NUMBER, VALUE, VALUES, Kinds, comparable, may, of_option, one, words
+from .kinds import ANY, ARRAY, GRAPH, NONE, NUMBER, VALUE, VALUES, Kinds, comparable, fits, may, of_option, one, words
 from .meaning import equality, infer
 from .operations import find, grouped
 from .scope import COUNT, INSIDE, OPERAND, OPTION, RESULT, WILDCARD, Context, Variable
@@ -158,7 +158,7 @@ class _Walker:
         if call.wildcard:
             self._bind(Variable(call.callee, call.callee_span, WILDCARD, one("operator")))
             counts[call.callee] += 1
-        elif call.rest:
+        elif call.rest and self._context.stage != ACCEPT:
             self._error(
                 call.span,
                 "`..` goes with `any`: a rule about one operator names its options",
@@ -267,7 +267,7 @@ class _Walker:
                 self._found.yields |= set(counts)
         return names
 
-    def _constant(self, value: tree.Expression, kinds: Kinds, name: str, found: Iterable[object]) -> None:
+    def _constant(self, value: tree.Expression, kinds: Kinds, name: str, found: Sequence[Option]) -> None:
         for node in tree.walk(value):
             if isinstance(node, tree.Name) and node.name != "opset":
                 self._error(
@@ -279,6 +279,8 @@ class _Walker:
         others = infer(value, self._context)
         if found and not comparable(kinds, others):
             self._error(value.span, f"option `{name}` is {words(kinds)}, and this is {words(others)}")
+        elif not all(fits(others, option) for option in found):
+            self._error(value.span, f"option `{name}` is an integer, and this is a floating-point number")
         elif found:
             equality(value, kinds, value, others, value, self._context)
 

@@ -21,6 +21,7 @@ from .kinds import (
     NUMERIC,
     OLD,
     OPERATOR,
+    REAL,
     RUNTIME,
     STRING,
     VALUE,
@@ -106,7 +107,7 @@ def _literal(value: object) -> Kinds:
         return one(NONE)
     if isinstance(value, bool):
         return one(BOOL)
-    return one(STRING) if isinstance(value, str) else one(NUMBER)
+    return one(STRING) if isinstance(value, str) else one(REAL) if isinstance(value, float) else one(NUMBER)
 
 
 def _name(expression: tree.Name, context: Context) -> Kinds:
@@ -318,6 +319,8 @@ def _arithmetic(
             _expect(side, kinds, NUMERIC, f"`{symbol}` computes with numbers", context)
             return frozenset({NUMBER})
     certain = any(kinds and kinds <= RUNTIME | one(NONE) for kinds in found)
+    if not certain and one(REAL) in found and all(kinds <= frozenset({NUMBER, REAL, BOOL}) for kinds in found):
+        return one(REAL)
     if not certain:
         return ANY if any(kinds & RUNTIME for kinds in found) else NUMERIC
     if not context.emits:

@@ -18,6 +18,7 @@ from .kinds import (
     VALUE,
     VALUES,
     Kinds,
+    fits,
     may,
     of_attribute,
     one,
@@ -303,5 +304,14 @@ def _attribute(
         )
     elif not may(kinds, of_attribute(option)):
         context.error(value.span, f"attribute `{name}` of `{spec.name}` is {option.type}, and this is {words(kinds)}")
+    elif not all(fits(item, option) for item in (kinds, *_items(value, context))):
+        help = f"`int({value.name})` is an integer" if isinstance(value, tree.Name) else "`int(...)` makes an integer"
+        message = f"attribute `{name}` of `{spec.name}` is {option.type}, and this is a floating-point number"
+        context.error(value.span, message, help)
     elif option.required and kinds == one(NONE):
         context.error(value.span, f"attribute `{name}` of `{spec.name}` cannot be left out")
+
+
+def _items(value: tree.Expression, context: Context) -> list[Kinds]:
+    """The kinds of each item of a list that is written out."""
+    return [infer(item, context) for item in value.items] if isinstance(value, tree.ListOf) else []

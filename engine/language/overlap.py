@@ -11,7 +11,7 @@ from ..expressions import Frame, Located, evaluate
 from ..functions import plain
 from ..operators import Catalogue, OperatorSpec
 from ..pattern import Absent, AnyOf, Defined, NodePattern, Number, Operand, Variable
-from ..rules import ONCE, Contents, Override, Rule, compile_rules
+from ..rules import ACCEPT, ONCE, Contents, Override, Rule, compile_rules
 from . import tree
 from .diagnosis import Diagnosis
 
@@ -31,6 +31,8 @@ def overlaps(
     told: set[str] = set()
     overrides: dict[str, Override] = {}
     for stage, (domain, operator) in ruleset.roots():
+        if stage == ACCEPT:
+            continue  # each of them is asked
         candidates = ruleset.candidates(stage, domain, operator)
         # Patterns of several nodes are tried before all others where rules are tried once.
         ordered = sorted(candidates, key=lambda rule: not rule.deep) if stage in ONCE else candidates

@@ -7,7 +7,7 @@ from dataclasses import replace
 from ..errors import Note
 from ..expressions import Frame, Located, evaluate, truth
 from ..operators import Dialect, OperatorSpec
-from ..rules import OF_SOURCE, ONCE, STAGES, family, writes
+from ..rules import ACCEPT, OF_SOURCE, ONCE, STAGES, family, writes
 from . import tree
 from .diagnosis import a, suggest, times
 from .lefts import Left, left
@@ -72,10 +72,34 @@ def _rule(written: tree.Rule, reads: Dialect, context: Context) -> None:
     context = replace(context, root=found.root).inner(*found.variables.values())
     before = len(context.world.diagnosis.found)
     context = _clauses(written, context)
+    if written.stage == ACCEPT:
+        _accepts(written, reads, context)
+        return
+    if not written.templates:
+        context.error(written.span, "a rule says what is built by `=>` and an equation")
+        return
     templates(written, found, context)
     if len(context.world.diagnosis.found) == before:  # what is misspelt would be told twice
         _unused(found, context)
     rule_tests(written, found, replace(context, scope={"opset": context.scope["opset"]}))
+
+
+def _accepts(written: tree.Rule, reads: Dialect, context: Context) -> None:
+    """Check what a rule of the stage that only refuses has, and has not."""
+    for template in written.templates:
+        message = "stage accept builds nothing: its rules say by `require` what the target takes"
+        context.error(template.span, message, "a rule of `stage simplify` or `stage adapt` builds what it takes instead")
+    if not any(isinstance(clause, tree.Require) for clause in written.clauses):
+        help = '`require mode != "cubic", "this target has no cubic Resize"`'
+        context.error(written.span, "a rule of stage accept says by `require` what the target takes", help)
+    for call in tree.walk(written.equations):
+        if not isinstance(call, tree.Call) or call.wildcard or call.rest:
+            continue
+        spec = reads.operator(call.callee, max(context.opsets))
+        named = {attribute.name for attribute in call.attributes}
+        if spec is not None and spec.options.keys() - named:
+            message = f"of `{call.callee}` this is only about those whose other options have their defaults"
+            context.error(call.span, message, "end its options with `..`, which stands for all others")
 
 
 def _clauses(written: tree.Rule, context: Context) -> Context:
@@ -89,9 +113,13 @@ def _clauses(written: tree.Rule, context: Context) -> Context:
             context = context.inner(Variable(clause.name, clause.span, LET, kinds))
             continue
         condition(clause.condition, context)
-        _always(clause, context)
-        if isinstance(clause, tree.Require):
-            context = context.at(possible(clause.condition, context.opsets))
+        if isinstance(clause, tree.Require) and written.stage not in (*OF_SOURCE, ACCEPT):
+            help = "write `where`; what the target cannot run is said by rules of `stage accept`"
+            context.error(clause.span, f"`require` refuses nothing in stage {written.stage}", help)
+        if written.stage != ACCEPT:  # which may forbid an operator whatever is asked of it, and at some opsets alone
+            _always(clause, context)
+            if isinstance(clause, tree.Require):
+                context = context.at(possible(clause.condition, context.opsets))
         if clause.message is not None:
             placeholders(clause.message, clause.span, context)
     return context

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from ..functions import DTYPES
+from collections.abc import Mapping
+from typing import Any
+
+from ..arithmetic import same
+from ..expressions import Frame, Located, evaluate
+from ..functions import DTYPES, plain
 from ..operators import CONTEXT, FORM, UNTRIED, Dialect
-from ..rules import MEANING
+from ..rules import MEANING, OF_SOURCE
 from . import tree
-from .diagnosis import suggest, times
-from .kinds import ANY, LIST, OPERATOR, VALUE, VALUES, Kinds, comparable, may, one, words
+from .diagnosis import spell, suggest, times
+from .kinds import ANY, LIST, NONE, NUMBER, OPERATOR, REAL, VALUE, VALUES, Kinds, comparable, may, one, words
 from .lefts import Left
 from .meaning import element_type, equality, infer
 from .scope import OPERAND, OPTION, WILDCARD, Context
@@ -41,14 +46,57 @@ def rule_tests(rule: tree.Rule, left: Left, context: Context) -> None:
     }
     # What no interpreter yields has the types and shapes that files say.
     said = set(left.results) if spec is not None and UNTRIED in spec.facts else set()
+    demanded = _demanded(rule, context)
     for test in rule.tests:
         given = _clause(test, operands | said, domains, context)
+        _matches(test, left, demanded, context)
         for name in sorted(needed - given):
             if name in bound:
                 help = f"name some operators: `for {name} in [...]`"
             else:
                 help = f"give it a type, `{name}: f32[2, 3]`, or values, `for {name} in [...]`"
             context.error(test.span, f"the test says nothing about `{name}`", help)
+
+
+def _demanded(rule: tree.Rule, context: Context) -> dict[str, tuple[Any, str]]:
+    """The values that the root of a pattern wants options to have, those that it does not mention their defaults, each
+    with why."""
+    call = rule.equations[-1].value
+    if not isinstance(call, tree.Call) or call.wildcard or call.rest:
+        return {}
+    reads = context.source if rule.stage in OF_SOURCE else context.target
+    spec = reads.operator(call.callee, max(context.opsets))
+    wanted = {attribute.name: attribute.value for attribute in call.attributes}
+    found: dict[str, tuple[Any, str]] = {}
+    for option in spec.options.values() if spec is not None else ():
+        value = wanted.get(option.name)
+        if value is None and not option.required:
+            found[option.name] = plain(option.default), "an option that it does not mention must have its default"
+        elif isinstance(value, tree.Literal | tree.Symbol):
+            found[option.name] = plain(evaluate(value, Frame({}))), "the pattern names the value that it takes"
+    return found
+
+
+def _matches(test: tree.Test, left: Left, demanded: Mapping[str, tuple[Any, str]], context: Context) -> None:
+    """Tell what the pattern never takes of what a test says to try."""
+    for generator in test.generators:
+        if generator.name not in demanded or not isinstance(generator.domain, tree.ListOf):
+            continue
+        value, why = demanded[generator.name]
+        for item in generator.domain.items:
+            try:
+                takes = same(plain(evaluate(item, Frame({}))), value)
+            except Located:
+                continue  # what is wrong with it has been told
+            if not takes:
+                message = f"the pattern takes `{generator.name}` only where it is {spell(value)}"
+                context.error(item.span, message, f"{why}; `{{{generator.name}}}` in its braces takes any value")
+    for declaration in test.declarations:
+        variable = left.variables.get(declaration.name)
+        if variable is None or not variable.layout or len(variable.layout) == len(declaration.shape):
+            continue
+        dimensions = times(len(declaration.shape), "dimension")
+        context.error(declaration.span, f"`{variable.name}` is {variable.layout}, and the test gives it {dimensions}")
 
 
 def table_tests(table: tree.Table, reads: Dialect, context: Context) -> None:
@@ -104,7 +152,9 @@ def _domain(generator: tree.Generator, kinds: Kinds, context: Context) -> None:
             context.error(domain.span, f"there is no value for `{generator.name}` to try")
         for item in domain.items:
             found = infer(item, context)
-            if not comparable(kinds, found):
+            if kinds - {NONE} == one(NUMBER) and found == one(REAL):
+                context.error(item.span, f"`{generator.name}` is an integer, and this is a floating-point number")
+            elif not comparable(kinds, found):
                 context.error(item.span, f"`{generator.name}` is {words(kinds)}, and this is {words(found)}")
             else:
                 equality(item, kinds, item, found, item, context)
