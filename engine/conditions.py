@@ -23,11 +23,6 @@ class Condition:
     meant: Mapping[str, str]
 
     @property
-    def speaks_of(self) -> set[str]:
-        """The names of the rule that it asks about."""
-        return {self.meant.get(name, name) for name in speaks_of(self.expression)}
-
-    @property
     def certain(self) -> bool:
         """Whether it holds or does not, and never refuses a node; what other definitions do is not looked into."""
         called = {node.callee for node in tree.walk(self.expression) if isinstance(node, tree.Call)}

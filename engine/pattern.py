@@ -137,6 +137,12 @@ def nodes(pattern: Operand) -> Iterator[NodePattern]:
             yield from nodes(alternative)
 
 
+def is_deep(equations: Sequence[Defined]) -> bool:
+    """Whether a left side covers more than one node."""
+    operands = (operand for equation in equations for node in nodes(equation.value) for operand in node.operands)
+    return len(equations) > 1 or any(isinstance(operand, NodePattern | AnyOf) for operand in operands)
+
+
 def compile_equations(equations: Iterable[tree.Equation], dialect: Dialect, opset: int) -> tuple[Defined, ...]:
     """Compile the equations of a left side; the operators are those of `dialect` at `opset`.
 

@@ -11,8 +11,6 @@ import onnx_ir as ir
 
 from ..constants import CONTENT, constant
 from .registry import (
-    ELEMENTS,
-    NOTHING,
     PAIR,
     SHORT,
     ElementType,
@@ -22,11 +20,10 @@ from .registry import (
     data_type,
     function,
     known,
-    reading,
 )
 
 
-@reading(NOTHING)
+@function
 def shape(x: Tensor) -> list[int | None] | None:
     """The extents of a value, `none` for each that is unknown; `none` where even the rank is unknown."""
     if isinstance(x, ir.Value):
@@ -36,7 +33,7 @@ def shape(x: Tensor) -> list[int | None] | None:
     return list(np.shape(x))
 
 
-@reading(NOTHING)
+@function
 def rank(x: Tensor) -> int:
     """The number of dimensions of a value."""
     extents = shape(x)
@@ -45,7 +42,7 @@ def rank(x: Tensor) -> int:
     return len(extents)
 
 
-@reading(NOTHING)
+@function
 def size(x: Tensor) -> int | None:
     """The number of elements of a value; `none` where an extent is unknown."""
     extents = shape(x)
@@ -59,7 +56,7 @@ def content(x: Tensor) -> list[Any] | None:
     return None if found is None else list(found)
 
 
-@reading(NOTHING)
+@function
 def dtype(x: Any) -> ElementType:
     """The short name (f32, i64, ...) of the element type of a value, or of a type enumerant of the source."""
     if isinstance(x, str):
@@ -72,7 +69,7 @@ def dtype(x: Any) -> ElementType:
     return str(known(found, "the element type"))
 
 
-@reading(NOTHING)
+@function
 def is_complex(x: Any) -> bool:
     """Whether a value holds complex numbers: their real and imaginary parts lie along its last axis."""
     return isinstance(x, ir.Value) and PAIR in x.meta
@@ -151,7 +148,7 @@ def _readers(x: Tensor) -> list[ir.Node]:
     return [u.node for u in x.uses() if any(y.uses() or y.is_graph_output() for y in u.node.outputs)]
 
 
-@reading(ELEMENTS)
+@function
 def value(x: Tensor) -> Any:
     """The elements of a value that is constant; `none` for any other."""
     if not isinstance(x, ir.Value):
