@@ -44,14 +44,13 @@ def models(folders: Iterable[Path]) -> Iterator[tuple[str, Path | bytes]]:
     """The models below some folders, each by its name: a file, or the bytes of a member of an archive."""
     for folder in folders:
         for path in sorted(folder.rglob("*")) if folder.is_dir() else [folder]:
-            name = str(path.relative_to(folder.parent))
             if path.suffix == ".tflite":
-                yield name, path
+                yield str(path), path
             elif path.suffix == ".zip":
                 with zipfile.ZipFile(path) as archive:
                     for member in sorted(archive.namelist()):
                         if member.endswith(".tflite"):
-                            yield f"{name}:{member}", archive.read(member)
+                            yield f"{path}:{member}", archive.read(member)
 
 
 def kind(source: Path | bytes, catalogue: Catalogue) -> str:
@@ -117,6 +116,7 @@ def main() -> int:
     asked = parser.parse_args()
     catalogue = prepare(DEFAULT.stacked, None).pack.catalogue
     before = read(asked.compare) if asked.compare else {}
+    gc.freeze()  # what stays is not looked through before each conversion
     after = {name: digest(source, catalogue, asked.runs) for name, source in models(asked.folders)}
     lines = [f"{name}\t{one.kind}\t{one.seconds:.4f}\t{one.outcome}\n" for name, one in after.items()]
     if asked.write:

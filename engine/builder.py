@@ -359,9 +359,9 @@ class Builder:
                 output.meta.update(old.meta)
 
     def _attribute(self, span: Span, spec: OperatorSpec, name: str, value: Any) -> ir.Attr | None:
-        if value is None or isinstance(value, ir.Attr):
+        if value is None or type(value) is ir.Attr:
             return value
-        if isinstance(value, ir.Graph):
+        if type(value) is ir.Graph:
             return ir.AttrGraph(name, value)
         option = spec.options.get(name)
         if option is None:

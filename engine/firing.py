@@ -9,15 +9,16 @@ from typing import Any
 import onnx_ir as ir
 
 from . import coverage
-from .budget import Budget, Exhausted
+from .budget import Budget, Exhausted, TooManyError, attempts
 from .builder import Builder, Settle
+from .conditions import Guard
 from .edits import Edits
 from .errors import Reason, RewriteFailure, Span
-from .expressions import Frame, Located
+from .expressions import Frame, Located, evaluate, truth
 from .functions import EvaluationError, Unsupported
 from .guards import Refused, chosen, holds
 from .language import tree
-from .matcher import LOOKED_INTO, Matcher
+from .matcher import LOOKED_INTO, Bindings
 from .pairs import minds, paired
 from .profile import profiling
 from .quantization import inherit
@@ -51,6 +52,8 @@ class Firing:
         #: extents of the source that its own operators contradict
         self.remarks: list[str] = []
         self.refused: dict[ir.Node, Reason] = {}
+        #: how many nodes a rule was not tried on to its end, by the sentence that says which and why
+        self.bounded: Counter[str] = Counter()
         #: whether some values are complex
         self.complex = False
         profile = profiling()
@@ -59,6 +62,7 @@ class Firing:
     def inherit(self, other: Firing) -> None:
         """Count and remark where another does, whose graph this one's belongs to."""
         self.fired, self.remarks, self.complex = other.fired, other.remarks, other.complex
+        self.bounded = other.bounded
 
     def apply(self, rule: Rule, node: ir.Node) -> list[ir.Node] | None:
         """Rewrite at a node and tell whoever watches; the nodes made, None where the rule does not apply."""
@@ -74,29 +78,37 @@ class Firing:
         return made
 
     def _attempt(self, rule: Rule, node: ir.Node) -> list[ir.Node] | None:
-        if self.complex and paired(node) and not minds(rule):
+        if not rule.matcher.may_fit(node) or (self.complex and paired(node) and not minds(rule)):
             return None
-        if not rule.glance(node):
-            return None
-        budget = Budget()
+        budget = self._budget(node)
+
+        def accept(bindings: Bindings) -> list[ir.Node] | None:
+            frame = self._frame(rule, bindings, budget)
+            template = chosen(rule, frame) if holds(rule, frame, None) else None
+            return None if template is None else self._rewrite(rule, node, template, frame)
+
+        def admits(guard: Guard, bindings: Bindings) -> bool:
+            try:
+                return truth(evaluate(guard.expression, self._frame(rule, bindings, budget)))
+            except Located:
+                return False  # as for a clause, which would be asked when all is bound
+
         try:
-            for bindings in Matcher(rule.equations, rule.defined, self._opset, None, self._subgraphs, budget).matches(
-                node
-            ):
-                frame = self._frame(rule, dict(bindings), budget)
-                template = chosen(rule, frame) if holds(rule, frame, None) else None
-                made = None if template is None else self._rewrite(rule, node, template, frame)
-                if made is not None:
-                    return made
+            return rule.matcher.search(node, accept, self._opset, self._subgraphs, budget, admits)
         except Refused as refusal:
             self.refused[node] = Reason(rule.name, refusal.span, str(refusal))
+        except TooManyError as error:
+            self.bounded[f"{rule.place}: {error}"] += 1
         except Exhausted as error:
             raise RewriteFailure(rule.span, rule.name, node.name or node.op_type, str(error)) from error
         except RecursionError as error:
             raise RewriteFailure(rule.span, rule.name, node.name or node.op_type, "nests too deep") from error
         return None
 
-    def _frame(self, rule: Rule, bindings: dict[str, Any], budget: Budget) -> Frame:
+    def _budget(self, root: ir.Node) -> Budget:
+        return Budget(attempts=attempts(len(self._edits.graph) + len(root.inputs)))
+
+    def _frame(self, rule: Rule, bindings: Bindings, budget: Budget) -> Frame:
         return Frame(bindings, dict(rule.layouts), self._rules.definitions, self._traits, budget=budget)
 
     def _traits(self, operator: str) -> frozenset[str]:
@@ -208,13 +220,17 @@ class Firing:
         def note(span: Span, text: str) -> None:
             misses.append(Reason(rule.name, span, text))
 
-        matcher = Matcher(rule.equations, rule.defined, self._opset, note, self._subgraphs)
-        for bindings in matcher.matches(node):
-            frame = self._frame(rule, dict(bindings), Budget())
+        def ask(bindings: Bindings) -> None:
+            frame = self._frame(rule, bindings, Budget())
             if holds(rule, frame, misses):
                 none = chosen(rule, frame) is None
                 why = "no template is for this opset" if none else "what it makes would be computed from itself"
                 misses.append(Reason(rule.name, rule.span, why))
+
+        try:
+            rule.matcher.search(node, ask, self._opset, self._subgraphs, self._budget(node), note=note)
+        except TooManyError as error:
+            misses.append(Reason(rule.name, rule.span, str(error)))
         return misses[-1] if misses else None
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from .conditions import conditions
+from .conditions import conditions, guards
 from .errors import Span
-from .glance import Look, glance
 from .language import tree
+from .matcher import Matcher
 from .operators import Catalogue, Dialect, everything
-from .pattern import AnyOf, Defined, NodePattern, Operand, Variable, compile_equations, definers, is_deep, nodes
+from .pattern import AnyOf, Defined, NodePattern, Operand, Variable, compile_equations, is_deep, nodes
 from .records import dataclass, replace
 
 #: in the order they run; what operators mean in others of the source is asked for where they are tried alone
@@ -50,10 +50,8 @@ class Rule:
     place: str
     #: it covers more than one node
     deep: bool
-    #: the equations by the names that they give
-    defined: Mapping[str, Defined]
-    #: whether it may fit at a node, as far as that can be told at once
-    glance: Look
+    #: its left side, ready to be tried at nodes
+    matcher: Matcher
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,8 +305,7 @@ def _compile(rule: tree.Rule, source: Dialect, target: Dialect, one: Outline, ru
         frozenset(target.name for equation in equations for target in equation.targets),
         f"{rule.name} ({rule.span.file}:{rule.span.line})",
         one.deep,
-        definers(equations),
-        glance(equations, conditions(rule.clauses, rules.definitions)),
+        Matcher(equations, conditions(rule.clauses, rules.definitions), guards(rule.clauses, rules.definitions)),
     )
 
 

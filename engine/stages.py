@@ -79,6 +79,11 @@ class Rewriter:
         """What is odd about the source, in words."""
         return self._firing.remarks
 
+    @property
+    def bounded(self) -> Counter[str]:
+        """How many nodes a rule was not tried on to its end, by the sentence that says which and why."""
+        return self._firing.bounded
+
     def mean(self) -> None:
         """Put what operators mean in their places, in other operators of the source, where rules say so.
 
