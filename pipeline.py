@@ -393,7 +393,11 @@ def _report(
         rules=dict(rewriter.fired),
         layout=layout,
         layouts=layouts,
-        remarks=(*_remarks(rewriter.remarks), *signatures.remarks(subject.model, signature)),
+        remarks=(
+            *_remarks(rewriter.remarks),
+            *_bounded(rewriter.bounded),
+            *signatures.remarks(subject.model, signature),
+        ),
         signature=signature.key if signature is not None and signature.subgraph else None,
         inexact=dict(rewriter.viewed) if exact else {},
     )
@@ -404,6 +408,10 @@ def _remarks(contradictions: Sequence[str]) -> tuple[str, ...]:
         return ()
     more = f", and {len(contradictions) - 1} more" if len(contradictions) > 1 else ""
     return (f"shapes in the file are stale and were computed anew: {contradictions[0]}{more}",)
+
+
+def _bounded(rules: Mapping[str, int]) -> tuple[str, ...]:
+    return tuple(f"rule {said}, and was left out at {count} node{'s' * (count > 1)}" for said, count in rules.items())
 
 
 def _elements(value: ir.Value) -> int | None:

@@ -22,7 +22,7 @@ def same(left: Any, right: Any) -> bool:
     """Equality of the language: identity for run-time values, elements for lists and arrays."""
     if type(left) in SCALARS and type(right) in SCALARS:
         return bool(left == right)
-    if type(left) is ir.Value or type(right) is ir.Value:
+    if left is None or right is None or type(left) is ir.Value or type(right) is ir.Value:
         return left is right
     if isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
         return bool(left.shape == right.shape and (left == right).all())

@@ -4,25 +4,44 @@ from __future__ import annotations
 
 from typing import Any
 
-#: steps of one attempt: calls of definitions, items of lists, nodes looked at
+#: steps of one attempt: calls of definitions, items of lists
 STEPS = 1 << 22
 #: nodes that one template may build
 NODES = 1 << 17
 #: bits of the longest integer
 BITS = 1 << 12
+#: what a pattern may be held against at one root in the smallest graph: nodes, and divisions of lists
+ATTEMPTS = 1 << 14
 
 
 class Exhausted(Exception):
     """A rule that has spent all it may, in words."""
 
 
+class TooManyError(Exception):
+    """A pattern that could fit at one root in more ways than are tried, in words."""
+
+
+def attempts(size: int) -> int:
+    """How often a pattern may be tried at one root of a graph with so many nodes: in the order of n log n."""
+    return max(ATTEMPTS, 8 * size * size.bit_length())
+
+
 class Budget:
-    """What is left of the steps and nodes of one attempt."""
+    """What is left of the attempts, steps and nodes of one rule at one root."""
 
-    __slots__ = ("_nodes", "_steps")
+    __slots__ = ("_attempts", "_nodes", "_steps", "tried")
 
-    def __init__(self, steps: int = STEPS, nodes: int = NODES) -> None:
-        self._steps, self._nodes = steps, nodes
+    def __init__(self, steps: int = STEPS, nodes: int = NODES, attempts: int = STEPS) -> None:
+        self._steps, self._nodes, self._attempts = steps, nodes, attempts
+        #: how often the pattern was held against a node, or a list was divided for it
+        self.tried = 0
+
+    def attempt(self) -> None:
+        """Spend one attempt; raises TooManyError after the last."""
+        self.tried += 1
+        if self.tried > self._attempts:
+            raise TooManyError(f"its pattern could fit in more than {self._attempts:,} ways")
 
     def step(self) -> None:
         """Spend one step; raises Exhausted after the last."""

@@ -22,7 +22,6 @@ from .matcher import LOOKED_INTO
 from .operands import taken
 from .operators import Dialect, OperatorSpec, schema
 from .pattern import rest_of
-from .recipes import Recorder
 from .replacement import Ill
 from .scope import Scope
 from .signatures import signature, typed
@@ -48,7 +47,6 @@ class Builder:
         "_scope",
         "_settle",
         "nodes",
-        "recorder",
     )
 
     def __init__(
@@ -70,8 +68,6 @@ class Builder:
         self._parameters: set[ir.Value] = set()
         self._permuted: dict[tuple[ir.Value, tuple[int, ...]], ir.Value] = {}
         self.nodes: list[ir.Node] = []
-        #: takes down what is made
-        self.recorder: Recorder | None = None
 
     def discard(self) -> None:
         """Undo what was built, so that no value of the graph has a use outside it."""
@@ -275,8 +271,6 @@ class Builder:
         if key not in self._permuted and NUMBERS in value.meta:
             self.nodes.append(made := reordered(value, perm, self._scope))
             self._permuted[key] = made.outputs[0]
-            if self.recorder is not None:
-                self.recorder.reordered(value, perm, self._permuted[key])
         if key not in self._permuted:
             spec = self._dialects[-1].role("permute")
             self._permuted[key] = self.make(None, spec, [value], [ir.AttrInt64s("perm", perm)], 1)[0]
@@ -302,7 +296,6 @@ class Builder:
         if wider:
             return self._widened(span, spec, inputs, list(attributes), count, wider)
         node = ir.Node(spec.domain, spec.name, inputs, attributes, num_outputs=count)
-        recorder = self.recorder
         self.nodes.append(node)
         graphs = bodies(node)
         if graphs or schema(spec.name, self._opset, spec.domain) is None:
@@ -313,8 +306,6 @@ class Builder:
                 self.inherit(node)
             if self._settle is not None:
                 self._settle(node)
-            if recorder is not None:
-                recorder.made(node, operands)
             return list(node.outputs)
         try:
             inferred = infer(node, self._opset)
@@ -328,13 +319,8 @@ class Builder:
             self.nodes.pop()
             node.resize_inputs(0)
             base = next((v.name for v in inputs if v is not None and v.name), spec.name)
-            constants = [self._scope.constant(array, base) for array in folded]
-            if recorder is not None:
-                recorder.computed(spec, operands, inputs, attributes, constants)
-            return constants
+            return [self._scope.constant(array, base) for array in folded]
         describe(node, [(one.dtype, None if one.shape is None else shaped(one.shape)) for one in inferred])
-        if recorder is not None:
-            recorder.made(node, operands, inferred)
         return list(node.outputs)
 
     def _widened(
@@ -373,9 +359,9 @@ class Builder:
                 output.meta.update(old.meta)
 
     def _attribute(self, span: Span, spec: OperatorSpec, name: str, value: Any) -> ir.Attr | None:
-        if value is None or isinstance(value, ir.Attr):
+        if value is None or type(value) is ir.Attr:
             return value
-        if isinstance(value, ir.Graph):
+        if type(value) is ir.Graph:
             return ir.AttrGraph(name, value)
         option = spec.options.get(name)
         if option is None:

@@ -1,7 +1,8 @@
-"""Guards taken apart: the conditions that must all hold before a rule takes a node."""
+"""Guards taken apart: the conditions that must all hold before a rule takes a node, and what they speak of."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 
 from .expressions import TRAIT
@@ -23,15 +24,30 @@ class Condition:
     meant: Mapping[str, str]
 
     @property
-    def speaks_of(self) -> set[str]:
-        """The names of the rule that it asks about."""
-        return {self.meant.get(name, name) for name in speaks_of(self.expression)}
-
-    @property
     def certain(self) -> bool:
         """Whether it holds or does not, and never refuses a node; what other definitions do is not looked into."""
         called = {node.callee for node in tree.walk(self.expression) if isinstance(node, tree.Call)}
         return fail.__name__ not in called and called <= FUNCTIONS.keys() | {TRAIT}
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """A condition as the rule writes it, which holds or does not and never refuses a node, and the names it needs."""
+
+    expression: tree.Expression
+    names: frozenset[str]
+
+
+def guards(
+    clauses: Sequence[tree.Where | tree.Require | tree.Let], definitions: Mapping[str, tree.Definition]
+) -> Iterator[Guard]:
+    """The conditions in front of all other clauses, up to one that may refuse a node."""
+    for clause in itertools.takewhile(lambda one: isinstance(one, tree.Where), clauses):
+        assert isinstance(clause, tree.Where)
+        for one in _split(clause.condition):
+            if not _settled(one, definitions):
+                return
+            yield Guard(one, frozenset(speaks_of(one)))
 
 
 def conditions(
@@ -49,6 +65,29 @@ def speaks_of(expression: tree.Expression) -> set[str]:
     calls = (node for node in tree.walk(expression) if isinstance(node, tree.Call) and node.callee == TRAIT)
     words = {id(call.arguments[1].value) for call in calls}
     return {n.name for n in tree.walk(expression) if isinstance(n, tree.Name) and id(n) not in words}
+
+
+def _split(condition: tree.Expression) -> Iterator[tree.Expression]:
+    if isinstance(condition, tree.Binary) and condition.operator == "and":
+        yield from _split(condition.left)
+        yield from _split(condition.right)
+    else:
+        yield condition
+
+
+def _settled(condition: tree.Expression, definitions: Mapping[str, tree.Definition]) -> bool:
+    """Whether a condition, and all that it calls, only computes and never refuses a node."""
+    work, seen = [condition], set[str]()
+    while work:
+        for node in tree.walk(work.pop()):
+            if not isinstance(node, tree.Call) or node.callee in seen or node.callee == TRAIT:
+                continue
+            seen.add(node.callee)
+            if node.callee in definitions:
+                work.append(definitions[node.callee].body)
+            elif node.callee not in FUNCTIONS or node.callee == fail.__name__:
+                return False
+    return True
 
 
 def _conjuncts(one: Condition, definitions: Mapping[str, tree.Definition], deep: int) -> Iterator[Condition]:

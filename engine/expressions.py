@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from .arithmetic import ARITHMETIC, ORDER, SCALARS, contains, indexed, listed, number, same, truth
+from .arithmetic import ARITHMETIC, ORDER, contains, indexed, listed, number, same, truth
 from .frame import Emitter, Frame, Located
 from .functions import CONSTANTS, FUNCTIONS, EvaluationError, Stuck, Unsupported, plain
 from .language import tree
+from .memo import frozen, goes_through, leaves, once, short
 
 Code = Callable[[Frame], Any]
 
@@ -53,6 +54,8 @@ def _compile(expression: tree.Expression) -> Code:
     code = _code(expression)
     if isinstance(expression, tree.Literal | tree.Name | tree.Symbol):
         return code  # which has a value always
+    if goes_through(expression) and (needed := leaves(expression)):
+        code = once(code, [_code(leaf) for leaf in needed])
     span = expression.span
 
     def located(frame: Frame) -> Any:
@@ -294,13 +297,13 @@ class _Defined:
             self._definition, self._pure = definition, computes(definition, frame.definitions)
             self._kept.clear()
         given = values(frame)
-        key = _frozen([opset, *given]) if self._pure else None
+        key = frozen([opset, *given]) if self._pure else None
         if key is not None and key in self._kept:
             return self._kept[key]
         inner = frame.inner({OPSET: opset, **dict(zip(definition.parameters, given, strict=True))})
         inner.layouts = self._layouts(frame, definition.parameters)
         found = evaluate(definition.body, inner)
-        if key is not None:
+        if key is not None and (short(found) or np.ndarray not in map(type, given)):
             if len(self._kept) >= _KEPT:
                 self._kept.clear()
             self._kept[key] = found
@@ -330,17 +333,6 @@ def computes(definition: tree.Definition, definitions: Mapping[str, tree.Definit
             seen.add(node.callee)
             work.append(definitions[node.callee])
     return True
-
-
-def _frozen(value: Any) -> Any:
-    """A key for a compile-time value, which tells 1 from 1.0 and from true; None for one that has none."""
-    kind = type(value)
-    if kind in SCALARS:
-        return kind, value
-    if kind is not list:
-        return None
-    parts = tuple([_frozen(item) for item in value])
-    return None if None in parts else parts
 
 
 def _attribute(attribute: tree.Attribute) -> Callable[[Frame, str, list[Any], dict[str, Any]], Any]:

@@ -10,22 +10,19 @@ import onnx_ir as ir
 
 from . import coverage
 from .blame import blamed
-from .budget import Budget, Exhausted
+from .budget import Budget, Exhausted, TooManyError, attempts
 from .builder import Builder, Settle
+from .conditions import Guard
 from .edits import Edits
 from .errors import InternalError, Reason, RewriteError, RewriteFailure, Span
 from .expressions import Frame, Located, evaluate, truth
 from .functions import EvaluationError, Unsupported
-from .guards import Refused, chosen, holding
-from .inference import settings
+from .guards import Refused, chosen, holds
 from .language import tree
-from .likeness import Likeness
-from .matcher import LOOKED_INTO, Matcher
-from .memory import Memory
+from .matcher import LOOKED_INTO, Bindings
 from .pairs import minds, paired
 from .profile import profiling
 from .quantization import inherit
-from .recipes import Recipe, repeat
 from .replacement import Ill, check, computed
 from .rules import INTEGERS, Rule, RuleSet
 from .trace import Subject, watching
@@ -56,20 +53,17 @@ class Firing:
         #: extents of the source that its own operators contradict
         self.remarks: list[str] = []
         self.refused: dict[ir.Node, Reason] = {}
-        self._screens: dict[tuple[Any, ...], bool] = {}
-        self._memory = Memory()
+        #: how many nodes a rule was not tried on to its end, by the sentence that says which and why
+        self.bounded: Counter[str] = Counter()
         #: whether some values are complex
         self.complex = False
         profile = profiling()
         self._try = self._attempt if profile is None else profile.measured(self._attempt)
 
-    def turn(self) -> None:
-        """Look anew at the next node."""
-        self._memory.turn()
-
     def inherit(self, other: Firing) -> None:
         """Count and remark where another does, whose graph this one's belongs to."""
         self.fired, self.remarks, self.complex = other.fired, other.remarks, other.complex
+        self.bounded = other.bounded
 
     def apply(self, rule: Rule, node: ir.Node) -> list[ir.Node] | None:
         """Rewrite at a node and tell whoever watches; the nodes made, None where the rule does not apply.
@@ -96,84 +90,37 @@ class Firing:
         return made
 
     def _attempt(self, rule: Rule, node: ir.Node) -> list[ir.Node] | None:
-        if self.complex and paired(node) and not minds(rule):
+        if not rule.matcher.may_fit(node) or (self.complex and paired(node) and not minds(rule)):
             return None
-        if not rule.glance(node):
-            return None
-        memory = self._memory
-        like = memory.likeness(rule, node) if not self.complex else None
-        if like is not None and memory.knows(rule, like):
-            recipe = memory.recipe(rule, like)
-            return None if recipe is None else self._repeated(rule, node, recipe)
-        if rule.screen is not None and not self._screened(rule, node):
-            if like is not None:
-                memory.keep(rule, like, None)
-            return None
-        budget = Budget()
-        certain = like is not None
+        budget = self._budget(node)
+
+        def accept(bindings: Bindings) -> list[ir.Node] | None:
+            frame = self._frame(rule, bindings, budget)
+            template = chosen(rule, frame) if holds(rule, frame, None) else None
+            return None if template is None else self._rewrite(rule, node, template, frame)
+
+        def admits(guard: Guard, bindings: Bindings) -> bool:
+            try:
+                return truth(evaluate(guard.expression, self._frame(rule, bindings, budget)))
+            except Located:
+                return False  # as for a clause, which would be asked when all is bound
+
         try:
-            for bindings in Matcher(rule.equations, rule.defined, self._opset, None, self._subgraphs, budget).matches(
-                node
-            ):
-                frame = self._frame(rule, dict(bindings), budget)
-                held = holding(rule, frame, None)
-                if held < len(rule.clauses):
-                    certain = certain and memory.tells(rule, held, like)
-                    continue
-                template = chosen(rule, frame)
-                made = (
-                    None if template is None else self._rewrite(rule, node, template, frame, like if certain else None)
-                )
-                if made is not None:
-                    return made
-                certain = False
+            return rule.matcher.search(node, accept, self._opset, self._subgraphs, budget, admits)
         except Refused as refusal:
             self.refused[node] = Reason(rule.name, refusal.span, str(refusal))
-            certain = False
+        except TooManyError as error:
+            self.bounded[f"{rule.place}: {error}"] += 1
         except Exhausted as error:
             raise RewriteFailure(rule.span, rule.name, node.name or node.op_type, str(error)) from error
         except RecursionError as error:
             raise RewriteFailure(rule.span, rule.name, node.name or node.op_type, "nests too deep") from error
-        if certain and like is not None:
-            memory.keep(rule, like, None)
         return None
 
-    def _repeated(self, rule: Rule, root: ir.Node, recipe: Recipe) -> list[ir.Node] | None:
-        """Make what the rule made of a node like this one."""
-        builder = Builder(self._edits.scope, root, rule.builds, self._opset)
-        pairs = self._built(rule, root, recipe.span, builder, lambda: repeat(recipe, root, builder))
-        if pairs is None:
-            return None
-        if coverage.active is not None:
-            coverage.active.count(rule, recipe.span)
-        return self._commit(rule, root, builder.nodes, pairs)
+    def _budget(self, root: ir.Node) -> Budget:
+        return Budget(attempts=attempts(len(self._edits.graph) + len(root.inputs)))
 
-    def _screened(self, rule: Rule, node: ir.Node) -> bool:
-        """Whether a rule may take nodes with the operator and the options of this one, which is found out once."""
-        options = settings(node)
-        if options is None:
-            return True
-        key = (rule.order, node.domain, node.op_type, *options)
-        found = self._screens.get(key)
-        if found is None:
-            found = self._screens[key] = self._admitted(rule, node)
-        return found
-
-    def _admitted(self, rule: Rule, node: ir.Node) -> bool:
-        assert rule.screen is not None
-        bound = Matcher(rule.equations, rule.defined, self._opset, None, self._subgraphs).options(node)
-        if bound is None:
-            return False
-        for condition in rule.screen:
-            meant = {name: bound[of] for name, of in condition.meant.items() if of in bound}
-            try:
-                if not truth(evaluate(condition.expression, self._frame(rule, {**bound, **meant}, Budget()))):
-                    return False
-            except (Located, Exhausted):
-                return True  # the attempt itself tells what is wrong
-        return True
-
-    def _frame(self, rule: Rule, bindings: dict[str, Any], budget: Budget) -> Frame:
+    def _frame(self, rule: Rule, bindings: Bindings, budget: Budget) -> Frame:
         return Frame(bindings, dict(rule.layouts), self._rules.definitions, self._traits, budget=budget)
 
     def _traits(self, operator: str) -> frozenset[str]:
@@ -183,12 +130,9 @@ class Firing:
                 return spec.traits
         return frozenset()
 
-    def _rewrite(
-        self, rule: Rule, root: ir.Node, template: tree.Template, frame: Frame, like: Likeness | None
-    ) -> list[ir.Node] | None:
+    def _rewrite(self, rule: Rule, root: ir.Node, template: tree.Template, frame: Frame) -> list[ir.Node] | None:
         old = {name: frame.values[name] for e in template.equations for name in _names(e) if name in rule.results}
         builder = Builder(self._edits.scope, root, rule.builds, self._opset, frame.budget, self._settle)
-        builder.recorder = recorder = self._memory.recorder(rule, root, like)
         frame.emitter = builder
 
         def build() -> list[Pair]:
@@ -208,9 +152,6 @@ class Firing:
             return None
         if coverage.active is not None:
             coverage.active.note(rule, template.span, frame.values)
-        recipe = None if recorder is None else recorder.recipe(template.span, builder.nodes, pairs)
-        if recipe is not None and like is not None:
-            self._memory.keep(rule, like, recipe)
         return self._commit(rule, root, builder.nodes, pairs)
 
     def _built(
@@ -284,14 +225,15 @@ class Firing:
 
     def refusal(self, rule: Rule, node: ir.Node) -> Reason | None:
         """Why a rule that only says what is taken does not take a node; None where it does, or is not about it."""
-        budget = Budget()
+        def ask(bindings: Bindings) -> None:
+            holds(rule, self._frame(rule, bindings, Budget()), None)
+
         try:
-            for bindings in Matcher(rule.equations, rule.defined, self._opset, None, self._subgraphs, budget).matches(
-                node
-            ):
-                holding(rule, self._frame(rule, dict(bindings), budget), None)
+            rule.matcher.search(node, ask, self._opset, self._subgraphs, self._budget(node))
         except Refused as refusal:
             return Reason(rule.name, refusal.span, str(refusal))
+        except TooManyError as error:
+            return Reason(rule.name, rule.span, str(error))
         except Exhausted as error:
             raise RewriteFailure(rule.span, rule.name, node.name or node.op_type, str(error)) from error
         return None
@@ -305,13 +247,17 @@ class Firing:
         def note(span: Span, text: str) -> None:
             misses.append(Reason(rule.name, span, text))
 
-        matcher = Matcher(rule.equations, rule.defined, self._opset, note, self._subgraphs)
-        for bindings in matcher.matches(node):
-            frame = self._frame(rule, dict(bindings), Budget())
-            if holding(rule, frame, misses) == len(rule.clauses):
+        def ask(bindings: Bindings) -> None:
+            frame = self._frame(rule, bindings, Budget())
+            if holds(rule, frame, misses):
                 none = chosen(rule, frame) is None
                 why = "no template is for this opset" if none else "what it makes would be computed from itself"
                 misses.append(Reason(rule.name, rule.span, why))
+
+        try:
+            rule.matcher.search(node, ask, self._opset, self._subgraphs, self._budget(node), note=note)
+        except TooManyError as error:
+            misses.append(Reason(rule.name, rule.span, str(error)))
         return misses[-1] if misses else None
 
 

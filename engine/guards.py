@@ -17,29 +17,28 @@ class Refused(Exception):
         super().__init__(message)
 
 
-def holding(rule: Rule, frame: Frame, reasons: list[Reason] | None) -> int:
-    """How many of the clauses hold before one does not; raises Refused where that is a `require`."""
-    for count, clause in enumerate(rule.clauses):
+def holds(rule: Rule, frame: Frame, reasons: list[Reason] | None) -> bool:
+    """Whether all clauses hold; adds to `reasons` why one does not, and raises Refused where that is a `require`."""
+    for clause in rule.clauses:
         try:
             if isinstance(clause, tree.Let):
                 frame.values[clause.name] = evaluate(clause.value, frame)
                 continue
-            holds = truth(evaluate(clause.condition, frame))
+            if truth(evaluate(clause.condition, frame)):
+                continue
         except Located as error:
             if isinstance(error.cause, Unsupported):
                 raise Refused(error.span, str(error)) from error
             if reasons is not None:
                 reasons.append(Reason(rule.name, error.span, str(error)))
-            return count
-        if holds:
-            continue
+            return False
         if isinstance(clause, tree.Require):
             raise Refused(clause.span, interpolate(clause.message, frame))
         if reasons is not None:
             message = interpolate(clause.message, frame) if clause.message else "the guard does not hold"
             reasons.append(Reason(rule.name, clause.span, message))
-        return count
-    return len(rule.clauses)
+        return False
+    return True
 
 
 def chosen(rule: Rule, frame: Frame) -> tree.Template | None:

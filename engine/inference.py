@@ -31,16 +31,6 @@ _Operand = tuple[int | None, Extents | None, bytes, "np.dtype[Any] | None"]
 UNCOUNTED = {ir.AttributeType.TENSOR, ir.AttributeType.TENSORS, ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS}
 
 
-def settings(node: ir.Node) -> list[Any] | None:
-    """The names, types and values of a node's attributes, one after the other; None where some are not told apart."""
-    found: list[Any] = []
-    for one in node.attributes.data.values():
-        if one.type in UNCOUNTED:
-            return None
-        found += one.name, one.type, one.value
-    return found
-
-
 @dataclass(frozen=True, slots=True)
 class Inferred:
     """An element type and a shape, each None where it is not known."""

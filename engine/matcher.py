@@ -1,334 +1,391 @@
-"""Patterns against the graph: every way in which a rule's left side fits at a node."""
+"""Patterns against the graph: the ways in which a rule's left side fits at a node, tried until one is accepted."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 import onnx_ir as ir
 
 from . import subgraphs
 from .budget import Budget
+from .conditions import Condition, Guard
 from .constants import constant, single
 from .errors import Span
-from .expressions import Frame, evaluate, same
+from .expressions import OPSET, Frame, evaluate, same
 from .functions import plain
 from .language import tree
 from .operators import OperatorSpec, Option, option_value
-from .pattern import IGNORED, Absent, AnyOf, Defined, NodePattern, Number, Operand, OptionPattern, Variable, rest_of
+from .pattern import (
+    IGNORED,
+    Absent,
+    AnyOf,
+    Defined,
+    NodePattern,
+    Number,
+    Operand,
+    OptionPattern,
+    Variable,
+    definers,
+    rest_of,
+)
+from .prefilter import NodeTest, prefilter
 from .spreads import Taking, spread
 
 #: under this name a match holds the graphs that it looked into
 LOOKED_INTO = "graphs.."
 
-Bindings = Mapping[str, Any]
+#: what the names of a pattern stand for; whoever looks for several ways to fit gives each a copy of its own
+Bindings = dict[str, Any]
 #: told where a pattern stopped and why; kept only when somebody asks
 Note = Callable[[Span, str], None]
+#: whether a guard holds with what is bound so far
+Holds = Callable[[Guard, Bindings], bool]
 
+Made = TypeVar("Made")
+#: goes on with a way to fit; None asks for another
+Then = Callable[[Bindings], "Made | None"]
 
 _ONE = Variable(IGNORED, False, False, False, None, Span("", 0, 0, 0, 0))
 
 
 class Matcher:
-    """The equations of one left side, matched from the last one, its root; `defined` has them by their names."""
+    """The left side of a rule, compiled: its equations, matched from the last one, the root, and its early reject.
 
-    __slots__ = ("_budget", "_definers", "_equations", "_note", "_opset", "_subgraphs")
+    `may_fit` tells at once of most nodes that they do not fit. Where equations meet in a value that they share, guards
+    are asked as soon as what they speak of is bound, so that not every set of users is tried.
+    """
+
+    __slots__ = ("_definers", "_equations", "_guards", "may_fit")
+
+    def __init__(
+        self, equations: Sequence[Defined], conditions: Iterable[Condition] = (), guards: Iterable[Guard] = ()
+    ) -> None:
+        self._equations = equations
+        self._definers = definers(equations)
+        self._guards = tuple(guards) if len(equations) > 1 else ()
+        self.may_fit: NodeTest = prefilter(equations, conditions)
+
+    def search(
+        self,
+        node: ir.Node,
+        accept: Then[Made],
+        opset: int,
+        graphs: Sequence[ir.Graph] = (),
+        budget: Budget | None = None,
+        holds: Holds | None = None,
+        note: Note | None = None,
+    ) -> Made | None:
+        """What `accept` makes of the first way to fit that it takes, the root at `node`; None where it takes none.
+
+        `graphs` are those that options name by number. Raises TooManyError beyond the attempts of the budget.
+        """
+        found = _Search(self._definers, graphs, budget or Budget(), holds, note)
+        root, guards = self._equations[-1], self._guards if holds is not None else ()
+
+        def others(bound: Bindings) -> Made | None:
+            return found.others(self._equations, guards, bound, accept)
+
+        return found.equation(root, node, {OPSET: opset}, accept if len(self._equations) == 1 else others)
+
+
+class _Search:
+    """One search at one node. Its methods yield what `then` makes of the first way to fit, None where there is none."""
+
+    __slots__ = ("_budget", "_definers", "_graphs", "_holds", "_note")
 
     def __init__(
         self,
-        equations: Sequence[Defined],
-        defined: Mapping[str, Defined],
-        opset: int,
-        note: Note | None = None,
-        subgraphs: Sequence[ir.Graph] = (),
-        budget: Budget | None = None,
+        definers: Mapping[str, Defined],
+        graphs: Sequence[ir.Graph],
+        budget: Budget,
+        holds: Holds | None,
+        note: Note | None,
     ) -> None:
-        self._equations = equations
-        self._definers = defined
-        self._opset = opset
-        self._budget = budget or Budget()
-        self._note = note
-        self._subgraphs = subgraphs
+        self._definers, self._graphs, self._budget, self._holds, self._note = definers, graphs, budget, holds, note
 
-    def matches(self, node: ir.Node) -> Iterator[Bindings]:
-        """Yield the bindings of each way in which the equations fit, the root at `node`."""
-        start: Bindings = {"opset": self._opset}
-        for found in self._equation(self._equations[-1], node, start):
-            yield from self._others(self._equations, found)
-
-    def options(self, node: ir.Node) -> Bindings | None:
-        """What the options of a root bind, None where they do not fit; for a root without alternatives."""
-        pattern = self._equations[-1].value
-        assert isinstance(pattern, NodePattern)
-        spec = pattern.specs.get(node.op_type)
-        if spec is None or spec.domain != node.domain:
-            return None
-        wild = {} if pattern.wildcard is None else {pattern.wildcard: node.op_type, rest_of(pattern.wildcard): node}
-        return self._options(pattern, spec, node, {"opset": self._opset, **wild})
-
-    def _others(self, equations: Sequence[Defined], found: Bindings) -> Iterator[Bindings]:
+    def others(
+        self, equations: Sequence[Defined], guards: Sequence[Guard], bound: Bindings, then: Then[Made]
+    ) -> Made | None:
         """Match the equations that the root does not lead to, through the users of a value they share."""
-        for equation in equations:
-            if any(target.name in found for target in equation.targets):
-                continue
-            for user in self._users(equation.value, found):
-                for more in self._equation(equation, user, found):
-                    yield from self._others(equations, more)
-            return
-        yield found
+        left = next((one for one in equations if not any(target.name in bound for target in one.targets)), None)
+        if left is None:
+            return then(bound)
+        later = [guard for guard in guards if not guard.names <= bound.keys()]
+        for guard in guards:
+            if self._holds is not None and guard not in later and not self._holds(guard, bound):
+                return None
 
-    def _users(self, pattern: Operand, found: Bindings) -> list[ir.Node]:
-        for value in _bound(pattern, found):
-            return list(dict.fromkeys(usage.node for usage in value.uses()))
-        return []
+        def following(more: Bindings) -> Made | None:
+            return self.others(equations, later, more, then)
 
-    def _equation(self, equation: Defined, node: ir.Node, found: Bindings) -> Iterator[Bindings]:
-        for results in self._results(equation, node, found):
-            yield from self._node(equation.value, node, results)
+        for user in _users(left.value, bound):
+            made = self.equation(left, user, dict(bound), following)
+            if made is not None:
+                return made
+        return None
 
-    def _results(self, equation: Defined, node: ir.Node, found: Bindings) -> Iterator[Bindings]:
+    def equation(self, equation: Defined, node: ir.Node, bound: Bindings, then: Then[Made]) -> Made | None:
+        """Match a node, and bind the names of its results."""
         outputs, targets = node.outputs, equation.targets
-        if not any(target.spread for target in targets):  # the first results have names, and those that there are
-            bound = dict(found)
+        if not equation.spread:  # the first results have names, and those that there are
+            count = len(outputs)
             for place, target in enumerate(targets):
-                if not self._result(target, list(outputs[place : place + 1]), bound):
-                    return
-            yield bound
-            return
-        for places, start in spread(targets, len(outputs), found):
-            bound = dict(start)
-            values = (list(outputs[place]) for place in places)
-            if all(self._result(target, value, bound) for target, value in zip(targets, values, strict=True)):
-                yield bound
+                if not self._result(target, outputs[place] if place < count else None, bound):
+                    return None
+            return self._node(equation.value, node, bound, then)
+        for places, start in spread(targets, len(outputs), bound):
+            own = dict(start)
+            for target, taken in zip(targets, places, strict=True):
+                values = list(outputs[taken])
+                if not self._result(target, values if target.spread else values[0], own):
+                    break
+            else:
+                made = self._node(equation.value, node, own, then)
+                if made is not None:
+                    return made
+        return None
 
-    def _result(self, target: tree.Target, values: list[ir.Value], bound: dict[str, Any]) -> bool:
+    def _result(self, target: tree.Target, value: Any, bound: Bindings) -> bool:
         if target.name == IGNORED:
             return True
-        value: Any = values
-        if not target.spread:
-            value = values[0] if values else None
         known = bound.get(target.name)
         if known is not None and known is not value and not (target.spread and known == value):
-            return self._no(target.span, f"{target.name} is not this result of the node")
+            return self._no(target.span, "{} is not this result of the node", target.name)
         unknown = type(value) is ir.Value and value.shape is None  # a result then has the rank the rule says
-        if target.layout and not unknown and not self._fits(value, target.layout):
-            return self._no(
-                target.span, f"{target.name} has {_rank(value)}, {target.layout} asks for {len(target.layout)}"
-            )
+        if target.layout and not unknown and not _fits(value, target.layout):
+            return self._no_rank(target.span, target.name, value, target.layout)
         bound[target.name] = value
         return True
 
-    def _node(self, pattern: Operand, node: ir.Node, found: Bindings) -> Iterator[Bindings]:
+    def _node(self, pattern: Operand, node: ir.Node, bound: Bindings, then: Then[Made]) -> Made | None:
         if isinstance(pattern, AnyOf):
             for alternative in pattern.alternatives:
-                yield from self._node(alternative, node, found)
-            return
+                made = self._node(alternative, node, dict(bound), then)
+                if made is not None:
+                    return made
+            return None
         assert isinstance(pattern, NodePattern)
-        self._budget.step()
+        self._budget.attempt()
         spec = pattern.specs.get(node.op_type)
         if spec is None or spec.domain != node.domain:
             wanted = "an operator with these options" if pattern.wildcard else next(iter(pattern.specs), "nothing")
-            self._miss(pattern.span, f"wants {wanted}, finds {node.op_type}")
-            return
+            self._no(pattern.span, "wants {}, finds {}", wanted, node.op_type)
+            return None
         if pattern.wildcard:
-            found = {**found, pattern.wildcard: node.op_type, rest_of(pattern.wildcard): node}
-        bound = self._options(pattern, spec, node, found)
-        if bound is None:
-            return
-        inputs = list(node.inputs)
-        looked_into = [option for option in pattern.options if option.graph is not None]
-        yield from self._graphs(looked_into, node, self._operands(pattern, inputs, bound))
-        if "commutative" in spec.traits and len(inputs) == len(pattern.operands) == 2 and inputs[0] is not inputs[1]:
-            yield from self._graphs(looked_into, node, self._operands(pattern, inputs[::-1], bound))
+            bound[pattern.wildcard], bound[rest_of(pattern.wildcard)] = node.op_type, node
+        if not self._options(pattern, spec, node, bound):
+            return None
+        following = self._inside(pattern.graphs, node, then) if pattern.graphs else then
+        inputs = node.inputs
+        if not (len(inputs) == len(pattern.operands) == 2 and "commutative" in spec.traits) or inputs[0] is inputs[1]:
+            return self._operands(pattern, inputs, bound, following)
+        made = self._operands(pattern, inputs, dict(bound), following)
+        return self._operands(pattern, inputs[::-1], bound, following) if made is None else made
 
-    def _graphs(
-        self, wanted: Sequence[OptionPattern], node: ir.Node, matches: Iterator[Bindings]
-    ) -> Iterator[Bindings]:
-        """Match the graphs of a node that a pattern looks into, for each match of its operands."""
-        if not wanted:
-            yield from matches
-            return
-        pattern = wanted[0].graph
-        attribute = node.attributes.get(wanted[0].name)
-        if pattern is None or attribute is None or attribute.type is not ir.AttributeType.GRAPH:
-            self._miss(wanted[0].span, f"{wanted[0].name} is no graph of the node")
-            return
-        body = attribute.as_graph()
-        for found in matches:
-            known = {**found, LOOKED_INTO: (*found.get(LOOKED_INTO, ()), body)}
-            for inside in self._list(pattern.parameters, list(body.inputs), known):
-                for yielded in self._list(pattern.results, list(body.outputs), inside):
-                    yield from self._graphs(wanted[1:], node, self._others(pattern.equations, yielded))
+    def _inside(self, wanted: Sequence[OptionPattern], node: ir.Node, then: Then[Made]) -> Then[Made]:
+        """Match the graphs of a node that a pattern looks into, once its operands fit."""
 
-    def _options(self, pattern: NodePattern, spec: OperatorSpec, node: ir.Node, found: Bindings) -> Bindings | None:
-        bound = dict(found)
-        named = set()
+        def look(bound: Bindings) -> Made | None:
+            pattern = wanted[0].graph
+            attribute = node.attributes.get(wanted[0].name)
+            if pattern is None or attribute is None or attribute.type is not ir.AttributeType.GRAPH:
+                self._no(wanted[0].span, "{} is no graph of the node", wanted[0].name)
+                return None
+            body, equations, results = attribute.as_graph(), pattern.equations, pattern.results
+            rest = self._inside(wanted[1:], node, then) if len(wanted) > 1 else then
+            bound[LOOKED_INTO] = (*bound.get(LOOKED_INTO, ()), body)
+
+            def yielding(more: Bindings) -> Made | None:
+                return self._list(results, body.outputs, more, lambda last: self.others(equations, (), last, rest))
+
+            return self._list(pattern.parameters, body.inputs, bound, yielding)
+
+        return look
+
+    def _options(self, pattern: NodePattern, spec: OperatorSpec, node: ir.Node, bound: Bindings) -> bool:
         for wanted in pattern.options:
-            named.add(wanted.name)
-            if wanted.graph is not None:
+            if wanted.graph is not None or wanted.variable == IGNORED:
                 continue
             described = spec.options[wanted.name]
-            value = subgraphs.bound(described, option_value(node, described), self._subgraphs)
+            value = subgraphs.bound(described, option_value(node, described), self._graphs)
             if type(value) is str and value.endswith(")") and value.startswith(f"{described.type}("):
-                return self._miss(wanted.span, f"option {wanted.name} is {value}, which nothing says the meaning of")
-            if not self._option(wanted, value, bound):
-                return None
+                return self._no(
+                    wanted.span, "option {} is {}, which nothing says the meaning of", wanted.name, value
+                )
+            if wanted.variable is not None and wanted.variable not in bound:
+                bound[wanted.variable] = value
+                continue
+            expected = evaluate(wanted.value, Frame(bound))
+            if not same(value, expected):
+                return self._no(wanted.span, "option {} is {}, the rule asks for {}", wanted.name, value, expected)
         if not pattern.rest:
-            for name in node.attributes:
+            for name in node.attributes.data:
                 option = spec.options.get(name)
-                if name in named or (option is not None and _is_default(node, option)):
+                if name in pattern.named or (option is not None and _is_default(node, option)):
                     continue
                 value = node.attributes[name].value if option is None else option_value(node, option)
-                return self._miss(pattern.span, f"option {name} is {_words(value)}, and the rule does not mention it")
-        return bound
+                return self._no(pattern.span, "option {} is {}, and the rule does not mention it", name, value)
+        return True
 
-    def _option(self, wanted: OptionPattern, value: Any, bound: dict[str, Any]) -> bool:
-        if wanted.variable == IGNORED:
-            return True
-        if wanted.variable is not None and wanted.variable not in bound:
-            bound[wanted.variable] = value
-            return True
-        expected = evaluate(wanted.value, Frame(bound))
-        if same(value, expected):
-            return True
-        self._miss(wanted.span, f"option {wanted.name} is {_words(value)}, the rule asks for {_words(expected)}")
-        return False
-
-    def _operands(self, pattern: NodePattern, inputs: Sequence[ir.Value | None], found: Bindings) -> Iterator[Bindings]:
-        patterns = pattern.operands
-        fixed = sum(not operand.spread for operand in patterns)
-        if fixed == len(patterns):
-            if any(value is not None for value in inputs[len(patterns) :]):
-                self._miss(pattern.span, f"the node has {len(inputs)} operands, the rule names {len(patterns)}")
-                return
-            yield from self._each(list(zip(patterns, [*inputs, *[None] * len(patterns)], strict=False)), found)
-        elif len(inputs) < fixed:
-            self._miss(pattern.span, f"the node has {len(inputs)} operands, the rule names at least {fixed}")
-        else:
-            yield from self._list(patterns, inputs, found)
+    def _operands(
+        self, pattern: NodePattern, inputs: Sequence[ir.Value | None], bound: Bindings, then: Then[Made]
+    ) -> Made | None:
+        patterns, count = pattern.operands, len(inputs)
+        if pattern.fixed < len(patterns):
+            if count >= pattern.fixed:
+                return self._list(patterns, inputs, bound, then)
+            self._no(pattern.span, "the node has {} operands, the rule names at least {}", count, pattern.fixed)
+            return None
+        if count > len(patterns) and any(value is not None for value in inputs[len(patterns) :]):
+            self._no(pattern.span, "the node has {} operands, the rule names {}", count, len(patterns))
+            return None
+        return self._each(patterns, inputs, 0, bound, then)
 
     def _list(
-        self, patterns: Sequence[Operand], values: Sequence[ir.Value | None], found: Bindings
-    ) -> Iterator[Bindings]:
+        self, patterns: Sequence[Operand], values: Sequence[ir.Value | None], bound: Bindings, then: Then[Made]
+    ) -> Made | None:
         """Match each value of a list, where some patterns may take several."""
-        for places, start in spread([_taking(pattern) for pattern in patterns], len(values), found):
-            self._budget.step()
-            bound = dict(start)
-            pairs: list[tuple[Operand, ir.Value | None]] = []
-            fits = True
+        for places, start in spread([_taking(pattern) for pattern in patterns], len(values), bound):
+            self._budget.attempt()
+            own = dict(start)
+            single: list[Operand] = []
+            taken: list[ir.Value | None] = []
             for pattern, place in zip(patterns, places, strict=True):
-                if isinstance(pattern, Variable) and pattern.spread:
-                    fits = fits and self._several(pattern, list(values[place]), bound)
-                else:
-                    pairs.append((pattern, values[place][0]))
-            if fits:
-                yield from self._each(pairs, bound)
+                if not (isinstance(pattern, Variable) and pattern.spread):
+                    single.append(pattern)
+                    taken.append(values[place][0])
+                elif not self._several(pattern, list(values[place]), own):
+                    break
+            else:
+                made = self._each(single, taken, 0, own, then)
+                if made is not None:
+                    return made
+        return None
 
-    def _several(self, pattern: Variable, values: list[ir.Value | None], bound: dict[str, Any]) -> bool:
+    def _several(self, pattern: Variable, values: list[ir.Value | None], bound: Bindings) -> bool:
         if pattern.name == IGNORED:
             return True
         if pattern.name in bound and bound[pattern.name] != values:
-            return self._no(pattern.span, f"{pattern.name} stands for other values before")
+            return self._no(pattern.span, "{} stands for other values before", pattern.name)
         bound[pattern.name] = values
         return True
 
-    def _each(self, pairs: Sequence[tuple[Operand, ir.Value | None]], found: Bindings) -> Iterator[Bindings]:
-        bound = dict(found)
-        for position, (pattern, value) in enumerate(pairs):
+    def _each(
+        self,
+        patterns: Sequence[Operand],
+        values: Sequence[ir.Value | None],
+        start: int,
+        bound: Bindings,
+        then: Then[Made],
+    ) -> Made | None:
+        """Match values by patterns, from a place on; those that there are no values for are left out."""
+        count = len(values)
+        for place in range(start, len(patterns)):
+            pattern = patterns[place]
+            value = values[place] if place < count else None
             if isinstance(pattern, Variable) and (value is None or pattern.name not in self._definers):
                 fits = self._variable(pattern, value, bound)
             elif value is None or isinstance(pattern, Number | Absent):
                 fits = self._plain(pattern, value)
+            elif place + 1 == len(patterns):
+                return self._computed(pattern, value, bound, then)
             else:
                 # Only what a node computes may fit in several ways, and what stands behind it then fits anew.
-                for more in self._computed(pattern, value, bound):
-                    yield from self._each(pairs[position + 1 :], more)
-                return
+                def following(more: Bindings, rest: int = place + 1) -> Made | None:
+                    return self._each(patterns, values, rest, more, then)
+
+                return self._computed(pattern, value, bound, following)
             if not fits:
-                return
-        yield bound
+                return None
+        return then(bound)
 
     def _plain(self, pattern: Operand, value: ir.Value | None) -> bool:
         if isinstance(pattern, Absent):
-            return value is None or self._no(pattern.span, f"operand {value.name} is there, the rule asks for none")
+            return value is None or self._no(pattern.span, "operand {} is there, the rule asks for none", value.name)
         if value is None:
             return self._no(pattern.span, "the operand is left out")
         assert isinstance(pattern, Number)
-        return _equals(single(value), pattern.value) or self._no(
-            pattern.span, f"{value.name} is not the constant {pattern.value}"
-        )
+        fits = _equals(single(value), pattern.value)
+        return fits or self._no(pattern.span, "{} is not the constant {}", value.name, f"{pattern.value}")
 
-    def _variable(self, pattern: Variable, value: ir.Value | None, found: dict[str, Any]) -> bool:
+    def _variable(self, pattern: Variable, value: ir.Value | None, bound: Bindings) -> bool:
         """Bind a variable, or compare it with what it stands for."""
         name = pattern.name
         if name == IGNORED:
             return True
-        bound: Any = value
+        found: Any = value
         if value is None:
-            if not pattern.optional or found.get(name) is not None:
-                return self._no(pattern.span, f"operand {name} is left out")
-            found[name] = None
+            if not pattern.optional or bound.get(name) is not None:
+                return self._no(pattern.span, "operand {} is left out", name)
+            bound[name] = None
             return True
-        if pattern.layout and not self._fits(value, pattern.layout):
-            return self._no(pattern.span, f"{name} has {_rank(value)}, {pattern.layout} asks for {len(pattern.layout)}")
+        if pattern.layout and not _fits(value, pattern.layout):
+            return self._no_rank(pattern.span, name, value, pattern.layout)
         if pattern.const:
-            bound = constant(value)
-            if bound is None:
-                return self._no(pattern.span, f"{name} ({value.name}) is not constant")
-        if name in found and not same(found[name], bound):
-            return self._no(pattern.span, f"{name} stands for another value before")
-        found[name] = bound
+            found = constant(value)
+            if found is None:
+                return self._no(pattern.span, "{} ({}) is not constant", name, value.name)
+        if name in bound and not same(bound[name], found):
+            return self._no(pattern.span, "{} stands for another value before", name)
+        bound[name] = found
         return True
 
-    def _computed(self, pattern: Operand, value: ir.Value, found: Bindings) -> Iterator[Bindings]:
+    def _computed(self, pattern: Operand, value: ir.Value, bound: Bindings, then: Then[Made]) -> Made | None:
         """Match a value by the node that computes it: a pattern in its place, or the equation of its name."""
         definer = None
         if isinstance(pattern, Variable):
-            if pattern.name in found or (pattern.layout and not self._fits(value, pattern.layout)):
-                bound = dict(found)
-                if self._variable(pattern, value, bound):
-                    yield bound
-                return
+            if pattern.name in bound or (pattern.layout and not _fits(value, pattern.layout)):
+                return then(bound) if self._variable(pattern, value, bound) else None
             definer = self._definers[pattern.name]
         producer = value.producer()
         if producer is None:
-            name = f"{pattern.name} ({value.name})" if isinstance(pattern, Variable) else value.name
-            self._miss(pattern.span, f"{name} is not computed by a node")
-        elif definer is not None:
-            for more in self._equation(definer, producer, found):
-                if isinstance(pattern, Variable) and more[pattern.name] is value:
-                    yield more
-        elif producer.outputs[0] is value:
-            yield from self._node(pattern, producer, found)
+            named = f"{pattern.name} ({value.name})" if isinstance(pattern, Variable) else value.name
+            self._no(pattern.span, "{} is not computed by a node", named)
+            return None
+        if definer is None:
+            return self._node(pattern, producer, bound, then) if producer.outputs[0] is value else None
+        assert isinstance(pattern, Variable)
+        name = pattern.name
+        return self.equation(definer, producer, bound, lambda more: then(more) if more[name] is value else None)
 
-    def _fits(self, value: ir.Value | None, layout: str) -> bool:
-        return value is None or (value.shape is not None and len(value.shape) == len(layout))
+    def _no_rank(self, span: Span, name: str, value: Any, layout: str) -> bool:
+        known = type(value) is ir.Value and value.shape is not None
+        rank = f"rank {len(value.shape)}" if known else "an unknown rank"
+        return self._no(span, "{} has {}, {} asks for {}", name, rank, layout, len(layout))
 
-    def _no(self, span: Span, message: str) -> bool:
-        self._miss(span, message)
-        return False
-
-    def _miss(self, span: Span, message: str) -> Bindings | None:
-        """Tell why nothing fits; always None, for a caller to return."""
+    def _no(self, span: Span, message: str, *parts: Any) -> bool:
+        """Tell why nothing fits, where somebody asks; always False."""
         if self._note is not None:
-            self._note(span, message)
-        return None
+            self._note(span, message.format(*map(_words, parts)))
+        return False
 
 
 def _taking(pattern: Operand) -> Taking:
     return pattern if isinstance(pattern, Variable) else _ONE
 
 
-def _bound(pattern: Operand, found: Bindings) -> Iterator[ir.Value]:
-    if isinstance(pattern, Variable) and isinstance(found.get(pattern.name), ir.Value):
-        yield found[pattern.name]
+def _fits(value: ir.Value | None, layout: str) -> bool:
+    return value is None or (value.shape is not None and len(value.shape) == len(layout))
+
+
+def _users(pattern: Operand, bound: Bindings) -> list[ir.Node]:
+    """The nodes that read the first value of a pattern that is bound, each once."""
+    for value in _bound(pattern, bound):
+        return list(dict.fromkeys(usage.node for usage in value.uses()))
+    return []
+
+
+def _bound(pattern: Operand, bound: Bindings) -> Iterator[ir.Value]:
+    if isinstance(pattern, Variable) and isinstance(bound.get(pattern.name), ir.Value):
+        yield bound[pattern.name]
     elif isinstance(pattern, NodePattern):
         for operand in pattern.operands:
-            yield from _bound(operand, found)
+            yield from _bound(operand, bound)
     elif isinstance(pattern, AnyOf):
         for alternative in pattern.alternatives:
-            yield from _bound(alternative, found)
+            yield from _bound(alternative, bound)
 
 
 def _is_default(node: ir.Node, option: Option) -> bool:
@@ -340,10 +397,6 @@ def _equals(array: np.ndarray[Any, Any] | None, number: float) -> bool:
         return False
     # A rule writes 0.1 and means the nearest number of the constant's type.
     return bool(array.reshape(()) == np.asarray(number).astype(array.dtype))
-
-
-def _rank(value: ir.Value | None) -> str:
-    return "an unknown rank" if value is None or value.shape is None else f"rank {len(value.shape)}"
 
 
 def _words(value: Any) -> str:

@@ -82,12 +82,16 @@ class NodePattern:
     options: tuple[OptionPattern, ...]
     rest: bool
     span: Span
+    #: how many operands take one value each, the names of the options, and those that are graphs to look into
+    fixed: int
+    named: frozenset[str]
+    graphs: tuple[OptionPattern, ...]
     spread: bool = False
 
     def weight(self) -> int:
         """How much it asks for; of two rules that both match, the one that asks for more goes first."""
         own = 4 * (self.wildcard is None) + sum(not option.variable for option in self.options)
-        own += sum(option.graph.weight() for option in self.options if option.graph is not None)
+        own += sum(option.graph.weight() for option in self.graphs if option.graph is not None)
         return own + sum(weight(operand) for operand in self.operands)
 
 
@@ -122,10 +126,11 @@ def weight(pattern: Operand) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Defined:
-    """An equation of a left side: the names of a node's results."""
+    """An equation of a left side: the names of a node's results, and whether one of them takes several."""
 
     targets: tuple[tree.Target, ...]
     value: NodePattern | AnyOf
+    spread: bool
 
 
 def nodes(pattern: Operand) -> Iterator[NodePattern]:
@@ -135,6 +140,12 @@ def nodes(pattern: Operand) -> Iterator[NodePattern]:
     elif isinstance(pattern, AnyOf):
         for alternative in pattern.alternatives:
             yield from nodes(alternative)
+
+
+def is_deep(equations: Sequence[Defined]) -> bool:
+    """Whether a left side covers more than one node."""
+    operands = (operand for equation in equations for node in nodes(equation.value) for operand in node.operands)
+    return len(equations) > 1 or any(isinstance(operand, NodePattern | AnyOf) for operand in operands)
 
 
 def compile_equations(equations: Iterable[tree.Equation], dialect: Dialect, opset: int) -> tuple[Defined, ...]:
@@ -168,7 +179,7 @@ def graphs(equations: Iterable[Defined]) -> Iterator[GraphPattern]:
 
 def _within(pattern: Operand) -> Iterator[GraphPattern]:
     for node in nodes(pattern):
-        yield from (option.graph for option in node.options if option.graph is not None)
+        yield from (option.graph for option in node.graphs if option.graph is not None)
         for operand in node.operands:
             yield from _within(operand)
 
@@ -180,7 +191,7 @@ def _equations(
     for equation in equations:
         value = _operand(equation.value, dialect, opset, marked)
         assert isinstance(value, NodePattern | AnyOf)
-        found.append(Defined(equation.targets, value))
+        found.append(Defined(equation.targets, value, any(target.spread for target in equation.targets)))
     return tuple(found)
 
 
@@ -251,7 +262,9 @@ def _node(call: tree.Call, dialect: Dialect, opset: int, marked: Set[str]) -> No
         specs = _Any(dialect, opset, asked)
     operands = tuple(_argument(argument, dialect, opset, marked) for argument in call.arguments)
     wildcard = call.callee if call.wildcard else None
-    return NodePattern(specs, wildcard, operands, options, call.rest, call.span)
+    fixed = sum(not operand.spread for operand in operands)
+    inside = tuple(option for option in options if option.graph is not None)
+    return NodePattern(specs, wildcard, operands, options, call.rest, call.span, fixed, frozenset(asked), inside)
 
 
 def _argument(argument: tree.Argument, dialect: Dialect, opset: int, marked: Set[str]) -> Operand:

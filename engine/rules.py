@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from .conditions import Condition, conditions, speaks_of
+from .conditions import conditions, guards
 from .errors import Span
-from .expressions import OPSET
-from .glance import Look, glance
 from .language import tree
-from .locality import Locality, calls, is_deep, locality
+from .matcher import Matcher
 from .operators import Catalogue, Dialect, everything
-from .pattern import AnyOf, Defined, NodePattern, Operand, Variable, compile_equations, definers, nodes
+from .pattern import AnyOf, Defined, NodePattern, Operand, Variable, compile_equations, is_deep, nodes
 from .records import dataclass, replace
 
 #: in the order they run; what operators mean in others of the source is asked for where they are tried alone
@@ -52,14 +50,8 @@ class Rule:
     place: str
     #: it covers more than one node
     deep: bool
-    #: the conditions that ask about the root's options alone, where these say by themselves that it may not take a node
-    screen: tuple[Condition, ...] | None
-    #: the equations by the names that they give
-    defined: Mapping[str, Defined]
-    #: whether it may fit at a node, as far as that can be told at once
-    glance: Look
-    #: what it looks at, where it is about one node
-    local: Locality | None
+    #: its left side, ready to be tried at nodes
+    matcher: Matcher
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +68,8 @@ class Outline:
     file: int
     item: int
     member: int | None
-    #: what it looks at, where it is about one node
-    local: Locality | None
-    #: for each operand of the root that is a certain node, the operators that may compute it
-    beneath: tuple[frozenset[str], ...]
+    #: it covers more than one node
+    deep: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,49 +102,30 @@ class RuleSet:
         self.source, self.target = catalogue.dialect(files[0].source), catalogue.dialect(files[0].target)
         self.definitions: Mapping[str, tree.Definition] = _Definitions(files, contents.definitions)
         self._compiled: dict[tuple[int, int, int, int], Rule] = {}
-        self._found: dict[tuple[str, str, str, bool | None, frozenset[str] | None], tuple[Rule, ...]] = {}
-        self._choosy: dict[tuple[str, str, str, bool | None], bool] = {}
+        self._found: dict[tuple[str, str, str, bool | None], tuple[Rule, ...]] = {}
         self._stages = frozenset(one.stage for one in contents.outlines)
         self._index: dict[tuple[str, Key], list[Outline]] = {}
         for one in contents.outlines:
             for key in one.roots:
                 self._index.setdefault((one.stage, key), []).append(one)
 
-    def candidates(
-        self, stage: str, domain: str, operator: str, deep: bool | None = None, beneath: frozenset[str] | None = None
-    ) -> tuple[Rule, ...]:
+    def candidates(self, stage: str, domain: str, operator: str, deep: bool | None = None) -> tuple[Rule, ...]:
         """The rules of a stage whose root may be an operator, the first to try first.
 
-        `deep` asks for those that cover several nodes, or one alone; `beneath`, the operators right beneath the root,
-        for those that want no others there.
+        `deep` asks for those that cover several nodes, or one alone.
         """
-        key = stage, domain, operator, deep, beneath
+        key = stage, domain, operator, deep
         found = self._found.get(key)
         if found is None:
             found = self._found[key] = tuple(self._fit(*key))
         return found
 
-    def choosy(self, stage: str, domain: str, operator: str, deep: bool | None = None) -> bool:
-        """Whether it matters to the candidates which operators are right beneath the root."""
-        key = stage, domain, operator, deep
-        found = self._choosy.get(key)
-        if found is None:
-            found = self._choosy[key] = any(one.beneath for one in self._outlines(*key))
-        return found
-
-    def _fit(
-        self, stage: str, domain: str, operator: str, deep: bool | None, beneath: frozenset[str] | None
-    ) -> Iterator[Rule]:
-        for one in self._outlines(stage, domain, operator, deep):
-            if beneath is None or all(not wanted.isdisjoint(beneath) for wanted in one.beneath):
-                rule = self._rule(one)
-                if _roots_at(rule, operator):
-                    yield rule
-
-    def _outlines(self, stage: str, domain: str, operator: str, deep: bool | None) -> list[Outline]:
-        """The rules that may be candidates, as far as their outlines tell, the first to try first."""
-        found = self._index.get((stage, (domain, operator)), ())
-        return sorted([one for one in found if deep in (None, one.local is None)], key=lambda one: one.order)
+    def _fit(self, stage: str, domain: str, operator: str, deep: bool | None) -> Iterator[Rule]:
+        found = [one for one in self._index.get((stage, (domain, operator)), ()) if deep in (None, one.deep)]
+        for one in sorted(found, key=lambda one: one.order):
+            rule = self._rule(one)
+            if any(operator in pattern.specs for pattern in nodes(rule.equations[-1].value)):
+                yield rule
 
     def stages(self) -> frozenset[str]:
         """The stages that have rules."""
@@ -211,7 +182,6 @@ def outline(files: Sequence[tree.RuleFile], catalogue: Catalogue) -> Contents:
         for place, item in enumerate(file.items)
         if isinstance(item, tree.Definition)
     }
-    definitions = {name: calls(body.body) for name, body in _Definitions(files, places).items()}
     for number, file in enumerate(files):
         source, target = catalogue.dialect(file.source), catalogue.dialect(file.target)
         for place, item in enumerate(file.items):
@@ -223,9 +193,8 @@ def outline(files: Sequence[tree.RuleFile], catalogue: Catalogue) -> Contents:
                 weight = sum(min(n.weight() for n in nodes(e.value)) for e in equations)
                 order = (-file.rank, -rule.priority, -weight, len(outlines))
                 roots = tuple(dict.fromkeys(_roots(rule.equations[-1].value, reads, file.opsets)))
-                local = locality(rule, equations, definitions)
-                beneath = tuple(_beneath(equations))
-                outlines.append(Outline(rule.name, rule.stage, roots, order, number, place, member, local, beneath))
+                deep = is_deep(equations)
+                outlines.append(Outline(rule.name, rule.stage, roots, order, number, place, member, deep))
     return Contents(tuple(outlines), places)
 
 
@@ -261,10 +230,6 @@ def _roots(expression: tree.Expression, reads: Dialect, opsets: tuple[int, int])
     elif isinstance(expression, tree.Call):
         named = reads.operators.get(expression.callee)
         yield reads.domain if named is None else named.domain, expression.callee
-
-
-def _roots_at(rule: Rule, operator: str) -> bool:
-    return any(operator in pattern.specs for pattern in nodes(rule.equations[-1].value))
 
 
 def written_out(
@@ -327,7 +292,6 @@ def _compile(rule: tree.Rule, source: Dialect, target: Dialect, one: Outline, ru
     reads = source if rule.stage in OF_SOURCE else target
     equations = compile_equations(rule.equations, reads, rules.opset)
     layouts = dict(_layouts(equations))
-    asked = tuple(conditions(rule.clauses, rules.definitions))
     return Rule(
         rule.name,
         rule.stage,
@@ -340,42 +304,9 @@ def _compile(rule: tree.Rule, source: Dialect, target: Dialect, one: Outline, ru
         one.order,
         frozenset(target.name for equation in equations for target in equation.targets),
         f"{rule.name} ({rule.span.file}:{rule.span.line})",
-        is_deep(equations),
-        _screen(equations[-1].value, asked),
-        definers(equations),
-        glance(equations, asked),
-        one.local,
+        one.deep,
+        Matcher(equations, conditions(rule.clauses, rules.definitions), guards(rule.clauses, rules.definitions)),
     )
-
-
-def _screen(root: NodePattern | AnyOf, asked: Iterable[Condition]) -> tuple[Condition, ...] | None:
-    if not isinstance(root, NodePattern):
-        return None
-    bound = {option.variable for option in root.options} | {root.wildcard, OPSET}
-    if not all(option.variable or speaks_of(option.value) <= bound for option in root.options):
-        return None
-    found: list[Condition] = []
-    for condition in asked:
-        if condition.speaks_of <= bound:
-            found.append(condition)
-        elif not condition.certain:
-            break
-    asks = found or any(not option.variable for option in root.options) or not root.rest
-    return tuple(found) if asks else None
-
-
-def _beneath(equations: Sequence[Defined]) -> Iterator[frozenset[str]]:
-    """What the operands of a root must be computed by; nothing where the root has alternatives."""
-    root = equations[-1].value
-    if not isinstance(root, NodePattern):
-        return
-    defined = {target.name: equation.value for equation in equations for target in equation.targets}
-    for operand in root.operands:
-        known = defined.get(operand.name) if isinstance(operand, Variable) and not operand.optional else operand
-        if isinstance(known, NodePattern | AnyOf):
-            wanted = list(nodes(known))
-            if all(pattern.wildcard is None and pattern.specs for pattern in wanted):
-                yield frozenset(name for pattern in wanted for name in pattern.specs)
 
 
 def _layouts(equations: Iterable[Defined]) -> Iterator[tuple[str, str]]:

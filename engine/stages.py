@@ -21,7 +21,6 @@ from .rules import ACCEPT, ADAPT, INTEGERS, LOWER, MEANING, NORMALIZE, RECOVER, 
 from .scope import Scope
 from .sharing import share
 from .subgraphs import bodies, called
-from .trace import watching
 from .view import expose
 from .walks import around, ordered, taken, within
 
@@ -77,6 +76,11 @@ class Rewriter:
     def remarks(self) -> list[str]:
         """What is odd about the source, in words."""
         return self._firing.remarks
+
+    @property
+    def bounded(self) -> Counter[str]:
+        """How many nodes a rule was not tried on to its end, by the sentence that says which and why."""
+        return self._firing.bounded
 
     def mean(self) -> None:
         """Put what operators mean in their places, in other operators of the source, where rules say so.
@@ -272,16 +276,10 @@ class Rewriter:
         self._edits.sweep()
 
     def _candidates(self, stage: str, node: ir.Node, deep: bool | None = None) -> tuple[Rule, ...]:
-        """The rules to try on a node; whoever watches sees those too that its operands rule out at a glance."""
-        domain, operator = node.domain, node.op_type
-        self._firing.turn()
+        """The rules to try on a node."""
         if stage == INTEGERS and any(map(in_blocks, node.inputs)):
             return ()  # functions tell one scale, or one for each index
-        if watching() is not None or not self._rules.choosy(stage, domain, operator, deep):
-            return self._rules.candidates(stage, domain, operator, deep)
-        producers = [value.producer() for value in node.inputs if value is not None]
-        beneath = frozenset([producer.op_type for producer in producers if producer is not None])
-        return self._rules.candidates(stage, domain, operator, deep, beneath)
+        return self._rules.candidates(stage, node.domain, node.op_type, deep)
 
     def _first(self, node: ir.Node, rules: Iterable[Rule]) -> list[ir.Node]:
         """Apply the first rule that takes a node; the nodes made."""

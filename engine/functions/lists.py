@@ -9,7 +9,6 @@ import numpy as np
 
 from .registry import (
     LIMIT,
-    NOTHING,
     ElementType,
     EvaluationError,
     Items,
@@ -22,7 +21,6 @@ from .registry import (
     known,
     listed,
     plain,
-    reading,
 )
 
 
@@ -76,7 +74,7 @@ def unique(xs: Items) -> list[Any]:
     return list(dict.fromkeys(listed(xs)))
 
 
-@reading(NOTHING)
+@function
 def index_of(xs: Items, x: Any) -> int:
     """The position of an item in a list."""
     items = listed(xs)

@@ -8,10 +8,10 @@ import onnx_ir as ir
 
 from ..budget import BITS
 from ..quantization import Quantization, quantization
-from .registry import NOTHING, EvaluationError, function, reading
+from .registry import EvaluationError, function
 
 
-@reading(NOTHING)
+@function
 def quantized(x: ir.Value) -> bool:
     """Whether a value's integers stand for real numbers."""
     return quantization(x) is not None

@@ -75,8 +75,6 @@ class Function:
     call: Callable[..., Any]
     least: int
     most: int | None
-    #: what it looks at beyond its arguments, and beyond the types and extents of values among them
-    reads: str
 
     @property
     def doc(self) -> str:
@@ -86,34 +84,15 @@ class Function:
 
 FUNCTIONS: dict[str, Function] = {}
 
-#: what functions look at: nothing but types and extents, the elements of constants too, or what stands around a value
-NOTHING, ELEMENTS, GRAPH = "", "elements", "graph"
-
 
 def function(call: Callable[..., Any]) -> Callable[..., Any]:
-    """Enter a Python function into the library, under its name without a trailing underscore.
-
-    One that takes a value of the graph is expected to look at what stands around it; `reading` says otherwise.
-    """
-    assert isinstance(call, FunctionType)
-    named = call.__code__.co_varnames[: call.__code__.co_argcount]
-    kinds = [str(call.__annotations__.get(name, Any)) for name in named]
-    seen = any(word in kind for kind in kinds for word in ("Any", "Tensor", "Value"))
-    return reading(GRAPH if seen else NOTHING)(call)
-
-
-def reading(what: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Enter a Python function as `function` does, and say what it looks at."""
-    return lambda call: _entered(call, what)
-
-
-def _entered(call: Callable[..., Any], reads: str) -> Callable[..., Any]:
+    """Enter a Python function into the library, under its name without a trailing underscore."""
     assert isinstance(call, FunctionType)
     named = call.__code__.co_argcount
     least = named - len(call.__defaults__ or ())
     most = None if call.__code__.co_flags & inspect.CO_VARARGS else named
     name = call.__name__.strip("_")
-    FUNCTIONS[name] = Function(name, call, least, most, reads)
+    FUNCTIONS[name] = Function(name, call, least, most)
     return call
 
 

@@ -11,8 +11,6 @@ import onnx_ir as ir
 
 from ..constants import CONTENT, constant
 from .registry import (
-    ELEMENTS,
-    NOTHING,
     PAIR,
     SHORT,
     ElementType,
@@ -22,21 +20,20 @@ from .registry import (
     data_type,
     function,
     known,
-    reading,
 )
 
 
-@reading(NOTHING)
+@function
 def shape(x: Tensor) -> list[int | None] | None:
     """The extents of a value, `none` for each that is unknown; `none` where even the rank is unknown."""
-    if isinstance(x, ir.Value):
+    if type(x) is ir.Value:
         if x.shape is None:
             return None
         return [d if isinstance(d, int) else None for d in x.shape]
     return list(np.shape(x))
 
 
-@reading(NOTHING)
+@function
 def rank(x: Tensor) -> int:
     """The number of dimensions of a value."""
     extents = shape(x)
@@ -45,7 +42,7 @@ def rank(x: Tensor) -> int:
     return len(extents)
 
 
-@reading(NOTHING)
+@function
 def size(x: Tensor) -> int | None:
     """The number of elements of a value; `none` where an extent is unknown."""
     extents = shape(x)
@@ -55,27 +52,27 @@ def size(x: Tensor) -> int | None:
 @function
 def content(x: Tensor) -> list[Any] | None:
     """The columns of a table, keys first, that a value names; `none` for any other value."""
-    found = x.meta.get(CONTENT) if isinstance(x, ir.Value) else None
+    found = x.meta.get(CONTENT) if type(x) is ir.Value else None
     return None if found is None else list(found)
 
 
-@reading(NOTHING)
+@function
 def dtype(x: Any) -> ElementType:
     """The short name (f32, i64, ...) of the element type of a value, or of a type enumerant of the source."""
     if isinstance(x, str):
         name = {"FLOAT32": "FLOAT", "FLOAT64": "DOUBLE"}.get(x, x)
         found = SHORT.get(ir.DataType.__members__.get(name, ir.DataType.UNDEFINED))
-    elif isinstance(x, ir.Value):
+    elif type(x) is ir.Value:
         found = SHORT.get(x.dtype or ir.DataType.UNDEFINED)
     else:
         found = SHORT.get(ir.DataType.from_numpy(np.asarray(x).dtype))
     return str(known(found, "the element type"))
 
 
-@reading(NOTHING)
+@function
 def is_complex(x: Any) -> bool:
     """Whether a value holds complex numbers: their real and imaginary parts lie along its last axis."""
-    return isinstance(x, ir.Value) and PAIR in x.meta
+    return type(x) is ir.Value and PAIR in x.meta
 
 
 @function
@@ -123,7 +120,7 @@ def highest(name: ElementType) -> int | float:
 @function
 def producer(x: Tensor, past: list[str] | None = None) -> str | None:
     """The name of the operator that computes a value, of those not in `past`; `none` for an input or a constant."""
-    node = x.producer() if isinstance(x, ir.Value) else None
+    node = x.producer() if type(x) is ir.Value else None
     while node is not None and node.op_type in (past or ()) and node.inputs and node.inputs[0] is not None:
         node = node.inputs[0].producer()
     return None if node is None else node.op_type
@@ -139,11 +136,11 @@ def readers(x: Tensor) -> int:
 def users(x: Tensor) -> list[str | None]:
     """The names of the operators that read a value, without repeats; `none` among them where it is an output."""
     names: list[str | None] = [node.op_type for node in _readers(x)]
-    return list(dict.fromkeys([*names, None] if isinstance(x, ir.Value) and x.is_graph_output() else names))
+    return list(dict.fromkeys([*names, None] if type(x) is ir.Value and x.is_graph_output() else names))
 
 
 def _readers(x: Tensor) -> list[ir.Node]:
-    if not isinstance(x, ir.Value):
+    if type(x) is not ir.Value:
         raise EvaluationError(
             "these are the elements of a constant, of which nobody knows who reads them: match it without `const`"
         )
@@ -151,10 +148,10 @@ def _readers(x: Tensor) -> list[ir.Node]:
     return [u.node for u in x.uses() if any(y.uses() or y.is_graph_output() for y in u.node.outputs)]
 
 
-@reading(ELEMENTS)
+@function
 def value(x: Tensor) -> Any:
     """The elements of a value that is constant; `none` for any other."""
-    if not isinstance(x, ir.Value):
+    if type(x) is not ir.Value:
         return x
     return constant(x)
 

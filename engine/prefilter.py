@@ -1,10 +1,9 @@
-"""A first look at a node: whether the operators and constants right beneath it are those that a pattern asks for."""
+"""The early reject of a pattern: whether operators, constants and element types right beneath a node are as it asks."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 import onnx_ir as ir
 
@@ -17,15 +16,15 @@ from .operators import OperatorSpec
 from .pattern import IGNORED, Absent, AnyOf, Defined, NodePattern, Number, Operand, Variable
 from .records import dataclass
 
-#: whether a node, or an operand, may fit
-Look = Callable[[Any], bool]
+#: whether a node may fit, and whether an operand may
+NodeTest = Callable[[ir.Node], bool]
 Test = Callable[["ir.Value | None"], bool]
 #: a variable, and a guard about its element type
 _Typed = tuple[str, tree.Expression]
 
 
-def glance(equations: Sequence[Defined], conditions: Iterable[Condition]) -> Look:
-    """What tells at once of most nodes that a rule does not take them: it binds nothing, and may take others.
+def prefilter(equations: Sequence[Defined], conditions: Iterable[Condition]) -> NodeTest:
+    """A test that tells at once of most nodes that they do not fit: it binds nothing, and may let others pass.
 
     Patterns ask for much that takes long to find out; nearly all nodes lack an operator, a constant or an element type
     that they name.
@@ -56,13 +55,13 @@ def _types(conditions: Iterable[Condition]) -> dict[str, list[_Typed]]:
     return found
 
 
-def _node(pattern: NodePattern | AnyOf, rule: _Known) -> Look:
+def _node(pattern: NodePattern | AnyOf, rule: _Known) -> NodeTest:
     if isinstance(pattern, AnyOf):
-        looks = [_node(alternative, rule) for alternative in pattern.alternatives]
-        return lambda node: any(look(node) for look in looks)
+        alternatives = [_node(alternative, rule) for alternative in pattern.alternatives]
+        return lambda node: any(may_fit(node) for may_fit in alternatives)
     tests = tuple(_tests(pattern, rule))
-    several = any(operand.spread for operand in pattern.operands)
     most = len(pattern.operands)
+    several = pattern.fixed < most
     known: dict[str, OperatorSpec | None] = {}
 
     def fit(inputs: Sequence[ir.Value | None]) -> bool:
@@ -72,7 +71,7 @@ def _node(pattern: NodePattern | AnyOf, rule: _Known) -> Look:
                 return False
         return count <= most or several or all(value is None for value in inputs[most:])
 
-    def look(node: ir.Node) -> bool:
+    def may_fit(node: ir.Node) -> bool:
         operator = node.op_type
         if operator not in known:
             known[operator] = pattern.specs.get(operator)
@@ -82,7 +81,7 @@ def _node(pattern: NodePattern | AnyOf, rule: _Known) -> Look:
         inputs = node.inputs
         return fit(inputs) or (most == 2 and "commutative" in spec.traits and fit(inputs[::-1]))
 
-    return look
+    return may_fit
 
 
 def _tests(pattern: NodePattern, rule: _Known) -> Iterator[tuple[int, Test]]:
@@ -114,7 +113,7 @@ def _test(operand: Operand, rule: _Known) -> Test | None:
     return None if typed is None else lambda value: value is None or typed(value)
 
 
-def _typed(conditions: Sequence[_Typed]) -> Look:
+def _typed(conditions: Sequence[_Typed]) -> Callable[[ir.Value], bool]:
     """Whether the element type of a value is one that a rule asks for, which is found out once for each type."""
     known: dict[ir.DataType, bool] = {}
 
@@ -136,12 +135,12 @@ def _holds(condition: tree.Expression, name: str, kind: ir.DataType) -> bool:
         return True  # the guard itself tells what is wrong
 
 
-def _computed(look: Look, optional: bool) -> Test:
+def _computed(may_fit: NodeTest, optional: bool) -> Test:
     def test(value: ir.Value | None) -> bool:
         if value is None:
             return optional
         producer = value.producer()
-        return producer is not None and look(producer)
+        return producer is not None and may_fit(producer)
 
     return test
 
