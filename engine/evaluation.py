@@ -9,19 +9,16 @@ import numpy as np
 import onnx_ir as ir
 
 from .constants import stored
-from .operators import Catalogue
+from .passes.lists import convert_graph
 from .rules import RuleSet
-from .stages import Rewriter
 
 
-def evaluate(
-    graph: ir.Graph, rules: RuleSet, catalogue: Catalogue, opset: int, subgraphs: Sequence[ir.Graph] = ()
-) -> list[np.ndarray[Any, Any]]:
+def evaluate(graph: ir.Graph, rules: RuleSet, functions: Sequence[ir.Graph] = ()) -> list[np.ndarray[Any, Any]]:
     """Rewrite a graph of the source that has no inputs and compute its outputs; the graph is used up.
 
     Raises UnsupportedError with every node that no rule took.
     """
-    Rewriter(graph, rules, catalogue, opset, subgraphs).run()
+    convert_graph(graph, rules, functions)
     wanted = list(graph.outputs)
     computed = list(dict.fromkeys(value for value in wanted if stored(value) is None))
     results: dict[ir.Value, Any] = {}
@@ -30,7 +27,7 @@ def evaluate(
 
         graph.outputs[:] = computed
         graph.opset_imports.clear()
-        graph.opset_imports[rules.target.domain] = opset
+        graph.opset_imports[rules.target.domain] = rules.opset
         model = ir.to_proto(ir.Model(graph, ir_version=10))
         results = dict(zip(computed, onnx.reference.ReferenceEvaluator(model).run(None, {}), strict=True))
     return [np.asarray(stored(value) if value not in results else results[value]) for value in wanted]

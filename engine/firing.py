@@ -11,6 +11,7 @@ import onnx_ir as ir
 from . import coverage
 from .budget import Budget, Exhausted
 from .builder import Builder, Settle
+from .complexity import minds, paired
 from .edits import Edits
 from .errors import Reason, RewriteFailure, Span
 from .expressions import Frame, Located, evaluate, truth
@@ -21,10 +22,10 @@ from .language import tree
 from .likeness import Likeness
 from .matcher import LOOKED_INTO, Matcher
 from .memory import Memory
-from .pairs import minds, paired
 from .profile import profiling
 from .quantization import inherit
 from .recipes import Recipe, repeat
+from .records import dataclass, field
 from .replacement import Ill, check, computed
 from .rules import INTEGERS, Rule, RuleSet
 from .trace import Subject, watching
@@ -38,37 +39,41 @@ Pair = tuple[ir.Value, ir.Value]
 RULE, SOURCE = "nnrewrite.rule", "nnrewrite.source"
 
 
+@dataclass(slots=True)
+class Outcome:
+    """What came of rules: how often each fired, by name; why one refused a node; and what is odd about the source.
+
+    `remarks` are sentences about extents of the source that its own operators contradict. `complex` says that some
+    values are complex, each a pair of real ones, of which most rules know nothing.
+    """
+
+    fired: Counter[str] = field(default_factory=Counter)
+    refused: dict[ir.Node, Reason] = field(default_factory=dict)
+    remarks: list[str] = field(default_factory=list)
+    complex: bool = False
+
+
 class Firing:
-    """Applies rules to nodes of one graph, and keeps which fired, which refused a node, and what was odd."""
+    """Applies rules to nodes of one graph, and notes what comes of it."""
 
     def __init__(
         self,
         rules: RuleSet,
-        opset: int,
         subgraphs: Sequence[ir.Graph],
         edits: Edits,
+        outcome: Outcome,
         settle: Settle | None = None,
     ) -> None:
-        self._settle = settle
-        self._rules, self._opset, self._subgraphs, self._edits = rules, opset, subgraphs, edits
-        self.fired: Counter[str] = Counter()
-        #: extents of the source that its own operators contradict
-        self.remarks: list[str] = []
-        self.refused: dict[ir.Node, Reason] = {}
+        self._settle, self.outcome = settle, outcome
+        self._rules, self._opset, self._subgraphs, self._edits = rules, rules.opset, subgraphs, edits
         self._screens: dict[tuple[Any, ...], bool] = {}
         self._memory = Memory()
-        #: whether some values are complex
-        self.complex = False
         profile = profiling()
         self._try = self._attempt if profile is None else profile.measured(self._attempt)
 
     def turn(self) -> None:
         """Look anew at the next node."""
         self._memory.turn()
-
-    def inherit(self, other: Firing) -> None:
-        """Count and remark where another does, whose graph this one's belongs to."""
-        self.fired, self.remarks, self.complex = other.fired, other.remarks, other.complex
 
     def apply(self, rule: Rule, node: ir.Node) -> list[ir.Node] | None:
         """Rewrite at a node and tell whoever watches; the nodes made, None where the rule does not apply."""
@@ -80,16 +85,16 @@ class Firing:
         if made is not None:
             trace.fired(rule.stage, rule.place, subject, made)
         elif trace.watches(subject):
-            trace.missed(rule.stage, rule.place, subject, self.refused.get(node) or self.miss(rule, node))
+            trace.missed(rule.stage, rule.place, subject, self.outcome.refused.get(node) or self.miss(rule, node))
         return made
 
     def _attempt(self, rule: Rule, node: ir.Node) -> list[ir.Node] | None:
-        if self.complex and paired(node) and not minds(rule):
+        if self.outcome.complex and paired(node) and not minds(rule):
             return None
         if not rule.glance(node):
             return None
         memory = self._memory
-        like = memory.likeness(rule, node) if not self.complex and coverage.active is None else None
+        like = memory.likeness(rule, node) if not self.outcome.complex and coverage.active is None else None
         if like is not None and memory.knows(rule, like):
             recipe = memory.recipe(rule, like)
             return None if recipe is None else self._repeated(rule, node, recipe)
@@ -116,7 +121,7 @@ class Firing:
                     return made
                 certain = False
         except Refused as refusal:
-            self.refused[node] = Reason(rule.name, refusal.span, str(refusal))
+            self.outcome.refused[node] = Reason(rule.name, refusal.span, str(refusal))
             certain = False
         except Exhausted as error:
             raise RewriteFailure(rule.span, rule.name, node.name or node.op_type, str(error)) from error
@@ -215,7 +220,7 @@ class Firing:
             for before, after in pairs:
                 remark = check(span, before, after)
                 if remark is not None:
-                    self.remarks.append(remark)
+                    self.outcome.remarks.append(remark)
         except Located as error:
             builder.discard()
             if isinstance(error.cause, EvaluationError | Unsupported):
@@ -263,12 +268,12 @@ class Firing:
             for before, after in pairs:
                 inherit(before, after)
         self._edits.put(root, made, pairs)
-        self.fired[rule.name] += 1
+        self.outcome.fired[rule.name] += 1
         return made
 
     def miss(self, rule: Rule, node: ir.Node) -> Reason | None:
         """Why a rule does not take a node, from the place where it got furthest."""
-        if self.complex and paired(node) and not minds(rule):
+        if self.outcome.complex and paired(node) and not minds(rule):
             return Reason(rule.name, rule.span, "the node computes with complex numbers, the rule with real ones alone")
         misses: list[Reason] = []
 

@@ -17,7 +17,7 @@ from .records import dataclass, replace
 
 #: in the order they run; what operators mean in others of the source is asked for where they are tried alone
 STAGES = ("meaning", "integers", "normalize", "lower", "recover", "simplify", "adapt")
-MEANING, INTEGERS, NORMALIZE, LOWER = STAGES[:4]
+MEANING, INTEGERS, NORMALIZE, LOWER, RECOVER, SIMPLIFY, ADAPT = STAGES
 #: those that read the source dialect, and those that go over each node once
 OF_SOURCE, ONCE = STAGES[:4], (INTEGERS, LOWER)
 

@@ -12,10 +12,13 @@ import numpy as np
 import onnx_ir as ir
 
 from .constants import NUMBERS, computed, stored
+from .edits import remove_unused
 from .errors import RewriteError
 from .operators import Dialect, OperatorSpec, option_value
 from .opsets import BLOCKS, takes, yields
+from .passes.base import Module, Visit
 from .quantization import CLASS, KEY, RAW, Quantization, in_blocks, quantization
+from .records import dataclass
 from .scope import Scope
 
 #: classes of operators in ops.yaml; operators without one compute with real numbers
@@ -39,6 +42,20 @@ _BYTES = {
 HYBRID = "hybrid"
 #: the key of the dialect in ops.yaml that names the option by which an activation is fused into an operator
 _ACTIVATION = "activation"
+
+
+@dataclass(frozen=True, slots=True)
+class QuantizeDequantize:
+    """Put quantize and dequantize nodes around operators that compute with real numbers; see `expose`."""
+
+    plain: bool = False
+    name, visits = "quantize-dequantize", Visit.FUNCTIONS_FIRST
+
+    def run(self, module: Module) -> None:
+        """Change one graph, and count the operators whose quantized results are now computed with real numbers."""
+        source, target = module.source, module.target
+        module.real.update(expose(module.graph, source, target, module.opset, module.names, self.plain))
+        remove_unused(module.graph)
 
 
 def real_interface(graph: ir.Graph, target: Dialect, opset: int) -> None:

@@ -1,0 +1,28 @@
+"""The rules of one stage as a pass."""
+
+from __future__ import annotations
+
+from ..builder import Settle
+from ..records import dataclass
+from ..stages import Driver
+from .base import Module, Visit
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Run the rules of a stage; `settle` is called with each node that a template makes."""
+
+    name: str
+    visits: Visit
+    settle: Settle | None = None
+
+    def run(self, module: Module) -> None:
+        """Run the stage on one graph; raises RewriteError where its rules run in circles."""
+        drive(module, self.name, self.settle).run()
+
+
+def drive(module: Module, stage: str, settle: Settle | None = None) -> Driver:
+    """Make the driver of a stage for the graph of a module."""
+    return Driver(
+        module.graph, module.rules, stage, module.names, module.functions, module.outcome, module.depth > 0, settle
+    )
