@@ -20,22 +20,20 @@ from .backends import stream
 from .destination import remove, replacing
 from .engine import packs
 from .engine.collector import uncollected
-from .engine.constants import keep
 from .engine.errors import CallError, RewriteError, RewriteFailure, RuleError, UnsupportedError
 from .engine.evaluation import evaluate
-from .engine.extents import Asked, Resizing
-from .engine.layout import LAYOUT, SOURCE, Interface, PlaceTransposes
+from .engine.extents import Asked
+from .engine.layout import LAYOUT, SOURCE, Interface
 from .engine.operators import Catalogue, Dialect
 from .engine.opsets import least_opset
 from .engine.passes.base import Module, run_passes
-from .engine.passes.lists import list_passes
+from .engine.passes.lists import PassOptions, list_passes
 from .engine.profile import timed
 from .engine.records import dataclass, field
 from .engine.rules import RuleSet, compile_rules
 from .engine.scope import Scope
-from .engine.state import described, externalize
+from .engine.state import described
 from .engine.subgraphs import called
-from .engine.view import real_interface
 from .frontends import bundle, tflite
 from .options import DEFAULT, INTERNAL, Options
 
@@ -180,18 +178,24 @@ def _rewrite(source: Source, options: Options) -> Conversion:
     prepared = _aimed(subject, options, prepared)
     graph, opset = subject.graph, prepared.opset
     before = Counter(node.op_type for node in graph)
-    resized = Resizing(graph, subject.subgraphs, prepared.rules.source, asked) if asked else None
     module = Module(graph, prepared.rules, Scope(graph), subject.subgraphs)
-    module.state.update(_opened(subject, options, prepared))
-    layout = PlaceTransposes(interface, tuple(subject.outputs))
+    chosen = PassOptions(
+        extents=asked,
+        layout=interface,
+        outputs=tuple(subject.outputs),
+        evaluate=functools.partial(evaluate, rules=prepared.rules, functions=subject.subgraphs),
+        internal_state=options.state == INTERNAL,
+        plain=options.float,
+        float_interface=options.float_io,
+        keep_float16=options.keep_float16,
+        keep_custom=options.keep_custom,
+    )
     try:
-        run_passes(list_passes(prepared.rules, layout=[layout], plain=options.float, keep=options.keep_custom), module)
+        run_passes(list_passes(prepared.rules, chosen), module)
     except RewriteFailure as failure:
-        if resized is None:
+        if not asked:
             raise
         raise RewriteError(f"{failure.node} forbids the extents asked for: {failure.message}") from failure
-    if resized is not None:
-        resized.check(graph)
     report = _report(subject, prepared, before, module, f"{interface}", options.exact)
     metadata = {**_layouts(report), **described(module.state), **signatures.described(subject.renamed)}
     outputs = [*subject.outputs, *module.state.values()]
@@ -220,17 +224,6 @@ def _aimed(subject: Subject, options: Options, prepared: Prepared) -> Prepared:
     if options.opset is not None:
         raise RewriteError(f"opset {options.opset} cannot hold the element types of the model, opset {least} can")
     return prepare(options.stacked, least)
-
-
-def _opened(subject: Subject, options: Options, prepared: Prepared) -> Mapping[str, str]:
-    """Give the graph the inputs and outputs asked for; those by which its state comes in and goes out, by name."""
-    graph, subgraphs, rules, opset = subject.graph, subject.subgraphs, prepared.rules, prepared.opset
-    if options.float_io:
-        real_interface(graph, rules.target, opset)
-    if options.keep_float16:
-        keep(graph, ir.DataType.FLOAT16)
-    constants = functools.partial(evaluate, rules=rules, functions=subgraphs)
-    return externalize(graph, rules.source, subgraphs, constants, options.state == INTERNAL)
 
 
 def _layouts(report: Report) -> dict[str, str]:

@@ -63,9 +63,9 @@ def patterns() -> str:
 def ours() -> Callable[[ir.Model], None]:
     """This engine with its rules compiled."""
     from nnrewrite.engine import operators
+    from nnrewrite.engine.evaluation import convert_graph
     from nnrewrite.engine.language.checker import check
     from nnrewrite.engine.language.parser import parse
-    from nnrewrite.engine.passes.lists import convert_graph
     from nnrewrite.engine.rules import compile_rules
 
     catalogue = operators.load()

@@ -1,4 +1,4 @@
-"""Graphs of the source without inputs, computed at conversion time."""
+"""Graphs of the source converted by themselves, and those without inputs computed at conversion time."""
 
 from __future__ import annotations
 
@@ -9,8 +9,20 @@ import numpy as np
 import onnx_ir as ir
 
 from .constants import stored
-from .passes.lists import convert_graph
+from .passes.base import Module, run_passes
+from .passes.lists import PassOptions, list_passes
 from .rules import RuleSet
+from .scope import Scope
+
+
+def convert_graph(graph: ir.Graph, rules: RuleSet, functions: Sequence[ir.Graph] = ()) -> Module:
+    """Run the passes on a graph that is a model by itself, without state; permutations stay where rules put them.
+
+    Raises UnsupportedError with every node that no rule took.
+    """
+    module = Module(graph, rules, Scope(graph), functions)
+    run_passes(list_passes(rules, PassOptions()), module)
+    return module
 
 
 def evaluate(graph: ir.Graph, rules: RuleSet, functions: Sequence[ir.Graph] = ()) -> list[np.ndarray[Any, Any]]:

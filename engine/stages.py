@@ -61,6 +61,12 @@ class Driver:
             self._run_until_done()
         self._edits.sweep()
 
+    def rewrite_nodes(self, nodes: Sequence[ir.Node]) -> None:
+        """Let the first rule that takes each of some nodes rewrite it, and leave what it makes as it is."""
+        for node in nodes:
+            self._first(node, self._candidates(node))
+        self._edits.sweep()
+
     def explain_misses(self, node: ir.Node) -> tuple[Reason, ...]:
         """Tell why each rule about a node's operator does not take it, from where it got furthest."""
         candidates = self._rules.candidates(self._stage, node.domain, node.op_type)

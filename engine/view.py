@@ -58,16 +58,21 @@ class QuantizeDequantize:
         remove_unused(module.graph)
 
 
-def real_interface(graph: ir.Graph, target: Dialect, opset: int) -> None:
-    """Let the inputs and outputs of a graph be real numbers: quantized on their way in, dequantized on their way out.
+class FloatInterface:
+    """Let the inputs and outputs be real numbers: quantized on their way in, dequantized on their way out.
 
     Inputs with an initial value, which are state and no interface, stay as they are.
     """
-    view = _View(graph, target, opset, Scope(graph))
-    for position, value in enumerate(list(graph.inputs)):
-        if value.const_value is None and quantization(value) is not None:
-            graph.inputs[position] = view.entrance(value)
-    view.exits()
+
+    name, visits = "float interface", Visit.MAIN
+
+    def run(self, module: Module) -> None:
+        """Put the conversions into the main graph."""
+        view = _View(module.graph, module.target, module.opset, Scope(module.graph))
+        for position, value in enumerate(list(module.graph.inputs)):
+            if value.const_value is None and quantization(value) is not None:
+                module.graph.inputs[position] = view.entrance(value)
+        view.exits()
 
 
 def expose(

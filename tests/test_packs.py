@@ -13,10 +13,10 @@ import pytest
 from nnrewrite import pipeline
 from nnrewrite.engine import cache, packs
 from nnrewrite.engine.errors import RewriteError, RuleError
+from nnrewrite.engine.evaluation import convert_graph
 from nnrewrite.engine.language import checker, parser, tree
 from nnrewrite.engine.language.sound import Sound
 from nnrewrite.engine.operators import Catalogue
-from nnrewrite.engine.passes.lists import convert_graph
 from nnrewrite.engine.rules import compile_rules
 
 HEADER = "ruleset mine : tflite -> onnx opset 13..25\n"

@@ -13,10 +13,10 @@ import onnx.shape_inference
 import onnx_ir as ir
 import pytest
 from nnrewrite.engine.errors import RewriteError, RewriteFailure, UnsupportedError
+from nnrewrite.engine.evaluation import convert_graph
 from nnrewrite.engine.language.checker import check
 from nnrewrite.engine.language.parser import parse
 from nnrewrite.engine.operators import Catalogue
-from nnrewrite.engine.passes.lists import convert_graph
 from nnrewrite.engine.rules import compile_rules
 from nnrewrite.engine.stages import RULE, SOURCE
 

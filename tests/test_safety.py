@@ -14,11 +14,11 @@ from nnrewrite.backends import tflite
 from nnrewrite.engine import firing, literals
 from nnrewrite.engine.budget import Budget
 from nnrewrite.engine.errors import RewriteFailure
+from nnrewrite.engine.evaluation import convert_graph
 from nnrewrite.engine.functions import EvaluationError
 from nnrewrite.engine.language.checker import check
 from nnrewrite.engine.language.parser import parse
 from nnrewrite.engine.operators import Catalogue
-from nnrewrite.engine.passes.lists import convert_graph
 from nnrewrite.engine.rules import compile_rules
 
 PAIR = """rule pair stage simplify {

@@ -12,12 +12,12 @@ import onnx_ir as ir
 from .. import pipeline
 from ..backends import onnx as onnx_backend
 from ..engine.errors import RewriteError, RewriteFailure, VerificationError
+from ..engine.evaluation import convert_graph
 from ..engine.inference import Extents, InferenceError, infer
 from ..engine.layout.blocks import ATTRIBUTE, TRANSPARENT
 from ..engine.layout.tensors import QUANTIZE
 from ..engine.operators import Dialect
 from ..engine.packs import Pack
-from ..engine.passes.lists import convert_graph
 from ..engine.rules import RuleSet, compile_rules
 from .comparison import compare
 from .finding import End, Finding, Grids, Rejected

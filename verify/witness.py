@@ -16,8 +16,8 @@ import onnx_ir as ir
 
 from .. import pipeline
 from ..engine.errors import RewriteError, RewriteFailure, VerificationError
+from ..engine.evaluation import convert_graph
 from ..engine.functions import DTYPES
-from ..engine.passes.lists import convert_graph
 from .bench import Bench
 from .cases import draw_opset
 from .dice import Dice

@@ -2,52 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import onnx_ir as ir
-
+from ..extents import Asked, CheckExtents, Resize
+from ..layout import Interface, PlaceTransposes
 from ..pairs import Complex
+from ..records import dataclass, field
 from ..rules import ADAPT, INTEGERS, LOWER, NORMALIZE, RECOVER, SIMPLIFY, RuleSet
-from ..scope import Scope
 from ..sharing import CommonSubexpressions
-from ..view import QuantizeDequantize
-from .base import Module, Pass, Visit, run_passes
+from ..state import State
+from ..variables import Evaluate
+from ..view import FloatInterface, QuantizeDequantize
+from .base import Pass, Visit
+from .float16 import KeepFloat16
 from .rules import Rules
 from .sort import Sort
 from .supported import Supported
 
 
-def list_passes(
-    rules: RuleSet, before: Sequence[Pass] = (), layout: Sequence[Pass] = (), plain: bool = False, keep: bool = False
-) -> list[Pass]:
-    """The passes from the source dialect of some rules to their target.
+@dataclass(frozen=True, slots=True)
+class PassOptions:
+    """What is asked of passes.
 
-    `before` prepares the source's graph, `layout` places permutations. With `plain` nothing stays quantized; with
-    `keep` custom operators that no rule is about stay as they are.
+    `extents` are those asked for of the inputs, `layout` is that of the main graph's inputs and outputs, which are to
+    be called `outputs`; None leaves permutations where rules put them. `evaluate` computes initial values of state that
+    are not constant, None leaves state as it is; with `internal_state` it is no input or output. With `plain` nothing
+    stays quantized, with `float_interface` the inputs and outputs do not. `keep_float16` keeps constants of that type,
+    `keep_custom` custom operators that no rule is about.
     """
-    quantization: list[Pass] = [Complex(), QuantizeDequantize(plain)]
-    if not plain:
-        quantization.insert(0, Rules(INTEGERS, Visit.FUNCTIONS_FIRST))
-    if rules.source is rules.target:
-        quantization = []
-    return [
-        *before,
-        *quantization,
-        Rules(NORMALIZE, Visit.FUNCTIONS_FIRST),
-        Rules(LOWER, Visit.OUTSIDE_FIRST),
-        Supported(LOWER, Visit.OUTSIDE_FIRST, keep),
-        CommonSubexpressions(),
-        Rules(RECOVER, Visit.INSIDE_FIRST),
-        *layout,
-        Rules(SIMPLIFY, Visit.OUTSIDE_FIRST),
-        Rules(ADAPT, Visit.OUTSIDE_FIRST),
-        CommonSubexpressions(constants=True),
-        Sort(),
+
+    extents: Asked = field(default_factory=Asked)
+    layout: Interface | None = None
+    outputs: tuple[str, ...] = ()
+    evaluate: Evaluate | None = None
+    internal_state: bool = False
+    plain: bool = False
+    float_interface: bool = False
+    keep_float16: bool = False
+    keep_custom: bool = False
+
+
+def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
+    """The passes from the source dialect of some rules to their target, in the order in which they run."""
+    resize = Resize(options.extents)
+    across = rules.source is not rules.target
+    steps: list[tuple[Pass, bool]] = [
+        (resize, bool(options.extents)),
+        (FloatInterface(), options.float_interface),
+        (KeepFloat16(), options.keep_float16),
+        *([(State(options.evaluate, options.internal_state), True)] if options.evaluate is not None else []),
+        (Rules(INTEGERS, Visit.FUNCTIONS_FIRST), across and not options.plain),
+        (Complex(), across),
+        (QuantizeDequantize(options.plain), across),
+        (Rules(NORMALIZE, Visit.FUNCTIONS_FIRST), True),
+        (Rules(LOWER, Visit.OUTSIDE_FIRST), True),
+        (Supported(LOWER, Visit.OUTSIDE_FIRST, options.keep_custom), across),
+        (CommonSubexpressions(), True),
+        (Rules(RECOVER, Visit.INSIDE_FIRST), True),
+        *([(PlaceTransposes(options.layout, options.outputs), True)] if options.layout is not None else []),
+        (Rules(SIMPLIFY, Visit.OUTSIDE_FIRST), True),
+        (Rules(ADAPT, Visit.OUTSIDE_FIRST), True),
+        (CommonSubexpressions(constants=True), True),
+        (Sort(), True),
+        (CheckExtents(resize), bool(options.extents)),
     ]
-
-
-def convert_graph(graph: ir.Graph, rules: RuleSet, functions: Sequence[ir.Graph] = ()) -> Module:
-    """Run the passes on a graph that is a model by itself, and keep its layouts; raises UnsupportedError."""
-    module = Module(graph, rules, Scope(graph), functions)
-    run_passes(list_passes(rules), module)
-    return module
+    return [one for one, wanted in steps if wanted]
