@@ -31,6 +31,7 @@ from .operations import Given, arranged, operator, rebuilt
 from .scope import WILDCARD, Context, parameter
 
 
+@infer.register(tree.Call)
 def call(expression: tree.Call, context: Context) -> Kinds:
     """Check a call; the kinds of what it yields."""
     name = expression.callee
