@@ -23,7 +23,7 @@ from .cut import solve
 from .interface import KEPT, LAYOUT, SOURCE, TARGET, Interface, Port, impose, ports, worded
 from .order import Order, compose, identity
 from .region import Regions, Unit
-from .tensors import Tensors
+from .shuffle import Tensors
 
 #: rounds, each with another pair of orders for tensors that are read in three or more
 _ROUNDS = 4
