@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from enum import Enum
 from typing import Protocol
 
@@ -110,8 +112,21 @@ class Pass(Protocol):
 Observer = Callable[[Pass, Module], None]
 
 
-def run_passes(passes: Iterable[Pass], module: Module, observers: Sequence[Observer] = ()) -> None:
-    """Run passes one after the other, each on the graphs that it visits.
+_OBSERVERS: ContextVar[tuple[Observer, ...]] = ContextVar("observers", default=())
+
+
+@contextmanager
+def observe(*observers: Observer) -> Iterator[None]:
+    """Let observers be told of each pass that runs meanwhile."""
+    token = _OBSERVERS.set((*_OBSERVERS.get(), *observers))
+    try:
+        yield
+    finally:
+        _OBSERVERS.reset(token)
+
+
+def run_passes(passes: Iterable[Pass], module: Module) -> None:
+    """Run passes one after the other, each on the graphs that it visits, and tell whoever observes.
 
     Raises UnsupportedError after a pass that left refusals, with all of them.
     """
@@ -121,8 +136,8 @@ def run_passes(passes: Iterable[Pass], module: Module, observers: Sequence[Obser
                 one.run(each)
         if module.refusals:
             raise UnsupportedError(module.refusals)
-        for observe in observers:
-            observe(one, module)
+        for tell in _OBSERVERS.get():
+            tell(one, module)
 
 
 def _visited(module: Module, one: Pass) -> Iterator[Module]:
