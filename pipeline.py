@@ -19,7 +19,6 @@ from .backends import stream
 from .destination import remove, replacing
 from .engine import packs
 from .engine.collector import uncollected
-from .engine.constants import keep
 from .engine.errors import (
     CallError,
     InternalError,
@@ -30,19 +29,19 @@ from .engine.errors import (
     UnsupportedError,
 )
 from .engine.evaluation import evaluate
-from .engine.extents import Asked, Resizing
-from .engine.layout import LAYOUT, SOURCE, Interface, arrange
+from .engine.extents import Asked
+from .engine.layout import LAYOUT, SOURCE, Interface
 from .engine.operators import Catalogue, Dialect
 from .engine.opsets import least_opset
+from .engine.passes.base import Module, run_passes
+from .engine.passes.lists import PassOptions, list_passes
 from .engine.profile import timed
 from .engine.quantization import NUMBERS, REAL
 from .engine.records import dataclass, field
 from .engine.rules import RuleSet, compile_rules
 from .engine.scope import Scope
-from .engine.stages import Rewriter
-from .engine.state import described, externalize
+from .engine.state import described
 from .engine.subgraphs import called, check_calls
-from .engine.view import real_interface
 from .frontends import bundle, tflite
 from .options import DEFAULT, INTERNAL, Options
 
@@ -215,17 +214,31 @@ def _rewrite(source: Source, options: Options) -> Conversion:
     prepared = prepare(options.stacked, options.opset)
     subject = _read(source, options, prepared.pack.catalogue)
     prepared = _aimed(subject, options, prepared)
-    graph, dialect, opset = subject.graph, prepared.rules.target, prepared.opset
+    graph, opset = subject.graph, prepared.opset
     before = Counter(node.op_type for node in graph)
-    resized = Resizing(graph, subject.subgraphs, prepared.rules.source, asked) if asked else None
-    state = _opened(subject, options, prepared)
-    outputs = [*subject.outputs, *state.values()]
-    rewriter = _rewriter(subject, options, prepared)
-    layouts = _run(rewriter, subject, prepared, interface, state, resized)
-    report = _report(subject, prepared, before, rewriter, f"{interface}", layouts, options.exact)
+    module = Module(graph, prepared.rules, Scope(graph), subject.subgraphs)
+    chosen = PassOptions(
+        extents=asked,
+        layout=interface,
+        outputs=tuple(subject.outputs),
+        evaluate=functools.partial(evaluate, rules=prepared.rules, functions=subject.subgraphs),
+        internal_state=options.state == INTERNAL,
+        plain=options.float,
+        float_interface=options.float_io,
+        keep_float16=options.keep_float16,
+        keep_custom=options.keep_custom,
+    )
+    try:
+        run_passes(list_passes(prepared.rules, chosen), module)
+    except RewriteFailure as failure:
+        if not asked:
+            raise
+        raise RewriteError(f"{failure.node} forbids the extents asked for: {failure.message}") from failure
+    report = _report(subject, prepared, before, module, f"{interface}", options.exact)
     numbers = {NUMBERS: REAL} if options.float else {}
-    metadata = {**_layouts(report), **numbers, **described(state), **signatures.described(subject.renamed)}
-    return Conversion(onnx_backend.write(graph, outputs, dialect, opset, metadata), report)
+    metadata = {**_layouts(report), **numbers, **described(module.state), **signatures.described(subject.renamed)}
+    outputs = [*subject.outputs, *module.state.values()]
+    return Conversion(onnx_backend.write(graph, outputs, prepared.rules.target, opset, metadata), report)
 
 
 def _read(source: Source, options: Options, catalogue: Catalogue) -> Subject:
@@ -253,64 +266,6 @@ def _aimed(subject: Subject, options: Options, prepared: Prepared) -> Prepared:
     if options.opset is not None:
         raise RewriteError(f"opset {options.opset} cannot hold the element types of the model, opset {least} can")
     return prepare(options.stacked, least)
-
-
-def _opened(subject: Subject, options: Options, prepared: Prepared) -> Mapping[str, str]:
-    """Give the graph the inputs and outputs asked for; those by which its state comes in and goes out, by name."""
-    graph, subgraphs, rules, opset = subject.graph, subject.subgraphs, prepared.rules, prepared.opset
-    if options.float_io:
-        real_interface(graph, rules.target, opset)
-    if options.keep_float16:
-        keep(graph, ir.DataType.FLOAT16)
-    catalogue = prepared.pack.catalogue
-    constants = functools.partial(evaluate, rules=rules, catalogue=catalogue, opset=opset, subgraphs=subgraphs)
-    return externalize(graph, rules.source, subgraphs, constants, options.state == INTERNAL)
-
-
-def _rewriter(subject: Subject, options: Options, prepared: Prepared) -> Rewriter:
-    return Rewriter(
-        subject.graph,
-        prepared.rules,
-        prepared.pack.catalogue,
-        prepared.opset,
-        subject.subgraphs,
-        plain=options.float,
-        keep=options.keep_custom,
-    )
-
-
-def _run(
-    rewriter: Rewriter,
-    subject: Subject,
-    prepared: Prepared,
-    interface: Interface,
-    state: Mapping[str, str],
-    resized: Resizing | None,
-) -> dict[str, str]:
-    """Rewrite a graph; the inputs and outputs whose axes stand in another order than in the source.
-
-    `state` has the names of the inputs by which state comes in, and of the outputs to feed to them. Raises RewriteError
-    where the model forbids the extents that were asked for.
-    """
-    graph, layouts = subject.graph, dict[str, str]()
-    outputs, carried = (*subject.outputs, *state.values()), frozenset((*state, *state.values()))
-
-    def place(scope: Scope) -> None:
-        """The interface is that of the whole; graphs of nodes keep theirs."""
-        whole = (interface, outputs, carried) if scope.graph is graph else ()
-        with timed("layout"):
-            layouts.update(arrange(scope, prepared.rules.target, prepared.opset, *whole))
-
-    try:
-        rewriter.run(place)
-        rewriter.accept()
-    except RewriteFailure as failure:
-        if resized is None:
-            raise
-        raise RewriteError(f"{failure.node} forbids the extents asked for: {failure.message}") from failure
-    if resized is not None:
-        resized.check(graph)
-    return layouts
 
 
 def _layouts(report: Report) -> dict[str, str]:
@@ -375,9 +330,8 @@ def _report(
     subject: Subject,
     prepared: Prepared,
     before: Mapping[str, int],
-    rewriter: Rewriter,
+    module: Module,
     layout: str,
-    layouts: Mapping[str, str],
     exact: bool,
 ) -> Report:
     graph, dialect, signature = subject.graph, prepared.rules.target, subject.signature
@@ -390,16 +344,16 @@ def _report(
         permutations=len(moves),
         moved=None if None in sizes else sum(size for size in sizes if size is not None),
         opset=prepared.opset,
-        rules=dict(rewriter.fired),
+        rules=dict(module.outcome.fired),
         layout=layout,
-        layouts=layouts,
+        layouts=module.layouts,
         remarks=(
-            *_remarks(rewriter.remarks),
-            *_bounded(rewriter.bounded),
+            *_remarks(module.outcome.remarks),
+            *_bounded(module.outcome.bounded),
             *signatures.remarks(subject.model, signature),
         ),
         signature=signature.key if signature is not None and signature.subgraph else None,
-        inexact=dict(rewriter.viewed) if exact else {},
+        inexact=dict(module.real) if exact else {},
     )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from .budget import Budget
-from .constants import KEPT, NUMBERS, reordered
+from .constants import KEPT, NUMBERS
 from .errors import Span
 from .expressions import Frame, evaluate
 from .folding import fold
@@ -23,7 +23,7 @@ from .operands import taken
 from .operators import Dialect, OperatorSpec, schema
 from .pattern import rest_of
 from .replacement import Ill
-from .scope import Scope
+from .scope import Scope, permute_dequantized
 from .signatures import signature, typed
 from .spreads import spread
 from .subgraphs import Body, bodies, detach, generalize, stack, yielded
@@ -269,7 +269,7 @@ class Builder:
             return value
         key = value, tuple(perm)
         if key not in self._permuted and NUMBERS in value.meta:
-            self.nodes.append(made := reordered(value, perm, self._scope))
+            self.nodes.append(made := permute_dequantized(value, perm, self._scope))
             self._permuted[key] = made.outputs[0]
         if key not in self._permuted:
             spec = self._dialects[-1].role("permute")

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import onnx_ir as ir
-
-if TYPE_CHECKING:
-    from .scope import Scope
 
 #: what a constant holds: an array, or a tensor that has it when it is asked
 Elements: TypeAlias = np.ndarray[Any, Any] | ir.LazyTensor
@@ -65,22 +62,6 @@ def permuted(value: ir.Value, perm: Sequence[int]) -> Elements | None:
         extents = tensor.shape.numpy()
         return _later(lambda: np.transpose(tensor.numpy(), perm), tensor.dtype, [extents[axis] for axis in perm])
     return None if tensor is None else np.transpose(tensor.numpy(), perm)
-
-
-def reordered(value: ir.Value, perm: Sequence[int], scope: Scope) -> ir.Node:
-    """A node that dequantizes a constant with its axes in another order: its codes move, and the axis of its scales."""
-    producer = value.producer()
-    assert producer is not None and producer.inputs[0] is not None
-    codes = permuted(producer.inputs[0], perm)
-    assert codes is not None
-    moved = scope.constant(codes, f"{producer.inputs[0].name}")
-    made = ir.Node(producer.domain, producer.op_type, [moved, *producer.inputs[1:]], num_outputs=1)
-    for name, kept in producer.attributes.items():
-        made.attributes.add(ir.AttrInt64(name, list(perm).index(kept.as_int())) if name == "axis" else kept)
-    result, real = made.outputs[0], value.meta[NUMBERS]
-    result.type, result.shape = value.type, ir.Shape(codes.shape)
-    result.meta[NUMBERS] = lambda: np.transpose(real(), perm)
-    return made
 
 
 def widened(tensor: ir.TensorProtocol, dtype: ir.DataType) -> Elements | None:

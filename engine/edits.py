@@ -103,9 +103,7 @@ class Edits:
         if not self._sorted:
             self.graph.sort()
             self._sorted = True
-        for name, value in list(self.graph.initializers.items()):
-            if not (value.uses() or value.is_graph_output() or value.is_graph_input()):
-                del self.graph.initializers[name]
+        _remove_unused_constants(self.graph)
 
     def _abandon(self, nodes: list[ir.Node]) -> None:
         """Give up nodes that nobody uses any more, and what they alone used: guards ask who reads a value."""
@@ -149,3 +147,18 @@ class Edits:
         copy.type, copy.shape = value.type, value.shape
         self.graph.insert_before(root, [node])
         return copy
+
+
+def remove_unused(graph: ir.Graph) -> None:
+    """Remove nodes and constants that nobody uses."""
+    for node in reversed(graph):
+        if not any(output.uses() or output.is_graph_output() for output in node.outputs):
+            detach(node)
+            graph.remove(node)
+    _remove_unused_constants(graph)
+
+
+def _remove_unused_constants(graph: ir.Graph) -> None:
+    for name, value in list(graph.initializers.items()):
+        if not (value.uses() or value.is_graph_output() or value.is_graph_input()):
+            del graph.initializers[name]

@@ -132,30 +132,29 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """One source node that no rule took; `why` says why no rule is about its operator, where that is known."""
+    """One node that no rule took; `why` says why no rule is about its operator, where that is known.
+
+    `what` says what cannot be done with it.
+    """
 
     operator: str
     node: str
     reasons: tuple[Reason, ...] = field(default=())
     why: str = ""
+    what: str = "cannot be converted"
 
 
 class UnsupportedError(RewriteError):
-    """All nodes of a model that could not be converted, grouped by operator and reason.
+    """All nodes of a model that could not be converted, grouped by operator and reason; `advice` says what to do."""
 
-    `what` says what becomes of them, `advice` what to do about it.
-    """
-
-    def __init__(
-        self, refusals: Sequence[Refusal], what: str = "cannot be converted", advice: str | None = None
-    ) -> None:
+    def __init__(self, refusals: Sequence[Refusal], advice: str | None = None) -> None:
         self.refusals = tuple(refusals)
         groups: dict[tuple[str, tuple[Reason, ...], str], list[str]] = {}
         for refusal in self.refusals:
             groups.setdefault((refusal.operator, refusal.reasons, refusal.why), []).append(refusal.node)
         operators = len({refusal.operator for refusal in self.refusals})
         counts = f"{operators} operator{'s' * (operators != 1)}", f"{len(refusals)} node{'s' * (len(refusals) != 1)}"
-        lines = [f"{counts[0]} {what} ({counts[1]}):"]
+        lines = [f"{counts[0]} {self.refusals[0].what} ({counts[1]}):"]
         for (operator, reasons, why), nodes in groups.items():
             shown = ", ".join(nodes[:4]) + (f" and {len(nodes) - 4} more" if len(nodes) > 4 else "")
             lines.append(f"  {operator} x {len(nodes)}: {shown}")

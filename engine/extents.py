@@ -12,6 +12,7 @@ from .constants import stored
 from .errors import CallError, RewriteError
 from .inference import extents
 from .operators import Dialect, OperatorSpec, option_value
+from .passes.base import Module, Visit
 from .records import dataclass, field
 from .subgraphs import called
 
@@ -64,6 +65,34 @@ class Asked:
 
     def __bool__(self) -> bool:
         return bool(self.shapes) or self.batch is not None
+
+
+class Resize:
+    """Give the inputs of the main graph the extents asked for, and the constants that speak of them."""
+
+    name, visits = "resize", Visit.MAIN
+
+    def __init__(self, asked: Asked) -> None:
+        self._asked = asked
+        self.resizing: Resizing | None = None
+
+    def run(self, module: Module) -> None:
+        """Change the inputs; raises CallError where one is not there, RewriteError where a node forbids the extents."""
+        if self._asked:
+            self.resizing = Resizing(module.graph, module.functions, module.source, self._asked)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckExtents:
+    """Refuse a converted graph of which a result still has the batch that was to be changed."""
+
+    resize: Resize
+    name, visits = "check extents", Visit.MAIN
+
+    def run(self, module: Module) -> None:
+        """Raise RewriteError with the first node that forbids the extents asked for."""
+        if self.resize.resizing is not None:
+            self.resize.resizing.check(module.graph)
 
 
 class Resizing:

@@ -12,6 +12,7 @@ from . import coverage
 from .blame import blamed
 from .budget import Budget, Exhausted, TooManyError, attempts
 from .builder import Builder, Settle
+from .complexity import minds, paired
 from .conditions import Guard
 from .edits import Edits
 from .errors import InternalError, Reason, RewriteError, RewriteFailure, Span
@@ -20,9 +21,9 @@ from .functions import EvaluationError, Unsupported
 from .guards import Refused, chosen, holds
 from .language import tree
 from .matcher import LOOKED_INTO, Bindings
-from .pairs import minds, paired
 from .profile import profiling
 from .quantization import inherit
+from .records import dataclass, field
 from .replacement import Ill, check, computed
 from .rules import INTEGERS, Rule, RuleSet
 from .trace import Subject, watching
@@ -36,34 +37,37 @@ Pair = tuple[ir.Value, ir.Value]
 RULE, SOURCE = "nnrewrite.rule", "nnrewrite.source"
 
 
+@dataclass(slots=True)
+class Outcome:
+    """What came of rules: how often each fired, by name; why one refused a node; and what is odd about the source.
+
+    `remarks` are sentences about extents of the source that its own operators contradict. `bounded` counts the nodes
+    that a rule was not tried on to its end, by the sentence that says which and why. `complex` says that some
+    values are complex, each a pair of real ones, of which most rules know nothing.
+    """
+
+    fired: Counter[str] = field(default_factory=Counter)
+    refused: dict[ir.Node, Reason] = field(default_factory=dict)
+    remarks: list[str] = field(default_factory=list)
+    bounded: Counter[str] = field(default_factory=Counter)
+    complex: bool = False
+
+
 class Firing:
-    """Applies rules to nodes of one graph, and keeps which fired, which refused a node, and what was odd."""
+    """Applies rules to nodes of one graph, and notes what comes of it."""
 
     def __init__(
         self,
         rules: RuleSet,
-        opset: int,
         subgraphs: Sequence[ir.Graph],
         edits: Edits,
+        outcome: Outcome,
         settle: Settle | None = None,
     ) -> None:
-        self._settle = settle
-        self._rules, self._opset, self._subgraphs, self._edits = rules, opset, subgraphs, edits
-        self.fired: Counter[str] = Counter()
-        #: extents of the source that its own operators contradict
-        self.remarks: list[str] = []
-        self.refused: dict[ir.Node, Reason] = {}
-        #: how many nodes a rule was not tried on to its end, by the sentence that says which and why
-        self.bounded: Counter[str] = Counter()
-        #: whether some values are complex
-        self.complex = False
+        self._settle, self.outcome = settle, outcome
+        self._rules, self._opset, self._subgraphs, self._edits = rules, rules.opset, subgraphs, edits
         profile = profiling()
         self._try = self._attempt if profile is None else profile.measured(self._attempt)
-
-    def inherit(self, other: Firing) -> None:
-        """Count and remark where another does, whose graph this one's belongs to."""
-        self.fired, self.remarks, self.complex = other.fired, other.remarks, other.complex
-        self.bounded = other.bounded
 
     def apply(self, rule: Rule, node: ir.Node) -> list[ir.Node] | None:
         """Rewrite at a node and tell whoever watches; the nodes made, None where the rule does not apply.
@@ -86,11 +90,11 @@ class Firing:
         if made is not None:
             trace.fired(rule.stage, rule.place, subject, made)
         elif trace.watches(subject):
-            trace.missed(rule.stage, rule.place, subject, self.refused.get(node) or self.miss(rule, node))
+            trace.missed(rule.stage, rule.place, subject, self.outcome.refused.get(node) or self.miss(rule, node))
         return made
 
     def _attempt(self, rule: Rule, node: ir.Node) -> list[ir.Node] | None:
-        if not rule.matcher.may_fit(node) or (self.complex and paired(node) and not minds(rule)):
+        if not rule.matcher.may_fit(node) or (self.outcome.complex and paired(node) and not minds(rule)):
             return None
         budget = self._budget(node)
 
@@ -108,9 +112,9 @@ class Firing:
         try:
             return rule.matcher.search(node, accept, self._opset, self._subgraphs, budget, admits)
         except Refused as refusal:
-            self.refused[node] = Reason(rule.name, refusal.span, str(refusal))
+            self.outcome.refused[node] = Reason(rule.name, refusal.span, str(refusal))
         except TooManyError as error:
-            self.bounded[f"{rule.place}: {error}"] += 1
+            self.outcome.bounded[f"{rule.place}: {error}"] += 1
         except Exhausted as error:
             raise RewriteFailure(rule.span, rule.name, node.name or node.op_type, str(error)) from error
         except RecursionError as error:
@@ -172,7 +176,7 @@ class Firing:
             for before, after in pairs:
                 remark = check(span, before, after)
                 if remark is not None:
-                    self.remarks.append(remark)
+                    self.outcome.remarks.append(remark)
         except Located as error:
             builder.discard()
             if isinstance(error.cause, EvaluationError | Unsupported):
@@ -220,11 +224,12 @@ class Firing:
             for before, after in pairs:
                 inherit(before, after)
         self._edits.put(root, made, pairs)
-        self.fired[rule.name] += 1
+        self.outcome.fired[rule.name] += 1
         return made
 
     def refusal(self, rule: Rule, node: ir.Node) -> Reason | None:
         """Why a rule that only says what is taken does not take a node; None where it does, or is not about it."""
+
         def ask(bindings: Bindings) -> None:
             holds(rule, self._frame(rule, bindings, Budget()), None)
 
@@ -240,7 +245,7 @@ class Firing:
 
     def miss(self, rule: Rule, node: ir.Node) -> Reason | None:
         """Why a rule does not take a node, from the place where it got furthest."""
-        if self.complex and paired(node) and not minds(rule):
+        if self.outcome.complex and paired(node) and not minds(rule):
             return Reason(rule.name, rule.span, "the node computes with complex numbers, the rule with real ones alone")
         misses: list[Reason] = []
 

@@ -211,9 +211,7 @@ class _Search:
             described = spec.options[wanted.name]
             value = subgraphs.bound(described, option_value(node, described), self._graphs)
             if type(value) is str and value.endswith(")") and value.startswith(f"{described.type}("):
-                return self._no(
-                    wanted.span, "option {} is {}, which nothing says the meaning of", wanted.name, value
-                )
+                return self._no(wanted.span, "option {} is {}, which nothing says the meaning of", wanted.name, value)
             if wanted.variable is not None and wanted.variable not in bound:
                 bound[wanted.variable] = value
                 continue

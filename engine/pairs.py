@@ -5,12 +5,21 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from .functions import PAIR, is_complex
-from .language import tree
-from .rules import Rule
+from .functions import PAIR
+from .passes.base import Module, Visit
 
 #: the element type of the parts
 _PARTS = {ir.DataType.COMPLEX64: ir.DataType.FLOAT, ir.DataType.COMPLEX128: ir.DataType.DOUBLE}
+
+
+class Complex:
+    """Give every complex value a last axis of two, for its real and its imaginary part."""
+
+    name, visits = "complex", Visit.FUNCTIONS_FIRST
+
+    def run(self, module: Module) -> None:
+        """Turn the complex values of one graph into pairs, and note whether there are any."""
+        module.outcome.complex |= pair(module.graph)
 
 
 def pair(graph: ir.Graph) -> bool:
@@ -29,14 +38,3 @@ def pair(graph: ir.Graph) -> bool:
             array = value.const_value.numpy()
             value.const_value = ir.Tensor(np.stack([array.real, array.imag], axis=-1), name=value.name)
     return found
-
-
-def paired(node: ir.Node) -> bool:
-    """Whether a node takes or yields complex numbers."""
-    return any(is_complex(value) for value in (*node.inputs, *node.outputs) if value is not None)
-
-
-def minds(rule: Rule) -> bool:
-    """Whether a rule asks which values are complex; one that does not speaks of real numbers alone."""
-    calls = (one for one in tree.walk((rule.clauses, rule.templates)) if isinstance(one, tree.Call))
-    return any(call.callee == is_complex.__name__ for call in calls)

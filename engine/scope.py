@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import onnx_ir as ir
 
-from .constants import Elements
+from .constants import NUMBERS, Elements, permuted
 
 #: small constants of equal type, shape and bytes are shared
 _SHARED = 256
@@ -89,6 +91,22 @@ class Scope:
             self.graph.register_initializer(value)
             self._adopted[constant] = value
         return self._adopted[constant]
+
+
+def permute_dequantized(value: ir.Value, perm: Sequence[int], scope: Scope) -> ir.Node:
+    """Make a node that dequantizes a constant with its axes permuted: its codes move, and the axis of its scales."""
+    producer = value.producer()
+    assert producer is not None and producer.inputs[0] is not None
+    codes = permuted(producer.inputs[0], perm)
+    assert codes is not None
+    moved = scope.constant(codes, f"{producer.inputs[0].name}")
+    made = ir.Node(producer.domain, producer.op_type, [moved, *producer.inputs[1:]], num_outputs=1)
+    for name, kept in producer.attributes.items():
+        made.attributes.add(ir.AttrInt64(name, list(perm).index(kept.as_int())) if name == "axis" else kept)
+    result, real = made.outputs[0], value.meta[NUMBERS]
+    result.type, result.shape = value.type, ir.Shape(codes.shape)
+    result.meta[NUMBERS] = lambda: np.transpose(real(), perm)
+    return made
 
 
 def _tensor(elements: Elements) -> ir.TensorProtocol:

@@ -7,7 +7,9 @@ from collections.abc import Hashable
 import onnx_ir as ir
 
 from .operators import Dialect
-from .profile import timed
+from .passes.base import Module, Visit
+from .records import dataclass
+from .rules import RECOVER
 
 #: attributes of these types are compared by what they hold; nodes with others are left alone
 _PLAIN = frozenset(getattr(ir.AttributeType, name) for name in ("INT", "FLOAT", "STRING", "INTS", "FLOATS", "STRINGS"))
@@ -17,16 +19,24 @@ _PLAIN = frozenset(getattr(ir.AttributeType, name) for name in ("INT", "FLOAT", 
 _COMPARED = 1 << 16
 
 
-def share(graph: ir.Graph, dialect: Dialect, constants: bool = False) -> None:
+@dataclass(frozen=True, slots=True)
+class CommonSubexpressions:
     """Let the users of a node use an earlier one that computes the same of the same, in the order of the graph.
 
     Nodes that ops.yaml calls not pure, and those with graphs or tensors in attributes, stay. With `constants`, those
     with equal elements are one as well, so that what is computed of them is the same.
     """
-    with timed("sharing"):
-        if constants:
-            _share_constants(graph)
-        _share(graph, dialect)
+
+    constants: bool = False
+    name, visits = "common subexpressions", Visit.MAIN
+
+    def run(self, module: Module) -> None:
+        """Let equal nodes be one in a graph that rules have changed, or in which they look for larger layers."""
+        if not (module.outcome.fired or RECOVER in module.rules.stages()):
+            return
+        if self.constants:
+            _share_constants(module.graph)
+        _share(module.graph, module.target)
 
 
 def _share_constants(graph: ir.Graph) -> None:

@@ -11,11 +11,13 @@ import onnx_ir as ir
 from .constants import CONTENT
 from .errors import ModelError
 from .operators import Dialect, OperatorSpec
+from .passes.base import Module, Visit
 from .quantization import quantization
+from .records import dataclass
 from .variables import ASSIGN, FILL, INITIALIZE, KEPT, READ, TABLE, VARIABLE, Evaluate, Variables, refused
 
 #: the prefix of the metadata that lists a model's state
-STATE = "nnrewrite.state"
+METADATA = "nnrewrite.state"
 #: what becomes of the operators of each role, in words for whoever asks which operators are supported
 ROLES = {
     VARIABLE: "a variable is an input and an output of the model, which the caller feeds back",
@@ -25,6 +27,20 @@ ROLES = {
     TABLE: "a table is known when the model is converted, and goes into what reads it",
     FILL: "the columns of a table are constant",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Turn what a model keeps between calls into inputs and outputs; `evaluate` and `internal` as for `externalize`."""
+
+    evaluate: Evaluate
+    internal: bool = False
+    name, visits = "state", Visit.MAIN
+
+    def run(self, module: Module) -> None:
+        """Change the main graph and its functions, and note which outputs are to be fed to which inputs."""
+        found = externalize(module.graph, module.source, module.functions, self.evaluate, self.internal)
+        module.state.update(found)
 
 
 def externalize(
@@ -244,4 +260,4 @@ class _State:
 
 def described(state: Mapping[str, str]) -> dict[str, str]:
     """State as entries of a model's metadata: `nnrewrite.state.INPUT` is the output to feed to it."""
-    return {f"{STATE}.{name}": output for name, output in state.items()}
+    return {f"{METADATA}.{name}": output for name, output in state.items()}

@@ -12,10 +12,13 @@ import numpy as np
 import onnx_ir as ir
 
 from .constants import NUMBERS, computed, stored
+from .edits import remove_unused
 from .errors import RewriteError
 from .operators import Dialect, OperatorSpec, option_value
 from .opsets import BLOCKS, takes, yields
+from .passes.base import Module, Visit
 from .quantization import CLASS, KEY, RAW, Quantization, in_blocks, quantization
+from .records import dataclass
 from .scope import Scope
 
 #: classes of operators in ops.yaml; operators without one compute with real numbers
@@ -41,16 +44,35 @@ HYBRID = "hybrid"
 _ACTIVATION = "activation"
 
 
-def real_interface(graph: ir.Graph, target: Dialect, opset: int) -> None:
-    """Let the inputs and outputs of a graph be real numbers: quantized on their way in, dequantized on their way out.
+@dataclass(frozen=True, slots=True)
+class QuantizeDequantize:
+    """Put quantize and dequantize nodes around operators that compute with real numbers; see `expose`."""
+
+    plain: bool = False
+    name, visits = "quantize-dequantize", Visit.FUNCTIONS_FIRST
+
+    def run(self, module: Module) -> None:
+        """Change one graph, and count the operators whose quantized results are now computed with real numbers."""
+        source, target = module.source, module.target
+        module.real.update(expose(module.graph, source, target, module.opset, module.names, self.plain))
+        remove_unused(module.graph)
+
+
+class FloatInterface:
+    """Let the inputs and outputs be real numbers: quantized on their way in, dequantized on their way out.
 
     Inputs with an initial value, which are state and no interface, stay as they are.
     """
-    view = _View(graph, target, opset, Scope(graph))
-    for position, value in enumerate(list(graph.inputs)):
-        if value.const_value is None and quantization(value) is not None:
-            graph.inputs[position] = view.entrance(value)
-    view.exits()
+
+    name, visits = "float interface", Visit.MAIN
+
+    def run(self, module: Module) -> None:
+        """Put the conversions into the main graph."""
+        view = _View(module.graph, module.target, module.opset, Scope(module.graph))
+        for position, value in enumerate(list(module.graph.inputs)):
+            if value.const_value is None and quantization(value) is not None:
+                module.graph.inputs[position] = view.entrance(value)
+        view.exits()
 
 
 def expose(

@@ -25,7 +25,7 @@ from nnrewrite.engine.layout.apply import Layout
 from nnrewrite.engine.layout.cut import FIRST, SECOND, THIRD, Problem, Term, solve
 from nnrewrite.engine.layout.order import elements, still
 from nnrewrite.engine.layout.region import Region, Regions
-from nnrewrite.engine.layout.tensors import Tensors
+from nnrewrite.engine.layout.shuffle import Tensors
 from nnrewrite.engine.operators import load
 from nnrewrite.engine.scope import Scope
 

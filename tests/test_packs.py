@@ -13,11 +13,11 @@ import pytest
 from nnrewrite import pipeline
 from nnrewrite.engine import cache, packs
 from nnrewrite.engine.errors import RewriteError, RuleError
+from nnrewrite.engine.evaluation import convert_graph
 from nnrewrite.engine.language import checker, parser, tree
 from nnrewrite.engine.language.sound import Sound
 from nnrewrite.engine.operators import Catalogue
 from nnrewrite.engine.rules import compile_rules
-from nnrewrite.engine.stages import Rewriter
 
 HEADER = "ruleset mine : tflite -> onnx opset 13..25\n"
 ABS = HEADER + "rule mine { y = ABS(x) => y = Max(x, Neg(x)) test x: f32[2] }\n"
@@ -179,7 +179,7 @@ def test_each_pack_calls_its_own_definitions(make: Make) -> None:
         node = ir.Node("tflite", operator, [value])
         node.outputs[0].type, node.outputs[0].shape, node.outputs[0].name = value.type, value.shape, "y"
         graph = ir.Graph([value], [node.outputs[0]], nodes=[node], opset_imports={"": 18})
-        Rewriter(graph, rules, pack.catalogue, 18).run()
+        convert_graph(graph, rules)
         assert [node.op_type for node in graph] == [operator.capitalize()]
 
 

@@ -13,11 +13,12 @@ import onnx.shape_inference
 import onnx_ir as ir
 import pytest
 from nnrewrite.engine.errors import RewriteError, RewriteFailure, UnsupportedError
+from nnrewrite.engine.evaluation import convert_graph
 from nnrewrite.engine.language.checker import check
 from nnrewrite.engine.language.parser import parse
 from nnrewrite.engine.operators import Catalogue
 from nnrewrite.engine.rules import compile_rules
-from nnrewrite.engine.stages import RULE, SOURCE, Rewriter
+from nnrewrite.engine.stages import RULE, SOURCE
 
 Rewrite = Callable[..., ir.Graph]
 
@@ -42,7 +43,7 @@ def rewrite(catalogue: Catalogue) -> Rewrite:
         found = [d for d in check([file], catalogue) if "test" not in d.message]
         assert not found, found
         graph = model(graph, opset) if isinstance(graph, str) else graph
-        Rewriter(graph, compile_rules([file], catalogue, opset), catalogue, opset).run()
+        convert_graph(graph, compile_rules([file], catalogue, opset))
         return graph
 
     return run

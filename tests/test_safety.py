@@ -14,12 +14,12 @@ from nnrewrite.backends import tflite
 from nnrewrite.engine import firing, literals
 from nnrewrite.engine.budget import Budget
 from nnrewrite.engine.errors import RewriteFailure
+from nnrewrite.engine.evaluation import convert_graph
 from nnrewrite.engine.functions import EvaluationError
 from nnrewrite.engine.language.checker import check
 from nnrewrite.engine.language.parser import parse
 from nnrewrite.engine.operators import Catalogue
 from nnrewrite.engine.rules import compile_rules
-from nnrewrite.engine.stages import Rewriter
 
 PAIR = """rule pair stage simplify {
   p = Neg(x)
@@ -35,7 +35,7 @@ def rewritten(catalogue: Catalogue, rules: str, body: str) -> list[str]:
     assert not check([file], catalogue)
     text = f'<ir_version: 8, opset_import: ["": 18]> graph (float[2] x) => (float[2] y) {{ {body} }}'
     graph = ir.from_proto(onnx.parser.parse_model(text)).graph
-    Rewriter(graph, compile_rules([file], catalogue, 18), catalogue, 18).run()
+    convert_graph(graph, compile_rules([file], catalogue, 18))
     return [f"{node.outputs[0].name} = {node.op_type}" for node in graph]
 
 

@@ -21,8 +21,8 @@ from ..engine.functions import DTYPES
 from ..engine.layout.apply import Layout
 from ..engine.layout.blocks import ATTRIBUTE, TRANSPARENT
 from ..engine.layout.regroup import Opaque
-from ..engine.layout.shuffle import linked
-from ..engine.layout.tensors import DEQUANTIZE, PERMUTE, QUANTIZE, Tensors
+from ..engine.layout.shuffle import Tensors, linked
+from ..engine.layout.tensors import DEQUANTIZE, PERMUTE, QUANTIZE
 from ..engine.operators import Dialect, OperatorSpec, schema
 from ..engine.packs import Pack
 from ..engine.scope import Scope

@@ -10,8 +10,10 @@ import onnx_ir as ir
 from ..engine.errors import RewriteError
 from ..engine.inference import shaped
 from ..engine.operators import Catalogue, option_value
+from ..engine.passes.base import Module, run_passes
+from ..engine.passes.meanings import Meanings
 from ..engine.rules import MEANING, RuleSet
-from ..engine.stages import Rewriter
+from ..engine.scope import Scope
 from .finding import Rejected
 from .sketch import Blank, Step, Value, graph
 from .types import USUAL, admitted
@@ -78,7 +80,7 @@ def explained(
             values[output] = value
 
     try:
-        Rewriter(made, rules, catalogue, opset, settle=settle).mean()
+        run_passes([Meanings(settle)], Module(made, rules, Scope(made)))
     except RewriteError as error:
         raise Rejected(f"{error}") from error
     inner = tuple(steps[node] for node in made)

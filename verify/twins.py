@@ -12,13 +12,13 @@ import onnx_ir as ir
 from .. import pipeline
 from ..backends import onnx as onnx_backend
 from ..engine.errors import RewriteError, RewriteFailure, VerificationError
+from ..engine.evaluation import convert_graph
 from ..engine.inference import Extents, InferenceError, infer
 from ..engine.layout.blocks import ATTRIBUTE, TRANSPARENT
 from ..engine.layout.tensors import QUANTIZE
 from ..engine.operators import Dialect
 from ..engine.packs import Pack
 from ..engine.rules import RuleSet, compile_rules
-from ..engine.stages import Rewriter
 from .comparison import compare
 from .finding import End, Finding, Grids, Rejected
 from .frames import Array
@@ -66,9 +66,8 @@ class Twins:
         names = [value.name for value in outputs]
         made = graph(case.steps, outputs, self._dialect)
         alone = _alone(prepared.pack, case.rule, prepared.opset)
-        rewriter = Rewriter(made, alone, prepared.pack.catalogue, prepared.opset)
         try:
-            rewriter.run()
+            module = convert_graph(made, alone)
             model = written(made, names, self._dialect, prepared.opset)
         except RewriteFailure as failure:
             return Finding(End.FAILED, f"{failure}")
@@ -76,7 +75,7 @@ class Twins:
             return Finding(End.REFUSED, f"{error}")
         except Exception:
             return Finding(End.FAILED, "internal error: " + traceback.format_exc())
-        fired = dict(rewriter.fired)
+        fired = dict(module.outcome.fired)
         expected = tuple(value.content for value in outputs)
         if not fired:
             return Finding(End.REFUSED, "the rule does not match its own left side", fired, expected)

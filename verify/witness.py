@@ -16,8 +16,8 @@ import onnx_ir as ir
 
 from .. import pipeline
 from ..engine.errors import RewriteError, RewriteFailure, VerificationError
+from ..engine.evaluation import convert_graph
 from ..engine.functions import DTYPES
-from ..engine.stages import Rewriter
 from .bench import Bench
 from .cases import draw_opset
 from .dice import Dice
@@ -72,9 +72,8 @@ def judge(case: Case, rules: tuple[str, ...]) -> Finding:
     for dtypes in _types(case):
         blanks = [replace(blank, dtype=blank.dtype or dtype) for blank, dtype in zip(case.unknown, dtypes, strict=True)]
         made = graph(case.steps, blanks, prepared.rules.source)
-        rewriter = Rewriter(made, prepared.rules, prepared.pack.catalogue, prepared.opset)
         try:
-            rewriter.run()
+            module = convert_graph(made, prepared.rules)
             left = sorted({node.op_type for node in made if node.domain == prepared.rules.source.domain})
             if left:
                 raise RewriteError(f"no rule takes {', '.join(left)}")
@@ -88,7 +87,7 @@ def judge(case: Case, rules: tuple[str, ...]) -> Finding:
         known = prepared.rules.target.operators
         if any(node.op_type in known and known[node.op_type].facts.get("pure") is False for node in made):
             actual = [np.zeros(array.shape, array.dtype) for array in actual]  # drawn at random
-        return Finding(End.PASSED, "", dict(rewriter.fired), (), tuple(actual), len(made))
+        return Finding(End.PASSED, "", dict(module.outcome.fired), (), tuple(actual), len(made))
     return Finding(End.REFUSED, reason)
 
 

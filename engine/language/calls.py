@@ -32,6 +32,7 @@ from .operations import Given, arranged, operator, rebuilt
 from .scope import WILDCARD, Context, parameter
 
 
+@infer.register(tree.Call)
 def call(expression: tree.Call, context: Context) -> Kinds:
     """Check a call; the kinds of what it yields."""
     name = expression.callee
@@ -74,7 +75,9 @@ def _elsewhere(name: str) -> str | None:
     for pack in packs.built_in():
         texts = packs.sources([pack]).values()
         if any(re.search(rf"^def {re.escape(name)}\(", text, re.MULTILINE) for text in texts):
-            return f"{pack} defines it: begin the files by `ruleset NAME over {pack} : ...`, or give --rules {pack} first"
+            return (
+                f"{pack} defines it: begin the files by `ruleset NAME over {pack} : ...`, or give --rules {pack} first"
+            )
     return None
 
 

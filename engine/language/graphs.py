@@ -8,6 +8,7 @@ from .meaning import infer
 from .scope import INSIDE, LOCAL, PARAMETER, Context, Variable
 
 
+@infer.register(tree.GraphOf)
 def built(expression: tree.GraphOf, context: Context) -> Kinds:
     """Check a graph that is an attribute: parameters, equations, and what it yields."""
     inner = context.inner(*(_bound(target, PARAMETER) for target in expression.parameters))

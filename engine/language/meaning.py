@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 
 from ..functions import CONSTANTS, DTYPES, FUNCTIONS
 from . import tree
@@ -33,14 +34,18 @@ from .kinds import (
     one,
     words,
 )
-from .scope import ITEM, PARAMETER, Context, Variable
+from .scope import ITEM, Context, Variable
 from .versions import decide, impossible, possible
 
 _ORDER = ("<", "<=", ">", ">=")
 
 
+@functools.singledispatch
 def infer(expression: tree.Expression, context: Context) -> Kinds:
-    """The kinds that an expression may have; its mistakes are told on the way."""
+    """The kinds that an expression may have; its mistakes are told on the way.
+
+    Calls, graphs and members are registered by the modules that are about them.
+    """
     match expression:
         case tree.Literal(value):
             return _literal(value)
@@ -65,8 +70,6 @@ def infer(expression: tree.Expression, context: Context) -> Kinds:
                 span, "`|` stands in patterns only", "a template that depends on something is `a if c else b`"
             )
             return infer(left, context) | infer(right, context)
-        case tree.Member():
-            return _member(expression, context)
         case tree.Index(value, index, span):
             _expect(index, infer(index, context), NUMERIC, "an index is a number", context)
             kinds = infer(value, context)
@@ -81,14 +84,7 @@ def infer(expression: tree.Expression, context: Context) -> Kinds:
             return _comprehension(expression, context)
         case tree.Fold():
             return _fold(expression, context)
-        case tree.Call():
-            from .calls import call
-
-            return call(expression, context)
-        case tree.GraphOf():
-            from .graphs import built
-
-            return built(expression, context)
+    raise TypeError(f"no module is about {type(expression).__name__}")
 
 
 def condition(expression: tree.Expression, context: Context) -> None:
@@ -153,36 +149,6 @@ def _symbol(expression: tree.Symbol, context: Context) -> Kinds:
             suggest(name, known | set(CONSTANTS) | {"true", "false", "none"}),
         )
     return ANY
-
-
-def _member(expression: tree.Member, context: Context) -> Kinds:
-    letter, span = expression.name, expression.span
-    if isinstance(expression.value, tree.Call):
-        from .operations import picked
-
-        return picked(expression.value, letter, span, context)
-    if not isinstance(expression.value, tree.Name):
-        context.error(span, f"`.{letter}` stands after the name of a value whose layout the rule names")
-        return frozenset({NUMBER, NONE})
-    name = expression.value.name
-    kinds = _name(expression.value, context)
-    variable = context.scope.get(name)
-    if variable is not None and not may(kinds, RUNTIME | frozenset({ARRAY})):
-        context.error(span, f"`{name}` has no dimensions: it is {words(kinds)}")
-    elif variable is not None and variable.layout is None and not (context.general and variable.bound_as == PARAMETER):
-        help = f"name its dimensions in the pattern, such as `{name} @ NHWC`"
-        if variable.bound_as == PARAMETER:
-            help = f"name the dimensions of what is given for `{name}`, in the pattern or as `f(x @ NHWC)`"
-        elif variable.bound_as not in ("operand", "result", "value"):
-            help = f"layouts belong to the values of a pattern; pass `{name}.{letter}` in as a number"
-        context.error(span, f"`{name}` has no layout, so it has no dimension `{letter}`", help)
-    elif variable is not None and variable.layout is not None and letter not in variable.layout:
-        context.error(
-            span,
-            f"`{name}` is {variable.layout} and has no dimension `{letter}`",
-            suggest(letter, variable.layout, "its dimensions"),
-        )
-    return frozenset({NUMBER, NONE})
 
 
 def _items(kinds: Kinds) -> Kinds:

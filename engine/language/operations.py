@@ -11,8 +11,10 @@ from . import tree
 from .diagnosis import suggest
 from .kinds import (
     ANY,
+    ARRAY,
     ENUM,
     NONE,
+    NUMBER,
     RUNTIME,
     TEXT,
     VALUE,
@@ -76,6 +78,35 @@ def operator(expression: tree.Call, context: Context) -> Kinds:
     if not expression.rest:
         _required(expression, specs, context)
     return frozenset({VALUE, VALUES})
+
+
+@infer.register(tree.Member)
+def _member(expression: tree.Member, context: Context) -> Kinds:
+    letter, span = expression.name, expression.span
+    if isinstance(expression.value, tree.Call):
+        return picked(expression.value, letter, span, context)
+    if not isinstance(expression.value, tree.Name):
+        context.error(span, f"`.{letter}` stands after the name of a value whose layout the rule names")
+        return frozenset({NUMBER, NONE})
+    name = expression.value.name
+    kinds = infer(expression.value, context)
+    variable = context.scope.get(name)
+    if variable is not None and not may(kinds, RUNTIME | frozenset({ARRAY})):
+        context.error(span, f"`{name}` has no dimensions: it is {words(kinds)}")
+    elif variable is not None and variable.layout is None and not (context.general and variable.bound_as == PARAMETER):
+        help = f"name its dimensions in the pattern, such as `{name} @ NHWC`"
+        if variable.bound_as == PARAMETER:
+            help = f"name the dimensions of what is given for `{name}`, in the pattern or as `f(x @ NHWC)`"
+        elif variable.bound_as not in ("operand", "result", "value"):
+            help = f"layouts belong to the values of a pattern; pass `{name}.{letter}` in as a number"
+        context.error(span, f"`{name}` has no layout, so it has no dimension `{letter}`", help)
+    elif variable is not None and variable.layout is not None and letter not in variable.layout:
+        context.error(
+            span,
+            f"`{name}` is {variable.layout} and has no dimension `{letter}`",
+            suggest(letter, variable.layout, "its dimensions"),
+        )
+    return frozenset({NUMBER, NONE})
 
 
 def picked(call: tree.Call, name: str, span: Span, context: Context) -> Kinds:

@@ -10,9 +10,12 @@ from collections.abc import Mapping
 
 import onnx_ir as ir
 
+from ..edits import remove_unused
 from ..errors import CallError
 from ..inference import extents
 from ..operators import Dialect
+from ..passes.base import Module, Visit
+from ..records import dataclass
 from ..scope import Scope
 from .apply import Layout
 from .blocks import Arrangement
@@ -20,10 +23,33 @@ from .cut import solve
 from .interface import KEPT, LAYOUT, SOURCE, TARGET, Interface, Port, impose, ports, worded
 from .order import Order, compose, identity
 from .region import Regions, Unit
-from .tensors import Tensors
+from .shuffle import Tensors
 
 #: rounds, each with another pair of orders for tensors that are read in three or more
 _ROUNDS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceTransposes:
+    """Place permutations where layouts meet, as few and small as can be.
+
+    `interface` says what is asked of the inputs and outputs of the main graph, which are to be called `outputs`; bodies
+    of nodes keep theirs.
+    """
+
+    interface: Interface
+    outputs: tuple[str, ...]
+    name, visits = "layout", Visit.OUTSIDE_FIRST
+
+    def run(self, module: Module) -> None:
+        """Arrange one graph; raises CallError where the interface names what the graph has not got, or state."""
+        if module.depth:
+            arrange(module.names.inner(module.graph), module.target, module.opset)
+        else:
+            outputs = (*self.outputs, *module.state.values())
+            state = frozenset((*module.state, *module.state.values()))
+            module.layouts.update(arrange(module.names, module.target, module.opset, self.interface, outputs, state))
+        remove_unused(module.graph)
 
 
 def arrange(
@@ -90,4 +116,4 @@ def _place(scope: Scope, dialect: Dialect, opset: int, free: frozenset[Port]) ->
     return turned
 
 
-__all__ = ["LAYOUT", "SOURCE", "Interface", "arrange"]
+__all__ = ["LAYOUT", "SOURCE", "Interface", "PlaceTransposes"]

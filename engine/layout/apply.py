@@ -15,8 +15,8 @@ from ..stages import RULE, SOURCE
 from .blocks import Arrangement, changes, local, place
 from .order import Order, between, compose, identity, still
 from .region import Unit
-from .shuffle import sources
-from .tensors import PERMUTE, Scaled, Tensor, Tensors, Use
+from .shuffle import Tensors, sources
+from .tensors import PERMUTE, Scaled, Tensor, Use
 
 #: what takes the place of a rule in the provenance of nodes that the pass makes
 PASS = "layout"

@@ -13,7 +13,7 @@ from ..records import dataclass
 from ..stages import SOURCE
 from .blocks import arrangement, local
 from .order import Order, elements, identity, inverse
-from .tensors import Tensors
+from .shuffle import Tensors
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from ..stages import SOURCE
 from .drawing import Box, draw
 from .order import elements
 from .region import IMPLICIT
-from .tensors import Tensors
+from .shuffle import Tensors
 
 #: fills of what runs in the target's layout, in the source's, in both alike, and of the cut itself
 _TARGET, _SOURCE, _EITHER, _CUT = "#cfe8ff", "#ffe1b8", "#eeeeee", "#e03131"

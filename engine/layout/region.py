@@ -12,7 +12,8 @@ from .blocks import Arrangement, Side, arrangement, local
 from .cut import FIRST, SECOND, THIRD, Problem, Term
 from .interface import Port, channels_first
 from .order import Order, alike, between, compose, elements, identity, still
-from .tensors import Tensor, Tensors
+from .shuffle import Tensors
+from .tensors import Tensor
 
 Pair = tuple[Order, Order]
 Unit = ir.Node | Port

@@ -7,18 +7,15 @@ the merged axis tells its elements apart by constants alone: these are put in th
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import onnx_ir as ir
 
 from ..inference import extents
-from ..operators import OperatorSpec, option_value
+from ..operators import Dialect, OperatorSpec, option_value
 from .blocks import Blocks, Group, Slot, known, place, read
 from .regroup import Axes, Opaque
-
-if TYPE_CHECKING:
-    from .tensors import Tensor, Tensors
+from .tensors import Tensor, TensorViews
 
 #: tensors beyond which nobody looks: the weights that take a shuffle up are near by, or nowhere
 _REACH = 32
@@ -27,12 +24,30 @@ _REACH = 32
 Place = tuple[bool, int, int]
 
 
+class Tensors(TensorViews):
+    """The tensors of a graph, and what each node lets through, constants that take up another order counted in."""
+
+    __slots__ = ("_blocks",)
+
+    def __init__(self, graph: ir.Graph, dialect: Dialect, opset: int) -> None:
+        super().__init__(graph, dialect, opset)
+        self._blocks: dict[ir.Node, Blocks | None] = {}
+
+    def blocks(self, node: ir.Node) -> Blocks | None:
+        """The blocks of a node of this graph, None where nothing may be moved through it."""
+        if node not in self._blocks:
+            plain = self.plain(node)
+            found = None if plain is None else opened(self, node, plain)
+            self._blocks[node] = found if found is not None and found.count > 1 else None
+        return self._blocks[node]
+
+
 def sources(shape: Sequence[int], order: Sequence[int]) -> list[int]:
     """Where each element of the merged axes of a shape stood before the axes were put in an order."""
     return [int(at) for at in np.arange(int(np.prod(shape))).reshape(shape).transpose(order).ravel()]
 
 
-def opened(tensors: Tensors, node: ir.Node, found: Blocks) -> Blocks:
+def opened(tensors: TensorViews, node: ir.Node, found: Blocks) -> Blocks:
     """The blocks of a node with every run that may stand in any order parted into its axes."""
     spec = tensors.spec(node)
     if spec is None or not spec.facts.get("regroups"):
@@ -54,7 +69,7 @@ def opened(tensors: Tensors, node: ir.Node, found: Blocks) -> Blocks:
     return Blocks({position: tuple(a for a, _ in pairs)}, (tuple(b for _, b in pairs),), groups=tuple(groups))
 
 
-def _group(tensors: Tensors, node: ir.Node, position: int, run: tuple[Axes, Axes], first: int) -> Group | None:
+def _group(tensors: TensorViews, node: ir.Node, position: int, run: tuple[Axes, Axes], first: int) -> Group | None:
     given = len(run[0]) > 1
     many, (one,) = run if given else (run[1], run[0])
     shape = [known(node.inputs[position] if given else node.outputs[0])[axis] for axis in many]
@@ -67,7 +82,7 @@ def _group(tensors: Tensors, node: ir.Node, position: int, run: tuple[Axes, Axes
     return Group(members, given, tuple(extent for extent in shape if isinstance(extent, int)), tuple(slots))
 
 
-def _slots(tensors: Tensors, regroup: ir.Node, where: Place) -> list[Slot] | None:
+def _slots(tensors: TensorViews, regroup: ir.Node, where: Place) -> list[Slot] | None:
     """The constants that take up any shuffle along the merged axis of a node.
 
     None where something else would notice: an input or output, or an operator that does not treat all elements along
@@ -103,7 +118,7 @@ def _slots(tensors: Tensors, regroup: ir.Node, where: Place) -> list[Slot] | Non
     return found
 
 
-def _held(tensors: Tensors, node: ir.Node, where: Place) -> tuple[Tensor, int]:
+def _held(tensors: TensorViews, node: ir.Node, where: Place) -> tuple[Tensor, int]:
     """The tensor that stands at a place, and its axis; Opaque where the axis has scales of its own."""
     given, position, axis = where
     value = node.inputs[position] if given else node.outputs[position]
@@ -135,7 +150,7 @@ def _around(tensor: Tensor, axis: int) -> Iterator[tuple[ir.Node, Place]]:
         yield use.node, (True, use.position, use.order.index(axis))
 
 
-def linked(tensors: Tensors, node: ir.Node, where: Place) -> list[tuple[Place, int]]:
+def linked(tensors: TensorViews, node: ir.Node, where: Place) -> list[tuple[Place, int]]:
     """All places whose elements must be in the same order as those at one place, and from which element on.
 
     Raises Opaque where a node tells elements along the axis apart by where they stand.

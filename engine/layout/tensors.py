@@ -11,7 +11,6 @@ from ..operators import Dialect, OperatorSpec
 from ..records import dataclass, field
 from .blocks import Blocks, blocks
 from .order import Extents, Order, compose, identity
-from .shuffle import opened
 
 PERMUTE, QUANTIZE, DEQUANTIZE = "permute", "quantize", "dequantize"
 
@@ -59,11 +58,11 @@ class Tensor:
         return identity(self.rank)
 
 
-class Tensors:
-    """All tensors of a graph and the blocks of its nodes."""
+class TensorViews:
+    """All tensors of a graph, and what the operator of each node lets through by itself."""
 
     __slots__ = (
-        *("_blocks", "_opset", "_permute", "_plain", "_specs"),
+        *("_opset", "_permute", "_plain", "_specs"),
         *("all", "dialect", "graph", "of", "permutations", "views"),
     )
 
@@ -72,7 +71,6 @@ class Tensors:
         self._specs: dict[str, OperatorSpec | None] = {}
         self._permute = dialect.role(PERMUTE).name
         self._plain: dict[ir.Node, Blocks | None] = {}
-        self._blocks: dict[ir.Node, Blocks | None] = {}
         #: permutations by what they permute and how
         self.permutations: dict[tuple[ir.Value, Order], ir.Value] = {}
         self.views: list[ir.Node] = []
@@ -94,14 +92,6 @@ class Tensors:
         if node.op_type not in self._specs:
             self._specs[node.op_type] = self.dialect.operator(node.op_type, self._opset)
         return self._specs[node.op_type]
-
-    def blocks(self, node: ir.Node) -> Blocks | None:
-        """The blocks of a node of this graph, None where nothing may be moved through it."""
-        if node not in self._blocks:
-            plain = self.plain(node)
-            found = None if plain is None else opened(self, node, plain)
-            self._blocks[node] = found if found is not None and found.count > 1 else None
-        return self._blocks[node]
 
     def plain(self, node: ir.Node) -> Blocks | None:
         """The blocks of a node as its operator alone has them, whatever reads its results."""
@@ -164,7 +154,7 @@ class Tensors:
                 self.permutations.setdefault((node.inputs[0], perm), node.outputs[0])
 
 
-def _parted(path: tuple[Scaled, ...], tensors: Tensors) -> tuple[tuple[Scaled, ...], tuple[Scaled, ...]]:
+def _parted(path: tuple[Scaled, ...], tensors: TensorViews) -> tuple[tuple[Scaled, ...], tuple[Scaled, ...]]:
     """Quantization belongs to the producer, what dequantizes after the last one to the user."""
     if not path:
         return (), ()

@@ -1,0 +1,171 @@
+"""The contract of a pass, the module that passes work on, and the one runner."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from enum import Enum
+from typing import Protocol
+
+import onnx_ir as ir
+
+from ..errors import Refusal, RewriteError, UnsupportedError
+from ..firing import Outcome
+from ..operators import Dialect
+from ..profile import timed
+from ..records import dataclass, field, replace
+from ..rules import RuleSet
+from ..scope import Scope
+from ..subgraphs import bodies, called
+
+#: how deep graphs of nodes may nest; a model whose graphs call themselves has no bottom
+_DEPTH = 32
+
+
+class Visit(Enum):
+    """The graphs that a pass runs on, and in which order."""
+
+    #: the main graph alone
+    MAIN = "main"
+    #: the functions that the main graph may call, then the main graph
+    FUNCTIONS_FIRST = "functions first"
+    #: the main graph, then the bodies of its nodes, and theirs
+    OUTSIDE_FIRST = "outside first"
+    #: the bodies of nodes before the graph that the nodes are in
+    INSIDE_FIRST = "inside first"
+
+
+@dataclass(slots=True, eq=False)
+class Module:
+    """One graph of a model, what a pass needs to know to change it, and what passes found.
+
+    `rules` are compiled for one opset. `functions` are the graphs that nodes of the source call by their numbers.
+    `depth` is 0 for the main graph and for functions, and 1 more for the body of a node than for the graph it is in.
+
+    `outcome` is what came of rules, `refusals` what cannot be converted: the runner raises them after the pass.
+    `real` counts the quantized operators that compute with real numbers. `layouts` has the inputs and outputs whose
+    axes stand in another order than in the source, as letters before and after. `state` maps the inputs that carry
+    state to the outputs to feed to them. The modules of functions and bodies share all five.
+    """
+
+    graph: ir.Graph
+    rules: RuleSet
+    names: Scope
+    functions: Sequence[ir.Graph] = ()
+    depth: int = 0
+    outcome: Outcome = field(default_factory=Outcome)
+    refusals: list[Refusal] = field(default_factory=list)
+    real: Counter[str] = field(default_factory=Counter)
+    layouts: dict[str, str] = field(default_factory=dict)
+    state: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def source(self) -> Dialect:
+        """The dialect that rules read."""
+        return self.rules.source
+
+    @property
+    def target(self) -> Dialect:
+        """The dialect that rules write."""
+        return self.rules.target
+
+    @property
+    def opset(self) -> int:
+        """The opset that rules are compiled for."""
+        return self.rules.opset
+
+    def function(self, graph: ir.Graph) -> Module:
+        """The module of a function: its names are its own."""
+        return replace(self, graph=graph, names=Scope(graph))
+
+    def body(self, graph: ir.Graph) -> Module:
+        """The module of a node's body, whose names and constants are those of the graph around it.
+
+        Raises RewriteError where bodies nest too deep.
+        """
+        if self.depth == _DEPTH:
+            raise RewriteError(f"graphs of nodes nest deeper than {_DEPTH}: {graph.name}")
+        return replace(self, graph=graph, depth=self.depth + 1)
+
+
+class Pass(Protocol):
+    """One step of a conversion: it changes the graph of its module and nothing else.
+
+    The runner calls `run` for each graph that `visits` names; a pass never looks for the bodies of nodes itself.
+    """
+
+    @property
+    def name(self) -> str:
+        """What profiles, traces and `--print-after` call it."""
+
+    @property
+    def visits(self) -> Visit:
+        """The graphs that it runs on."""
+
+    def run(self, module: Module) -> None:
+        """Change the graph of a module; raises RewriteError for what the user can mend."""
+
+
+#: is told the pass that has run, and the module as it left it
+Observer = Callable[[Pass, Module], None]
+
+
+_OBSERVERS: ContextVar[tuple[Observer, ...]] = ContextVar("observers", default=())
+
+
+@contextmanager
+def observe(*observers: Observer) -> Iterator[None]:
+    """Let observers be told of each pass that runs meanwhile."""
+    token = _OBSERVERS.set((*_OBSERVERS.get(), *observers))
+    try:
+        yield
+    finally:
+        _OBSERVERS.reset(token)
+
+
+def run_passes(passes: Iterable[Pass], module: Module) -> None:
+    """Run passes one after the other, each on the graphs that it visits, and tell whoever observes.
+
+    Raises UnsupportedError after a pass that left refusals, with all of them.
+    """
+    for one in passes:
+        with timed(one.name):
+            for each in _visited(module, one):
+                one.run(each)
+        if module.refusals:
+            raise UnsupportedError(module.refusals)
+        for tell in _OBSERVERS.get():
+            tell(one, module)
+
+
+def _visited(module: Module, one: Pass) -> Iterator[Module]:
+    if one.visits is Visit.FUNCTIONS_FIRST and module.functions:
+        for graph in called(module.graph, module.source, module.functions):
+            yield module.function(graph)
+    if one.visits is Visit.INSIDE_FIRST:
+        yield from _inside(module, one)
+    yield module
+    if one.visits is Visit.OUTSIDE_FIRST:
+        yield from _inside(module, one)
+
+
+def _inside(module: Module, one: Pass) -> Iterator[Module]:
+    for node in _nodes_with_bodies(module):
+        for body in bodies(node):
+            yield from _visited(module.body(body), one)
+
+
+def _nodes_with_bodies(module: Module) -> list[ir.Node]:
+    """The nodes of the target whose operators may have graphs among their attributes: few operators have."""
+    known: dict[str, bool] = {}
+    found = []
+    for node in module.graph:
+        operator = node.op_type
+        if operator not in known:
+            spec = module.target.operator(operator, module.opset)
+            known[operator] = spec is None or any(option.type == "subgraph" for option in spec.options.values())
+        if known[operator] and node.domain == module.target.domain:
+            found.append(node)
+    return found

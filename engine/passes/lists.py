@@ -1,0 +1,69 @@
+"""Which passes a conversion has, in which order: the table of contents of a conversion."""
+
+from __future__ import annotations
+
+from ..extents import Asked, CheckExtents, Resize
+from ..layout import Interface, PlaceTransposes
+from ..pairs import Complex
+from ..records import dataclass, field
+from ..rules import ADAPT, INTEGERS, LOWER, NORMALIZE, RECOVER, SIMPLIFY, RuleSet
+from ..sharing import CommonSubexpressions
+from ..state import State
+from ..variables import Evaluate
+from ..view import FloatInterface, QuantizeDequantize
+from .accepted import Accepted
+from .base import Pass, Visit
+from .float16 import KeepFloat16
+from .rules import Rules
+from .sort import Sort
+from .supported import Supported
+
+
+@dataclass(frozen=True, slots=True)
+class PassOptions:
+    """What is asked of passes.
+
+    `extents` are those asked for of the inputs, `layout` is that of the main graph's inputs and outputs, which are to
+    be called `outputs`; None leaves permutations where rules put them. `evaluate` computes initial values of state that
+    are not constant, None leaves state as it is; with `internal_state` it is no input or output. With `plain` nothing
+    stays quantized, with `float_interface` the inputs and outputs do not. `keep_float16` keeps constants of that type,
+    `keep_custom` custom operators that no rule is about.
+    """
+
+    extents: Asked = field(default_factory=Asked)
+    layout: Interface | None = None
+    outputs: tuple[str, ...] = ()
+    evaluate: Evaluate | None = None
+    internal_state: bool = False
+    plain: bool = False
+    float_interface: bool = False
+    keep_float16: bool = False
+    keep_custom: bool = False
+
+
+def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
+    """The passes from the source dialect of some rules to their target, in the order in which they run."""
+    resize = Resize(options.extents)
+    across = rules.source is not rules.target
+    steps: list[tuple[Pass, bool]] = [
+        (resize, bool(options.extents)),
+        (FloatInterface(), options.float_interface),
+        (KeepFloat16(), options.keep_float16),
+        *([(State(options.evaluate, options.internal_state), True)] if options.evaluate is not None else []),
+        (Rules(INTEGERS, Visit.FUNCTIONS_FIRST), across and not options.plain),
+        (Complex(), across),
+        (QuantizeDequantize(options.plain), across),
+        (Rules(NORMALIZE, Visit.FUNCTIONS_FIRST), True),
+        (Rules(LOWER, Visit.OUTSIDE_FIRST), True),
+        (Supported(LOWER, Visit.OUTSIDE_FIRST, options.keep_custom), across),
+        (CommonSubexpressions(), True),
+        (Rules(RECOVER, Visit.INSIDE_FIRST), True),
+        *([(PlaceTransposes(options.layout, options.outputs), True)] if options.layout is not None else []),
+        (Rules(SIMPLIFY, Visit.OUTSIDE_FIRST), True),
+        (Rules(ADAPT, Visit.OUTSIDE_FIRST), True),
+        (CommonSubexpressions(constants=True), True),
+        (Sort(), True),
+        (Accepted(), True),
+        (CheckExtents(resize), bool(options.extents)),
+    ]
+    return [one for one, wanted in steps if wanted]

@@ -1,0 +1,73 @@
+"""What may look on while passes run: a print of the graph, and a check that it is whole, after each pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import onnx_ir as ir
+
+from ..errors import RewriteError
+from ..subgraphs import bodies
+from .base import Module, Observer, Pass
+
+
+def print_after(wanted: str, say: Callable[[str], None]) -> Observer:
+    """Make an observer that says the graph after each pass of a name; `all` stands for every pass."""
+
+    def tell(one: Pass, module: Module) -> None:
+        if wanted in (one.name, "all"):
+            say(f"# after {one.name}\n{_text(module.graph)}")
+
+    return tell
+
+
+def _text(graph: ir.Graph, indent: str = "") -> str:
+    """A graph as a line for each node: results, operator, operands, attributes, and below it the graphs it holds."""
+    lines = [f"{indent}graph {graph.name}({', '.join(map(_typed, graph.inputs))})"]
+    for node in graph:
+        results, operands = ", ".join(map(_typed, node.outputs)), ", ".join(_named(value) for value in node.inputs)
+        plain = [one for one in node.attributes.values() if one.type is not ir.AttributeType.GRAPH]
+        options = ", ".join(f"{one.name}: {one.value!r:.60}" for one in plain)
+        domain = f"{node.domain}." if node.domain else ""
+        lines.append(f"{indent}  {results} = {domain}{node.op_type}({operands}){f' {{{options}}}' if options else ''}")
+        lines += [_text(body, indent + "    ") for body in bodies(node)]
+    lines.append(f"{indent}  return {', '.join(_named(value) for value in graph.outputs)}")
+    return "\n".join(lines)
+
+
+def _named(value: ir.Value | None) -> str:
+    return "none" if value is None else value.name or "?"
+
+
+def _typed(value: ir.Value) -> str:
+    shape = "[?]" if value.shape is None else f"[{', '.join(f'{extent}' for extent in value.shape)}]"
+    return f"{_named(value)}: {'?' if value.dtype is None else value.dtype.name.lower()}{shape}"
+
+
+def check_graph(one: Pass, module: Module) -> None:
+    """Raise RewriteError where a pass left a graph in which a value is read that nothing computes, or too late.
+
+    An observer for tests: it takes the time of a pass.
+    """
+    wrong = _unfit(module.graph, set())
+    if wrong:
+        raise RewriteError(f"after {one.name}: {wrong}")
+
+
+def _unfit(graph: ir.Graph, outer: set[ir.Value]) -> str:
+    """What is wrong with a graph whose nodes may read the values of `outer`; nothing where nothing is.
+
+    The order of nodes is left to the pass that sorts them.
+    """
+    known = {*outer, *graph.inputs, *(output for node in graph for output in node.outputs)}
+    for node in graph:
+        if node.graph is not graph:
+            return f"{node.op_type} {node.name} stands in a graph that it does not belong to"
+        for value in node.inputs:
+            if value is not None and value not in known and value.const_value is None:
+                return f"{node.op_type} {node.name} reads {value.name}, which nothing computes"
+        wrong = next((found for body in bodies(node) if (found := _unfit(body, known))), "")
+        if wrong:
+            return wrong
+    lost = [value.name for value in graph.outputs if value not in known and value.const_value is None]
+    return f"the graph yields {lost[0]}, which nothing computes" if lost else ""

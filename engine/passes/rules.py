@@ -1,0 +1,27 @@
+"""The rules of one stage as a pass."""
+
+from __future__ import annotations
+
+from ..builder import Settle
+from ..records import dataclass
+from ..stages import Driver
+from .base import Module, Visit
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Run the rules of the stage of this name."""
+
+    name: str
+    visits: Visit
+
+    def run(self, module: Module) -> None:
+        """Run the stage on one graph; raises RewriteError where its rules run in circles."""
+        drive(module, self.name).run()
+
+
+def drive(module: Module, stage: str, settle: Settle | None = None) -> Driver:
+    """Make the driver of a stage for the graph of a module; `settle` is called with each node that a template makes."""
+    return Driver(
+        module.graph, module.rules, stage, module.names, module.functions, module.outcome, module.depth > 0, settle
+    )

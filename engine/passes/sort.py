@@ -1,0 +1,17 @@
+"""Nodes behind those that they read."""
+
+from __future__ import annotations
+
+from ..walks import ordered
+from .base import Module, Visit
+
+
+class Sort:
+    """Bring nodes into an order in which each stands behind those that it reads, unless they are in one."""
+
+    name, visits = "sort", Visit.OUTSIDE_FIRST
+
+    def run(self, module: Module) -> None:
+        """Sort the nodes of one graph."""
+        if not ordered(module.graph):
+            module.graph.sort()

@@ -1,0 +1,54 @@
+"""What no rule has taken: every operator that cannot be converted is told at once."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from ..errors import Refusal
+from ..records import dataclass
+from .base import Module, Visit
+from .rules import drive
+
+#: the options of a custom operator as they stand in its file, among the facts about a node and as an attribute
+_OPTIONS = "custom_options"
+
+
+@dataclass(frozen=True, slots=True)
+class Supported:
+    """Refuse the nodes that the rules of `stage` were to take and did not, with the reason that each rule gave.
+
+    With `keep` custom operators that no rule is about stay as they are.
+    """
+
+    stage: str
+    visits: Visit
+    keep: bool = False
+    name = "supported"
+
+    def run(self, module: Module) -> None:
+        """Note what one graph still has of the source's operators; the runner raises UnsupportedError with all."""
+        if module.source is module.target:
+            return
+        for node in module.graph:
+            if node.domain != module.target.domain and not (self.keep and _keep(module, self.stage, node)):
+                module.refusals.append(refuse(module, self.stage, node))
+
+
+def refuse(module: Module, stage: str, node: ir.Node) -> Refusal:
+    """Say why no rule of a stage takes a node."""
+    spec = module.source.operator(node.op_type)
+    custom = "give one by --rules, or leave the node as it is by --keep-custom"
+    why = f"no pack of rules describes {node.op_type}: {custom}" if spec is None else spec.unsupported or ""
+    known = module.outcome.refused.get(node)
+    reasons = drive(module, stage).explain_misses(node) if known is None else (known,)
+    return Refusal(node.op_type, node.name or "", reasons, why)
+
+
+def _keep(module: Module, stage: str, node: ir.Node) -> bool:
+    """Keep a custom operator's node that no rule is about; whether it is one. Options of another form become bytes."""
+    if node.domain == module.source.domain or module.rules.candidates(stage, node.domain, node.op_type):
+        return False
+    raw = node.meta.get(_OPTIONS)
+    if raw and not node.attributes:
+        node.attributes.add(ir.AttrTensor(_OPTIONS, ir.tensor(list(raw), dtype=ir.DataType.UINT8)))
+    return True
