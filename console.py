@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Self
 import click
 
 from .cli import complain
+from .engine.errors import times
+from .summary import measure, operators
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -93,7 +95,7 @@ class Console:
         """Tell what came of all models."""
         if self._quiet:
             return
-        parts = [f"{len(results)} of {jobs} models converted in {seconds:.1f} s"]
+        parts = [f"{len(results)} of {times(jobs, 'model')} converted in {seconds:.1f} s"]
         if failures:
             parts.append(f"{failures} failed")
         if len(results) + failures < jobs:
@@ -151,15 +153,14 @@ def block(result: Result) -> list[str]:
 def line(result: Result) -> str:
     """Word the result of one model among several."""
     report = result.report
-    into, out = sum(report.source_operators.values()), sum(report.target_operators.values())
     parts = [
-        f"{into} -> {out} operators",
-        f"{report.permutations} Transposes",
-        f"{_size(result.bytes_in)} -> {_size(result.bytes_out)}",
+        operators(report),
+        times(report.permutations, "Transpose"),
+        f"{measure(result.bytes_in)} -> {measure(result.bytes_out)}",
         f"{result.seconds:.2f} s",
     ]
     if report.inexact:
-        parts.append(f"{sum(report.inexact.values())} operators not exact")
+        parts.append(f"{times(sum(report.inexact.values()), 'operator')} not exact")
     if result.verification is not None or result.unverified:
         parts.append(_verdict(result))
     return f"{click.style(f'{result.job.target}', bold=True)}: {', '.join(parts)}"
@@ -180,24 +181,15 @@ def _histogram(operators: Mapping[str, int]) -> str:
     ranked = sorted(operators.items(), key=lambda item: (-item[1], item[0]))
     named = [f"{name} {count}" for name, count in ranked[:SHOWN]]
     rest = len(ranked) - SHOWN
-    return ", ".join(named) + (f" and {rest} more kind{'s' * (rest > 1)}" if rest > 0 else "")
+    return ", ".join(named) + (f" and {times(rest, 'more kind')}" if rest > 0 else "")
 
 
 def _permutations(count: int, moved: int | None) -> str:
     if not count:
         return "0"
-    return f"{count}, moving {'an unknown number of' if moved is None else f'{moved:,}'} elements"
+    return f"{count}, moving {'an unknown number of elements' if moved is None else times(moved, 'element')}"
 
 
 def _layout(report: Report) -> str:
     changed = ", ".join(f"{name} {axes}" for name, axes in report.layouts.items())
     return f"{report.layout}; in another order than in the source: {changed}" if changed else report.layout
-
-
-def _size(count: int) -> str:
-    size, unit = float(count), "B"
-    for larger in ("kB", "MB", "GB"):
-        if size < 1000:
-            break
-        size, unit = size / 1000, larger
-    return f"{size:.0f} B" if unit == "B" else f"{size:.1f} {unit}"

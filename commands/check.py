@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..engine.errors import times
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -60,7 +62,7 @@ def _told(error: RuleError) -> list[str]:
             "",
         ]
     files = len({diagnostic.span.file for diagnostic in error.diagnostics})
-    return [*lines, f"{_times(len(error.diagnostics), 'mistake')} in {_times(files, 'file')}"]
+    return [*lines, f"{times(len(error.diagnostics), 'mistake')} in {times(files, 'file')}"]
 
 
 def _summary(names: Sequence[str], pack: Pack) -> list[str]:
@@ -77,15 +79,11 @@ def _summary(names: Sequence[str], pack: Pack) -> list[str]:
     definitions = sum(isinstance(item, tree.Definition) for item in items)
     whole = len(list(written_out(files)))
     low, high = pack.opsets
-    parts = [_times(rules, "rule"), _times(tables, "table"), _times(definitions, "definition")]
+    parts = [times(rules, "rule"), times(tables, "table"), times(definitions, "definition")]
     head = click.style(", ".join(names), bold=True)
     lines = [
-        f"{head}: {click.style('no mistakes', fg='green')} in {_times(len(files), 'file')}: {', '.join(parts)}; "
-        f"{_times(whole, 'rule')} with every member written out, opsets {low}..{high}"
+        f"{head}: {click.style('no mistakes', fg='green')} in {times(len(files), 'file')}: {', '.join(parts)}; "
+        f"{times(whole, 'rule')} with every member written out, opsets {low}..{high}"
     ]
     lines += [f"  {override.rule} takes the place of {override.instead_of}" for override in pack.overrides]
     return lines
-
-
-def _times(count: int, noun: str) -> str:
-    return f"{count} {noun}{'s' * (count != 1)}"

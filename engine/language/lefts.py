@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from ..errors import Span
+from ..errors import Span, times
 from ..operators import Dialect, OperatorSpec, everything
 from ..records import dataclass, field
 from ..rules import ONCE
 from . import tree
 from .connections import apart, mentioned
-from .diagnosis import suggest, times
+from .diagnosis import suggest
 from .kinds import ANY, ARRAY, GRAPH, NONE, NUMBER, VALUE, VALUES, Kinds, comparable, may, of_option, one, words
 from .meaning import equality, infer
 from .operations import find, grouped

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from ..errors import times
 from ..functions import DTYPES
 from ..operators import CONTEXT, FORM, UNTRIED, Dialect
 from ..rules import MEANING
 from . import tree
-from .diagnosis import suggest, times
+from .diagnosis import suggest
 from .kinds import ANY, LIST, OPERATOR, VALUE, VALUES, Kinds, comparable, may, one, words
 from .lefts import Left
 from .meaning import element_type, equality, infer
