@@ -11,12 +11,14 @@ import click
 
 from .cli import complain
 from .engine.errors import times
+from .results import occurring, override_note
 from .summary import measure, operators
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
     from .conversion import Result
+    from .engine.rules import Override
     from .jobs import Job
     from .pipeline import Report
 
@@ -30,8 +32,9 @@ class Console:
     With several models and a terminal, a progress bar stands below the lines.
     """
 
-    def __init__(self, jobs: int, quiet: bool = False) -> None:
+    def __init__(self, jobs: int, quiet: bool = False, overrides: Sequence[Override] = ()) -> None:
         self._jobs, self._quiet = jobs, quiet
+        self._overrides = list(overrides)
         self._progress: Progress | None = None
         if jobs > 1 and not quiet and sys.stderr.isatty():
             from rich.console import Console as Terminal
@@ -67,6 +70,7 @@ class Console:
         """Tell what came of one model; what --verify found is an error, the figures to it are not."""
         verification = result.verification
         if not self._quiet:
+            self._note(result.report)
             several = [line(result), *(f"  {one}" for one in result.explained)]
             self._print(block(result) if self._jobs == 1 else several)
         if verification is not None and not self._quiet and (self._jobs == 1 or not verification.passed):
@@ -79,6 +83,12 @@ class Console:
             first, *more = verification.differences
             others = f" (and {len(more)} more)" if more else ""
             self.complain(result.job, f"{result.job.name}: differs from the original: {first}{others}")
+
+    def _note(self, report: Report) -> None:
+        """Tell, once each, of the rules that took the place of others for operators that a model has."""
+        for override in occurring(self._overrides, [report]):
+            self._overrides.remove(override)
+            click.echo(f"rewrite: note: {override_note(override)}", err=True)
 
     def complain(self, job: Job, message: str) -> None:
         """Tell that a model failed, named unless the message does so."""

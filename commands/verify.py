@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
+
+from .. import flags
 
 if TYPE_CHECKING:
     from ..verify import Interpreter, Verification
     from ..verify.frames import Array
     from ..verify.layers import Step
 
-_MODEL = click.Path(exists=True, dir_okay=False, path_type=Path)
+_MODEL = flags.File(exists=True)
 
 
 @click.command("rewrite verify", context_settings={"help_option_names": ["-h", "--help"]})
@@ -33,11 +33,11 @@ _MODEL = click.Path(exists=True, dir_okay=False, path_type=Path)
     show_default=True,
     help="How many random inputs to compare on.",
 )
-@click.option("--seed", metavar="N", type=int, default=0, show_default=True, help="Seed of the random inputs.")
+@flags.seed
 @click.option(
     "--per-layer", is_flag=True, help="Compare every tensor that both models have, and name the first to differ."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@flags.as_json
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -57,6 +57,8 @@ def command(
 
     Exit status: 0 the outputs agree; 1 they differ, or one of the models does not run.
     """
+    from ..documents import plain, show
+    from ..results import differences, verification_entry
     from ..verify import Interpreter, compare_models
 
     with Interpreter() as interpreter:
@@ -64,7 +66,10 @@ def command(
         verification = compare_models(source, target, seed, samples, feeds, interpreter)
         steps = _steps(source, target, interpreter, seed, feeds) if per_layer else []
     if as_json:
-        click.echo(json.dumps(_document(verification, steps if per_layer else None), indent=2))
+        layers = [{"operator": step.operator, **plain(step.comparison)} for step in steps]
+        entry = verification_entry(verification) | ({"layers": layers} if per_layer else {})
+        told = differences(verification, f"{target}")
+        show("verify", verification.passed, [{"source": source, "target": target, **entry}], told)
     else:
         _print(verification, steps, per_layer)
     ctx.exit(0 if verification.passed else 1)
@@ -138,10 +143,3 @@ def _print(verification: Verification, steps: Sequence[Step], per_layer: bool) -
         click.echo(f"{len(steps)} tensors compared: {told}")
     for line in table(verification, sys.stdout.isatty()):
         click.echo(line)
-
-
-def _document(verification: Verification, steps: Sequence[Step] | None) -> dict[str, Any]:
-    document = dataclasses.asdict(verification) | {"passed": verification.passed}
-    if steps is not None:
-        document["layers"] = [{"operator": s.operator, **dataclasses.asdict(s.comparison)} for s in steps]
-    return document
