@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import gc
 import importlib
 import os
@@ -69,6 +70,8 @@ class Commands(click.Group):
             return super().invoke(ctx)
 
 
+#: what the system says of a device that takes no more
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 #: where a context has the name of the command that is called, and whether it prints JSON
 _CALLED = "nnrewrite.called"
 
@@ -156,9 +159,7 @@ def main() -> None:
     try:
         app(prog_name="rewrite")
     except OSError as error:
-        if not _unwritable(error):
-            raise
-        sys.exit(1)
+        _give_up(error)
     finally:
         gc.freeze()
 
@@ -169,16 +170,12 @@ def end(number: int, frame: FrameType | None) -> NoReturn:
     sys.exit(128 + number)
 
 
-def _unwritable(error: OSError) -> bool:
-    """Whether an error is that standard output or standard error takes no more, which is told where it can be."""
-    for number, stream in ((1, sys.stdout), (2, sys.stderr)):
-        try:
-            stream.flush()
-        except OSError:
-            # What is left to write goes nowhere, or it would fail again as the program ends.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), number)
-            if number == 1:
-                with contextlib.suppress(OSError):
-                    complain(f"standard output cannot be written: {error.strerror}")
-            return True
-    return False
+def _give_up(error: OSError) -> NoReturn:
+    """Tell in one line that what is printed finds no room; raises the error itself where it is another."""
+    if error.filename is not None or error.errno not in _NO_ROOM:
+        raise error
+    # What is left to print goes nowhere, or it would fail again as the program ends.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    with contextlib.suppress(OSError):
+        complain(f"the output cannot be written: {error.strerror}")
+    sys.exit(1)
