@@ -103,7 +103,7 @@ def _version(ctx: click.Context, option: click.Parameter, wanted: bool) -> None:
     "-d",
     "--directory",
     "folder",
-    type=flags.File(folders=True, written=True),
+    type=flags.File(files=False, folders=True, written=True),
     metavar="DIR",
     help="The folder to write to, made where it is missing. [default: the current one]",
 )
@@ -184,7 +184,7 @@ def command(
             "",
         )  # `--trace MODEL`: the option stands before what it takes no value of
     if not models:
-        raise click.MissingParameter(ctx=ctx, param_hint="MODEL...", param_type="argument")
+        raise click.UsageError("Missing argument MODEL: a .tflite file, a .task bundle or a folder.", ctx)
     if not models[0].exists() and (unknown := no_command(f"{models[0]}")):
         raise CallError(unknown)
     # Every other option of the command is a field of Options, by its name.
@@ -253,8 +253,11 @@ def run(jobs: list[Job], call: Call, overrides: Sequence[Override] = ()) -> bool
                     console.show(outcome)
                 console.advance()
     except KeyboardInterrupt as interruption:
-        finished = f"{interruption}" or (f"{len(results)} of {len(jobs)} models converted" if len(jobs) > 1 else "")
-        raise KeyboardInterrupt(finished) from None
+        if len(jobs) == 1:
+            raise
+        finished = interruption.args[0] if interruption.args else len(results)
+        done = "converted and verified" if call.verify else "converted"
+        raise KeyboardInterrupt(f"{finished} of {len(jobs)} models {done}") from None
     seconds = time.perf_counter() - started
     if call.as_json:
         from .results import show_conversions

@@ -16,14 +16,23 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 class File(click.Path):
     """A path on this machine, to read or to write: no URL, and no standard input except where `dash` allows it."""
 
-    def __init__(self, exists: bool = False, folders: bool = False, written: bool = False, dash: bool = False) -> None:
-        super().__init__(exists=exists, dir_okay=folders, path_type=Path, allow_dash=dash)
+    def __init__(
+        self,
+        exists: bool = False,
+        files: bool = True,
+        folders: bool = False,
+        written: bool = False,
+        dash: bool = False,
+    ) -> None:
+        super().__init__(exists=exists, file_okay=files, dir_okay=folders, path_type=Path, allow_dash=dash)
         self.written = written
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Take a path; fail for what is none."""
         from .frontends.source import is_remote
 
+        if not f"{value}":
+            self.fail("an empty name is none of a file", param, ctx)
         if is_remote(value):
             where = "is a URL: files are written to this machine" if self.written else "is a URL: download it first"
             self.fail(f"{value} {where}", param, ctx)

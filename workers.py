@@ -28,7 +28,7 @@ def working(jobs: Sequence[Job], call: Call) -> Iterator[Iterator[Result | Failu
     """Convert models by as many processes as the call asks for; what came of each, in the order of the models.
 
     When the block ends, models that are being converted are finished, and no other is begun. Where the program is
-    interrupted or ended, they are given up; the interruption is raised anew with how many models were converted.
+    interrupted or ended, they are given up; the interruption is raised anew with how many models are finished.
     """
     # A fork has all modules and rules that its parent has, and is there at once.
     kind = "fork" if "fork" in multiprocessing.get_all_start_methods() else None
@@ -43,7 +43,7 @@ def working(jobs: Sequence[Job], call: Call) -> Iterator[Iterator[Result | Failu
         pool.shutdown(cancel_futures=True)
         if isinstance(ended, SystemExit):
             raise
-        raise KeyboardInterrupt(f"{sum(map(_finished, futures))} of {len(jobs)} models converted") from None
+        raise KeyboardInterrupt(sum(map(_finished, futures))) from None
     finally:
         pool.shutdown(cancel_futures=True)
 

@@ -34,10 +34,12 @@ def command(model: Path, node: str | None, as_json: bool) -> None:
     from ..engine.errors import ModelError, RewriteError
 
     try:
-        graph = onnx.load(model, load_external_data=False).graph
+        read = onnx.load(model, load_external_data=False)
     except (google.protobuf.message.DecodeError, OSError) as error:
         raise ModelError(f"{model}: not an ONNX model, such as `rewrite MODEL.tflite` writes: {error}") from error
-    nodes = list(_nodes(graph))
+    if not read.HasField("graph"):
+        raise ModelError(f"{model}: not an ONNX model, such as `rewrite MODEL.tflite` writes: it has no graph")
+    nodes = list(_nodes(read.graph))
     if node is not None:
         wanted = [one for one in nodes if node in (one.name, *one.output)] or [
             one for one in nodes if any(node in name for name in (one.name, *one.output))

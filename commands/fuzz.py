@@ -82,7 +82,7 @@ _NAMED = 20
 @click.option("--first", is_flag=True, help="Stop at the first failure.")
 @click.option(
     "--out",
-    type=flags.File(folders=True, written=True),
+    type=flags.File(files=False, folders=True, written=True),
     metavar="DIR",
     default=Path("fuzz-failures"),
     show_default=True,

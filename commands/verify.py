@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -58,13 +59,22 @@ def command(
     Exit status: 0 the outputs agree; 1 they differ, or one of the models does not run.
     """
     from ..documents import plain, show
+    from ..engine.errors import CallError, VerificationError
+    from ..frontends.tflite import load
     from ..results import differences, verification_entry
     from ..verify import Interpreter, compare_models
 
-    with Interpreter() as interpreter:
-        feeds = None if path is None else read_inputs(path, interpreter, source)
-        verification = compare_models(source, target, seed, samples, feeds, interpreter)
-        steps = _steps(source, target, interpreter, seed, feeds) if per_layer else []
+    if source.suffix == ".onnx" or target.suffix == ".tflite":
+        raise CallError("the TensorFlow Lite model comes first, the ONNX model second: rewrite verify A.tflite B.onnx")
+    for model in (source, target):
+        load(model)  # an empty file is told by its name
+    try:
+        with Interpreter() as interpreter:
+            feeds = None if path is None else read_inputs(path, interpreter, source)
+            verification = compare_models(source, target, seed, samples, feeds, interpreter)
+            steps = _steps(source, target, interpreter, seed, feeds) if per_layer else []
+    except VerificationError as error:
+        raise VerificationError(f"{source} and {target}: {error}") from error
     if as_json:
         layers = [{"operator": step.operator, **plain(step.comparison)} for step in steps]
         entry = verification_entry(verification) | ({"layers": layers} if per_layer else {})
@@ -86,10 +96,12 @@ def read_inputs(path: Path, interpreter: Interpreter, model: Path) -> list[list[
     from ..engine.errors import VerificationError
 
     tensors = interpreter.describe(model).inputs
+    if not zipfile.is_zipfile(path):
+        raise VerificationError(f"{path} is no file of arrays by name, such as numpy.savez writes")
     try:
         with np.load(path) as file:
             arrays = {name: file[name] for name in file.files}
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, zipfile.BadZipFile) as error:
         raise VerificationError(f"{path} cannot be read: {error}") from error
     missing = [tensor.name for tensor in tensors if tensor.name not in arrays]
     if missing:
