@@ -84,7 +84,8 @@ def members(ctx: click.Context, param: click.Parameter, text: str) -> list[Compl
 def _told(ctx: click.Context, ask: Callable[[Path], Iterable[str]]) -> Iterator[str]:
     from .engine.errors import RewriteError
 
-    for model in ctx.params.get("models") or ():
+    # Click stops reading a line where an option lacks its value, with the arguments before it in hand.
+    for model in ctx.params.get("models") or ctx.args:
         with contextlib.suppress(RewriteError):
             yield from ask(Path(model))
 
