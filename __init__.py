@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .engine.errors import CallError, InternalError, ModelError, RewriteError, RuleError, UnsupportedError
-    from .options import Options
+    from .options import Options, OptionsDict
     from .pipeline import Conversion, Report, convert, members, rewrite
+
+    __version__: str
 
 __all__ = [
     "CallError",
@@ -15,24 +17,36 @@ __all__ = [
     "InternalError",
     "ModelError",
     "Options",
+    "OptionsDict",
     "Report",
     "RewriteError",
     "RuleError",
     "UnsupportedError",
+    "__version__",
     "convert",
     "members",
     "rewrite",
 ]
 
 #: where a name is that is neither an error nor in the pipeline
-_OTHERS = {"Options": ".options"}
+_OTHERS = {"Options": ".options", "OptionsDict": ".options"}
 
 
-def __getattr__(name: str) -> Any:
-    """Import what is asked for and no more, so that `rewrite --help` does not wait for onnx."""
-    import importlib
+def __dir__() -> list[str]:
+    return __all__
 
-    if name in __all__:
-        module = ".engine.errors" if name.endswith("Error") else _OTHERS.get(name, ".pipeline")
-        return getattr(importlib.import_module(module, __name__), name)
-    raise AttributeError(f"module {__name__} has no attribute {name}")
+
+if not TYPE_CHECKING:  # a type checker would take every name for one that is there
+
+    def __getattr__(name: str) -> Any:
+        """Import what is asked for and no more, so that `rewrite --help` does not wait for onnx."""
+        import importlib
+
+        if name == "__version__":
+            from importlib.metadata import version
+
+            return version("nnrewrite")
+        if name in __all__:
+            module = ".engine.errors" if name.endswith("Error") else _OTHERS.get(name, ".pipeline")
+            return getattr(importlib.import_module(module, __name__), name)
+        raise AttributeError(f"module {__name__} has no attribute {name}")

@@ -10,11 +10,15 @@ from typing import TYPE_CHECKING, Self
 import click
 
 from .cli import complain
+from .engine.errors import times
+from .results import occurring, override_note
+from .summary import measure, operators
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
     from .conversion import Result
+    from .engine.rules import Override
     from .jobs import Job
     from .pipeline import Report
 
@@ -28,8 +32,9 @@ class Console:
     With several models and a terminal, a progress bar stands below the lines.
     """
 
-    def __init__(self, jobs: int, quiet: bool = False) -> None:
+    def __init__(self, jobs: int, quiet: bool = False, overrides: Sequence[Override] = ()) -> None:
         self._jobs, self._quiet = jobs, quiet
+        self._overrides = list(overrides)
         self._progress: Progress | None = None
         if jobs > 1 and not quiet and sys.stderr.isatty():
             from rich.console import Console as Terminal
@@ -65,6 +70,7 @@ class Console:
         """Tell what came of one model; what --verify found is an error, the figures to it are not."""
         verification = result.verification
         if not self._quiet:
+            self._note(result.report)
             several = [line(result), *(f"  {one}" for one in result.explained)]
             self._print(block(result) if self._jobs == 1 else several)
         if verification is not None and not self._quiet and (self._jobs == 1 or not verification.passed):
@@ -77,6 +83,12 @@ class Console:
             first, *more = verification.differences
             others = f" (and {len(more)} more)" if more else ""
             self.complain(result.job, f"{result.job.name}: differs from the original: {first}{others}")
+
+    def _note(self, report: Report) -> None:
+        """Tell, once each, of the rules that took the place of others for operators that a model has."""
+        for override in occurring(self._overrides, [report]):
+            self._overrides.remove(override)
+            click.echo(f"rewrite: note: {override_note(override)}", err=True)
 
     def complain(self, job: Job, message: str) -> None:
         """Tell that a model failed, named unless the message does so."""
@@ -93,7 +105,7 @@ class Console:
         """Tell what came of all models."""
         if self._quiet:
             return
-        parts = [f"{len(results)} of {jobs} models converted in {seconds:.1f} s"]
+        parts = [f"{len(results)} of {times(jobs, 'model')} converted in {seconds:.1f} s"]
         if failures:
             parts.append(f"{failures} failed")
         if len(results) + failures < jobs:
@@ -153,15 +165,14 @@ def block(result: Result) -> list[str]:
 def line(result: Result) -> str:
     """Word the result of one model among several."""
     report = result.report
-    into, out = sum(report.source_operators.values()), sum(report.target_operators.values())
     parts = [
-        f"{into} -> {out} operators",
-        f"{report.permutations} Transposes",
-        f"{_size(result.bytes_in)} -> {_size(result.bytes_out)}",
+        operators(report),
+        times(report.permutations, "Transpose"),
+        f"{measure(result.bytes_in)} -> {measure(result.bytes_out)}",
         f"{result.seconds:.2f} s",
     ]
     if report.inexact:
-        parts.append(f"{sum(report.inexact.values())} operators not exact")
+        parts.append(f"{times(sum(report.inexact.values()), 'operator')} not exact")
     if result.verification is not None or result.unverified:
         parts.append(_verdict(result))
     return f"{click.style(f'{result.job.target}', bold=True)}: {', '.join(parts)}"
@@ -182,24 +193,15 @@ def _histogram(operators: Mapping[str, int]) -> str:
     ranked = sorted(operators.items(), key=lambda item: (-item[1], item[0]))
     named = [f"{name} {count}" for name, count in ranked[:SHOWN]]
     rest = len(ranked) - SHOWN
-    return ", ".join(named) + (f" and {rest} more kind{'s' * (rest > 1)}" if rest > 0 else "")
+    return ", ".join(named) + (f" and {times(rest, 'more kind')}" if rest > 0 else "")
 
 
 def _permutations(count: int, moved: int | None) -> str:
     if not count:
         return "0"
-    return f"{count}, moving {'an unknown number of' if moved is None else f'{moved:,}'} elements"
+    return f"{count}, moving {'an unknown number of elements' if moved is None else times(moved, 'element')}"
 
 
 def _layout(report: Report) -> str:
     changed = ", ".join(f"{name} {axes}" for name, axes in report.layouts.items())
     return f"{report.layout}; in another order than in the source: {changed}" if changed else report.layout
-
-
-def _size(count: int) -> str:
-    size, unit = float(count), "B"
-    for larger in ("kB", "MB", "GB"):
-        if size < 1000:
-            break
-        size, unit = size / 1000, larger
-    return f"{size:.0f} B" if unit == "B" else f"{size:.1f} {unit}"

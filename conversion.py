@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from . import flags
+from . import completion, flags
 from .cli import commands_help, complain, no_command
+from .engine.errors import CallError, RewriteError, RuleError, VerificationError
 from .engine.records import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from .console import Console
     from .engine.profile import Profile
+    from .engine.rules import Override
     from .jobs import Job
     from .options import Options
     from .pipeline import Report
@@ -39,6 +41,7 @@ class Call:
     external_data: bool = False
     profile: bool = False
     workers: int = 1
+    as_json: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +70,11 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A model that was not converted, and why."""
+    """A model that was not converted, why, and what that is as diagnostics of a document."""
 
     job: Job
     message: str
+    diagnostics: tuple[dict[str, Any], ...] = ()
 
 
 def _version(ctx: click.Context, option: click.Parameter, wanted: bool) -> None:
@@ -86,23 +90,27 @@ def _version(ctx: click.Context, option: click.Parameter, wanted: bool) -> None:
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog=commands_help(),
 )
-@click.argument("models", metavar="MODEL...", nargs=-1, type=click.Path(path_type=Path))
+@click.argument("models", metavar="MODEL...", nargs=-1, type=flags.File(folders=True), shell_complete=completion.models)
 @flags.asked
 @click.option(
-    "-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="The file to write, for one model."
+    "-o",
+    "--output",
+    type=flags.File(folders=True, written=True),
+    metavar="FILE",
+    help="The file to write, for one model. [default: the model's name with the ending .onnx]",
 )
 @click.option(
     "-d",
     "--directory",
     "folder",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=flags.File(files=False, folders=True, written=True),
     metavar="DIR",
     help="The folder to write to, made where it is missing. [default: the current one]",
 )
 @click.option("--explain-layout", is_flag=True, help="Tell of each Transpose left which two operators force it.")
 @click.option(
     "--layout-svg",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=flags.File(written=True),
     metavar="FILE",
     help="Draw the graph in two colours for the two layouts, for one model.",
 )
@@ -126,10 +134,12 @@ def _version(ctx: click.Context, option: click.Parameter, wanted: bool) -> None:
     "workers",
     type=click.IntRange(min=1),
     default=1,
+    show_default=True,
     metavar="N",
-    help="Convert N models at once, each in a process of its own. [default: 1]",
+    help="Convert N models at once, each in a process of its own.",
 )
 @click.option("--profile", is_flag=True, help="Show how long each part took, and each rule with its attempts.")
+@flags.as_json
 @click.option("--quiet", is_flag=True, help="Print errors only.")
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version.")
 @click.pass_context
@@ -147,6 +157,7 @@ def command(
     external_data: bool,
     workers: int,
     profile: bool,
+    as_json: bool,
     quiet: bool,
     **asked: Any,
 ) -> None:
@@ -158,7 +169,6 @@ def command(
     Exit status: 0 all done; 1 a model was not converted, or --verify found a difference; 2 the call or a rule file is
     wrong.
     """
-    from .engine.errors import CallError
     from .engine.extents import Asked
     from .engine.layout import Interface
     from .engine.trace import Trace, traced
@@ -174,39 +184,34 @@ def command(
             "",
         )  # `--trace MODEL`: the option stands before what it takes no value of
     if not models:
-        raise click.MissingParameter(ctx=ctx, param_hint="MODEL...", param_type="argument")
+        raise click.UsageError("Missing argument MODEL: a .tflite file, a .task bundle or a folder.", ctx)
     if not models[0].exists() and (unknown := no_command(f"{models[0]}")):
-        complain(unknown)
-        ctx.exit(2)
+        raise CallError(unknown)
     # Every other option of the command is a field of Options, by its name.
-    options = Options(**asked)
-    try:
-        options = options.settled
-        jobs = plan(models, output, folder, options.member, members)
-        if options.signature == ALL:
-            jobs, options = signed(jobs, names), options.but(signature=None)
-        # Rules that cannot be had concern no single model: they are told before the first is read, and once.
-        prepared = prepare(options.stacked, options.opset)
-        Interface.parse(options.layout)
-        Asked.parse(options.input_shape, options.batch)
-        if layout_svg is not None and len(jobs) != 1:
-            raise CallError(f"--layout-svg draws one model, {len(jobs)} are given")
-        if workers > 1 and trace is not None:
-            raise CallError("--trace shows one match after the other: leave out --jobs")
-    except CallError as error:
-        complain(f"{error}")
-        ctx.exit(2)
+    options = Options(**asked).settled
+    jobs = plan(models, output, folder, options.member, members)
+    if options.signature == ALL:
+        jobs, options = signed(jobs, names), options.but(signature=None)
+    # Rules that cannot be had concern no single model: they are told before the first is read, and once.
+    overrides = prepare(options.stacked, options.opset).pack.overrides
+    Interface.parse(options.layout)
+    Asked.parse(options.input_shape, options.batch)
+    if layout_svg is not None and len(jobs) != 1:
+        raise CallError(f"--layout-svg draws one model, {len(jobs)} are given")
+    if workers > 1 and trace is not None:
+        raise CallError("--trace shows one match after the other: leave out --jobs")
+    if as_json and trace is not None:
+        raise CallError("--trace prints lines and --json a document: leave out one of them")
     if verify:
         from .verify.interpreter import require
 
         require("ai_edge_litert", "onnxruntime")
-    if not quiet:
-        for override in prepared.pack.overrides:
-            click.echo(f"rewrite: note: {override.rule} takes the place of {override.instead_of}", err=True)
     watcher = None if trace is None else Trace(click.echo, trace or None)
-    call = Call(options, verify, keep_going, quiet, explain_layout, layout_svg, external_data, profile, workers)
+    call = Call(
+        options, verify, keep_going, quiet, explain_layout, layout_svg, external_data, profile, workers, as_json
+    )
     with traced(watcher):
-        done = run(jobs, call)
+        done = run(jobs, call, overrides)
     if watcher is not None and (unmet := watcher.unmet()):
         complain(f"--trace: {unmet}")
         done = False
@@ -222,30 +227,45 @@ def original(job: Job) -> Path | bytes:
     return bytes(open_member(job.source, job.member))
 
 
-def run(jobs: list[Job], call: Call) -> bool:
-    """Convert all models, print what came of each, and tell whether all went well."""
+def run(jobs: list[Job], call: Call, overrides: Sequence[Override] = ()) -> bool:
+    """Convert all models, print what came of each, and tell whether all went well.
+
+    `overrides` are told of where their operators occur. Raises KeyboardInterrupt with how many models were converted.
+    """
     from .console import Console
 
     if len(jobs) > 1 or call.verify:
         gc.enable()
-    console = Console(len(jobs), call.quiet)
+    console = Console(len(jobs), call.quiet or call.as_json, overrides)
     started = time.perf_counter()
     results: list[Result] = []
-    failures = 0
-    with _converting(jobs, call, console) as outcomes, console:
-        for outcome in outcomes:
-            if isinstance(outcome, Failure):
-                failures += 1
-                console.complain(outcome.job, outcome.message)
-                if not call.keep_going:
-                    break
-            else:
-                results.append(outcome)
-                console.show(outcome)
-            console.advance()
+    failures: list[Failure] = []
+    try:
+        with _converting(jobs, call, console) as outcomes, console:
+            for outcome in outcomes:
+                if isinstance(outcome, Failure):
+                    failures.append(outcome)
+                    console.complain(outcome.job, outcome.message)
+                    if not call.keep_going:
+                        break
+                else:
+                    results.append(outcome)
+                    console.show(outcome)
+                console.advance()
+    except KeyboardInterrupt as interruption:
+        if len(jobs) == 1:
+            raise
+        finished = interruption.args[0] if interruption.args else len(results)
+        done = "converted and verified" if call.verify else "converted"
+        raise KeyboardInterrupt(f"{finished} of {len(jobs)} models {done}") from None
     seconds = time.perf_counter() - started
+    if call.as_json:
+        from .results import show_conversions
+
+        show_conversions(results, failures, len(jobs), seconds, overrides)
+        return not failures and all(one.passed for one in results)
     if len(jobs) > 1:
-        console.summarize(results, failures, len(jobs), seconds)
+        console.summarize(results, len(failures), len(jobs), seconds)
     if call.profile:
         console.account(results)
     return not failures and all(one.passed for one in results)
@@ -305,7 +325,6 @@ def interpreting(call: Call) -> contextlib.AbstractContextManager[Interpreter | 
 
 
 def _verified(result: Result, source: Path | bytes, interpreter: Interpreter) -> Result:
-    from .engine.errors import VerificationError
     from .verify import compare_models
 
     signature = result.report.signature
@@ -320,16 +339,22 @@ def _verified(result: Result, source: Path | bytes, interpreter: Interpreter) ->
 
 def attempt(job: Job, call: Call, interpreter: Interpreter | None) -> Result | Failure:
     """Convert one model; raises RuleError, as a mistake in a rule concerns all models."""
-    from .engine.errors import RewriteError, RuleError
-
     try:
         return convert(job, call, interpreter)
     except RuleError:
         raise
     except RewriteError as error:
-        return Failure(job, f"{error}")
+        return _failed(job, call, error, f"{error}")
     except Exception as error:
         # A mistake of ours: on its own it is shown whole, among many models it must not cost the others.
         if not call.keep_going:
             raise
-        return Failure(job, f"internal error: {type(error).__name__}: {error}")
+        return _failed(job, call, error, f"internal error: {type(error).__name__}: {error}")
+
+
+def _failed(job: Job, call: Call, error: Exception, message: str) -> Failure:
+    if not call.as_json:
+        return Failure(job, message)
+    from .documents import diagnose
+
+    return Failure(job, message, tuple(diagnose(error, job.name)))

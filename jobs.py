@@ -61,6 +61,8 @@ def plan(
     if output is not None:
         if len(jobs) > 1:
             raise CallError(f"-o names one file, but there are {len(jobs)} models: use -d DIR")
+        if output.is_dir():
+            raise CallError(f"{output}: a folder is not a regular file, as -o names one: use -d to write into a folder")
         jobs = [Job(job.source, job.member, output) for job in jobs]
     _check(jobs)
     return jobs

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+import os
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias, TypedDict, Unpack
 
-from .engine.errors import CallError
+from .engine.errors import CallError, meant
 from .engine.records import dataclass
 
 #: the runtime that models are made for where the user names none, and the word for none in particular
@@ -22,6 +24,31 @@ HYBRID = ("integers", "real")
 _EXACT, _HYBRID = "exact", "hybrid"
 #: what rule sets bring along: rules for quantized operators that real numbers do not describe to one step
 _ALONG = {"tflite2onnx": "kernels"}
+
+#: a name or a path, and one or several of them
+Name: TypeAlias = str | os.PathLike[str]
+Names: TypeAlias = Name | Sequence[Name]
+
+
+class OptionsDict(TypedDict, total=False):
+    """The fields of Options as keyword arguments of a function, for type checkers: `**options: Unpack[OptionsDict]`."""
+
+    rules: Names
+    opset: int | None
+    target: Name
+    layout: Names
+    input_shape: Names
+    batch: int | str | None
+    float: bool
+    float_io: bool
+    keep_float16: bool
+    activations: str | None
+    exact: bool
+    hybrid: str | None
+    keep_custom: bool
+    state: str
+    signature: str | None
+    member: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,11 +94,18 @@ class Options:
     signature: str | None = None
     member: str | None = None
 
-    def but(self, **changes: Any) -> Options:
-        """These options with some fields changed, a single string where several are held; raises TypeError for a
-        name that is no field."""
-        several = {name: (value,) for name, value in changes.items() if name in _SEVERAL and isinstance(value, str)}
-        return replace(self, **(changes | several))
+    def __post_init__(self) -> None:
+        """Take a path for its text and a single text where several are held; raises CallError for a wrong value."""
+        for name, kind in Options.__annotations__.items():
+            object.__setattr__(self, name, _taken(name, kind, getattr(self, name)))
+
+    def but(self, **changes: Unpack[OptionsDict]) -> Options:
+        """These options with some fields changed; raises CallError for a name that is no field, and a wrong value."""
+        for name in changes:
+            if name not in Options.__annotations__:
+                raise CallError(f"there is no option {name}{meant(name, Options.__annotations__)}")
+        named: dict[str, Any] = {**changes}
+        return replace(self, **named)
 
     @property
     def stacked(self) -> tuple[str, ...]:
@@ -113,9 +147,71 @@ class Options:
         return replace(self, **unsaid) if unsaid else self
 
 
+def _taken(name: str, kind: str, value: Any) -> Any:
+    """A value as a field of a kind, which is its annotation, holds it; raises CallError where it cannot."""
+    wanted, convert = _KINDS[kind.removesuffix(" | None")]
+    if value is None and kind.endswith(" | None"):
+        return None
+    try:
+        found = convert(value)
+    except TypeError:
+        raise CallError(f"{name} takes {wanted}, got {_told(value)}") from None
+    known = _KNOWN.get(name, (found,))
+    if found not in known:
+        raise CallError(f"{name} takes {' or '.join(known)}, got {_told(value)}{meant(found, known)}")
+    return found
+
+
+def _integer(value: Any) -> int:
+    if isinstance(value, bool):
+        raise TypeError
+    return operator.index(value)
+
+
+def _text(value: Any) -> str:
+    text = os.fspath(value)
+    if not isinstance(text, str):
+        raise TypeError
+    return text
+
+
+def _truth(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError
+    return value
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    if isinstance(value, str | os.PathLike):
+        return (_text(value),)
+    if not isinstance(value, Sequence):
+        raise TypeError
+    return tuple(_text(one) for one in value)
+
+
+def _told(value: Any) -> str:
+    if isinstance(value, str):
+        return f'the text "{value}"'
+    if isinstance(value, bool) or value is None:
+        return f"{value}"
+    if isinstance(value, int | float):
+        return f"the number {value}"
+    return f"{value!r:.60}" if isinstance(value, Sequence) else f"an object of type {type(value).__name__}"
+
+
+#: what a field takes, in words, and how a value becomes that, by the field's annotation; TypeError where it cannot
+_KINDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "Sequence[str]": ("a text or a sequence of texts", _texts),
+    "int": ("an integer", _integer),
+    "int | str": ("an integer or a text", lambda value: value if isinstance(value, str) else _integer(value)),
+    "str": ("a text", _text),
+    "bool": ("True or False", _truth),
+}
+#: the values of fields that have a few
+_KNOWN = {"activations": ACTIVATIONS, "hybrid": HYBRID, "state": (EXTERNAL, INTERNAL)}
+
 #: what is asked for by one who asks for nothing in particular
 DEFAULT = Options()
 
 #: what an option is that nobody set
 _UNSAID: tuple[object, ...] = (None, False, ())
-_SEVERAL = frozenset(("rules", "layout", "input_shape"))

@@ -8,12 +8,12 @@ import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Unpack
 
 import onnx
 import onnx_ir as ir
 
-from . import signatures
+from . import signatures, summary
 from .backends import onnx as onnx_backend
 from .backends import stream
 from .destination import remove, replacing
@@ -43,16 +43,14 @@ from .engine.scope import Scope
 from .engine.state import described
 from .engine.subgraphs import called, check_calls
 from .frontends import bundle, tflite
-from .options import DEFAULT, INTERNAL, Options
+from .frontends.source import Source, accept
+from .options import DEFAULT, INTERNAL, Options, OptionsDict
 
 if TYPE_CHECKING:
     from .engine.layout.explain import Remaining
 
 #: the opset to try where the one that rules aim at has no form of something
 _LATER = 21
-
-#: a model: its path, or the bytes of its file
-Source: TypeAlias = str | os.PathLike[str] | bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +82,12 @@ class Conversion:
 
     encoded: stream.Encoded
     report: Report
+
+    def __repr__(self) -> str:
+        return f"<Conversion: {summary.line(self.report, self.encoded.size)}>"
+
+    def _repr_html_(self) -> str:
+        return summary.html(self.report, self.encoded.size)
 
     @property
     def model(self) -> onnx.ModelProto:
@@ -138,23 +142,27 @@ def signed(path: str | os.PathLike[str], member: str | None = None) -> list[str]
     return signatures.keys(tflite.read(data, prepare(DEFAULT.stacked, None).pack.catalogue))
 
 
-def convert(source: Source, options: Options = DEFAULT, **changes: Any) -> onnx.ModelProto:
-    """Convert a model, from a path or from bytes; takes and raises what `rewrite` does."""
+def convert(source: Source, options: Options = DEFAULT, **changes: Unpack[OptionsDict]) -> onnx.ModelProto:
+    """Convert a model, and return it alone; takes and raises what `rewrite` does."""
     return rewrite(source, options, **changes).model
 
 
-def rewrite(source: Source, options: Options = DEFAULT, **changes: Any) -> Conversion:
-    """Convert a model, from a path or from bytes, and report what was done.
+def rewrite(source: Source, options: Options = DEFAULT, **changes: Unpack[OptionsDict]) -> Conversion:
+    """Convert a model, and report what was done: from a path, from bytes, or from a file that is open for reading them.
 
     `changes` are fields of Options, for which see there: `rewrite(path, opset=17)`.
 
     Raises ModelError for a file that is no model, UnsupportedError for operators without a rule, RuleError for
-    mistakes in rule files, CallError for an unknown rule set or layout or an opset outside the range the rules declare,
-    and InternalError for mistakes of ours. All are RewriteErrors, and nothing else is raised for what a file says.
+    mistakes in rule files, CallError for an option or a source that cannot be (an unknown rule set or layout, an opset
+    outside the range the rules declare, a value of another type), and InternalError for mistakes of ours. All are
+    RewriteErrors, and nothing else is raised for what a file says.
     """
-    options = options.but(**changes).settled
-    if not isinstance(source, bytes):
-        os.fspath(source)  # raises TypeError, which is a mistake of the caller
+    if not isinstance(options, Options):
+        raise CallError(
+            f"the second argument is nnrewrite.Options, got {options!r:.60}: options are given by name, opset=17, and"
+            " the model is written by rewrite(model).save(path)"
+        )
+    options, source = options.but(**changes).settled, accept(source)
     try:
         with uncollected():
             return _attempt(source, options)
@@ -166,7 +174,7 @@ def rewrite(source: Source, options: Options = DEFAULT, **changes: Any) -> Conve
         raise InternalError("the conversion", error) from error
 
 
-def _attempt(source: Source, options: Options) -> Conversion:
+def _attempt(source: str | bytes, options: Options) -> Conversion:
     """Convert at the opset asked for; where none is, and the usual one has no form of something, at a later one."""
     try:
         return _rewrite(source, options)
@@ -209,7 +217,7 @@ class Subject:
     renamed: Mapping[str, str]
 
 
-def _rewrite(source: Source, options: Options) -> Conversion:
+def _rewrite(source: str | bytes, options: Options) -> Conversion:
     interface, asked = Interface.parse(options.layout), Asked.parse(options.input_shape, options.batch)
     prepared = prepare(options.stacked, options.opset)
     subject = _read(source, options, prepared.pack.catalogue)
@@ -241,10 +249,12 @@ def _rewrite(source: Source, options: Options) -> Conversion:
     return Conversion(onnx_backend.write(graph, outputs, prepared.rules.target, opset, metadata), report)
 
 
-def _read(source: Source, options: Options, catalogue: Catalogue) -> Subject:
+def _read(source: str | bytes, options: Options, catalogue: Catalogue) -> Subject:
     """Read a model, and find the graph that is asked for."""
     member = options.member
-    data = bundle.open_member(source, member) if member is not None and not isinstance(source, bytes) else source
+    if member is not None and isinstance(source, bytes):
+        raise CallError(f"member {member} is of a bundle, which is read from its path")
+    data = source if member is None or isinstance(source, bytes) else bundle.open_member(source, member)
     with timed("reading"):
         model = tflite.read(data, catalogue, _called(source, member))
     signature = signatures.chosen(model, options.signature)
@@ -291,10 +301,10 @@ def _target(rules: str | Sequence[str]) -> Dialect:
     return prepare((rules,) if isinstance(rules, str) else tuple(rules), None).rules.target
 
 
-def _called(source: Source, member: str | None) -> str | None:
+def _called(source: str | bytes, member: str | None) -> str | None:
     if isinstance(source, bytes):
         return None
-    return os.fspath(source) if member is None else f"{os.fspath(source)}:{member}"
+    return source if member is None else f"{source}:{member}"
 
 
 @functools.lru_cache(maxsize=8)

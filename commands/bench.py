@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from .. import completion, flags
+
 if TYPE_CHECKING:
     from ..verify.latency import Bench, Latency
     from ..verify.profile import Profile
 
-_MODEL = click.Path(exists=True, dir_okay=False, path_type=Path)
+_MODEL = flags.File(exists=True)
 #: operators of a profile that are shown, the slowest first
 SHOWN = 12
 
@@ -29,20 +29,20 @@ SHOWN = 12
 @click.option(
     "--rounds", metavar="N", type=click.IntRange(1), default=10, show_default=True, help="How often each side is timed."
 )
-@click.option("--seed", metavar="N", type=int, default=0, show_default=True, help="Seed of the random inputs.")
+@flags.seed
 @click.option("--inputs", "path", type=_MODEL, metavar="FILE.npz", help="Inputs by name.")
-@click.option(
-    "--rules", multiple=True, default=("tflite2onnx",), metavar="PACK", help="The rules, where models are converted."
-)
+@flags.rules
 @click.option(
     "--target",
     "targets",
     multiple=True,
     default=("onnxruntime", "portable"),
+    show_default=True,
     metavar="TARGET",
-    help="What to convert for, where no ONNX model is given. May be repeated. [default: onnxruntime, portable]",
+    shell_complete=completion.targets,
+    help="What to convert for, where no ONNX model is given. May be repeated.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@flags.as_json
 def command(
     source: Path,
     models: tuple[Path, ...],
@@ -62,6 +62,7 @@ def command(
 
     Exit status: 0 all models were timed; 1 one of them does not run.
     """
+    from ..documents import show
     from ..verify.interpreter import Interpreter
     from ..verify.latency import bench
 
@@ -72,26 +73,22 @@ def command(
         inputs = None if path is None else _inputs(path, interpreter, source)
         found = bench(source, named, threads, rounds, seed, inputs, interpreter)
     if as_json:
-        click.echo(json.dumps(document(found, threads), indent=2))
+        show("bench", True, _entries(found), source=source, threads=threads)
     else:
         _print(found, source, threads)
 
 
-def document(found: Bench, threads: int) -> dict[str, Any]:
-    """Everything measured, as plain data; times are in milliseconds."""
-    return {
-        "threads": threads,
-        "tflite": dataclasses.asdict(found.source),
-        "onnxruntime": {
-            name: {
-                **dataclasses.asdict(latency),
-                "ratio": latency.over(found.source),
-                "integer_kernels": _integers(found.profiles[name]),
-                "operators": [dataclasses.asdict(kernel) for kernel in found.profiles[name].kernels],
-            }
-            for name, latency in found.targets.items()
-        },
-    }
+def _entries(found: Bench) -> Iterator[dict[str, Any]]:
+    """Everything measured, the interpreter's first, as objects of a document; times are in milliseconds."""
+    yield {"name": "tflite", "ratio": 1.0, "latency": found.source}
+    for name, latency in found.targets.items():
+        yield {
+            "name": name,
+            "ratio": latency.over(found.source),
+            "latency": latency,
+            "integer_kernels": _integers(found.profiles[name]),
+            "operators": found.profiles[name].kernels,
+        }
 
 
 def _integers(profile: Profile) -> dict[str, float]:

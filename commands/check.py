@@ -7,8 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from .. import completion, flags
+from ..engine.errors import times
+from ..results import override_note
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+    from typing import Any
 
     from ..engine.errors import RuleError
     from ..engine.packs import Pack
@@ -19,9 +24,10 @@ _ALONE = "onnx"
 
 
 @click.command("rewrite check", context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("paths", metavar="[PACK...]", nargs=-1)
+@click.argument("paths", metavar="[PACK...]", nargs=-1, shell_complete=completion.packs)
+@flags.as_json
 @click.pass_context
-def command(ctx: click.Context, paths: tuple[str, ...]) -> None:
+def command(ctx: click.Context, paths: tuple[str, ...], as_json: bool) -> None:
     """Check rule packs: every mistake with its place, what is wrong, and how to mend it.
 
     PACK is a pack that comes with the program, a folder, or a file in one: its rules, its ops.yaml and its target.yaml.
@@ -30,22 +36,29 @@ def command(ctx: click.Context, paths: tuple[str, ...]) -> None:
 
     Exit status: 0 no mistakes; 2 mistakes, or a pack that is not there.
     """
+    from ..documents import diagnose, show
     from ..engine import packs
     from ..engine.errors import CallError, RuleError
 
     together = [[_folder(path) for path in paths]] if paths else [[name] for name in packs.built_in()]
-    wrong = False
+    found: list[dict[str, Any]] = []
+    wrong: list[dict[str, Any]] = []
     for names in together:
         try:
-            click.echo("\n".join(_summary(names, _read(names))))
+            pack = _read(names)
+            found.append(_counts(names, pack))
+            if not as_json:
+                click.echo("\n".join(_summary(found[-1], pack)))
         except RuleError as error:
-            wrong = True
+            wrong += diagnose(error)
             click.echo("\n".join(_told(error)), err=True)
         except CallError as error:
             from ..cli import complain
 
-            wrong = True
+            wrong += diagnose(error)
             complain(f"{error}")
+    if as_json:
+        show("check", not wrong, found, wrong)
     ctx.exit(2 if wrong else 0)
 
 
@@ -96,10 +109,10 @@ def _told(error: RuleError) -> list[str]:
             "",
         ]
     files = len({diagnostic.span.file for diagnostic in error.diagnostics})
-    return [*lines, f"{_times(len(error.diagnostics), 'mistake')} in {_times(files, 'file')}"]
+    return [*lines, f"{times(len(error.diagnostics), 'mistake')} in {times(files, 'file')}"]
 
 
-def _summary(names: Sequence[str], pack: Pack) -> list[str]:
+def _counts(names: Sequence[str], pack: Pack) -> dict[str, Any]:
     """What some packs hold, without those that they are loaded with."""
     from ..engine import packs
     from ..engine.language import tree
@@ -108,24 +121,31 @@ def _summary(names: Sequence[str], pack: Pack) -> list[str]:
     own = packs.sources(names, empty=True)
     files = [file for file in pack.files if file.span.file in own]
     items = [item for file in files for item in file.items]
-    rules = sum(isinstance(item, tree.Rule) for item in items)
-    tables = sum(isinstance(item, tree.Table) for item in items)
-    definitions = sum(isinstance(item, tree.Definition) for item in items)
-    whole = len(list(written_out(files)))
+    return {
+        "packs": names,
+        "files": len(files),
+        "rules": sum(isinstance(item, tree.Rule) for item in items),
+        "tables": sum(isinstance(item, tree.Table) for item in items),
+        "definitions": sum(isinstance(item, tree.Definition) for item in items),
+        "written_out": len(list(written_out(files))),
+        "opsets": pack.opsets,
+        "overrides": [override._asdict() for override in pack.overrides],
+    }
+
+
+def _summary(counts: Mapping[str, Any], pack: Pack) -> list[str]:
+    from ..engine import packs
+
     low, high = pack.opsets
-    parts = [_times(rules, "rule"), _times(tables, "table"), _times(definitions, "definition")]
-    head = f"{click.style(', '.join(names), bold=True)}: {click.style('no mistakes', fg='green')}"
-    others = [file.name for file in (*packs.entries(names), *_settings(names))]
-    if not files:
+    parts = [times(counts[f"{noun}s"], noun) for noun in ("rule", "table", "definition")]
+    head = f"{click.style(', '.join(counts['packs']), bold=True)}: {click.style('no mistakes', fg='green')}"
+    others = [file.name for file in (*packs.entries(counts["packs"]), *_settings(counts["packs"]))]
+    if not counts["files"]:
         return [f"{head} in {' and '.join(others)}"]
     beside = f" and {' and '.join(others)}" if others else ""
     lines = [
-        f"{head} in {_times(len(files), 'file')}{beside}: {', '.join(parts)}; "
-        f"{_times(whole, 'rule')} with every member written out, opsets {low}..{high}"
+        f"{head} in {times(counts['files'], 'file')}{beside}: {', '.join(parts)}; "
+        f"{times(counts['written_out'], 'rule')} with every member written out, opsets {low}..{high}"
     ]
-    lines += [f"  {override.rule} takes the place of {override.instead_of}" for override in pack.overrides]
+    lines += [f"  {override_note(override)}" for override in pack.overrides]
     return lines
-
-
-def _times(count: int, noun: str) -> str:
-    return f"{count} {noun}{'s' * (count != 1)}"

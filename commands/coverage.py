@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from .. import flags
+from ..engine.errors import RewriteError
 from ..options import TARGET
 
 if TYPE_CHECKING:
@@ -29,17 +31,32 @@ class Gap:
     place: str
     name: str
 
+    def entry(self) -> dict[str, object]:
+        """The gap as an object of a document."""
+        file, _, line = self.place.rpartition(":")
+        return {"gap": self.kind.removesuffix(":"), "file": file, "line": int(line), "rule": self.name}
+
 
 @click.command("rewrite coverage", context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("folder", required=False, type=click.Path(file_okay=False, path_type=Path))
-@click.option("--rules", multiple=True, default=("tflite2onnx",), metavar="PACK", help="The rules. May be repeated.")
+@flags.rules
 @click.option("--target", metavar="TARGET", default=TARGET, show_default=True, help="The target with its rules.")
 @click.option(
-    "--fail-under", metavar="PERCENT", type=float, default=100.0, show_default=True, help="Fail when fewer rules fired."
+    "--fail-under",
+    metavar="PERCENT",
+    type=click.FloatRange(0, 100),
+    default=100.0,
+    show_default=True,
+    help="Fail when fewer rules fired.",
 )
+@flags.as_json
 @click.pass_context
-def command(ctx: click.Context, folder: Path | None, rules: tuple[str, ...], target: str, fail_under: float) -> None:
+def command(
+    ctx: click.Context, folder: Path | None, rules: tuple[str, ...], target: str, fail_under: float, as_json: bool
+) -> None:
     """List the rules that never fired, the templates never used, and the options that never had a second value.
+
+    FOLDER is $NNREWRITE_COVERAGE where it is not given, or else .rule-coverage.
 
     Run the tests or `rewrite fuzz` with NNREWRITE_COVERAGE=FOLDER first; each process adds a file to the folder. Rules
     about operators that ops.yaml marks as `untried` do not count. Where some packs do not come with the program, their
@@ -47,7 +64,7 @@ def command(ctx: click.Context, folder: Path | None, rules: tuple[str, ...], tar
 
     Exit status: 0 enough rules fired; 1 too few did, or FOLDER holds no records.
     """
-    from ..cli import complain
+    from ..documents import show
     from ..engine import packs
     from ..engine.coverage import FOLDER, load
     from ..options import Options
@@ -57,15 +74,17 @@ def command(ctx: click.Context, folder: Path | None, rules: tuple[str, ...], tar
     pack, own = packs.load(stacked), packs.added(stacked)
     found = load(folder)
     if not found.templates:
-        complain(f"{folder} holds no records: run `rewrite fuzz` or your tests with {FOLDER}={folder} first")
-        ctx.exit(1)
-    lines, share = summary(pack, found, own)
-    click.echo("\n".join(lines))
+        raise RewriteError(f"{folder} holds no records: run `rewrite fuzz` or your tests with {FOLDER}={folder} first")
+    lines, share, missing = summary(pack, found, own)
+    if as_json:
+        show("coverage", share >= fail_under, [gap.entry() for gap in missing], fired_percent=share)
+    else:
+        click.echo("\n".join(lines))
     ctx.exit(0 if share >= fail_under else 1)
 
 
-def summary(pack: Pack, found: Coverage, own: Collection[str] = ()) -> tuple[list[str], float]:
-    """A line for each gap and one for all; the share of rules that fired, in percent.
+def summary(pack: Pack, found: Coverage, own: Collection[str] = ()) -> tuple[list[str], float, list[Gap]]:
+    """A line for each gap and one for all; the share of rules that fired, in percent; the gaps themselves.
 
     They are those of a pack, or of its `own` files where there are such.
     """
@@ -77,7 +96,7 @@ def summary(pack: Pack, found: Coverage, own: Collection[str] = ()) -> tuple[lis
     fired, used = len(rules) - idle["rule never fired:"], templates - idle["template never used:"]
     share = 100 * fired / len(rules) if rules else 100.0
     lines.append(f"{fired} of {len(rules)} rules fired ({share:.1f} %), {used} of {templates} templates were used")
-    return lines, share
+    return lines, share, missing
 
 
 def gaps(rules: Sequence[tree.Rule], found: Coverage) -> Iterator[Gap]:

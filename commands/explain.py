@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
+
+from .. import flags
 
 if TYPE_CHECKING:
     from onnx import GraphProto, NodeProto
 
 
 @click.command("rewrite explain", context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("model", metavar="MODEL.onnx", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.argument("model", metavar="MODEL.onnx", type=flags.File(exists=True))
 @click.argument("node", metavar="[NODE]", required=False)
-@click.pass_context
-def command(ctx: click.Context, model: Path, node: str | None) -> None:
+@flags.as_json
+def command(model: Path, node: str | None, as_json: bool) -> None:
     """Show which rule (file and line) and which source operator each node of a converted MODEL comes from.
 
     NODE is the name of a node or of one of its results, or a part of the name. Without it, all nodes are listed, and
@@ -28,29 +30,36 @@ def command(ctx: click.Context, model: Path, node: str | None) -> None:
     import google.protobuf.message
     import onnx
 
-    from ..cli import complain
+    from ..documents import show
+    from ..engine.errors import ModelError, RewriteError
 
     try:
-        graph = onnx.load(model, load_external_data=False).graph
+        read = onnx.load(model, load_external_data=False)
     except (google.protobuf.message.DecodeError, OSError) as error:
-        complain(f"{model}: not an ONNX model, such as `rewrite MODEL.tflite` writes: {error}")
-        ctx.exit(1)
-    nodes = list(_nodes(graph))
+        raise ModelError(f"{model}: not an ONNX model, such as `rewrite MODEL.tflite` writes: {error}") from error
+    if not read.HasField("graph"):
+        raise ModelError(f"{model}: not an ONNX model, such as `rewrite MODEL.tflite` writes: it has no graph")
+    nodes = list(_nodes(read.graph))
     if node is not None:
         wanted = [one for one in nodes if node in (one.name, *one.output)] or [
             one for one in nodes if any(node in name for name in (one.name, *one.output))
         ]
         if not wanted:
-            complain(f"{model}: no node has {node} in its name")
-            ctx.exit(1)
-        click.echo("\n\n".join(_block(one) for one in wanted))
+            raise RewriteError(f"{model}: no node has {node} in its name")
+        if as_json:
+            show("explain", True, map(_entry, wanted))
+        else:
+            click.echo("\n\n".join(_block(one) for one in wanted))
+        return
+    rules = Counter(_said(one).get("nnrewrite.rule", "a pass, not a rule") for one in nodes)
+    if as_json:
+        show("explain", True, map(_entry, nodes), nodes=len(nodes), rules=rules)
         return
     width = max((len(one.op_type) for one in nodes), default=0)
     for one in nodes:
         click.echo(
             f"{one.op_type:<{width}}  {click.style(one.name or ', '.join(one.output), bold=True)}  {origin(one)}"
         )
-    rules = Counter(_said(one).get("nnrewrite.rule", "a pass, not a rule") for one in nodes)
     click.echo("")
     for rule, count in rules.most_common():
         click.echo(f"{count:>6}  {rule}")
@@ -68,6 +77,22 @@ def _nodes(graph: GraphProto) -> Iterator[NodeProto]:
 
 def _said(node: NodeProto) -> dict[str, str]:
     return {entry.key: entry.value for entry in node.metadata_props}
+
+
+def _entry(node: NodeProto) -> dict[str, Any]:
+    from ..target import reason
+
+    said = _said(node)
+    rule = said.get("nnrewrite.rule")
+    return {
+        "operator": node.op_type,
+        "name": node.name,
+        "inputs": list(node.input),
+        "outputs": list(node.output),
+        "rule": rule,
+        "why": reason(rule or "") or None,
+        "source": said.get("nnrewrite.source"),
+    }
 
 
 def origin(node: NodeProto) -> str:

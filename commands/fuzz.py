@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -12,11 +13,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from .. import completion, flags
 from ..cli import complain
+from ..engine.errors import times
 from ..options import DEFAULT, TARGET, Options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from ..verify.campaign import Tally
     from ..verify.record import Entry
@@ -31,10 +35,24 @@ _NAMED = 20
 
 
 @click.command("fuzz", context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--rules", multiple=True, default=("tflite2onnx",), metavar="PACK", help="Rules to try. May be repeated.")
+@flags.rules
 @click.option("--target", metavar="TARGET", default=TARGET, show_default=True, help="The target to try the rules for.")
-@click.option("--op", "operators", multiple=True, metavar="OP", help="Only rules about this operator. May be repeated.")
-@click.option("--rule", "names", multiple=True, metavar="NAME", help="Only this rule or family. May be repeated.")
+@click.option(
+    "--op",
+    "operators",
+    multiple=True,
+    metavar="OP",
+    shell_complete=completion.operators,
+    help="Only rules about this operator. May be repeated.",
+)
+@click.option(
+    "--rule",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=completion.rules,
+    help="Only this rule or family. May be repeated.",
+)
 @click.option(
     "--examples", metavar="N", type=click.IntRange(1), default=EXAMPLES, show_default=True, help="Models for each rule."
 )
@@ -48,11 +66,14 @@ _NAMED = 20
     help="Time in all, at most.",
 )
 @click.option(
-    "--seed", metavar="N", type=int, default=0, show_default=True, help="The same seed generates the same models."
+    "--seed",
+    metavar="N",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="The same seed generates the same models.",
 )
-@click.option(
-    "--jobs", metavar="N", type=click.IntRange(1), default=None, help="Worker processes. [default: one for each core]"
-)
+@click.option("--jobs", metavar="N", type=click.IntRange(1), show_default="one for each core", help="Worker processes.")
 @click.option(
     "--record",
     "recorded",
@@ -65,16 +86,19 @@ _NAMED = 20
 @click.option("--first", is_flag=True, help="Stop at the first failure.")
 @click.option(
     "--out",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=flags.File(files=False, folders=True, written=True),
+    metavar="DIR",
     default=Path("fuzz-failures"),
     show_default=True,
     help="The folder to save failures in.",
 )
 @click.option(
     "--replay",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=flags.File(exists=True),
+    metavar="FILE",
     help="Run one saved failure again instead.",
 )
+@flags.as_json
 def command(
     rules: tuple[str, ...],
     target: str,
@@ -89,6 +113,7 @@ def command(
     first: bool,
     out: Path,
     replay: Path | None,
+    as_json: bool,
 ) -> None:
     """Try rules on random models generated from their `test` clauses, and on small graphs of several operators.
 
@@ -102,7 +127,8 @@ def command(
     """
     options = Options(rules=rules, target=target)
     if replay is not None:
-        sys.exit(0 if _replayed(replay, options.stacked) else 1)
+        sys.exit(0 if _replayed(replay, options.stacked, as_json) else 1)
+    from ..documents import show
     from ..engine import packs
     from ..engine.errors import CallError
     from ..verify import record
@@ -141,7 +167,8 @@ def command(
             tallies = fuzz(found, chosen, whole, budget, told, before, recorded, whole and bool(own), only_odd)
     except Interrupted as interruption:
         tallies, interrupted = interruption.tallies, True
-    failed = _told(tallies.values(), time.monotonic() - started)
+    taken = time.monotonic() - started
+    failed = _told(tallies.values(), taken, as_json)
     places = {subject.name: subject.place for subject in every}
     sources = {one.name for one in every if isinstance(one, Subject) and one.of_source and not one.excuse}
     of = {trial.name: stack for stack in found for trial in stack.trials}
@@ -151,14 +178,17 @@ def command(
     if gone:
         complain(f"recorded, but there is no such rule or category any more: {', '.join(gone)} (`--record` forgets it)")
     if interrupted:
-        raise KeyboardInterrupt
+        raise KeyboardInterrupt(f"{times(sum(tally.tried for tally in tallies.values()), 'case')} tried")
     if recorded:
         outcomes = {name: tally.outcomes for name, tally in tallies.items() if tally.outcomes and not tally.problem()}
         for file in set(files.values()):
             there = {name for name in files if files[name] == file}
             others = () if entire else record.entries(file)
             record.write(file, now, {name: one for name, one in outcomes.items() if name in there}, {*there, *others})
-    sys.exit(1 if failed or gone else 0)
+    ok = not (failed or gone)
+    if as_json:
+        show("fuzz", ok, map(_entry, tallies.values()), map(_diagnosed, failed), seconds=round(taken, 3), gone=gone)
+    sys.exit(0 if ok else 1)
 
 
 def _since(
@@ -225,26 +255,43 @@ def _progress(total: int, seconds: float, started: float) -> Iterator[Callable[[
         yield told
 
 
-def _told(tallies: Iterable[Tally], seconds: float) -> list[Tally]:
-    """Print a line for each rule and one for all; the rules that failed."""
+def _entry(tally: Tally) -> dict[str, Any]:
+    """What came of a rule, as an object of a document."""
+    counts = {"tried": tally.tried, "passed": tally.passed, "fired": tally.fired[tally.rule]}
+    draws = {"refused": tally.refused, "rejected": tally.rejected, "acceptance": tally.acceptance}
+    return {"rule": tally.rule, "ok": not tally.problem(), **counts, **draws}
+
+
+def _diagnosed(tally: Tally) -> dict[str, Any]:
+    """What is wrong with a rule, at its place, which is `name (file:line:column)`."""
+    from ..documents import diagnostic
+
+    place = re.search(r"\((.+):(\d+):(\d+)\)$", tally.place)
+    at = {} if place is None else {"file": place[1], "line": int(place[2]), "column": int(place[3])}
+    return diagnostic(tally.problem(), "Failure") | at
+
+
+def _told(tallies: Iterable[Tally], seconds: float, aside: bool = False) -> list[Tally]:
+    """Print a line for each rule and one for all, `aside` to standard error; the rules that failed."""
     rows = [tally for tally in tallies if tally.tried or tally.rejected or tally.failed]
     width = max((len(tally.rule) for tally in rows), default=4)
-    click.echo(f"{'rule':<{width}}  tried  passed  refused  accepted  fired")
+    click.echo(f"{'rule':<{width}}  tried  passed  refused  accepted  fired", err=aside)
     for tally in sorted(rows, key=lambda one: one.rule):
         refused, accepted = tally.refused.total(), f"{tally.acceptance:.0%}"
         numbers = f"{tally.tried:>5}  {tally.passed:>6}  {refused:>7}  {accepted:>8}  {tally.fired[tally.rule]:>5}"
         wrong = tally.problem()
-        click.secho(f"{tally.rule:<{width}}  {numbers}", fg="red" if wrong else None)
+        click.secho(f"{tally.rule:<{width}}  {numbers}", fg="red" if wrong else None, err=aside)
     failed = [tally for tally in rows if tally.problem()]
     tried, passed = sum(tally.tried for tally in rows), sum(tally.passed for tally in rows)
     refused, rejected = sum(t.refused.total() for t in rows), sum(t.rejected.total() for t in rows)
     low = [tally.rule for tally in rows if tally.acceptance < _LOW and not tally.excuse and not tally.unheard]
     if low:
-        click.echo(f"the interpreter takes few of the draws for {', '.join(low)}")
+        click.echo(f"the interpreter takes few of the draws for {', '.join(low)}", err=aside)
     click.secho(
         f"{tried} cases of {len(rows)} rules in {seconds:.1f} s ({tried / seconds:.0f} a second): {passed} passed, "
         f"{refused} refused by rules, {len(failed)} rules failed; {rejected} draws refused by the interpreter",
         fg="red" if failed else "green",
+        err=aside,
     )
     return failed
 
@@ -271,12 +318,17 @@ def _complain(
     click.echo(f"  saved: {saved.report}\n  run it again: {saved.command}", err=True)
 
 
-def _replayed(path: Path, rules: tuple[str, ...]) -> bool:
+def _replayed(path: Path, rules: tuple[str, ...], as_json: bool) -> bool:
     """Run a saved failure again and print the comparison; whether it passes by now."""
+    from ..documents import show
+    from ..results import differences, verification_entry
     from ..verify.evidence import replay
     from ..verify.report import table
 
     verification = replay(path, rules)
+    if as_json:
+        show("fuzz", verification.passed, [verification_entry(verification)], differences(verification, f"{path}"))
+        return verification.passed
     for line in table(verification, sys.stdout.isatty()):
         click.echo(line)
     return verification.passed

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
+
+from .. import completion, flags
 
 if TYPE_CHECKING:
     from ..engine.support import Support
@@ -14,12 +16,24 @@ _COLOURS = {"yes": "green", "as state": "green", "in part": "yellow", "no": "red
 
 
 @click.command("rewrite ops", context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--rules", multiple=True, default=("tflite2onnx",), metavar="PACK", help="The rules. May be repeated.")
-@click.option("--target", metavar="TARGET", help="Show instead what a target changes, and why.")
-@click.option("--format", "form", type=click.Choice(["text", "markdown"]), default="text", help="What to print.")
-@click.argument("operator", metavar="[OP]", required=False)
-@click.pass_context
-def command(ctx: click.Context, rules: tuple[str, ...], target: str | None, form: str, operator: str | None) -> None:
+@flags.rules
+@click.option(
+    "--target",
+    metavar="TARGET",
+    shell_complete=completion.targets,
+    help="Show instead what a target changes, and why.",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "markdown"]),
+    default="text",
+    show_default=True,
+    help="What to print.",
+)
+@flags.as_json
+@click.argument("operator", metavar="[OP]", required=False, shell_complete=completion.operators)
+def command(rules: tuple[str, ...], target: str | None, form: str, as_json: bool, operator: str | None) -> None:
     """List the source operators and whether the rules support them: in every case, in part, or not, and why not.
 
     With OP, show one operator: its rules, options, types and opsets. With --target, show the options that a target
@@ -27,10 +41,16 @@ def command(ctx: click.Context, rules: tuple[str, ...], target: str | None, form
 
     Exit status: 0 shown; 2 there is no such operator or rule pack, or a pack has mistakes.
     """
+    from ..documents import show
+
+    if target is not None and as_json:
+        show("ops", True, **_changes(target))
+        return
     if target is not None:
         click.echo("\n".join(_target(target, form)))
         return
     from ..engine import packs
+    from ..engine.errors import CallError
     from ..engine.language.diagnosis import suggest
     from ..engine.support import survey
 
@@ -40,14 +60,59 @@ def command(ctx: click.Context, rules: tuple[str, ...], target: str | None, form
         names = {one.operator.name.casefold(): one for one in found}
         one = names.get(operator.casefold())
         if one is None:
-            from ..cli import complain
-
             close = suggest(operator, [one.operator.name for one in found])
-            complain(f"there is no operator {operator}" + (f": {close}" if close else ""))
-            ctx.exit(2)
-        click.echo("\n".join(detail(one)))
-        return
-    click.echo("\n".join(markdown(found, rules) if form == "markdown" else listing(found)))
+            raise CallError(f"there is no operator {operator}" + (f": {close}" if close else ""))
+        found = [one]
+    if as_json:
+        show("ops", True, map(_entry, found), rules=rules)
+    elif operator is not None:
+        click.echo("\n".join(detail(found[0])))
+    else:
+        click.echo("\n".join(markdown(found, rules) if form == "markdown" else listing(found)))
+
+
+def _entry(one: Support) -> dict[str, Any]:
+    """All about one operator as an object of a document."""
+    spec = one.operator
+    types = spec.facts.get("types", [])
+    return {
+        "name": spec.name,
+        "code": spec.code,
+        "supported": one.state,
+        "limits": one.limits,
+        "opsets": sorted(one.opsets),
+        "operands": [
+            {
+                "name": operand.name,
+                "optional": operand.optional,
+                "variadic": operand.variadic,
+                "types": types[place] if place < len(types) else None,
+            }
+            for place, operand in enumerate(spec.operands)
+        ],
+        "options": {name: one.options.get(name) for name in spec.options},
+        "rules": [
+            {
+                "name": use.rule,
+                "file": use.span.file,
+                "line": use.span.line,
+                "stage": use.stage,
+                "conditions": use.conditions,
+                "demands": use.demands,
+            }
+            for use in one.uses
+        ],
+    }
+
+
+def _changes(name: str) -> dict[str, Any]:
+    """What a target changes, as parts of a document."""
+    from ..options import PORTABLE
+    from ..target import about, changes, defaults
+
+    if name == PORTABLE:
+        return {"target": name, "about": "for no runtime in particular", "options": {}}
+    return {"results": changes(name), "target": name, "about": about(name), "options": defaults(name)}
 
 
 def _target(name: str, form: str) -> list[str]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import sys
+import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
+from .. import flags
 from .explain import origin
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..verify.frames import Array
     from ..verify.layers import Step
 
-_MODEL = click.Path(exists=True, dir_okay=False, path_type=Path)
+_MODEL = flags.File(exists=True)
 
 
 @click.command("rewrite verify", context_settings={"help_option_names": ["-h", "--help"]})
@@ -35,11 +35,11 @@ _MODEL = click.Path(exists=True, dir_okay=False, path_type=Path)
     show_default=True,
     help="How many random inputs to compare on.",
 )
-@click.option("--seed", metavar="N", type=int, default=0, show_default=True, help="Seed of the random inputs.")
+@flags.seed
 @click.option(
     "--per-layer", is_flag=True, help="Compare each tensor that both models have, and name the nodes that are wrong."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@flags.as_json
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -59,14 +59,28 @@ def command(
 
     Exit status: 0 the outputs agree; 1 they differ, or one of the models does not run.
     """
+    from ..documents import plain, show
+    from ..engine.errors import CallError, VerificationError
+    from ..frontends.tflite import load
+    from ..results import differences, verification_entry
     from ..verify import Interpreter, compare_models
 
-    with Interpreter() as interpreter:
-        feeds = None if path is None else read_inputs(path, interpreter, source)
-        verification = compare_models(source, target, seed, samples, feeds, interpreter)
-        steps = _steps(source, target, interpreter, seed, feeds) if per_layer else []
+    if source.suffix == ".onnx" or target.suffix == ".tflite":
+        raise CallError("the TensorFlow Lite model comes first, the ONNX model second: rewrite verify A.tflite B.onnx")
+    for model in (source, target):
+        load(model)  # an empty file is told by its name
+    try:
+        with Interpreter() as interpreter:
+            feeds = None if path is None else read_inputs(path, interpreter, source)
+            verification = compare_models(source, target, seed, samples, feeds, interpreter)
+            steps = _steps(source, target, interpreter, seed, feeds) if per_layer else []
+    except VerificationError as error:
+        raise VerificationError(f"{source} and {target}: {error}") from error
     if as_json:
-        click.echo(json.dumps(_document(verification, steps if per_layer else None), indent=2))
+        layers = [{"operator": step.operator, **plain(step.comparison)} for step in steps]
+        entry = verification_entry(verification) | ({"layers": layers} if per_layer else {})
+        told = differences(verification, f"{target}")
+        show("verify", verification.passed, [{"source": source, "target": target, **entry}], told)
     else:
         _print(verification, steps, per_layer)
     ctx.exit(0 if verification.passed else 1)
@@ -83,10 +97,12 @@ def read_inputs(path: Path, interpreter: Interpreter, model: Path) -> list[list[
     from ..engine.errors import VerificationError
 
     tensors = interpreter.describe(model).inputs
+    if not zipfile.is_zipfile(path):
+        raise VerificationError(f"{path} is no file of arrays by name, such as numpy.savez writes")
     try:
         with np.load(path) as file:
             arrays = {name: file[name] for name in file.files}
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, zipfile.BadZipFile) as error:
         raise VerificationError(f"{path} cannot be read: {error}") from error
     missing = [tensor.name for tensor in tensors if tensor.name not in arrays]
     if missing:
@@ -155,13 +171,3 @@ def _layers(steps: Sequence[Step], passed: bool) -> Iterator[str]:
     width = max((len(node.op_type) for node in first.nodes), default=0)
     for node in first.nodes:
         yield f"  {node.op_type:<{width}}  {node.name or ', '.join(node.output)}  {origin(node)}"
-
-
-def _document(verification: Verification, steps: Sequence[Step] | None) -> dict[str, Any]:
-    document = dataclasses.asdict(verification) | {"passed": verification.passed}
-    if steps is not None:
-        document["layers"] = [
-            {"operator": s.operator, **dataclasses.asdict(s.comparison), "nodes": [node.name for node in s.nodes]}
-            for s in steps
-        ]
-    return document

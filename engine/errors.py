@@ -16,6 +16,11 @@ def meant(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {close[0]}?" if close else ""
 
 
+def times(count: int, noun: str) -> str:
+    """A number with its noun: `1 operand`, `2 operands`, `20,000 operands`."""
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
 @dataclass(frozen=True, slots=True)
 class Span:
     """A place in a rule file: one-based lines and columns, the end column exclusive."""
@@ -153,7 +158,7 @@ class UnsupportedError(RewriteError):
         for refusal in self.refusals:
             groups.setdefault((refusal.operator, refusal.reasons, refusal.why), []).append(refusal.node)
         operators = len({refusal.operator for refusal in self.refusals})
-        counts = f"{operators} operator{'s' * (operators != 1)}", f"{len(refusals)} node{'s' * (len(refusals) != 1)}"
+        counts = times(operators, "operator"), times(len(refusals), "node")
         lines = [f"{counts[0]} {self.refusals[0].what} ({counts[1]}):"]
         for (operator, reasons, why), nodes in groups.items():
             shown = ", ".join(nodes[:4]) + (f" and {len(nodes) - 4} more" if len(nodes) > 4 else "")

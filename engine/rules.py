@@ -81,10 +81,11 @@ class Contents:
 
 
 class Override(NamedTuple):
-    """A rule of one pack that takes the place of a rule of another, each with its place."""
+    """A rule of one pack that takes the place of a rule of another, each with its place, and the operator it is of."""
 
     rule: str
     instead_of: str
+    operator: str
 
 
 class RuleSet:

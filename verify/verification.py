@@ -8,6 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ..engine.errors import VerificationError
+from ..frontends.source import Source as Given
+from ..frontends.source import accept
 from .comparison import Comparison, Verdict, compare, distance, worst
 from .facade import Facade, resized
 from .frames import Array
@@ -58,8 +60,8 @@ class Verification:
 
 
 def compare_models(
-    source: Source,
-    target: Source,
+    source: Given,
+    target: Given,
     seed: int = 0,
     samples: int = 1,
     inputs: Sequence[Sequence[Array]] | None = None,
@@ -69,15 +71,16 @@ def compare_models(
 ) -> Verification:
     """Run a TFLite model and the ONNX model made of it on the same inputs and compare every output.
 
-    Both are paths or bytes. Where the ONNX model's inputs have other extents the source's are resized, and where its
-    interface is real the source's codes are fed and compared as such. Where nothing is quantized any more, the source
-    is computed with real numbers as well, from its constants and inputs as they are quantized. Inputs are seeded ones,
-    or `inputs`: for each sample the arrays in the model's order. An output passes when it agrees with one of the
-    interpreter's sets of kernels, or is off by no more than twice what the first two differ by. `interpreter` is a
-    worker to use and leave running; `timeout` is in seconds for each run of a worker of our own. With a signature the
+    Both are paths, bytes or open files. Where the ONNX model's inputs have other extents the source's are resized, and
+    where its interface is real the source's codes are fed and compared as such. Where nothing is quantized any more,
+    the source is computed with real numbers as well, from its constants and inputs as they are quantized. Inputs are
+    seeded ones, or `inputs`: for each sample the arrays in the model's order. An output passes when it agrees with one
+    of the interpreter's sets of kernels, or is off by no more than twice what the first two differ by. `interpreter` is
+    a worker to use and leave running; `timeout` is in seconds for each run of a worker of our own. With a signature the
     source is called by it, else its first graph is run.
     Raises VerificationError where one side does not run: that is no verdict.
     """
+    source, target = accept(source), accept(target)
     with contextlib.ExitStack() as stack:
         own = interpreter or stack.enter_context(Interpreter(timeout))
         worker: Interpreter | Signed = own

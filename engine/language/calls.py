@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from ..errors import Span
+from ..errors import Span, times
 from ..expressions import TRAIT
 from ..functions import DTYPES, FUNCTIONS
 from . import tree
-from .diagnosis import suggest, times
+from .diagnosis import suggest
 from .graphs import called
 from .kinds import (
     ANY,

@@ -78,11 +78,6 @@ def joined(words: Iterable[str], last: str = "or") -> str:
     return f"{', '.join(first)} {last} {final}" if first else final
 
 
-def times(count: int, noun: str) -> str:
-    """A number with its noun: `1 operand`, `2 operands`."""
-    return f"{count} {noun}{'s' * (count != 1)}"
-
-
 def spell(value: object) -> str:
     """A value as rules write it."""
     return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

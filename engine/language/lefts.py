@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..errors import Span
+from ..errors import Span, times
 from ..operators import Dialect, OperatorSpec, Option, everything
 from ..records import dataclass, field
 from ..rules import ACCEPT, ONCE
 from . import tree
 from .connections import apart, mentioned
-from .diagnosis import suggest, times
+from .diagnosis import suggest
 from .kinds import ANY, ARRAY, GRAPH, NONE, NUMBER, VALUE, VALUES, Kinds, comparable, fits, may, of_option, one, words
 from .meaning import equality, infer
 from .operations import find, grouped

@@ -43,7 +43,7 @@ def overlaps(
             if earlier.order[0] == later.order[0]:
                 _tell(earlier, later, diagnosis)
             else:
-                overrides[later.place] = Override(earlier.place, later.place)
+                overrides[later.place] = Override(earlier.place, later.place, operator)
     return list(overrides.values())
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ..errors import times
 from ..rules import MEANING
 from . import tree
-from .diagnosis import a, joined, suggest, times
+from .diagnosis import a, joined, suggest
 from .kinds import ANY, OLD, RUNTIME, VALUE, VALUES, Kinds, may, one, words
 from .lefts import Left
 from .meaning import condition, infer

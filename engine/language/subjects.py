@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..errors import Note
+from ..errors import Note, times
 from ..expressions import Frame, Located, evaluate, truth
 from ..operators import Dialect, OperatorSpec
 from ..rules import ACCEPT, OF_SOURCE, ONCE, STAGES, family, writes
 from . import tree
-from .diagnosis import a, suggest, times
+from .diagnosis import a, suggest
 from .lefts import Left, left
 from .meaning import condition, infer
 from .messages import placeholders

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..arithmetic import same
+from ..errors import times
 from ..expressions import Frame, Located, evaluate
 from ..functions import DTYPES, plain
 from ..operators import CONTEXT, FORM, UNTRIED, Dialect
 from ..rules import MEANING, OF_SOURCE
 from . import tree
-from .diagnosis import spell, suggest, times
+from .diagnosis import spell, suggest
 from .kinds import ANY, LIST, NONE, NUMBER, OPERATOR, REAL, VALUE, VALUES, Kinds, comparable, may, one, words
 from .lefts import Left
 from .meaning import element_type, equality, infer

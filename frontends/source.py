@@ -1,0 +1,58 @@
+"""Sources: what a model can be given as, and the path or the bytes that this comes to."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+from pathlib import Path
+from typing import Any, BinaryIO, TypeAlias
+
+from ..engine.errors import CallError, ModelError
+
+#: a model: the path of its file, the bytes of it, or a file that is open for reading bytes
+Source: TypeAlias = str | os.PathLike[str] | bytes | bytearray | memoryview | BinaryIO
+
+_REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+
+
+def accept(source: Source) -> str | bytes:
+    """The path of a model, or its bytes: those of a buffer, of a `BytesIO` whole, of an open file from where it stands.
+
+    Raises CallError for what is no model at all, ModelError for a URL and for a file that cannot be read.
+    """
+    if isinstance(source, str | os.PathLike):
+        path = os.fspath(source)
+        if not path:
+            raise CallError("a model's path is empty")
+        if is_remote(path):
+            raise ModelError(f"{path}: models are read from files, not from the network: download it first")
+        return path
+    if isinstance(source, bytes):
+        return source
+    if isinstance(source, bytearray | memoryview):
+        return bytes(source)
+    if isinstance(source, io.BytesIO):
+        return source.getvalue()
+    return _read(source)
+
+
+def is_remote(path: str | os.PathLike[str]) -> bool:
+    """Whether a path is a URL, also one that has lost a slash, and not that of a file after all."""
+    return _REMOTE.match(os.fspath(path)) is not None and not Path(path).exists()
+
+
+def _read(file: Any) -> bytes:
+    if not hasattr(file, "read"):
+        raise CallError(f"a model is a path, bytes or a file open for reading, got {_kind(file)}")
+    try:
+        content = file.read()
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{getattr(file, 'name', 'the model')}: cannot be read: {error}") from error
+    if not isinstance(content, bytes):
+        raise CallError(f"a model's file is read as bytes, this one gives {_kind(content)}: open it with mode 'rb'")
+    return content
+
+
+def _kind(value: object) -> str:
+    return f"an object of type {type(value).__name__}"

@@ -1,0 +1,139 @@
+"""The command between a terminal, pipes and signals: colours, output that finds no room, interruptions."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals and signals are those of POSIX")
+
+PROGRAM = [sys.executable, "-m", "nnrewrite"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, single: Callable[..., bytes]) -> Path:
+    """A folder with a model, which is the current one."""
+    monkeypatch.chdir(tmp_path)
+    Path("net.tflite").write_bytes(single("ABS", {"x": ("FLOAT32", [2, 3])}, [("FLOAT32", [2, 3])]))
+    return tmp_path
+
+
+# ---- colours ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("environment", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)]
+)
+def test_colours_are_for_terminals_that_want_them(folder: Path, environment: dict[str, str], coloured: bool) -> None:
+    import pty
+
+    main, terminal = pty.openpty()
+    inherited = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
+    done = subprocess.run(
+        [*PROGRAM, "net.tflite", "gone.tflite", "--keep-going"],
+        stdout=terminal,
+        stderr=subprocess.STDOUT,
+        env={**inherited, "TERM": "xterm", **environment},
+        timeout=120,
+    )
+    os.close(terminal)
+    shown = os.read(main, 1 << 16)
+    os.close(main)
+    assert done.returncode == 1
+    assert b"net.onnx" in shown and b"gone.tflite: No such file" in shown
+    assert (b"\x1b[3" in shown or b"\x1b[1;3" in shown) == coloured
+
+
+# ---- output that finds no room ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("arguments", [("net.tflite",), ("--help",), ("ops", "--json"), ("help", "fmt")])
+def test_a_full_device_is_told_in_one_line(folder: Path, arguments: tuple[str, ...], unbuffered: str) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [*PROGRAM, *arguments],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+            timeout=120,
+        )
+    assert (done.returncode, done.stderr) == (
+        1,
+        "rewrite: error: the output cannot be written: No space left on device\n",
+    )
+
+
+def test_a_pipe_that_is_closed_ends_the_command_in_silence(folder: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run([*PROGRAM, "ops"], stdout=writing, stderr=subprocess.PIPE, text=True, timeout=120)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+# ---- interruptions ---------------------------------------------------------------------------------------------------
+
+#: a program that converts at once what is called `fast`, and takes its time, with a file half written, for all else
+SLOW = """
+import sys, time
+from nnrewrite import cli, pipeline
+from nnrewrite.destination import replacing
+real = pipeline.rewrite
+
+def rewrite(source, *rest, **named):
+    if not source.name.startswith("fast"):
+        with replacing(source.with_suffix(".onnx")) as file:
+            file.write(b"half")
+            time.sleep(60)
+    return real(source, *rest, **named)
+
+pipeline.rewrite = rewrite
+sys.argv[1:] = {arguments!r}
+cli.main()
+"""
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize(
+    ("number", "status", "said"),
+    [
+        (signal.SIGINT, 130, "rewrite: error: interrupted: 2 of 5 models converted\n"),
+        (signal.SIGTERM, 143, ""),
+    ],
+)
+def test_an_interruption_says_how_many_models_were_converted(
+    folder: Path, workers: str, number: signal.Signals, status: int, said: str
+) -> None:
+    names = ["fast1", "fast2", "slow1", "slow2", "slow3"]
+    for name in names:
+        Path(f"{name}.tflite").write_bytes(Path("net.tflite").read_bytes())
+    script = SLOW.format(arguments=[*(f"{name}.tflite" for name in names), "--jobs", workers])
+    process = subprocess.Popen(
+        [sys.executable, "-c", script],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    until = time.monotonic() + 100
+    while len(list(folder.glob(".rewrite-*.part"))) < int(workers) or not Path("fast2.onnx").exists():
+        assert time.monotonic() < until and process.poll() is None
+        time.sleep(0.02)
+    time.sleep(0.3)  # until the parent knows of what was finished
+    # A terminal interrupts all processes of a group, `kill` the one that it names.
+    (os.killpg if number is signal.SIGINT else os.kill)(process.pid, number)
+    _, errors = process.communicate(timeout=30)
+    assert (process.returncode, errors) == (status, said)
+    assert sorted(path.name for path in folder.iterdir() if path.suffix != ".tflite") == ["fast1.onnx", "fast2.onnx"]
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)
