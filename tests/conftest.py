@@ -17,6 +17,13 @@ from nnrewrite.engine.operators import OPS, Catalogue, load
 from nnrewrite.verify import Interpreter
 
 
+def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
+    """Whole models are slow."""
+    for item in items:
+        if "models_folder" in item.fixturenames:
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
     """Tell of a fact about a runtime that is not so what it was taken from, and what takes it anew."""

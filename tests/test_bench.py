@@ -15,6 +15,8 @@ from nnrewrite.engine.quantization import Quantization
 from nnrewrite.verify.latency import Latency
 from onnx import TensorProto, helper
 
+pytestmark = pytest.mark.slow
+
 FLOAT = ("FLOAT32", [1, 8, 8, 4])
 BIAS = np.linspace(-1, 1, 6, dtype=np.float32)
 SCALES = {"x": (0.1, 128), "w": (0.01, 128), "b": (0.001, 0), "y": (0.2, 128)}

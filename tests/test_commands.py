@@ -47,6 +47,7 @@ def model(folder: Path, single: Callable[..., bytes]) -> Path:
 # ---- check
 
 
+@pytest.mark.slow
 def test_the_packs_that_come_with_the_program_have_no_mistakes() -> None:
     result = call("check")
     assert (result.exit_code, result.stderr) == (0, "")
@@ -278,6 +279,7 @@ def test_a_file_that_cannot_be_parsed_is_told(folder: Path) -> None:
     assert "a.rules:1:1: error: unexpected `rule`" in result.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", sorted(packs.BUILT_IN.rglob("*.rules")), ids=lambda path: path.stem)
 def test_rules_of_the_program_are_formatted(path: Path) -> None:
     text = path.read_text(encoding="utf-8")

@@ -31,6 +31,8 @@ from nnrewrite.verify.runtime import Runtime
 from nnrewrite.verify.sketch import encode
 from nnrewrite.verify.subjects import Subject, subjects
 
+pytestmark = pytest.mark.slow
+
 RULES = ("tflite2onnx", "kernels", "exact")
 EXAMPLES = int(os.environ.get("NNREWRITE_EXAMPLES", "5"))
 SEED = int(os.environ.get("NNREWRITE_SEED", "0"))

@@ -41,6 +41,8 @@ from nnrewrite.verify.subjects import Subject, subjects
 from nnrewrite.verify.types import admitted, choice
 from nnrewrite.verify.unknown import opened
 
+pytestmark = pytest.mark.slow
+
 PACK = OPS.parent / "rules" / "tflite2onnx"
 
 

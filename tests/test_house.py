@@ -80,6 +80,7 @@ def test_modules_are_of_a_size_to_be_read_at_once() -> None:
     assert not {file: lines for file, lines in long.items() if lines > 400}
 
 
+@pytest.mark.slow
 def test_rules_that_options_lay_over_each_other_have_names_of_their_own() -> None:
     for options in Options(rules=DEFAULT.rules).variants:
         names = Counter(rule.name for _, rule in written_out(packs.load(options.stacked).files))

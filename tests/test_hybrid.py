@@ -10,6 +10,8 @@ import pytest
 from nnrewrite.engine.quantization import Quantization
 from nnrewrite.verify import Interpreter, Kernels, Runtime
 
+pytestmark = pytest.mark.slow
+
 RNG = np.random.default_rng(0)
 #: of the largest element: sums of products of single precision are rounded differently
 ROUNDED = 2e-6

@@ -33,6 +33,8 @@ from .random_graphs import FIRST as TO_FIRST
 from .random_graphs import KINDS, OPSET, Grower, grown
 from .random_graphs import LAST as TO_LAST
 
+pytestmark = pytest.mark.slow
+
 ONNX = load().dialect("onnx")
 Array = np.ndarray[Any, Any]
 

@@ -349,6 +349,7 @@ def emitted() -> dict[str, str]:
     return found
 
 
+@pytest.mark.slow
 def test_every_operator_that_rules_write_has_a_category() -> None:
     beneath = ["tflite2onnx", "kernels"]  # others lie over these
     others = {path.name for path in packs.BUILT_IN.iterdir() if path.is_dir()}.difference(beneath)
@@ -379,6 +380,7 @@ def test_every_movable_operator_can_be_tested() -> None:
     assert attribute <= set(SPECIAL)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [n for n in MOVABLE if n not in NEWER])
 def test_an_operator_commutes_with_orders_of_its_blocks(name: str) -> None:
     moved = 0

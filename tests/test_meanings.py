@@ -20,6 +20,8 @@ from nnrewrite.verify.laboratory import Laboratory
 from nnrewrite.verify.stacks import stacks
 from nnrewrite.verify.subjects import Subject, subjects
 
+pytestmark = pytest.mark.slow
+
 OPERATORS = """
 tflite:
   operators:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tomllib
@@ -10,6 +11,8 @@ from pathlib import Path
 
 import nnrewrite
 import pytest
+
+pytestmark = pytest.mark.slow
 
 ROOT = Path(nnrewrite.__file__).parent
 DATA = {".rules", ".yaml", ".lark", ".typed"}
@@ -38,10 +41,38 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in {*sources({".py"} | DATA), "pyproject.toml", "README.md", "LICENSE"}:
         (copy / name).parent.mkdir(parents=True, exist_ok=True)
         (copy / name).write_bytes((ROOT / name).read_bytes())
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(out), str(copy)]
+    alone = ["--no-deps", "--no-build-isolation", "--no-index"]
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", *alone, "--wheel-dir", str(out), str(copy)]
     subprocess.run(command, check=True, timeout=300)
     (built,) = out.glob("*.whl")
     return built
+
+
+def test_what_builds_the_project_is_locked() -> None:
+    build, extras = project()["build-system"], project()["project"]
+    assert isinstance(build, dict)
+    assert isinstance(extras, dict)
+    assert build["requires"] == (ROOT / "locks" / "build.in").read_text().split()
+    assert set(build["requires"]) <= set(extras["optional-dependencies"]["test"])
+
+
+@pytest.mark.parametrize("lock", sorted((ROOT / "locks").glob("*.txt")), ids=lambda lock: lock.name)
+def test_what_is_locked_is_one_version_with_its_hashes(lock: Path) -> None:
+    text = lock.read_text()
+    entries = [line for line in text.replace("\\\n", "").splitlines() if not line.startswith("#")]
+    assert [line for line in entries if not re.match(r"[a-z0-9.-]+==\S+ .*--hash=sha256:[0-9a-f]{64}", line)] == []
+    assert "://" not in text  # an index, of which each user has their own
+
+
+def test_every_requirement_of_the_project_is_locked() -> None:
+    said = project()["project"]
+    assert isinstance(said, dict)
+    extras = said["optional-dependencies"]
+    for lock, wanted in {"verify": ["verify"], "test": ["verify", "test"], "dev": ["verify", "test", "dev"]}.items():
+        locked = set(re.findall(r"^([a-z0-9-]+)==", (ROOT / "locks" / f"{lock}.txt").read_text(), re.MULTILINE))
+        named = {re.split(r"[<>=\[]", one)[0].lower() for name in wanted for one in extras[name]}
+        needed = {re.split(r"[<>=]", one)[0].lower() for one in said["dependencies"]} | named - {"nnrewrite"}
+        assert needed <= locked, lock
 
 
 def test_every_package_is_listed() -> None:

@@ -14,6 +14,8 @@ from nnrewrite.engine.operators import Catalogue
 from nnrewrite.engine.quantization import Quantization
 from nnrewrite.verify import Interpreter, Kernels
 
+pytestmark = pytest.mark.slow
+
 Single = Callable[..., bytes]
 RNG = np.random.default_rng(6)
 

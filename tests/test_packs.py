@@ -19,6 +19,8 @@ from nnrewrite.engine.language.sound import Sound
 from nnrewrite.engine.operators import Catalogue
 from nnrewrite.engine.rules import compile_rules
 
+pytestmark = pytest.mark.slow
+
 HEADER = "ruleset mine : tflite -> onnx opset 13..25\n"
 ABS = HEADER + "rule mine { y = ABS(x) => y = Max(x, Neg(x)) test x: f32[2] }\n"
 

@@ -17,6 +17,8 @@ from nnrewrite.engine.quantization import Quantization
 from nnrewrite.verify import Interpreter, Kernels
 from onnx import TensorProto
 
+pytestmark = pytest.mark.slow
+
 RNG = np.random.default_rng(0)
 PAIR = {"QuantizeLinear", "DequantizeLinear"}
 

@@ -18,6 +18,8 @@ from nnrewrite.verify.finding import End, Finding
 from nnrewrite.verify.sketch import Blank, Case, Step
 from nnrewrite.verify.stacks import stacks
 
+pytestmark = pytest.mark.slow
+
 CASE, OTHER = Case("relu", (), 18), Case("relu", (), 17)
 PASSED = Finding(End.PASSED, fired={"relu": 1}, operators=3)
 REFUSED = Finding(End.REFUSED, "an extent is not known")

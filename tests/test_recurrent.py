@@ -13,6 +13,8 @@ from nnrewrite.verify.streaming import stream
 
 from .random_cells import Cell, integer_cell, memory_cell, real_cell, unsigned_cell
 
+pytestmark = pytest.mark.slow
+
 REAL = [
     "BASIC_LSTM",
     "BIDIRECTIONAL_SEQUENCE_LSTM",

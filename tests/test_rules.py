@@ -19,6 +19,8 @@ from nnrewrite.verify.campaign import examine
 from nnrewrite.verify.laboratory import Laboratory
 from nnrewrite.verify.subjects import Subject, subjects
 
+pytestmark = pytest.mark.slow
+
 #: with the rules of the default target, which are tried on their own left sides
 RULES = ("tflite2onnx", "onnxruntime", "uint8", "kernels", "hybrid")
 EXAMPLES = int(os.environ.get("NNREWRITE_EXAMPLES", "12"))

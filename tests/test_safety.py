@@ -139,6 +139,7 @@ def test_depth_needs_no_stack(catalogue: Catalogue) -> None:
     assert sum(found.report.target_operators.values()) == 2000
 
 
+@pytest.mark.slow
 def test_a_graph_may_have_as_many_outputs_as_nodes(catalogue: Catalogue) -> None:
     def value(name: str) -> ir.Value:
         return ir.Value(name=name, type=ir.TensorType(ir.DataType.FLOAT), shape=ir.Shape([2]))

@@ -9,6 +9,8 @@ import pytest
 from click.testing import CliRunner
 from nnrewrite.cli import app
 
+pytestmark = pytest.mark.slow
+
 PAGE = Path(__file__).parent.parent / "docs" / "tutorial.md"
 _BLOCK = re.compile(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 

@@ -247,8 +247,16 @@ def test_an_error_that_the_interpreter_raises_does_not_cost_the_worker() -> None
 def test_a_missing_package_is_told_with_what_installs_it() -> None:
     from nnrewrite.verify.interpreter import require
 
-    with pytest.raises(VerificationError, match=r"needs no-such-runtime: pip install nnrewrite\[verify\]"):
+    with pytest.raises(VerificationError, match=r'needs no-such-runtime: pip install .*\[verify\]"$'):
         require("numpy", "no_such_runtime")
+
+
+def test_what_installs_a_package_is_as_the_program_was_installed(tmp_path: Path) -> None:
+    from nnrewrite.verify.packages import install_command
+
+    assert install_command("verify", tmp_path) == 'pip install "nnrewrite[verify]"'
+    (tmp_path / "pyproject.toml").touch()
+    assert install_command("verify", tmp_path) == f'pip install -e "{tmp_path}[verify]"'
 
 
 # ---- whole models ----------------------------------------------------------------------------------------------------

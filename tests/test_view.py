@@ -18,6 +18,8 @@ from hypothesis import strategies as st
 from nnrewrite.engine.quantization import Quantization
 from nnrewrite.verify.runtime import Runtime
 
+pytestmark = pytest.mark.slow
+
 TYPES = {"INT8": np.int8, "UINT8": np.uint8, "INT16": np.int16}
 FEW = settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 #: of two grids whose steps agree to the last bit some kernels round halves the other way

@@ -12,6 +12,8 @@ from nnrewrite import cli, workers
 from nnrewrite.backends.probe import single
 from nnrewrite.engine.operators import load
 
+pytestmark = pytest.mark.slow
+
 OPERATORS = ("ABS", "EXP", "NEG", "RELU", "SIN", "TANH")
 
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from ..engine.errors import VerificationError
 from .frames import Array, receive, send
+from .packages import install_command
 from .pipe import Pipe
 
 Source = str | os.PathLike[str] | bytes
@@ -76,7 +77,7 @@ def require(*packages: str) -> None:
     missing = [name for name in packages if importlib.util.find_spec(name) is None]
     if missing:
         names = " and ".join(name.replace("_", "-") for name in missing)
-        raise VerificationError(f"verification needs {names}: pip install nnrewrite[verify]")
+        raise VerificationError(f"verification needs {names}: {install_command('verify')}")
 
 
 class Interpreter:

@@ -152,7 +152,9 @@ class _Arcs:
             total = int(capacity.sum())
         capacity = np.where(never, total + 1, capacity)
         shape = (self._count, self._count)
-        network = csr_array((capacity.astype(np.int32), (ends[0], ends[1])), shape=shape)
+        # scipy 1.13 takes no other indices than of 32 bits there.
+        tails, heads = ends.astype(np.int32)
+        network = csr_array((capacity.astype(np.int32), (tails, heads)), shape=shape)
         flow = maximum_flow(network, self.source, self.sink).flow
         left = (network - flow).tocoo()
         open_ = left.data > 0
