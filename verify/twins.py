@@ -112,7 +112,8 @@ def _described(step: Step, node: ir.Node, opset: int) -> list[tuple[ir.DataType 
         return [(value.dtype, None) for value in step.graphs[0].yields[-len(node.outputs) :]]
     first = next((operand for operand in step.operands if operand is not None), None)
     dtype, shape = (None, None) if first is None else (first.dtype, first.content.shape)
-    return [(found.dtype or dtype, found.shape or shape) for found in infer(node, opset)]  # few have no inference
+    known = infer(node, opset)  # few have no inference
+    return [(found.dtype or dtype, shape if found.shape is None else found.shape) for found in known]
 
 
 def written(made: ir.Graph, names: Sequence[str], dialect: Dialect, opset: int) -> bytes:
