@@ -170,7 +170,8 @@ class Matcher:
                 continue
             described = spec.options[wanted.name]
             value = subgraphs.bound(described, option_value(node, described), self._subgraphs)
-            if type(value) is str and value.endswith(")") and value.startswith(f"{described.type}("):
+            unknown = type(value) is str and value.endswith(")") and value.startswith(f"{described.type}(")
+            if unknown and wanted.variable != IGNORED:
                 return self._miss(wanted.span, f"option {wanted.name} is {value}, which nothing says the meaning of")
             if not self._option(wanted, value, bound):
                 return None
