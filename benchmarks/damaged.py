@@ -32,6 +32,7 @@ from nnrewrite import pipeline
 from nnrewrite.backends.onnx import check
 from nnrewrite.engine.errors import InternalError, ModelError, RewriteError, VerificationError
 from nnrewrite.engine.operators import load
+from nnrewrite.options import DEFAULT
 from nnrewrite.verify import Interpreter
 from nnrewrite.verify.damage import kinds
 from nnrewrite.verify.interpreter import InterpreterError, Kernels
@@ -39,6 +40,8 @@ from nnrewrite.verify.runtime import Runtime
 
 #: what may come of a damaged file
 GOOD = ("converted", "refused")
+#: by how many times its limit a file may take on a busy machine before its process is killed
+_PATIENCE = 10
 KINDS = kinds(load().dialect("tflite"))
 
 
@@ -106,20 +109,21 @@ def taken(data: bytes, interpreter: Interpreter) -> bool:
 
 def work(pipe: Connection, paths: list[Path], seed: int, memory: float, seconds: float) -> None:
     """Convert the files of which the pipe tells the numbers, until it tells None."""
-    signal.signal(signal.SIGALRM, late)
+    signal.signal(signal.SIGPROF, late)
+    pipeline.prepare(DEFAULT.stacked, None)  # is no part of what a file takes
     limit = int(memory * (1 << 30))
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     with Interpreter(seconds) as interpreter:
         while (number := pipe.recv()) is not None:
             path, kind, data = damaged(paths, seed, number)
             started = time.process_time()
-            signal.setitimer(signal.ITIMER_REAL, 3 * seconds)
+            signal.setitimer(signal.ITIMER_PROF, seconds)
             try:
                 end, said = converted(data, interpreter)
             except Late:
                 end, said = "slow", traceback.format_exc()
             finally:
-                signal.setitimer(signal.ITIMER_REAL, 0)
+                signal.setitimer(signal.ITIMER_PROF, 0)
             if "MemoryError" in said or "bad_alloc" in said:
                 end = "memory"
             spent = time.process_time() - started
@@ -135,6 +139,8 @@ def outcomes(paths: list[Path], options: argparse.Namespace) -> Iterator[Outcome
     worker, pipe = started(paths, options)
     for number in range(options.first, options.first + options.count):
         pipe.send(number)
+        if not pipe.poll(_PATIENCE * options.seconds):  # native code that does not come back hears of no limit
+            worker.kill()
         try:
             yield pipe.recv()
         except EOFError:

@@ -153,6 +153,13 @@ def unequal(name: str, want: Array, got: Array) -> str:
     return f"{name}: off by {largest_difference(want, got):.3g} from the reference kernels, tolerance 0"
 
 
+def unlike(name: str, want: Array, got: Array) -> str:
+    """Word what is wrong with numbers of which only the type and the shape are known; nothing where it is right."""
+    pairs = want.dtype.kind == "c"  # which have real and imaginary parts along an axis of their own
+    kind, shape = (want.real.dtype, (*want.shape, 2)) if pairs else (want.dtype, want.shape)
+    return "" if (kind, shape) == (got.dtype, got.shape) else f"{name}: {kind}{shape} became {got.dtype}{got.shape}"
+
+
 def worst(comparisons: list[Comparison]) -> Comparison:
     """Take the comparison of one output that stands for those of all samples: the worst verdict, then error."""
     order = list(Verdict)

@@ -174,3 +174,15 @@ def sums(dice: Dice, dtype: ir.DataType, shape: Sequence[int]) -> Array:
     """Draw stored integers of a bias, as large as a few products of 8-bit numbers."""
     generator = np.random.default_rng(dice.seed())
     return generator.integers(-3000, 3000, shape).astype(dtype.numpy())
+
+
+def shifted(array: Array, quantized: bool, way: int = 0) -> Array:
+    """Floats changed in their last digits, zeros in their sign, codes by one; other numbers are exact, and stay."""
+    signs = np.full(array.shape, way) if way else np.random.default_rng(0).integers(-1, 1, array.shape, endpoint=True)
+    if array.dtype.kind == "f":
+        info = np.finfo(array.dtype)
+        return np.asarray(array * (1 + 4 * signs * info.eps) + np.where(array == 0, signs * info.tiny, 0), array.dtype)
+    if quantized:
+        limits = np.iinfo(array.dtype)
+        return np.asarray(np.clip(array.astype(np.int32) + signs, limits.min, limits.max), array.dtype)
+    return array

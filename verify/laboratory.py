@@ -17,7 +17,8 @@ from ..engine.operators import Catalogue
 from ..engine.quantization import Quantization
 from ..engine.rules import RuleSet
 from ..options import PORTABLE
-from .comparison import compare, largest_difference, unequal
+from .comparison import compare, largest_difference, unequal, unlike
+from .elements import shifted
 from .finding import End, Finding, Grids, Kind, Rejected
 from .frames import Array
 from .interpreter import Interpreter, InterpreterError, Kernels, Tensor
@@ -239,7 +240,7 @@ class Laboratory:
             except InterpreterError:
                 return False
             for value, array in zip(step.results, arrays, strict=True):
-                made[value] = replace(value, content=_shifted(array, value.grid is not None, way))
+                made[value] = replace(value, content=shifted(array, value.grid is not None, way))
         return any(
             not compare(_tensor(value), value.content, made[value].content, Kernels.OPTIMIZED).verdict.passed
             for value in case.outputs
@@ -254,7 +255,7 @@ class Laboratory:
         real = all(value.grid is None for value in (*step.reads, *step.results))
         if rest or not real or case.outputs != step.results:
             return False
-        operands = [value and replace(value, content=_shifted(value.content, False)) for value in step.operands]
+        operands = [value and replace(value, content=shifted(value.content, False)) for value in step.operands]
         try:
             kinds: list[Kind] = [(value.dtype, None) for value in step.results]
             _, arrays = self._run(replace(step, operands=tuple(operands), results=()), kinds)
@@ -334,7 +335,8 @@ class Laboratory:
             return Finding(end, f"{error}", fired, tuple(expected))
         found = (tuple(expected), tuple(actual))
         if case.loose or self._by_chance(conversion.report.target_operators):
-            differences = _alike(outputs, actual)
+            wanted = [value.content for value in outputs]
+            differences = "; ".join(filter(None, map(unlike, [value.name for value in outputs], wanted, actual)))
             return Finding(End.FAILED if differences else End.PASSED, differences, fired, *found)
         if self._exact and fired.get(case.rule):
             (exactly,) = self._interpreter.run(source, [feeds], Kernels.REFERENCE)
@@ -377,18 +379,6 @@ def _within_steps(case: Case, outputs: Sequence[Value], actual: Sequence[Array])
     )
 
 
-def _shifted(array: Array, quantized: bool, way: int = 0) -> Array:
-    """Floats changed in their last digits, zeros in their sign, codes by one; other numbers are exact, and stay."""
-    signs = np.full(array.shape, way) if way else np.random.default_rng(0).integers(-1, 1, array.shape, endpoint=True)
-    if array.dtype.kind == "f":
-        info = np.finfo(array.dtype)
-        return np.asarray(array * (1 + 4 * signs * info.eps) + np.where(array == 0, signs * info.tiny, 0), array.dtype)
-    if quantized:
-        limits = np.iinfo(array.dtype)
-        return np.asarray(np.clip(array.astype(np.int32) + signs, limits.min, limits.max), array.dtype)
-    return array
-
-
 def _fits(grid: Quantization, array: Array) -> bool:
     """Whether a value has as many indices along the axis of its scales as there are scales."""
     axes = array.shape[grid.axis : grid.axis + 1]
@@ -407,14 +397,3 @@ def _tensor(value: Value) -> Tensor:
     shape = value.content.shape
     scales = () if value.grid is None else tuple(float(scale) for scale in value.grid.scale)
     return Tensor(value.name, value.content.dtype.name, shape, shape, scales)
-
-
-def _alike(outputs: Sequence[Value], actual: Sequence[Array]) -> str:
-    """What is wrong with numbers that are drawn at random: only their type and shape can be."""
-    for value, got in zip(outputs, actual, strict=True):
-        want = value.content
-        pairs = want.dtype.kind == "c"  # which have real and imaginary parts along an axis of their own
-        kind, shape = (want.real.dtype, (*want.shape, 2)) if pairs else (want.dtype, want.shape)
-        if (kind, shape) != (got.dtype, got.shape):
-            return f"{value.name}: {kind}{shape} became {got.dtype}{got.shape}"
-    return ""

@@ -98,9 +98,8 @@ def _shapes(step: Step) -> Iterator[Variant]:
         for axis in range(value.content.ndim):
             yield _with(step, {value: _emptied(value, [axis])}, codes)
         if value.content.size and value.content.ndim:
-            yield _with(
-                step, {value: replace(value, content=np.asarray(value.content.reshape(-1)[0]), grid=_alone(value))}
-            )
+            scalar = replace(value, content=np.asarray(value.content.reshape(-1)[0]), grid=_alone(value))
+            yield _with(step, {value: scalar}, loose=len(fed) > 1)  # kernels may read on behind it
 
 
 def _operands(step: Step) -> Iterator[Variant]:
