@@ -167,7 +167,11 @@ class _Trial:
             if compared:
                 comparison = worst([one for one, _ in compared])
                 first = next(stand for one, stand in compared if one is comparison)
-                places = [place for stand in _onwards(first, stands[known]) for place in stand.segment.nodes]
+                suspects = _onwards(first, stands[known])
+                if not comparison.verdict.passed:  # what it is computed from may be held in a way that nobody expects
+                    begins = (self._stands[name] for name in first.segment.begins)
+                    suspects += [stand for stand in begins if self._is_recoded(stand)]
+                places = dict.fromkeys(place for stand in suspects for place in stand.segment.nodes)
                 yield Step(known.operator, comparison, tuple(self._wiring.nodes[place] for place in places))
 
     def _compare(self) -> None:
@@ -260,18 +264,25 @@ class _Trial:
 
     def _harmless(self, freed: Sequence[Stand]) -> list[Stand]:
         """Those of some values that no reader goes wrong on where they are not replaced."""
-        before = {stand.name: stand.segment.begins for stand in self._stands.values()}
         names, harmful = {stand.name for stand in freed}, set[str]()
-        for stand, _, comparison in self._compared(freed):
-            if stand in freed or not stand.passed or comparison.verdict.passed:
+        for stand, _, found in self._compared(freed):
+            if stand in freed or not stand.passed or stand.comparison is None:
                 continue
-            work = list(before[stand.name] & names)
+            if found.verdict.passed and found.verdict is stand.comparison.verdict:
+                continue
+            work, seen = list(stand.segment.begins & names), set[str]()
             while work:
                 name = work.pop()
-                if name not in harmful:
-                    harmful.add(name)
-                    work += before[name] & names
+                if name not in seen:
+                    seen.add(name)
+                    work += self._stands[name].segment.begins & names
+            # Where numbers are only held in another way nothing is rounded, and no reader becomes less exact.
+            harmful |= {name for name in seen if not found.verdict.passed or self._is_recoded(self._stands[name])}
         return [stand for stand in freed if stand.name not in harmful]
+
+    def _is_recoded(self, stand: Stand) -> bool:
+        """Whether a value is computed from another that holds the same tensor."""
+        return any(self._stands[name].known is stand.known for name in stand.segment.begins)
 
 
 def _onwards(first: Stand, stands: Sequence[Stand]) -> list[Stand]:
