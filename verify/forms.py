@@ -34,6 +34,11 @@ class Form:
     dtype: np.dtype[np.generic]
     shape: tuple[int, ...]
 
+    @property
+    def plain(self) -> bool:
+        """Whether axes are neither merged nor split, and stand in their order."""
+        return self.shape == self.parted == self.extents and self.order == tuple(range(len(self.order)))
+
     def encode(self, array: Array) -> Array:
         """What a value holds in the place of a tensor's elements."""
         moved = array.reshape(_larger(self.parted)).transpose(self.order).reshape(self.shape)

@@ -76,7 +76,7 @@ def compare_layers(
     original = read(source, interpreter, seed, inputs)
     feeds = runtime.feeds(Facade(runtime, original.signature).fed(original.sample))
     trial = _Trial(original, Wiring(model), feeds)
-    trial.begin(runtime.outputs)
+    trial.begin(runtime.outputs, {name for name in runtime.outputs if runtime.turned(name)})
     trial.settle()
     trial.acquit()
     return list(trial.steps())
@@ -102,10 +102,11 @@ class _Trial:
         self._stands: dict[str, Stand] = {}
         self._known: dict[object, Comparison] = {}
 
-    def begin(self, outputs: Sequence[str]) -> None:
+    def begin(self, outputs: Sequence[str], turned: Collection[str] = ()) -> None:
         """Find what may stand for which tensor: outputs for outputs, other values for those that they are named after.
 
-        The likeliest form of each is that in which it is closest to the original where nothing is replaced.
+        The likeliest form of each is that in which it is closest to the original where nothing is replaced. Outputs
+        have the original's axes in their order, but for those that are `turned`.
         """
         known = {f"{one.value.name}": one for one in self._original.known}
         exits = zip(outputs, (f"{value.name}" for value in self._original.model.graph.outputs), strict=False)
@@ -116,6 +117,8 @@ class _Trial:
         likely: defaultdict[Known, list[tuple[float, Stand]]] = defaultdict(list)
         for name, one in pairs.items():
             ranked = self._ranked(one, found[name])
+            if name in ends and name not in turned:
+                ranked = [(far, form) for far, form in ranked if form.plain]
             if name not in ends and any(form.exceeded(found[name]) for _, form in ranked[:1]):
                 continue  # what codes cannot hold cannot be replaced by them
             if ranked or name in ends:

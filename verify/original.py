@@ -87,8 +87,9 @@ class Original:
             part, inputs = excerpt(self.model, self.catalogue, known.value, {one.value for one in given})
             if not all(value in contents for value in inputs):
                 return None  # it reads what the interpreter did not keep
-            part = real_form(part) if real else part
-            [[found]] = self.interpreter.run(part, [[contents[value] for value in inputs]], kernels)
+            [[found]] = self.interpreter.run(
+                real_form(part) if real else part, [[contents[value] for value in inputs]], kernels
+            )
         except (ModelError, InterpreterError):
             return None  # the format cannot say the part alone, or these kernels lack an operator
         return found
