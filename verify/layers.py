@@ -25,6 +25,8 @@ from .verification import ORDER
 _ROUNDS = 60
 #: a value stands for a tensor where it comes about as close to it as any other of its name does
 _AS_CLOSE, _CLOSE = 2.0, 0.01
+#: from the best verdict to the worst
+_RANKS = tuple(Verdict)
 #: what is not known yet to be computed by any nodes
 _NONE = Segment((), frozenset())
 
@@ -271,7 +273,7 @@ class _Trial:
         for stand, _, found in self._compared(freed):
             if stand in freed or not stand.passed or stand.comparison is None:
                 continue
-            if found.verdict.passed and found.verdict is stand.comparison.verdict:
+            if _RANKS.index(found.verdict) <= _RANKS.index(stand.comparison.verdict):
                 continue
             work, seen = list(stand.segment.begins & names), set[str]()
             while work:
