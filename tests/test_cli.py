@@ -465,3 +465,16 @@ def test_weights_go_into_a_second_file_when_asked(folder: Path) -> None:
     sizes = [Path(name).stat().st_size for name in ("net.onnx", "net.onnx.data")]
     assert sizes[1] == weights.nbytes
     assert f"{len(model):,} in, {sum(sizes):,} out" in result.stdout
+
+
+def test_the_summary_of_several_models_counts_those_within_the_spread(capsys: pytest.CaptureFixture[str]) -> None:
+    from types import SimpleNamespace
+
+    from nnrewrite.console import Console
+
+    def result(spread: bool) -> Any:
+        verification = SimpleNamespace(passed=True, within_spread=("y",) if spread else ())
+        return SimpleNamespace(verification=verification, unverified="", passed=True)
+
+    Console(3).summarize([result(False), result(True), result(True)], 0, 3, 1.0)
+    assert "3 of 3 verified, 2 of them within the spread of the interpreter's kernels" in capsys.readouterr().out

@@ -16,11 +16,20 @@ from nnrewrite.backends.probe import single
 from nnrewrite.engine.errors import VerificationError
 from nnrewrite.engine.operators import load
 from nnrewrite.engine.quantization import Quantization
-from nnrewrite.verify import Interpreter, InterpreterError, Kernels, Tensor, Verdict, compare, compare_models
-from nnrewrite.verify.comparison import largest_difference, worst
+from nnrewrite.verify import (
+    Interpreter,
+    InterpreterError,
+    Kernels,
+    Tensor,
+    Verdict,
+    Verification,
+    compare,
+    compare_models,
+)
+from nnrewrite.verify.comparison import distance, largest_difference, worst
 from nnrewrite.verify.frames import Array, receive, send
 from nnrewrite.verify.inputs import draw
-from nnrewrite.verify.report import table
+from nnrewrite.verify.report import conclude, table
 
 
 def floats(*shape: int) -> Tensor:
@@ -70,6 +79,33 @@ def test_an_integer_may_not_be_off_at_all() -> None:
     big = 2**62
     assert against(tensor, [big], [big]).verdict is Verdict.EQUAL
     assert against(tensor, [big], [big + 1]).verdict is Verdict.DIFFERENT
+
+
+def test_of_labels_it_is_told_how_many_differ() -> None:
+    tensor = Tensor("y", "int32", (1, 1000), (1, 1000))
+    want = np.arange(1000).reshape(1, 1000)
+    got = np.where(want < 5, want + 700, want)
+    one = against(tensor, want, got)
+    assert (one.verdict, one.differing, one.reason) == (Verdict.DIFFERENT, 5, "5 of 1,000 elements differ")
+    assert against(tensor, want, got, spread=2).verdict is Verdict.DIFFERENT
+    assert against(tensor, want, got, spread=3).verdict is Verdict.SPREAD
+    assert distance(tensor, want, got) == 5
+    assert distance(floats(2), np.zeros(2), np.array([3.0, 4.0])) == 4
+    assert worst([against(tensor, want, got), against(tensor, want, want + 1)]).differing == 1000
+
+
+def test_a_verdict_says_when_it_rests_on_the_spread_of_kernels() -> None:
+    near = against(floats(1), [1], [1.00001])
+    far = against(floats(1), [1], [1.5], spread=0.25)
+    tensor = Tensor("classes", "int32", (4,), (4,))
+    labels = against(tensor, [1, 2, 3, 4], [1, 2, 3, 5], spread=1)
+    spread = "outputs agree within the spread of the interpreter's kernels"
+    assert conclude(Verification((near,))) == "outputs agree, largest error 1e-05 of an output's magnitude"
+    assert conclude(Verification((far,))) == f"{spread}, largest error 0.5 of an output's magnitude"
+    assert conclude(Verification((labels,))) == f"{spread}, classes: 1 of 4 elements differ"
+    assert conclude(Verification((near, far, labels))).startswith(f"{spread} (2 of 3 outputs), largest error 0.5")
+    assert conclude(Verification((against(floats(1), [1], [3]),))) == "DIFFERENT"
+    assert "1 of 4 elements differ, at most twice as much" in "\n".join(table(Verification((labels,))))
 
 
 def test_the_interpreters_own_spread_is_allowed_for() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -12,9 +11,6 @@ import numpy as np
 
 from .frames import Array
 from .interpreter import Tensor
-
-#: orders of more axes than these are not all tried
-_AXES = 5
 
 
 class Numbers(StrEnum):
@@ -37,6 +33,11 @@ class Form:
     order: tuple[int, ...]
     dtype: np.dtype[np.generic]
     shape: tuple[int, ...]
+
+    @property
+    def plain(self) -> bool:
+        """Whether axes are neither merged nor split, and stand in their order."""
+        return self.shape == self.parted == self.extents and self.order == tuple(range(len(self.order)))
 
     def encode(self, array: Array) -> Array:
         """What a value holds in the place of a tensor's elements."""
@@ -111,19 +112,16 @@ def _larger(extents: Sequence[int]) -> tuple[int, ...]:
 
 
 def _orders(before: tuple[int, ...], after: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """Orders of axes by which extents become others: as they are or the last in front, and only else any other.
+    """Orders of axes by which extents become others: as they are, the last in front or second, the first at the end.
 
-    A model that is right has those; one whose axes are exchanged by mistake is not to be explained away.
+    No other is tried: axes that are exchanged by mistake are not to be explained away.
     """
     axes = tuple(range(len(before)))
-    likely = [axes, *([(axes[-1], *axes[:-1]), (axes[0], axes[-1], *axes[1:-1])] if len(axes) > 1 else [])]
-    if sorted(before) != sorted(after):  # axes are merged or split
-        return list(dict.fromkeys(likely))
-    for orders in (likely, itertools.permutations(axes) if len(axes) <= _AXES else ()):
-        found = [order for order in orders if tuple(before[axis] for axis in order) == after]
-        if found:
-            return list(dict.fromkeys(found))
-    return []
+    orders = [axes, (*axes[-1:], *axes[:-1]), (*axes[:1], *axes[-1:], *axes[1:-1]) if len(axes) > 1 else axes]
+    orders.append((*axes[1:], *axes[:1]))
+    if sorted(before) == sorted(after):  # no axes are merged or split
+        orders = [order for order in orders if tuple(before[axis] for axis in order) == after]
+    return list(dict.fromkeys(orders))
 
 
 def apart(want: Array, got: Array) -> float:

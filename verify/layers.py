@@ -25,6 +25,8 @@ from .verification import ORDER
 _ROUNDS = 60
 #: a value stands for a tensor where it comes about as close to it as any other of its name does
 _AS_CLOSE, _CLOSE = 2.0, 0.01
+#: from the best verdict to the worst
+_RANKS = tuple(Verdict)
 #: what is not known yet to be computed by any nodes
 _NONE = Segment((), frozenset())
 
@@ -76,7 +78,7 @@ def compare_layers(
     original = read(source, interpreter, seed, inputs)
     feeds = runtime.feeds(Facade(runtime, original.signature).fed(original.sample))
     trial = _Trial(original, Wiring(model), feeds)
-    trial.begin(runtime.outputs)
+    trial.begin(runtime.outputs, {name for name in runtime.outputs if runtime.turned(name)})
     trial.settle()
     trial.acquit()
     return list(trial.steps())
@@ -102,10 +104,11 @@ class _Trial:
         self._stands: dict[str, Stand] = {}
         self._known: dict[object, Comparison] = {}
 
-    def begin(self, outputs: Sequence[str]) -> None:
+    def begin(self, outputs: Sequence[str], turned: Collection[str] = ()) -> None:
         """Find what may stand for which tensor: outputs for outputs, other values for those that they are named after.
 
-        The likeliest form of each is that in which it is closest to the original where nothing is replaced.
+        The likeliest form of each is that in which it is closest to the original where nothing is replaced. Outputs
+        have the original's axes in their order, but for those that are `turned`.
         """
         known = {f"{one.value.name}": one for one in self._original.known}
         exits = zip(outputs, (f"{value.name}" for value in self._original.model.graph.outputs), strict=False)
@@ -116,6 +119,8 @@ class _Trial:
         likely: defaultdict[Known, list[tuple[float, Stand]]] = defaultdict(list)
         for name, one in pairs.items():
             ranked = self._ranked(one, found[name])
+            if name in ends and name not in turned:
+                ranked = [(far, form) for far, form in ranked if form.plain]
             if name not in ends and any(form.exceeded(found[name]) for _, form in ranked[:1]):
                 continue  # what codes cannot hold cannot be replaced by them
             if ranked or name in ends:
@@ -167,7 +172,11 @@ class _Trial:
             if compared:
                 comparison = worst([one for one, _ in compared])
                 first = next(stand for one, stand in compared if one is comparison)
-                places = [place for stand in _onwards(first, stands[known]) for place in stand.segment.nodes]
+                suspects = _onwards(first, stands[known])
+                if not comparison.verdict.passed:  # what it is computed from may be held in a way that nobody expects
+                    begins = (self._stands[name] for name in first.segment.begins)
+                    suspects += [stand for stand in begins if self._is_recoded(stand)]
+                places = dict.fromkeys(place for stand in suspects for place in stand.segment.nodes)
                 yield Step(known.operator, comparison, tuple(self._wiring.nodes[place] for place in places))
 
     def _compare(self) -> None:
@@ -260,18 +269,25 @@ class _Trial:
 
     def _harmless(self, freed: Sequence[Stand]) -> list[Stand]:
         """Those of some values that no reader goes wrong on where they are not replaced."""
-        before = {stand.name: stand.segment.begins for stand in self._stands.values()}
         names, harmful = {stand.name for stand in freed}, set[str]()
-        for stand, _, comparison in self._compared(freed):
-            if stand in freed or not stand.passed or comparison.verdict.passed:
+        for stand, _, found in self._compared(freed):
+            if stand in freed or not stand.passed or stand.comparison is None:
                 continue
-            work = list(before[stand.name] & names)
+            if _RANKS.index(found.verdict) <= _RANKS.index(stand.comparison.verdict):
+                continue
+            work, seen = list(stand.segment.begins & names), set[str]()
             while work:
                 name = work.pop()
-                if name not in harmful:
-                    harmful.add(name)
-                    work += before[name] & names
+                if name not in seen:
+                    seen.add(name)
+                    work += self._stands[name].segment.begins & names
+            # Where numbers are only held in another way nothing is rounded, and no reader becomes less exact.
+            harmful |= {name for name in seen if not found.verdict.passed or self._is_recoded(self._stands[name])}
         return [stand for stand in freed if stand.name not in harmful]
+
+    def _is_recoded(self, stand: Stand) -> bool:
+        """Whether a value is computed from another that holds the same tensor."""
+        return any(self._stands[name].known is stand.known for name in stand.segment.begins)
 
 
 def _onwards(first: Stand, stands: Sequence[Stand]) -> list[Stand]:

@@ -79,17 +79,26 @@ class Original:
         return self._parts[key]
 
     def _recompute(self, known: Known, given: frozenset[Known], kernels: Kernels, real: bool) -> Array | None:
-        contents = dict(zip(self.model.graph.inputs, self.sample, strict=True))
-        contents.update((one.value, one.content) for one in given)
+        # What a variable holds depends on more than the operators that lead to it.
+        given |= {one for one in self.known if one is not known and _is_kept(one.value)}
+        contents = {one.value: one.content for one in given}
+        contents.update(zip(self.model.graph.inputs, self.sample, strict=True))
         try:
             part, inputs = excerpt(self.model, self.catalogue, known.value, {one.value for one in given})
             if not all(value in contents for value in inputs):
                 return None  # it reads what the interpreter did not keep
-            model = real_form(part) if real else part
-            [[found]] = self.interpreter.run(model, [[contents[value] for value in inputs]], kernels)
+            [[found]] = self.interpreter.run(
+                real_form(part) if real else part, [[contents[value] for value in inputs]], kernels
+            )
         except (ModelError, InterpreterError):
             return None  # the format cannot say the part alone, or these kernels lack an operator
         return found
+
+
+def _is_kept(value: ir.Value) -> bool:
+    """Whether a value is read from what has no type of its own, a handle of something that the model keeps."""
+    node = value.producer()
+    return node is not None and any(operand is not None and operand.dtype is None for operand in node.inputs)
 
 
 def read(source: Source, interpreter: Interpreter, seed: int = 0, inputs: Sequence[Array] | None = None) -> Original:

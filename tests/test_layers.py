@@ -1,0 +1,203 @@
+"""Each tensor is compared from the same numbers: right models raise no alarm, and of wrong ones the fault is named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import pytest
+from nnrewrite import convert
+from nnrewrite.engine.operators import load
+from nnrewrite.engine.quantization import Quantization
+from onnx import numpy_helper
+
+pytest.importorskip("ai_edge_litert")
+
+from nnrewrite.verify import Interpreter, Tensor, compare_models
+from nnrewrite.verify.forms import Numbers, forms
+from nnrewrite.verify.layers import compare_layers, first_divergence
+from nnrewrite.verify.sketch import Case, Step, Value, encode
+
+
+def grid(*scales: float, zero: int = 0, axis: int = 0) -> Quantization:
+    return Quantization(np.array(scales, np.float32), np.full(len(scales), zero, np.int64), axis)
+
+
+def network(dtype: str | None) -> bytes:
+    """A convolution with a fused activation, a pool, an image flattened, a product of matrices and scores.
+
+    Of codes of a type, or of real numbers.
+    """
+    catalogue, random = load(), np.random.default_rng(7)
+    operators = catalogue.dialect("tflite").operators
+    middle = 128 if dtype == "UINT8" else 0
+
+    def value(name: str, shape: tuple[int, ...], scale: float, zero: int = 0, constant: bool = False) -> Value:
+        content = random.normal(size=shape).astype(np.float32)
+        if dtype is None:
+            return Value(name, ir.DataType.FLOAT, content * np.float32(0.3), constant)
+        weights = constant and len(shape) > 1
+        low, high = np.iinfo(dtype.lower()).min, np.iinfo(dtype.lower()).max
+        codes = np.clip(np.rint(content * 40) + middle, low, high)
+        if constant and not weights:
+            return Value(name, ir.DataType.INT32, np.rint(content * 900).astype(np.int32), True, grid(scale))
+        known = grid(scale, zero=middle if weights else zero + middle)
+        return Value(name, ir.DataType[dtype], codes.astype(dtype.lower()), constant, known)
+
+    x = value("x", (1, 8, 6, 3), 0.05)
+    w, b = value("w", (4, 3, 3, 3), 0.002, constant=True), value("b", (4,), 0.0001, constant=True)
+    convolved = value("convolved", (1, 8, 6, 4), 0.024, -128)
+    pooled, flat = value("pooled", (1, 4, 3, 4), 0.024, -128), value("flat", (1, 48), 0.024, -128)
+    v, c = value("v", (10, 48), 0.002, constant=True), value("c", (10,), 0.000048, constant=True)
+    product = value("product", (1, 10), 0.05, 11)
+    scores = value("scores", (1, 10), 1 / 256, -128)
+    extents = Value("extents", ir.DataType.INT32, np.array([1, 48], np.int32), True)
+    pool = {"padding": "VALID", "stride_w": 2, "stride_h": 2, "filter_width": 2, "filter_height": 2}
+    strides = {"padding": "SAME", "stride_w": 1, "stride_h": 1, "fused_activation_function": "RELU6"}
+    steps = (
+        Step(operators["CONV_2D"], (x, w, b), strides, (convolved,)),
+        Step(operators["MAX_POOL_2D"], (convolved,), pool, (pooled,)),
+        Step(operators["RESHAPE"], (pooled, extents), {}, (flat,)),
+        Step(operators["FULLY_CONNECTED"], (flat, v, c), {}, (product,)),
+        Step(operators["SOFTMAX"], (product,), {"beta": 1.0}, (scores,)),
+    )
+    return encode(Case("network", steps), catalogue)
+
+
+NAMES = ["convolved", "pooled", "flat", "product", "scores"]
+TYPES = [None, "INT8", "UINT8"]
+
+
+@pytest.mark.parametrize("target", ["onnxruntime", "portable"])
+@pytest.mark.parametrize("dtype", TYPES)
+def test_no_tensor_of_a_right_model_differs(dtype: str | None, target: str, interpreter: Interpreter) -> None:
+    source = network(dtype)
+    steps = compare_layers(source, convert(source, target=target).SerializeToString(), interpreter)
+    assert [step.comparison.name for step in steps] == NAMES
+    assert first_divergence(steps) is None
+
+
+@pytest.mark.parametrize("options", [{"exact": True}, {"float": True}, {"float_io": True}, {"layout": "target"}])
+def test_options_raise_no_alarm(options: dict[str, object], interpreter: Interpreter) -> None:
+    source = network("INT8")
+    steps = compare_layers(source, convert(source, **options).SerializeToString(), interpreter)
+    assert {"convolved", "product", "scores"} <= {step.comparison.name for step in steps}
+    assert first_divergence(steps) is None
+
+
+Spoil = Callable[[onnx.ModelProto, onnx.NodeProto], None]
+
+
+def scale(place: int) -> Spoil:
+    """Stretch a constant that a node reads."""
+
+    def spoil(model: onnx.ModelProto, node: onnx.NodeProto) -> None:
+        constants = {tensor.name: tensor for tensor in model.graph.initializer}
+        array = numpy_helper.to_array(constants[node.input[place]])
+        model.graph.initializer.append(numpy_helper.from_array((array * array.dtype.type(2)).astype(array.dtype), "s"))
+        node.input[place] = "s"
+
+    return spoil
+
+
+def leave_out(model: onnx.ModelProto, node: onnx.NodeProto) -> None:
+    """Let a node pass on what it reads."""
+    del node.attribute[:], node.input[1:]
+    node.op_type = "Identity"
+
+
+def another_axis(model: onnx.ModelProto, node: onnx.NodeProto) -> None:
+    node.attribute[0].i = 0
+
+
+@pytest.mark.parametrize(
+    ("dtype", "kind", "spoil", "operator"),
+    [
+        (None, "Conv", scale(1), "CONV_2D@0:0"),
+        (None, "Clip", leave_out, "CONV_2D@0:0"),
+        (None, "Gemm", scale(2), "FULLY_CONNECTED@0:3"),
+        (None, "Softmax", another_axis, "SOFTMAX@0:4"),
+        ("INT8", "Softmax", another_axis, "SOFTMAX@0:4"),
+        ("UINT8", "Softmax", another_axis, "SOFTMAX@0:4"),
+    ],
+)
+def test_the_operator_and_the_node_of_a_fault_are_named(
+    dtype: str | None, kind: str, spoil: Spoil, operator: str, interpreter: Interpreter
+) -> None:
+    source = network(dtype)
+    model = convert(source, target="portable")
+    node = next(node for node in model.graph.node if node.op_type == kind)
+    spoil(model, node)
+    steps = compare_layers(source, model.SerializeToString(), interpreter)
+    assert [step.operator for step in steps if not step.comparison.verdict.passed] == [operator]
+    first = first_divergence(steps)
+    assert first is not None
+    assert node.output[0] in [output for one in first.nodes for output in one.output]
+
+
+@pytest.mark.parametrize("place", [1, 4, 6, 9])
+@pytest.mark.parametrize("target", ["onnxruntime", "portable"])
+def test_a_wrong_scale_is_named_wherever_it_is(place: int, target: str, interpreter: Interpreter) -> None:
+    source = network("INT8")
+    model = convert(source, target=target)
+    readers = [node for node in model.graph.node if node.op_type in ("QuantizeLinear", "DequantizeLinear")]
+    node = readers[place % len(readers)]
+    scale(1)(model, node)
+    if compare_models(source, model.SerializeToString(), interpreter=interpreter).passed:
+        pytest.skip("the outputs are none the worse for it")
+    first = first_divergence(compare_layers(source, model.SerializeToString(), interpreter))
+    assert first is not None
+    assert node.output[0] in [output for one in first.nodes for output in one.output]
+
+
+def test_what_is_not_quantized_any_more_is_held_to_real_numbers(interpreter: Interpreter) -> None:
+    source = network("INT8")
+    model = convert(source, float=True)
+    right = compare_models(source, model.SerializeToString(), interpreter=interpreter)
+    assert right.passed
+    assert right.unquantized
+    gemm = next(node for node in model.graph.node if node.op_type == "Gemm")
+    weights = next(tensor for tensor in model.graph.initializer if tensor.name == gemm.input[1])
+    weights.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(weights) * np.float32(1.01), weights.name))
+    wrong = compare_models(source, model.SerializeToString(), interpreter=interpreter)
+    assert not wrong.passed
+
+
+def test_codes_that_are_meant_stay_codes_beside_real_numbers(
+    single: Callable[..., bytes], interpreter: Interpreter
+) -> None:
+    x = ("INT8", [2, 3], grid(0.05, zero=-3))
+    source = single("CAST", {"x": x}, [("INT32", [2, 3])], in_data_type="INT8", out_data_type="INT32")
+    result = compare_models(source, convert(source, float=True).SerializeToString(), interpreter=interpreter)
+    assert result.passed
+    assert result.comparisons[0].differing == 0
+
+
+@pytest.mark.parametrize(
+    ("dtype", "shape", "numbers"),
+    [
+        (np.int8, (1, 4, 5, 3), Numbers.SAME),
+        (np.uint8, (1, 3, 4, 5), Numbers.SHIFTED),
+        (np.float32, (3, 4, 5), Numbers.REAL),
+        (np.float32, (1, 60), Numbers.REAL),
+    ],
+)
+def test_a_form_gives_back_what_it_takes(dtype: type, shape: tuple[int, ...], numbers: Numbers) -> None:
+    tensor = Tensor("t", "int8", (1, 4, 5, 3), (1, 4, 5, 3), (0.5,), (3,))
+    array = np.random.default_rng(0).integers(-128, 128, tensor.shape, dtype=np.int8)
+    found = forms(tensor, array, np.zeros(shape, dtype))
+    assert {form.numbers for form in found} == {numbers}
+    for form in found:
+        held = form.encode(array)
+        assert (held.shape, held.dtype) == (shape, np.dtype(dtype))
+        np.testing.assert_array_equal(form.decode(held), array)
+        assert not form.exceeded(held)
+
+
+def test_a_value_of_other_extents_or_type_has_no_form() -> None:
+    tensor = Tensor("t", "float32", (2, 3), (2, 3))
+    array = np.zeros((2, 3), np.float32)
+    assert forms(tensor, array, np.zeros((2, 4), np.float32)) == []
+    assert forms(tensor, array, np.zeros((2, 3), np.int64)) == []
