@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..cli import complain
+from ..destination import replacing
 from ..options import DEFAULT, TARGET, Options
 
 if TYPE_CHECKING:
@@ -150,7 +151,9 @@ def command(
         for file in set(files.values()):
             there = {name for name in files if files[name] == file}
             others = () if entire else record.entries(file)
-            record.write(file, now, {name: one for name, one in outcomes.items() if name in there}, {*there, *others})
+            new = {name: found for name, found in outcomes.items() if name in there}
+            with replacing(file) as out:
+                out.write(record.merge(file, now, new, {*there, *others}).encode())
     sys.exit(1 if failed or gone else 0)
 
 

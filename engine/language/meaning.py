@@ -7,6 +7,7 @@ import difflib
 from ..functions import CONSTANTS, DTYPES, FUNCTIONS
 from . import tree
 from .diagnosis import joined, suggest
+from .habits import member, module
 from .kinds import (
     ANY,
     ARRAY,
@@ -119,7 +120,10 @@ def _name(expression: tree.Name, context: Context) -> Kinds:
         elif name == "_":
             help = "`_` stands for what is ignored; give it a name to use it"
         else:
-            help = suggest(name, context.scope, "the variables here")
+            help = module(name) or suggest(name, context.scope)
+            if help is None and (short := _short(name)) in DTYPES:
+                help = f'an element type is a string: `"{short}"`'
+            help = help or suggest(name, context.scope, "the variables here")
             for close in difflib.get_close_matches(name, context.scope, 2, 0.7):
                 context.scope[close].used = True  # it would have been, without the slip
         context.error(span, f"there is no variable `{name}` here", help)
@@ -167,6 +171,10 @@ def _member(expression: tree.Member, context: Context) -> Kinds:
     name = expression.value.name
     kinds = _name(expression.value, context)
     variable = context.scope.get(name)
+    help = member(name, letter)
+    if variable is not None and help is not None:
+        context.error(span, f"`{name}` has no member `{letter}`", help)
+        return ANY
     if variable is not None and not may(kinds, RUNTIME | frozenset({ARRAY})):
         context.error(span, f"`{name}` has no dimensions: it is {words(kinds)}")
     elif variable is not None and variable.layout is None and not (context.general and variable.bound_as == PARAMETER):
