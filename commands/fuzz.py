@@ -152,8 +152,8 @@ def command(
             there = {name for name in files if files[name] == file}
             others = () if entire else record.entries(file)
             new = {name: found for name, found in outcomes.items() if name in there}
-            with replacing(file) as out:
-                out.write(record.merge(file, now, new, {*there, *others}).encode())
+            with replacing(file) as written:
+                written.write(record.merge(file, now, new, {*there, *others}).encode())
     sys.exit(1 if failed or gone else 0)
 
 
