@@ -118,9 +118,8 @@ def _summary(names: Sequence[str], pack: Pack) -> list[str]:
     others = [file.name for file in (*packs.entries(names), *_settings(names))]
     if not files:
         return [f"{head} in {' and '.join(others)}"]
-    beside = f" and {' and '.join(others)}" if others else ""
     lines = [
-        f"{head} in {_times(len(files), 'file')}{beside}: {', '.join(parts)}; "
+        f"{head} in {_times(len(files) + len(others), 'file')}: {', '.join(parts)}; "
         f"{_times(whole, 'rule')} with every member written out, opsets {low}..{high}"
     ]
     lines += [f"  {override.rule} takes the place of {override.instead_of}" for override in pack.overrides]
