@@ -195,11 +195,16 @@ def _attempt(source: str | bytes, options: Options) -> Conversion:
 
 def _stacking(error: UnsupportedError, options: Options) -> str | None:
     """How to lay packs over the program's rules, where operators are refused as these are not among them."""
-    base, pack = DEFAULT.rules, prepare(options.stacked, None).pack
-    if all(refusal.reasons for refusal in error.refusals) or any(file.name in base for file in pack.files):
+    files = prepare(options.stacked, None).pack.files
+    if all(refusal.reasons for refusal in error.refusals) or any(file.name in DEFAULT.rules for file in files):
         return None
-    words = " ".join(f"--rules {name}" for name in (*base, *options.rules))
-    return f"{', '.join(options.rules)} alone has no rule for it; with the program's own rules below: {words}"
+    return f"{', '.join(options.rules)} alone has no rule for it: {_below(options)}"
+
+
+def _below(options: Options) -> str:
+    """How to ask for the program's own rules below others."""
+    words = " ".join(f"--rules {name}" for name in (*DEFAULT.rules, *options.rules))
+    return f"the program's own rules go below it by {words}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +225,8 @@ class Subject:
 def _rewrite(source: str | bytes, options: Options) -> Conversion:
     interface, asked = Interface.parse(options.layout), Asked.parse(options.input_shape, options.batch)
     prepared = prepare(options.stacked, options.opset)
+    if prepared.rules.source is prepared.rules.target:
+        raise CallError(f"the rules of {', '.join(options.rules)} do not read models: {_below(options)}")
     subject = _read(source, options, prepared.pack.catalogue)
     prepared = _aimed(subject, options, prepared)
     graph, opset = subject.graph, prepared.opset

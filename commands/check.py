@@ -142,9 +142,8 @@ def _summary(counts: Mapping[str, Any], pack: Pack) -> list[str]:
     others = [file.name for file in (*packs.entries(counts["packs"]), *_settings(counts["packs"]))]
     if not counts["files"]:
         return [f"{head} in {' and '.join(others)}"]
-    beside = f" and {' and '.join(others)}" if others else ""
     lines = [
-        f"{head} in {times(counts['files'], 'file')}{beside}: {', '.join(parts)}; "
+        f"{head} in {times(counts['files'] + len(others), 'file')}: {', '.join(parts)}; "
         f"{times(counts['written_out'], 'rule')} with every member written out, opsets {low}..{high}"
     ]
     lines += [f"  {override_note(override)}" for override in pack.overrides]

@@ -15,6 +15,7 @@ import click
 
 from .. import completion, flags
 from ..cli import complain
+from ..destination import replacing
 from ..engine.errors import times
 from ..options import DEFAULT, TARGET, Options
 
@@ -184,7 +185,9 @@ def command(
         for file in set(files.values()):
             there = {name for name in files if files[name] == file}
             others = () if entire else record.entries(file)
-            record.write(file, now, {name: one for name, one in outcomes.items() if name in there}, {*there, *others})
+            new = {name: found for name, found in outcomes.items() if name in there}
+            with replacing(file) as written:
+                written.write(record.merge(file, now, new, {*there, *others}).encode())
     ok = not (failed or gone)
     if as_json:
         show("fuzz", ok, map(_entry, tallies.values()), map(_diagnosed, failed), seconds=round(taken, 3), gone=gone)

@@ -12,7 +12,7 @@ import onnx_ir as ir
 import pytest
 from nnrewrite import pipeline
 from nnrewrite.engine import cache, packs
-from nnrewrite.engine.errors import RewriteError, RuleError
+from nnrewrite.engine.errors import CallError, RewriteError, RuleError, UnsupportedError
 from nnrewrite.engine.evaluation import convert_graph
 from nnrewrite.engine.language import checker, parser, tree
 from nnrewrite.engine.language.sound import Sound
@@ -382,3 +382,26 @@ def test_the_mistakes_of_a_pack_are_looked_for_once(make: Make, monkeypatch: pyt
         with pytest.raises(RuleError, match="no operator `ABSS`"):
             pipeline.prepare(rules, None)
     assert len(loaded) == 1
+
+
+# ---- packs without those that they need below
+
+
+def test_a_pack_alone_says_how_to_lay_it_over_the_programs_rules(make: Make, single: Callable[..., bytes]) -> None:
+    mine = str(make("one", ABS))
+    source = single("NEG", {"x": ("FLOAT32", [2])}, [("FLOAT32", [2])])
+    with pytest.raises(UnsupportedError, match=f"help: {mine} alone has no .* --rules tflite2onnx --rules {mine}$"):
+        pipeline.convert(source, rules=mine)
+    with pytest.raises(UnsupportedError) as caught:
+        pipeline.convert(single("Swish", {"x": ("FLOAT32", [2])}, [("FLOAT32", [2])]), rules=("tflite2onnx", mine))
+    assert "help:" not in f"{caught.value}"
+    over = ABS.replace("ruleset mine", "ruleset mine over tflite2onnx")
+    assert [node.op_type for node in pipeline.convert(source, rules=str(make("two", over))).graph.node] == ["Neg"]
+
+
+def test_rules_over_the_target_alone_read_no_model(make: Make, single: Callable[..., bytes]) -> None:
+    text = "ruleset mine : onnx -> onnx opset 13..25\nrule mine stage simplify { y = Abs(x) => y = x test x: f32[2] }"
+    mine = str(make("one", text))
+    source = single("ABS", {"x": ("FLOAT32", [2])}, [("FLOAT32", [2])])
+    with pytest.raises(CallError, match=f"do not read models: .* by --rules tflite2onnx --rules {mine}$"):
+        pipeline.convert(source, rules=mine)

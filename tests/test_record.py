@@ -121,8 +121,8 @@ def test_what_is_excused_from_the_interpreter_is_tried_against_the_record() -> N
 
 def test_what_is_written_is_read_and_what_is_gone_is_forgotten(tmp_path: Path) -> None:
     file = tmp_path / record.NAME
-    record.write(file, {"a": "1", "b": "2"}, {"a": ["x"], "b": []}, ["a", "b"])
-    record.write(file, {"a": "3"}, {"a": ["y", "z"]}, ["a"])
+    file.write_text(record.merge(file, {"a": "1", "b": "2"}, {"a": ["x"], "b": []}, ["a", "b"]), encoding="utf-8")
+    file.write_text(record.merge(file, {"a": "3"}, {"a": ["y", "z"]}, ["a"]), encoding="utf-8")
     assert record.entries(file) == {"a": record.Entry("3", ("y", "z"))}
     assert record.changed({"a": "3", "c": "4"}, record.entries(file)) == {"c"}
 

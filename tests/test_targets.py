@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 from nnrewrite import convert
 from nnrewrite.cli import app
-from nnrewrite.engine.errors import CallError, RewriteError
+from nnrewrite.engine.errors import CallError, RewriteError, UnsupportedError
 from nnrewrite.engine.quantization import Quantization
 from nnrewrite.verify import Interpreter, compare_models
 from onnx.reference import ReferenceEvaluator
@@ -237,3 +238,99 @@ def test_networks_of_codes_keep_no_operator_that_the_runtime_is_slow_at(
         pytest.skip(f"{name} is not at hand")
     assert operator not in [node.op_type for node in convert(path).graph.node]
     assert operator in [node.op_type for node in convert(path, target="portable").graph.node]
+
+
+# ---- what a target cannot run
+
+PAGE = Path(__file__).parent.parent / "docs" / "targets.md"
+LIMITS = """ruleset limited : onnx -> onnx opset 13..25
+
+rule images stage accept {
+  y = Resize(xs...) {mode, ..}
+  require mode != "nearest", "this target has no Resize that is {mode}"
+}
+"""
+
+
+@pytest.fixture
+def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The packs that the documentation shows, in the working folder."""
+    monkeypatch.chdir(tmp_path)
+    for title, text in re.findall(
+        r'^```text title="([^"]+)"\n(.*?)^```$', PAGE.read_text("utf-8"), re.DOTALL | re.MULTILINE
+    ):
+        (tmp_path / title).parent.mkdir()
+        (tmp_path / title).write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+def test_what_the_page_shows_of_limits_is_what_is_printed(page: Path, single: Callable[..., bytes]) -> None:
+    (page / "softmax.tflite").write_bytes(
+        single("SOFTMAX", {"x": ("FLOAT32", [2, 3])}, [("FLOAT32", [2, 3])], beta=1.0)
+    )
+    (page / "relu.tflite").write_bytes(single("RELU", {"x": ("FLOAT32", [2, 3])}, [("FLOAT32", [2, 3])]))
+    command, *expected = re.findall(r"^```console\n(.*?)^```$", PAGE.read_text("utf-8"), re.DOTALL | re.MULTILINE)[
+        0
+    ].splitlines()
+    run = call(*command.split()[2:])
+    assert run.exit_code == 1
+    for line in expected:
+        assert line in run.stderr
+    assert not (page / "softmax.onnx").exists()
+    assert call("relu.tflite", "--target", "limited").exit_code == 0  # what is replaced is not refused
+    assert [node.op_type for node in onnx.load("relu.onnx").graph.node] == ["Max"]
+    assert "this target has no Softmax" in call("softmax.tflite", "--target", "few").stderr
+    for name in ("limited", "few"):
+        assert call("check", name).exit_code == 0
+        assert call("fmt", "--check", name).exit_code == 0
+
+
+def test_a_refusal_names_operator_tensor_rule_and_place(tmp_path: Path, single: Callable[..., bytes]) -> None:
+    (tmp_path / "limits.rules").write_text(LIMITS, encoding="utf-8")
+    operands = {"x": ("FLOAT32", [1, 4, 4, 3]), "size": np.array([8, 8], np.int32)}
+    source = single("RESIZE_NEAREST_NEIGHBOR", operands, [("FLOAT32", [1, 8, 8, 3])], half_pixel_centers=True)
+    with pytest.raises(UnsupportedError) as caught:
+        convert(source, target=f"{tmp_path}")
+    [refusal] = caught.value.refusals
+    assert refusal.operator == "Resize"
+    assert refusal.node.startswith("output_0/Resize (made of RESIZE_NEAREST_NEIGHBOR@0:0 by resize_nearest_neighbor (")
+    [reason] = refusal.reasons
+    assert (reason.rule, reason.message) == ("images", "this target has no Resize that is nearest")
+    assert f"{reason.span}" == f"{tmp_path / 'limits.rules'}:5:3"
+    (tmp_path / "limits.rules").write_text(LIMITS.replace('"nearest"', '"cubic"'), encoding="utf-8")
+    assert convert(source, target=f"{tmp_path}").graph.node
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        ('y = Resize(xs...) {mode: "cubic"} require false, "no"', "only about those whose other options have their"),
+        ("y = Softmax(x) {..} where rank(x) > 1", "a rule of stage accept says by `require` what the target takes"),
+        ('y = Relu(x) require false, "no" => y = Abs(x) test x: f32[2]', "stage accept builds nothing"),
+    ],
+)
+def test_rules_that_refuse_have_a_form_of_their_own(tmp_path: Path, rule: str, message: str) -> None:
+    header = LIMITS.partition("rule images")[0]
+    (tmp_path / "limits.rules").write_text(f"{header}rule odd stage accept {{ {rule} }}\n", encoding="utf-8")
+    run = call("check", f"{tmp_path}")
+    assert (run.exit_code, message in run.stderr) == (2, True)
+
+
+def test_rules_over_the_target_refuse_in_no_other_stage(tmp_path: Path) -> None:
+    rule = 'y = Relu(x) require rank(x) > 1, "no" => y = Max(x, 0.0) test x: f32[2]'
+    header = LIMITS.partition("rule images")[0]
+    (tmp_path / "limits.rules").write_text(f"{header}rule odd stage simplify {{ {rule} }}\n", encoding="utf-8")
+    run = call("check", f"{tmp_path}")
+    assert "`require` refuses nothing in stage simplify" in run.stderr
+    (tmp_path / "limits.rules").write_text(f"{header}rule odd stage simplify {{ y = Relu(x) where 1 == 2 }}\n", "utf-8")
+    assert "a rule says what is built by `=>`" in call("check", f"{tmp_path}").stderr
+
+
+def test_a_target_without_rules_is_checked(tmp_path: Path) -> None:
+    (tmp_path / "target.yaml").write_text("options: {opset: 17}")
+    run = call("check", f"{tmp_path}")
+    assert (run.exit_code, run.stdout) == (0, f"{tmp_path}: no mistakes in target.yaml\n")
+    (tmp_path / "target.yaml").write_text("options: {opset: 99}")
+    run = call("check", f"{tmp_path}")
+    assert run.exit_code == 2
+    assert "target.yaml:1:18: error: opset 99 is none of 13 to 25, which the rules can write" in run.stderr

@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ..destination import replacing
 from ..engine.errors import CallError
 from . import witness
 from .finding import End, Finding
@@ -169,16 +168,13 @@ def changed(now: Mapping[str, str], known: Mapping[str, Entry]) -> frozenset[str
     return frozenset(name for name, digest in now.items() if name not in known or known[name].digest != digest)
 
 
-def write(file: Path, now: Mapping[str, str], outcomes: Mapping[str, Sequence[str]], there: Collection[str]) -> None:
-    """Note that rules with these fingerprints were tried with these outcomes, and forget those not `there` any more.
-
-    Raises DestinationError where that cannot be written.
-    """
+def merge(file: Path, now: Mapping[str, str], outcomes: Mapping[str, Sequence[str]], there: Collection[str]) -> str:
+    """The text of a record by which rules with these fingerprints were tried with these outcomes, and without those
+    that are not `there` any more; raises CallError where the record as it is cannot be read."""
     known = {name: entry for name, entry in entries(file).items() if name in there}
     known |= {name: Entry(now[name], tuple(found)) for name, found in outcomes.items() if name in now}
     lines = [" ".join((name, entry.digest, *entry.outcomes)) for name, entry in sorted(known.items())]
-    with replacing(file) as out:
-        out.write("".join(f"{line}\n" for line in lines).encode())
+    return "".join(f"{line}\n" for line in lines)
 
 
-__all__ = ["CASES", "SEED", "TRIED", "Entry", "changed", "entries", "fewer", "judged", "outcome", "write"]
+__all__ = ["CASES", "SEED", "TRIED", "Entry", "changed", "entries", "fewer", "judged", "merge", "outcome"]

@@ -11,6 +11,7 @@ from ..functions import DTYPES, FUNCTIONS
 from . import tree
 from .diagnosis import suggest
 from .graphs import called
+from .habits import function
 from .kinds import (
     ANY,
     ELEMENT,
@@ -63,7 +64,8 @@ def call(expression: tree.Call, context: Context) -> Kinds:
         context.error(expression.callee_span, f"`{name}` is a variable, not a function")
     elif context.world.complete:
         known = {*FUNCTIONS, *context.world.definitions, TRAIT}
-        help = _elsewhere(name) or suggest(name, known)
+        offered = operators(context.builds[-1], context.opsets) if context.emits else ()
+        help = function(name, offered) or _elsewhere(name) or suggest(name, known)
         context.error(expression.callee_span, f"there is no function `{name}`", help)
     return ANY
 
@@ -149,7 +151,11 @@ def _function(expression: tree.Call, context: Context) -> Kinds:
         if not may(kinds, taken.parameters[last]):
             like = [name for name in operators(context.builds[-1], context.opsets) if name.lower() == function.name]
             of_graph = bool(like) and context.emits and bool(kinds) and kinds <= RUNTIME | one(VALUES)
-            help = f"of values of the graph it is the operator `{like[0]}`" if of_graph else function.doc
+            help = function.doc
+            if of_graph:
+                help = f"of values of the graph it is the operator `{like[0]}`"
+            elif kinds and kinds <= RUNTIME:
+                help += " `const x` in the pattern gives the elements of an operand, `shape(x)` its extents."
             what = f"`{taken.names[last]}` of `{function.name}` cannot be {words(kinds)}"
             context.error(argument.span, what, help)
         elif position in taken.elements:

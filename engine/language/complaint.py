@@ -11,6 +11,7 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedInput
 from ..errors import Diagnostic, Note, Span
 from ..records import dataclass
 from .diagnosis import joined
+from .habits import POWER, word
 
 #: words that are no names
 _WORDS = """rule table def stage over where require let when test for in if else and or not any const fold graph yield
@@ -66,6 +67,16 @@ class _Found:
 _REQUIRE = re.compile(r"\brequire\b[^{}\"]*$")
 
 
+#: a name that is given a value inside a call
+_NAMED = re.compile(r"[(,]\s*\w+\s*$")
+#: the rest of what is computed from a list
+_GENERATED = re.compile(r"[^()]*\sfor\s")
+#: the word that begins a statement, as far as it goes
+_BEGINS = re.compile(r"(?:^|\n)\s*([a-z]+)\b[^\n]*$")
+#: the last word
+_LAST = re.compile(r"\b(lambda(?=[\w\s,]*$)|[a-z]+\s*$)")
+
+
 def _names(found: _Found) -> bool:
     """Whether a word stands where a name belongs, not where the next clause or item begins."""
     goes_on = found.expected & {"ARROW", "RULE", "TEST", "RBRACE", "RPAR", "RSQB", "COMMA"}
@@ -96,14 +107,24 @@ _SLIPS: tuple[tuple[Callable[[_Found], bool], str], ...] = (
     ),
     (lambda f: "LAYOUT" in f.expected, "a layout is two to six capital letters, such as NHWC"),
     (
+        lambda f: f.before.endswith("any") and f.text == "(" and bool(_GENERATED.match(f.after)),
+        "that it holds for one at least is written `len([n for n in ns if n > 0]) > 0`",
+    ),
+    (
         lambda f: f.before.rstrip().endswith("any"),
         "after `any` comes the variable that stands for the operator: `any op(xs...)`",
     ),
+    (lambda f: f.text == "=" and f.before.endswith("=="), "two values are compared by `==`"),
     (
         lambda f: f.text in _ENDS | {",", ":"} and {"LPAR", "LSQB", "NAME", "OP"} <= f.expected,
         "an expression is missing before it",
     ),
     (lambda f: f.text == "=>" and "COLON" in f.expected and "CMP" in f.expected, "at least is written `>=`"),
+    (
+        lambda f: f.text == "=" and "RPAR" in f.expected and bool(_NAMED.search(f.before)),
+        "operands stand in their order, and attributes in braces: `OP(x) {{axis: 1}}`",
+    ),
+    (lambda f: f.text == "=" and "COLON" in f.expected, "an attribute and its value have `:` between them"),
     (lambda f: f.text == "=" and "CMP" in f.expected, "two values are compared by `==`"),
     (lambda f: f.text == "!", "write `not` for `!`"),
     (lambda f: f.text == "&" and f.before.endswith("&"), "write `and` for `&&`"),
@@ -114,7 +135,29 @@ _SLIPS: tuple[tuple[Callable[[_Found], bool], str], ...] = (
     (lambda f: f.text == ";", "nothing stands between two equations or clauses: leave `;` out"),
     (lambda f: f.text == ".", "a number has digits on both sides of its point, such as 0.5"),
     (lambda f: f.text == "->" or (f.text == ">" and f.before.endswith("-")), "an arrow between two sides is `=>`"),
-    (lambda f: f.text == "^" or f.text == "**" or (f.text == "*" and f.before.endswith("*")), "there is no power"),
+    (lambda f: f.text == "^" or f.text == "**" or (f.text == "*" and f.before.endswith("*")), POWER),
+    (lambda f: f.text == ">" and f.before.endswith("<"), "unequal is written `!=`"),
+    (lambda f: f.text == "*" and f.before.rstrip().endswith(("[", ",", "(")), "lists are joined by `++`: `xs ++ [1]`"),
+    (lambda f: f.text[:1] == '"' and f.before.endswith("f"), 'a message puts values in by itself: `"not {{n}}"`'),
+    (lambda f: f.text == "@" and "ARROW" in f.expected, "`@` names dimensions; a product of matrices is an operator"),
+    (lambda f: f.text == "is", "write `==` for `is`, and `!=` for `is not`: `b == none`"),
+    (
+        lambda f: f.text in ("<", "<=", ">", ">=", "==", "!=") and "AND" in f.expected,
+        "each comparison stands for itself: `1 < n and n < 3`",
+    ),
+    (
+        lambda f: f.text == "(" and bool(re.search(r"\.[a-z_]\w*$", f.before)),
+        "there are no methods and no modules: functions stand alone, `f(x)`",
+    ),
+    (
+        lambda f: f.text == ":" and "RSQB" in f.expected,
+        "there are no slices: `[xs[i] for i in range(1, len(xs))]`, of values of the graph an operator",
+    ),
+    (lambda f: f.text == ":" and "ARROW" in f.expected, "nothing stands at the end of a clause: leave `:` out"),
+    (
+        lambda f: f.text == "for" and "RPAR" in f.expected,
+        "a list is computed in brackets: `[n * 2 for n in ns]`",
+    ),
     (lambda f: f.expected == {"RULESET"}, "a file begins with `ruleset NAME : SOURCE -> TARGET opset LOW..HIGH`"),
 )
 
@@ -143,6 +186,9 @@ def complain(error: UnexpectedInput, text: str, file: str, grammar: Lark) -> Dia
     closes = begins and not found.expected.isdisjoint({"RBRACE", "RPAR", "RSQB"}) and "COMMA" in found.expected
     notes = _unclosed(text[:position], file) if word in RESERVED or word in _ENDS or closes else ()
     inside = closes or word in ("rule", "table", "def") or (notes and "`{`" not in notes[0].message)
+    if _unfinished(found):
+        begun = [found.start() for found in re.finditer(r"\bif\b", text[:position])]
+        notes, inside = (_placed("this `if` has no `else`", text, file, begun[-1], 2),), True
     return Diagnostic(span, f"unexpected `{word}`", notes if inside else (), _help(found, grammar))
 
 
@@ -151,11 +197,27 @@ def _found(word: str, expected: Iterable[str], text: str, position: int) -> _Fou
 
 
 def _help(found: _Found, grammar: Lark) -> str | None:
+    if (habit := _habit(found)) is not None:
+        return habit
     for fits, advice in _SLIPS:
         if fits(found):
             return advice.format(found.text)
     names = sorted({_speak(name, grammar) for name in found.expected - _INFIX or found.expected})
     return f"expected {joined(names)}" if 0 < len(names) <= 6 else None
+
+
+def _habit(found: _Found) -> str | None:
+    """What to write for a statement of another language, where the parser stopped in one."""
+    if _unfinished(found):
+        begun = _BEGINS.search(found.before.rstrip())
+        return (word(begun[1]) if begun is not None else None) or "an expression says both: `a if c else b`"
+    last = _LAST.search(found.before)
+    return word(last[1].strip()) if last is not None and last[1].strip() not in RESERVED else None
+
+
+def _unfinished(found: _Found) -> bool:
+    """Whether an `if` has no `else`."""
+    return "ELSE" in found.expected and "RULE" not in found.expected
 
 
 def _speak(terminal: str, grammar: Lark) -> str:
@@ -179,5 +241,10 @@ def _unclosed(text: str, file: str) -> tuple[Note, ...]:
     if not open_:
         return ()
     bracket, start = open_[-1]
+    return (_placed(f"this `{bracket}` is not closed", text, file, start, 1),)
+
+
+def _placed(message: str, text: str, file: str, start: int, length: int) -> Note:
+    """A remark about what begins at a position of a text."""
     line, column = text.count("\n", 0, start) + 1, start - text.rfind("\n", 0, start)
-    return (Note(f"this `{bracket}` is not closed", Span(file, line, column, line, column + 1)),)
+    return Note(message, Span(file, line, column, line, column + length))

@@ -19,6 +19,9 @@ from .operations import find, grouped
 from .scope import COUNT, INSIDE, OPERAND, OPTION, RESULT, WILDCARD, Context, Variable
 from .versions import spoken
 
+#: where a value is computed that is no operator's result
+_LET = "what is computed once is a clause after the pattern, `let name = ...`"
+
 
 @dataclass(slots=True)
 class Left:
@@ -85,7 +88,7 @@ class _Walker:
             return self._choice(value, equation)
         if isinstance(value, tree.Call):
             return self._call(value, equation)
-        self._error(value.span, "an equation of a pattern has an operator on its right", self._infix(value))
+        self._error(value.span, "an equation of a pattern has an operator on its right", self._infix(value) or _LET)
         return self._salvage(value)
 
     def _target(self, target: tree.Target, bound_as: str) -> None:

@@ -8,6 +8,7 @@ import functools
 from ..functions import CONSTANTS, DTYPES, FUNCTIONS
 from . import tree
 from .diagnosis import joined, suggest
+from .habits import module
 from .kinds import (
     ANY,
     ARRAY,
@@ -115,7 +116,10 @@ def _name(expression: tree.Name, context: Context) -> Kinds:
         elif name == "_":
             help = "`_` stands for what is ignored; give it a name to use it"
         else:
-            help = suggest(name, context.scope, "the variables here")
+            help = module(name) or suggest(name, context.scope)
+            if help is None and (short := _short(name)) in DTYPES:
+                help = f'an element type is a string: `"{short}"`'
+            help = help or suggest(name, context.scope, "the variables here")
             for close in difflib.get_close_matches(name, context.scope, 2, 0.7):
                 context.scope[close].used = True  # it would have been, without the slip
         context.error(span, f"there is no variable `{name}` here", help)

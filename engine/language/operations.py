@@ -9,6 +9,7 @@ from ..operators import Dialect, OperatorSpec
 from ..rules import MEANING
 from . import tree
 from .diagnosis import suggest
+from .habits import member
 from .kinds import (
     ANY,
     ARRAY,
@@ -91,6 +92,10 @@ def _member(expression: tree.Member, context: Context) -> Kinds:
     name = expression.value.name
     kinds = infer(expression.value, context)
     variable = context.scope.get(name)
+    help = member(name, letter)
+    if variable is not None and help is not None:
+        context.error(span, f"`{name}` has no member `{letter}`", help)
+        return ANY
     if variable is not None and not may(kinds, RUNTIME | frozenset({ARRAY})):
         context.error(span, f"`{name}` has no dimensions: it is {words(kinds)}")
     elif variable is not None and variable.layout is None and not (context.general and variable.bound_as == PARAMETER):

@@ -92,7 +92,7 @@ def _accepts(written: tree.Rule, reads: Dialect, context: Context) -> None:
             template.span, message, "a rule of `stage simplify` or `stage adapt` builds what it takes instead"
         )
     if not any(isinstance(clause, tree.Require) for clause in written.clauses):
-        help = '`require mode != "cubic", "this target has no cubic Resize"`'
+        help = 'such as `require mode != "cubic", "this target has no cubic interpolation"`'
         context.error(written.span, "a rule of stage accept says by `require` what the target takes", help)
     for call in tree.walk(written.equations):
         if not isinstance(call, tree.Call) or call.wildcard or call.rest:
