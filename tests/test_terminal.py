@@ -58,7 +58,7 @@ def test_colours_are_for_terminals_that_want_them(folder: Path, environment: dic
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("arguments", [("net.tflite",), ("--help",), ("ops", "--json"), ("help", "fmt")])
 def test_a_full_device_is_told_in_one_line(folder: Path, arguments: tuple[str, ...], unbuffered: str) -> None:
-    with open("/dev/full", "wb") as full:
+    with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
             [*PROGRAM, *arguments],
             stdout=full,
