@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import os
+import re
 import subprocess
 import sys
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from click.testing import CliRunner, Result
 from nnrewrite import cli, flags, pipeline
 from nnrewrite.backends.probe import single
 from nnrewrite.destination import DestinationError, replacing
+from nnrewrite.engine import packs
 from nnrewrite.engine.errors import CallError, ModelError
 from nnrewrite.engine.operators import load
 from nnrewrite.jobs import Job, plan
@@ -267,6 +270,19 @@ def test_a_wrong_call_exits_with_two(folder: Path, relu: bytes, arguments: tuple
         (("chek", "pack"), "there is no file or command chek; did you mean `rewrite check`?"),
         (("net.tflite", "--opset", "9"), "opset 9 is none of 13 to 25"),
         (("net.tflite", "--target", "nowhere"), "there is no target nowhere: it is neither onnxruntime, portable nor"),
+        (("help", "chek"), "there is no command chek; did you mean check?"),
+        (("--quiet", "check"), "a command stands first: rewrite check ..."),
+        (("https://example.org/net.tflite",), "https://example.org/net.tflite is a URL: download it first"),
+        (("verify", "http://example.org/net.tflite", "net.tflite"), "is a URL: download it first"),
+        (("net.tflite", "-o", "s3://bucket/net.onnx"), "s3://bucket/net.onnx is a URL: files are written to this"),
+        (("net.tflite", "-d", "gs://bucket"), "gs://bucket is a URL: files are written to this machine"),
+        (("-",), "- is no file: what is read has to be a file, not standard input"),
+        (("explain", "-"), "- is no file: what is read has to be a file, not standard input"),
+        (("",), "an empty name is none of a file"),
+        (("net.tflite", "-o", ""), "an empty name is none of a file"),
+        (("net.tflite", "-o", "."), ".: a folder is not a regular file, as -o names one: use -d"),
+        (("net.tflite", "-d", "net.tflite"), "'net.tflite' is a file"),
+        ((), "Missing argument MODEL: a .tflite file, a .task bundle or a folder."),
         (("fuzz", "--op", "NONE"), "no rule with a test is about NONE"),
         (("fuzz", "--op", "ADD", "--op", "SOFTMACKS"), "is about SOFTMACKS; did you mean SOFTMAX?"),
     ],
@@ -279,6 +295,55 @@ def test_a_wrong_call_says_what_would_be_right(
     assert result.exit_code == 2
     assert message in result.stderr
     assert files(folder) == ["net.tflite"]
+
+
+def test_convert_is_the_verb_of_the_command_without_one(folder: Path, relu: bytes) -> None:
+    Path("net.tflite").write_bytes(relu)
+    with_verb, without = call("convert", "net.tflite", "-o", "a.onnx"), call("net.tflite", "-o", "b.onnx")
+    assert with_verb.exit_code == without.exit_code == 0
+    assert Path("a.onnx").read_bytes() == Path("b.onnx").read_bytes()
+    seconds = re.compile(r"seconds .*")
+    assert seconds.sub("", with_verb.stdout).replace("a.onnx", "b.onnx") == seconds.sub("", without.stdout)
+    assert call("convert", "--help").stdout.startswith("Usage: rewrite convert [OPTIONS] MODEL...")
+
+
+def test_help_is_a_command() -> None:
+    assert call("help").stdout == call("--help").stdout
+    assert call("help", "fmt").stdout == call("fmt", "--help").stdout
+    for name, (_, line) in cli.COMMANDS.items():
+        assert re.search(rf"^ +{name} +{re.escape(line)}$", call("help").stdout, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", ["", *cli.COMMANDS])
+def test_help_tells_ranges_and_defaults(name: str) -> None:
+    module = cli.COMMANDS[name][0] if name else cli.DEFAULT
+    command = importlib.import_module(module).command
+    said = " ".join(call(*name.split(), "--help").stdout.split())
+    for option in command.params:
+        if not isinstance(option, click.Option) or option.is_flag or not option.opts[0].startswith("-"):
+            continue
+        if isinstance(option.default, str | int | float | Path | tuple) and option.default != ():
+            default = ", ".join(option.default) if isinstance(option.default, tuple) else f"{option.default}"
+            assert re.search(rf"\[default: {re.escape(default)}(; |\])", said), option.opts
+        if isinstance(option.type, click.IntRange | click.FloatRange):
+            assert option.type._describe_range() in said, option.opts
+
+
+def test_help_names_the_opsets_that_there_are() -> None:
+    pack = packs.load(Options().stacked)
+    low, high = pack.opsets
+    assert f"The ONNX opset to write, {low} to {high}. [default: {pack.default_opset}, or" in " ".join(
+        call("--help").stdout.split()
+    )
+
+
+def test_counts_of_one_have_no_plural(folder: Path, single: Callable[..., bytes]) -> None:
+    operands = {"x": ("FLOAT32", (1, 2, 2, 3)), "axes": np.array([0, 3, 1, 2], np.int32)}
+    Path("net.tflite").write_bytes(single("TRANSPOSE", operands, [("FLOAT32", (1, 3, 2, 2))]))
+    Path("same.tflite").write_bytes(single("ABS", {"x": ("FLOAT32", (1, 1))}, [("FLOAT32", (1, 1))]))
+    lines = call("net.tflite", "same.tflite").stdout.splitlines()
+    assert lines[0].startswith("net.onnx: 1 -> 1 operator, 1 Transpose, ")
+    assert lines[1].startswith("same.onnx: 1 -> 1 operator, 0 Transposes, ")
 
 
 def test_an_opset_that_no_rule_is_for_exits_with_two(folder: Path, relu: bytes) -> None:
@@ -443,7 +508,7 @@ def test_several_models_have_a_progress_bar_on_a_terminal(folder: Path, relu: by
     os.close(main)
     assert done.returncode == 0
     assert "100%" in drawn
-    assert done.stdout.decode().splitlines()[0].startswith("a.onnx: 1 -> 1 operators")
+    assert done.stdout.decode().splitlines()[0].startswith("a.onnx: 1 -> 1 operator,")
     assert b"\x1b" not in done.stdout
 
 

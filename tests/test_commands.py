@@ -179,6 +179,8 @@ def test_a_file_that_is_no_model_is_told(folder: Path) -> None:
     result = call("explain", "no.onnx")
     assert result.exit_code == 1
     assert "not an ONNX model" in result.stderr
+    (folder / "no.onnx").write_bytes(b"")
+    assert call("explain", "no.onnx").stderr.endswith("it has no graph\n")
 
 
 def test_a_trace_shows_each_match(model: Path) -> None:
@@ -208,6 +210,16 @@ def test_what_a_pack_takes_the_place_of_is_said(model: Path, pack: Path) -> None
     result = call("--rules", "tflite2onnx", "--rules", "pack", model.name)
     assert result.exit_code == 0
     assert "rewrite: note: mine (pack/mine.rules:2) takes the place of unary.ABS" in result.stderr
+
+
+def test_what_a_pack_takes_the_place_of_is_said_once_and_where_it_occurs(
+    model: Path, pack: Path, single: Callable[..., bytes]
+) -> None:
+    (model.parent / "exp.tflite").write_bytes(single("EXP", {"x": ("FLOAT32", [2, 3])}, [("FLOAT32", [2, 3])]))
+    (model.parent / "more.tflite").write_bytes(model.read_bytes())
+    rules = ("--rules", "tflite2onnx", "--rules", "pack")
+    assert call(*rules, "exp.tflite").stderr == ""
+    assert call(*rules, "exp.tflite", model.name, "more.tflite").stderr.count("takes the place of") == 1
 
 
 # ---- fmt
@@ -270,6 +282,34 @@ def test_check_tells_and_changes_nothing(folder: Path) -> None:
     result = call("fmt", "--check", ".")
     assert (result.exit_code, result.stdout) == (1, "would format a.rules\n")
     assert (folder / "a.rules").read_text() == UGLY
+
+
+def test_a_diff_is_shown_and_nothing_changed(folder: Path) -> None:
+    (folder / "a.rules").write_text(UGLY)
+    result = call("fmt", "--diff", "a.rules")
+    assert result.exit_code == 1
+    assert result.stdout.startswith("--- a.rules (before)\n+++ a.rules (after)\n@@ -1,")
+    assert "\n+def f(x, y) = x + -y * 2" in result.stdout
+    assert (folder / "a.rules").read_text() == UGLY
+    (folder / "a.rules").write_text(NEAT)
+    assert (call("fmt", "--diff", "a.rules").exit_code, call("fmt", "--diff", "a.rules").stdout) == (0, "")
+
+
+def test_standard_input_is_formatted_to_standard_output(folder: Path) -> None:
+    for text, status in ((UGLY, 1), (NEAT, 0)):
+        result = CliRunner().invoke(app, ["fmt", "-"], input=text, prog_name="rewrite")
+        assert (result.exit_code, result.stdout, result.stderr) == (0, NEAT, "")
+        checked = CliRunner().invoke(app, ["fmt", "--check", "-"], input=text, prog_name="rewrite")
+        assert (checked.exit_code, checked.stdout) == (status, "would format <stdin>\n" * status)
+    wrong = CliRunner().invoke(app, ["fmt", "-"], input="rule", prog_name="rewrite")
+    assert (wrong.exit_code, wrong.stdout) == (2, "")
+    assert wrong.stderr.startswith("<stdin>:1:1: error: ")
+
+
+def test_a_folder_without_rules_and_a_file_that_is_no_text_are_told(folder: Path) -> None:
+    assert "there are no *.rules files in ." in call("fmt", ".").stderr
+    (folder / "a.rules").write_bytes(b"\xff")
+    assert call("fmt", "a.rules").stderr.startswith("rewrite: error: a.rules: cannot be read: ")
 
 
 def test_a_file_that_cannot_be_parsed_is_told(folder: Path) -> None:

@@ -73,8 +73,9 @@ def test_models_that_differ_fail_with_the_measure_of_it(models: tuple[Path, Path
     run = verify(*models, "--json")
     assert run.returncode == 1
     document = json.loads(run.stdout)
-    (output,) = document["comparisons"]
-    assert not document["passed"]
+    (result,) = document["results"]
+    (output,) = result["comparisons"]
+    assert not document["ok"] and not result["passed"]
     assert output["verdict"] == "different"
     assert output["absolute"] > output["mean_relative"] > 0
 
@@ -97,7 +98,7 @@ def test_inputs_are_read_by_name_with_samples_in_front(models: tuple[Path, Path]
     np.savez(file, x=np.arange(8, dtype=np.float32).reshape(2, 1, 4))
     run = verify(*models, "--inputs", file, "--json")
     assert run.returncode == 0, run.stderr
-    assert json.loads(run.stdout)["samples"] == 2
+    assert json.loads(run.stdout)["results"][0]["samples"] == 2
 
 
 @pytest.mark.parametrize(
@@ -112,3 +113,23 @@ def test_inputs_that_are_not_the_models_are_told(
     run = verify(*models, "--inputs", file)
     assert run.returncode == 1
     assert words in run.stderr
+
+
+def test_a_file_of_one_array_without_a_name_is_told(models: tuple[Path, Path], tmp_path: Path) -> None:
+    file = tmp_path / "inputs.npy"
+    np.save(file, np.zeros((1, 4), np.float32))
+    run = verify(*models, "--inputs", file)
+    assert run.returncode == 1
+    assert "inputs.npy is no file of arrays by name, such as numpy.savez writes" in run.stderr
+
+
+def test_models_in_the_wrong_order_and_bad_files_are_told_by_name(models: tuple[Path, Path], tmp_path: Path) -> None:
+    source, target = models
+    run = verify(target, source)
+    assert (run.returncode, "the TensorFlow Lite model comes first" in run.stderr) == (2, True)
+    (tmp_path / "empty.tflite").write_bytes(b"")
+    assert verify(tmp_path / "empty.tflite", target).stderr.endswith("empty.tflite: the file is empty\n")
+    (tmp_path / "junk.tflite").write_bytes(b"no model, but long enough")
+    assert f"{tmp_path / 'junk.tflite'} and {target}: the TFLite interpreter says" in (
+        verify(tmp_path / "junk.tflite", target).stderr
+    )
