@@ -303,7 +303,7 @@ class Builder:
                 counted = node.attributes.get(spec.facts.get("slices", ""))
                 stack(node, None if counted is None else counted.as_int())
             else:
-                self.inherit(node)
+                self._inherit(node)
             if self._settle is not None:
                 self._settle(node)
             return list(node.outputs)
@@ -351,7 +351,7 @@ class Builder:
         spec = self._dialects[-1].role("convert")
         return self.make(None, spec, [value], [ir.AttrInt64("to", int(dtype or 0))], 1)[0]
 
-    def inherit(self, node: ir.Node) -> None:
+    def _inherit(self, node: ir.Node) -> None:
         """A node rebuilt in the source dialect yields what the node it replaces yielded."""
         if node.op_type == self._root.op_type:
             for output, old in zip(node.outputs, self._root.outputs, strict=False):

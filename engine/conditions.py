@@ -40,14 +40,13 @@ class Guard:
 
 def guards(
     clauses: Sequence[tree.Where | tree.Require | tree.Let], definitions: Mapping[str, tree.Definition]
-) -> Iterator[Guard]:
-    """The conditions in front of all other clauses, up to one that may refuse a node."""
-    for clause in itertools.takewhile(lambda one: isinstance(one, tree.Where), clauses):
-        assert isinstance(clause, tree.Where)
-        for one in _split(clause.condition):
-            if not _settled(one, definitions):
-                return
-            yield Guard(one, frozenset(speaks_of(one)))
+) -> list[Guard]:
+    """The conditions in front of all other clauses, up to one that may refuse a node; the shortest are first."""
+    written = itertools.takewhile(lambda one: isinstance(one, tree.Where), clauses)
+    conditions = itertools.chain.from_iterable(_split(one.condition) for one in written if isinstance(one, tree.Where))
+    measured = ((_length(one, definitions), one) for one in conditions)
+    settled = itertools.takewhile(lambda found: found[0], measured)
+    return [Guard(one, frozenset(speaks_of(one))) for _, one in sorted(settled, key=lambda found: found[0])]
 
 
 def conditions(
@@ -75,19 +74,20 @@ def _split(condition: tree.Expression) -> Iterator[tree.Expression]:
         yield condition
 
 
-def _settled(condition: tree.Expression, definitions: Mapping[str, tree.Definition]) -> bool:
-    """Whether a condition, and all that it calls, only computes and never refuses a node."""
-    work, seen = [condition], set[str]()
+def _length(condition: tree.Expression, definitions: Mapping[str, tree.Definition]) -> int:
+    """The nodes of a condition, and of all that it calls; 0 where these do more than compute, or may refuse a node."""
+    work, seen, found = [condition], set[str](), 0
     while work:
         for node in tree.walk(work.pop()):
+            found += 1
             if not isinstance(node, tree.Call) or node.callee in seen or node.callee == TRAIT:
                 continue
             seen.add(node.callee)
             if node.callee in definitions:
                 work.append(definitions[node.callee].body)
             elif node.callee not in FUNCTIONS or node.callee == fail.__name__:
-                return False
-    return True
+                return 0
+    return found
 
 
 def _conjuncts(one: Condition, definitions: Mapping[str, tree.Definition], deep: int) -> Iterator[Condition]:

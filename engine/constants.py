@@ -55,6 +55,15 @@ def single(value: ir.Value) -> np.ndarray[Any, Any] | None:
     return found if found is not None and found.size == 1 else None
 
 
+def equals(value: ir.Value, number: float) -> bool:
+    """Whether a value is a constant of one element that equals a number, in the constant's own type."""
+    array = single(value)
+    if array is None or array.dtype.kind not in "biuf":
+        return False
+    # A rule writes 0.1 and means the nearest number of the constant's type.
+    return bool(array.reshape(()) == np.asarray(number).astype(array.dtype))
+
+
 def permuted(value: ir.Value, perm: Sequence[int]) -> Elements | None:
     """The elements of an initializer with its axes in another order; None where it is none."""
     tensor = None if value.is_graph_input() else value.const_value

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-import numpy as np
 import onnx_ir as ir
 
 from . import subgraphs
 from .budget import Budget
 from .conditions import Condition, Guard
-from .constants import constant, single
+from .constants import constant, equals
 from .errors import Span
 from .expressions import OPSET, Frame, evaluate, same
 from .functions import plain
 from .language import tree
-from .operators import OperatorSpec, Option, option_value
+from .operators import OperatorSpec, option_value
 from .pattern import (
     IGNORED,
     Absent,
@@ -28,10 +27,13 @@ from .pattern import (
     OptionPattern,
     Variable,
     definers,
+    leads_to_all,
     rest_of,
+    shared_users,
+    takings,
 )
 from .prefilter import NodeTest, prefilter
-from .spreads import Taking, spread
+from .spreads import spread
 
 #: under this name a match holds the graphs that it looked into
 LOOKED_INTO = "graphs.."
@@ -46,8 +48,6 @@ Holds = Callable[[Guard, Bindings], bool]
 Made = TypeVar("Made")
 #: goes on with a way to fit; None asks for another
 Then = Callable[[Bindings], "Made | None"]
-
-_ONE = Variable(IGNORED, False, False, False, None, Span("", 0, 0, 0, 0))
 
 
 class Matcher:
@@ -64,7 +64,7 @@ class Matcher:
     ) -> None:
         self._equations = equations
         self._definers = definers(equations)
-        self._guards = tuple(guards) if len(equations) > 1 else ()
+        self._guards = () if leads_to_all(equations, self._definers) else tuple(guards)
         self.may_fit: NodeTest = prefilter(equations, conditions)
 
     def search(
@@ -106,25 +106,54 @@ class _Search:
         self._definers, self._graphs, self._budget, self._holds, self._note = definers, graphs, budget, holds, note
 
     def others(
-        self, equations: Sequence[Defined], guards: Sequence[Guard], bound: Bindings, then: Then[Made]
+        self,
+        equations: Sequence[Defined],
+        guards: Sequence[Guard],
+        bound: Bindings,
+        then: Then[Made],
+        fitting: Mapping[int, Sequence[ir.Node]] | None = None,
     ) -> Made | None:
-        """Match the equations that the root does not lead to, through the users of a value they share."""
-        left = next((one for one in equations if not any(target.name in bound for target in one.targets)), None)
-        if left is None:
+        """Match the equations that the root does not lead to, through the users of a value they share.
+
+        Where there are several, `fitting` has for some of them the users that fit whatever the others are.
+        """
+        later = self._asked(guards, bound)
+        if later is None:
+            return None
+        left = [one for one in equations if not any(target.name in bound for target in one.targets)]
+        if not left:
             return then(bound)
-        later = [guard for guard in guards if not guard.names <= bound.keys()]
-        for guard in guards:
-            if self._holds is not None and guard not in later and not self._holds(guard, bound):
-                return None
+        if fitting is None and later and len(left) > 1:
+            fitting = {id(one): found for one in left if (found := self._fitting(one, later, bound))}
 
         def following(more: Bindings) -> Made | None:
-            return self.others(equations, later, more, then)
+            return self.others(equations, later, more, then, fitting)
 
-        for user in _users(left.value, bound):
-            made = self.equation(left, user, dict(bound), following)
+        users = (fitting or {}).get(id(left[0]))
+        for user in shared_users(left[0].value, bound) if users is None else users:
+            made = self.equation(left[0], user, dict(bound), following)
             if made is not None:
                 return made
         return None
+
+    def _asked(self, guards: Sequence[Guard], bound: Bindings) -> list[Guard] | None:
+        """The guards that speak of what is not bound yet; None where one of the others does not hold."""
+        later: list[Guard] = []
+        for guard in guards:
+            if not guard.names <= bound.keys():
+                later.append(guard)
+            elif self._holds is not None and not self._holds(guard, bound):
+                return None
+        return later
+
+    def _fitting(self, equation: Defined, guards: Sequence[Guard], bound: Bindings) -> list[ir.Node]:
+        """The users of a shared value that an equation fits by itself."""
+
+        def fits(more: Bindings) -> bool | None:
+            return None if self._asked(guards, more) is None else True
+
+        users = shared_users(equation.value, bound)
+        return [user for user in users if self.equation(equation, user, dict(bound), fits)]
 
     def equation(self, equation: Defined, node: ir.Node, bound: Bindings, then: Then[Made]) -> Made | None:
         """Match a node, and bind the names of its results."""
@@ -221,7 +250,7 @@ class _Search:
         if not pattern.rest:
             for name in node.attributes.data:
                 option = spec.options.get(name)
-                if name in pattern.named or (option is not None and _is_default(node, option)):
+                if name in pattern.named or (option is not None and same(option_value(node, option), option.default)):
                     continue
                 value = node.attributes[name].value if option is None else option_value(node, option)
                 return self._no(pattern.span, "option {} is {}, and the rule does not mention it", name, value)
@@ -245,7 +274,7 @@ class _Search:
         self, patterns: Sequence[Operand], values: Sequence[ir.Value | None], bound: Bindings, then: Then[Made]
     ) -> Made | None:
         """Match each value of a list, where some patterns may take several."""
-        for places, start in spread([_taking(pattern) for pattern in patterns], len(values), bound):
+        for places, start in spread(takings(patterns), len(values), bound):
             self._budget.attempt()
             own = dict(start)
             single: list[Operand] = []
@@ -305,7 +334,7 @@ class _Search:
         if value is None:
             return self._no(pattern.span, "the operand is left out")
         assert isinstance(pattern, Number)
-        fits = _equals(single(value), pattern.value)
+        fits = equals(value, pattern.value)
         return fits or self._no(pattern.span, "{} is not the constant {}", value.name, f"{pattern.value}")
 
     def _variable(self, pattern: Variable, value: ir.Value | None, bound: Bindings) -> bool:
@@ -360,41 +389,8 @@ class _Search:
         return False
 
 
-def _taking(pattern: Operand) -> Taking:
-    return pattern if isinstance(pattern, Variable) else _ONE
-
-
 def _fits(value: ir.Value | None, layout: str) -> bool:
     return value is None or (value.shape is not None and len(value.shape) == len(layout))
-
-
-def _users(pattern: Operand, bound: Bindings) -> list[ir.Node]:
-    """The nodes that read the first value of a pattern that is bound, each once."""
-    for value in _bound(pattern, bound):
-        return list(dict.fromkeys(usage.node for usage in value.uses()))
-    return []
-
-
-def _bound(pattern: Operand, bound: Bindings) -> Iterator[ir.Value]:
-    if isinstance(pattern, Variable) and isinstance(bound.get(pattern.name), ir.Value):
-        yield bound[pattern.name]
-    elif isinstance(pattern, NodePattern):
-        for operand in pattern.operands:
-            yield from _bound(operand, bound)
-    elif isinstance(pattern, AnyOf):
-        for alternative in pattern.alternatives:
-            yield from _bound(alternative, bound)
-
-
-def _is_default(node: ir.Node, option: Option) -> bool:
-    return same(option_value(node, option), option.default)
-
-
-def _equals(array: np.ndarray[Any, Any] | None, number: float) -> bool:
-    if array is None or array.dtype.kind not in "biuf":
-        return False
-    # A rule writes 0.1 and means the nearest number of the constant's type.
-    return bool(array.reshape(()) == np.asarray(number).astype(array.dtype))
 
 
 def _words(value: Any) -> str:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from typing import Any
+
+import onnx_ir as ir
 
 from .errors import Span
 from .language import tree
@@ -165,6 +168,43 @@ def definers(equations: Sequence[Defined]) -> Mapping[str, Defined]:
     """The equation of each name that is a result of a node, those in the graphs of nodes among them."""
     inner = (equation for graph in graphs(equations) for equation in graph.equations)
     return {target.name: one for one in (*equations, *inner) for target in one.targets}
+
+
+def leads_to_all(equations: Sequence[Defined], definers: Mapping[str, Defined]) -> bool:
+    """Whether all equations are matched from the last one on, by the names of what its operands are computed by."""
+    found, work = set[str](), list(nodes(equations[-1].value))
+    while work:
+        for operand in work.pop().operands:
+            if isinstance(operand, NodePattern | AnyOf):
+                work += nodes(operand)
+            elif isinstance(operand, Variable) and operand.name in definers and operand.name not in found:
+                one = definers[operand.name]
+                found.update(target.name for target in one.targets)
+                work += nodes(one.value)
+    return all(any(target.name in found for target in one.targets) for one in equations[:-1])
+
+
+def shared_users(pattern: Operand, bound: Mapping[str, Any]) -> list[ir.Node]:
+    """The nodes that read the first value of a pattern that is bound, each once."""
+    for value in _bound(pattern, bound):
+        return list(dict.fromkeys(usage.node for usage in value.uses()))
+    return []
+
+
+def _bound(pattern: Operand, bound: Mapping[str, Any]) -> Iterator[ir.Value]:
+    if isinstance(pattern, Variable) and type(bound.get(pattern.name)) is ir.Value:
+        yield bound[pattern.name]
+    for node in nodes(pattern):
+        for operand in node.operands:
+            yield from _bound(operand, bound)
+
+
+def takings(patterns: Iterable[Operand]) -> list[Variable]:
+    """What each of some patterns takes of a list: a name several values, any other pattern one."""
+    return [pattern if isinstance(pattern, Variable) else _ONE for pattern in patterns]
+
+
+_ONE = Variable(IGNORED, False, False, False, None, Span("", 0, 0, 0, 0))
 
 
 def graphs(equations: Iterable[Defined]) -> Iterator[GraphPattern]:

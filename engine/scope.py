@@ -13,12 +13,6 @@ from .constants import NUMBERS, Elements, permuted
 _SHARED = 256
 
 
-def is_shared(value: ir.Value) -> bool:
-    """Whether a constant made by a scope is the same for equal elements."""
-    tensor = value.const_value
-    return tensor is not None and tensor.size <= _SHARED and tensor.dtype != ir.DataType.STRING
-
-
 class Scope:
     """The names and shared constants of one graph under construction."""
 

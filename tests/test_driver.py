@@ -1,0 +1,89 @@
+"""The driver: in which order stages go over nodes, what they come back to, and when they end."""
+
+from __future__ import annotations
+
+import onnx.parser
+import onnx.shape_inference
+import onnx_ir as ir
+import pytest
+from nnrewrite.engine.errors import RewriteError, UnsupportedError
+from nnrewrite.engine.language.parser import parse
+from nnrewrite.engine.operators import Catalogue
+from nnrewrite.engine.rules import compile_rules
+from nnrewrite.engine.stages import Rewriter
+
+OPSET = 18
+
+
+def rewriter(catalogue: Catalogue, rules: str, graph: str, between: str = "onnx -> onnx") -> Rewriter:
+    """What runs some rules over a graph in ONNX's own notation."""
+    head = f'<ir_version: 10, opset_import: ["" : {OPSET}, "tflite" : 1]> graph'
+    proto = onnx.shape_inference.infer_shapes(onnx.parser.parse_model(f"{head} {graph}"))
+    compiled = compile_rules([parse(f"ruleset demo : {between} opset 13..25\n{rules}", "d.rules")], catalogue, OPSET)
+    return Rewriter(ir.from_proto(proto).graph, compiled, catalogue, OPSET)
+
+
+def operators(run: Rewriter) -> list[str]:
+    return [node.op_type for node in run.graph]
+
+
+def test_neighbours_of_what_a_rule_makes_are_tried_again(catalogue: Catalogue) -> None:
+    rules = "rule r stage simplify { y = Abs(Relu(x)) => y = Relu(x) }"
+    run = rewriter(catalogue, rules, "(float[2] x) => (float[2] y) { a = Relu(x) b = Abs(a) c = Abs(b) y = Abs(c) }")
+    run.run()
+    assert operators(run) == ["Relu"]
+    assert run.fired == {"r": 3}
+
+
+def test_of_two_rules_the_one_that_asks_for_more_goes_first(catalogue: Catalogue) -> None:
+    rules = """
+        rule any_abs stage simplify { y = Abs(x) => y = Relu(x) }
+        rule of_neg stage simplify { y = Abs(Neg(x)) => y = Sigmoid(x) }"""
+    run = rewriter(catalogue, rules, "(float[2] x) => (float[2] y) { a = Neg(x) y = Abs(a) }")
+    run.run()
+    assert operators(run) == ["Sigmoid"]
+
+
+def test_stages_run_one_after_the_other(catalogue: Catalogue) -> None:
+    rules = """
+        rule last stage adapt { y = Neg(x) => y = Abs(x) }
+        rule first stage simplify { y = Relu(x) => y = Neg(x) }
+        rule never stage simplify { y = Abs(x) => y = Sigmoid(x) }"""
+    run = rewriter(catalogue, rules, "(float[2] x) => (float[2] y) { y = Relu(x) }")
+    run.run()
+    assert operators(run) == ["Abs"]
+
+
+def test_patterns_of_several_nodes_are_lowered_before_single_ones(catalogue: Catalogue) -> None:
+    rules = """
+        rule relu { y = RELU(x) => y = Relu(x) }
+        rule abs { y = ABS(x) => y = Abs(x) }
+        rule both { y = ABS(RELU(x)) => y = Sigmoid(x) }"""
+    graph = "(float[2] x) => (float[2] y) { a = tflite.RELU(x) y = tflite.ABS(a) }"
+    run = rewriter(catalogue, rules, graph, "tflite -> onnx")
+    run.run()
+    assert operators(run) == ["Sigmoid"]
+
+
+def test_all_nodes_that_no_rule_takes_are_told_together(catalogue: Catalogue) -> None:
+    graph = "(float[2] x) => (float[2] y) { a = tflite.RELU(x) b = tflite.NEG(a) y = tflite.ABS(b) }"
+    run = rewriter(catalogue, "rule relu { y = RELU(x) => y = Relu(x) }", graph, "tflite -> onnx")
+    with pytest.raises(UnsupportedError) as raised:
+        run.run()
+    assert [refusal.operator for refusal in raised.value.refusals] == ["NEG", "ABS"]
+
+
+def test_rules_that_run_in_circles_are_named(catalogue: Catalogue) -> None:
+    rules = """
+        rule there stage simplify { y = Relu(x) => y = Abs(x) }
+        rule back stage simplify { y = Abs(x) => y = Relu(x) }"""
+    run = rewriter(catalogue, rules, "(float[2] x) => (float[2] y) { y = Relu(x) }")
+    with pytest.raises(RewriteError, match=r"stage simplify does not end: back .* -> there"):
+        run.run()
+
+
+def test_a_result_that_nobody_reads_is_swept_away(catalogue: Catalogue) -> None:
+    rules = "rule r stage simplify { y = Mul(Relu(x), z) => y = Mul(x, z) }"
+    run = rewriter(catalogue, rules, "(float[2] x, float[2] z) => (float[2] y) { a = Relu(x) y = Mul(a, z) }")
+    run.run()
+    assert operators(run) == ["Mul"]

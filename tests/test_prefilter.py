@@ -1,0 +1,84 @@
+"""The early reject: it tells quickly of nodes that do not fit, and never turns down one that fits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+from nnrewrite import pipeline
+from nnrewrite.engine import matcher
+from nnrewrite.engine.language.parser import parse
+from nnrewrite.engine.operators import Catalogue
+from nnrewrite.engine.rules import compile_rules
+
+INTEGER = ir.DataType.INT32
+
+MayFit = Callable[[ir.Node], bool]
+
+
+def value(name: str, dtype: ir.DataType = ir.DataType.FLOAT) -> ir.Value:
+    return ir.Value(name=name, type=ir.TensorType(dtype), shape=ir.Shape((2,)))
+
+
+def constant(*numbers: float) -> ir.Value:
+    array = np.array(numbers, np.float32)
+    return ir.Value(name="c", type=ir.TensorType(ir.DataType.FLOAT), const_value=ir.Tensor(array))
+
+
+def node(operator: str, *operands: ir.Value | None) -> ir.Node:
+    return ir.Node("", operator, operands, num_outputs=1)
+
+
+@pytest.fixture
+def early(catalogue: Catalogue) -> Callable[[str], MayFit]:
+    """The early reject of a left side whose root is `y = Add(...)`."""
+
+    def compiled(left: str) -> MayFit:
+        text = f"ruleset demo : onnx -> onnx opset 13..25\nrule r stage simplify {{ {left} => y = Relu(x) }}"
+        (rule,) = compile_rules([parse(text, "demo.rules")], catalogue, 18).candidates("simplify", "", "Add")
+        return rule.matcher.may_fit
+
+    return compiled
+
+
+@pytest.mark.parametrize(
+    ("left", "fitting", "other"),
+    [
+        ("y = Add(Relu(x), z)", [node("Relu", value("x")).outputs[0], value("z")], [value("x"), value("z")]),
+        ("r = Relu(x) y = Add(r, z)", [node("Relu", value("x")).outputs[0], value("z")], [value("x"), value("z")]),
+        ("y = Add(Relu(x), z)", [value("z"), node("Relu", value("x")).outputs[0]], [value("z"), value("x")]),
+        ("y = Add(x, const c)", [value("x"), constant(1, 2)], [value("x"), value("z")]),
+        ("y = Add(x, 1.0)", [value("x"), constant(1)], [value("x"), value("z")]),
+        ('y = Add(x, z) where dtype(x) == "f32"', [value("x"), value("z")], [value("x", INTEGER), value("z", INTEGER)]),
+    ],
+)  # fmt: skip
+def test_operators_constants_and_element_types_right_beneath_are_asked(
+    early: Callable[[str], MayFit], left: str, fitting: list[ir.Value], other: list[ir.Value]
+) -> None:
+    may_fit = early(left)
+    assert may_fit(node("Add", *fitting))
+    assert not may_fit(node("Add", *other))
+
+
+def test_a_guard_behind_one_that_may_refuse_waits_for_it(early: Callable[[str], MayFit]) -> None:
+    may_fit = early('y = Add(x, z) where rank(x) == 1 or fail("no") where dtype(x) == "f32"')
+    assert may_fit(node("Add", value("x", INTEGER), value("z", INTEGER)))
+
+
+def test_models_become_the_same_without_it(monkeypatch: pytest.MonkeyPatch, single: Callable[..., bytes]) -> None:
+    weights = np.arange(36, dtype=np.float32).reshape(4, 3, 3, 1)
+    sources = [
+        single("CONV_2D", {"x": ("FLOAT32", [1, 5, 5, 1]), "w": weights, "b": np.zeros(4, np.float32)},
+               [("FLOAT32", [1, 5, 5, 4])], padding="SAME", stride_w=1, stride_h=1, fused_activation_function="RELU6"),
+        single("MEAN", {"x": ("FLOAT32", [1, 5, 5, 2]), "axes": np.array([1, 2], np.int32)}, [("FLOAT32", [1, 2])]),
+        single("LOGISTIC", {"x": ("FLOAT32", [2, 3])}, [("FLOAT32", [2, 3])]),
+    ]  # fmt: skip
+    quick = [pipeline.convert(source).SerializeToString() for source in sources]
+    monkeypatch.setattr(matcher, "prefilter", lambda *_: lambda node: True)
+    pipeline._prepared.cache_clear()
+    try:
+        assert [pipeline.convert(source).SerializeToString() for source in sources] == quick
+    finally:
+        pipeline._prepared.cache_clear()
