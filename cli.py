@@ -84,6 +84,8 @@ def _telling(command: str, as_json: bool) -> Iterator[None]:
     """
     try:
         yield
+    except click.exceptions.Exit:
+        raise
     except click.ClickException as error:
         if as_json:
             _document(command, error.format_message(), "CallError")

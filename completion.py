@@ -9,17 +9,17 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
-from click.shell_completion import CompletionItem
 
-#: a function that click calls to complete a value
-Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 _RULES = Path(__file__).parent / "rules"
 
 
-def words(*known: str) -> Completer:
+def words(*known: str) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
     """Offer some words."""
     return lambda ctx, param, text: _begun(known, text)
 
@@ -40,7 +40,7 @@ def models(ctx: click.Context, param: click.Parameter, text: str) -> list[Comple
 
     given = [name for name in ctx.params if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE]
     names = [] if given or ctx.info_name == "convert" else _begun(COMMANDS, text)
-    return [*names, *_paths(text)] if names else [CompletionItem(text, type="file")]
+    return [*names, *_paths(text)] if names else [_item(text, "file")]
 
 
 def commands(ctx: click.Context, param: click.Parameter, text: str) -> list[CompletionItem]:
@@ -91,12 +91,18 @@ def _told(ctx: click.Context, ask: Callable[[Path], Iterable[str]]) -> Iterator[
 
 
 def _begun(known: Iterable[str], text: str) -> list[CompletionItem]:
-    return [CompletionItem(name) for name in sorted(set(known)) if name.startswith(text)]
+    return [_item(name) for name in sorted(set(known)) if name.startswith(text)]
+
+
+def _item(text: str, kind: str = "plain") -> CompletionItem:
+    from click.shell_completion import CompletionItem
+
+    return CompletionItem(text, type=kind)
 
 
 def _or_folders(known: Iterable[str], text: str) -> list[CompletionItem]:
     """The words that a text begins, or folders where it begins none."""
-    return _begun(known, text) or [CompletionItem(text, type="dir")]
+    return _begun(known, text) or [_item(text, "dir")]
 
 
 def _paths(text: str) -> list[CompletionItem]:
@@ -104,7 +110,7 @@ def _paths(text: str) -> list[CompletionItem]:
     folder, _, begun = text.rpartition("/")
     with contextlib.suppress(OSError):
         return [
-            CompletionItem(f"{folder}/{path.name}" if folder else path.name)
+            _item(f"{folder}/{path.name}" if folder else path.name)
             for path in sorted(Path(folder or ".").iterdir())
             if path.name.startswith(begun) and (begun or not path.name.startswith("."))
         ]

@@ -13,7 +13,6 @@ import click
 
 from . import completion, flags
 from .cli import commands_help, complain, no_command
-from .engine.errors import CallError, RewriteError, RuleError, VerificationError
 from .engine.records import dataclass
 
 if TYPE_CHECKING:
@@ -169,6 +168,7 @@ def command(
     Exit status: 0 all done; 1 a model was not converted, or --verify found a difference; 2 the call or a rule file is
     wrong.
     """
+    from .engine.errors import CallError
     from .engine.extents import Asked
     from .engine.layout import Interface
     from .engine.trace import Trace, traced
@@ -325,6 +325,7 @@ def interpreting(call: Call) -> contextlib.AbstractContextManager[Interpreter | 
 
 
 def _verified(result: Result, source: Path | bytes, interpreter: Interpreter) -> Result:
+    from .engine.errors import VerificationError
     from .verify import compare_models
 
     signature = result.report.signature
@@ -339,6 +340,8 @@ def _verified(result: Result, source: Path | bytes, interpreter: Interpreter) ->
 
 def attempt(job: Job, call: Call, interpreter: Interpreter | None) -> Result | Failure:
     """Convert one model; raises RuleError, as a mistake in a rule concerns all models."""
+    from .engine.errors import RewriteError, RuleError
+
     try:
         return convert(job, call, interpreter)
     except RuleError:

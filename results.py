@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .documents import diagnostic, show
+from .documents import diagnostic, plain, show
 
 if TYPE_CHECKING:
     from .conversion import Failure, Result
@@ -44,8 +43,7 @@ def override_note(override: Override) -> str:
 
 def verification_entry(found: Verification) -> dict[str, Any]:
     """What a verification measured, each output by itself."""
-    fields = {field.name: getattr(found, field.name) for field in dataclasses.fields(found)}
-    return {"passed": found.passed, **fields}
+    return {"passed": found.passed, **plain(found)}
 
 
 def differences(found: Verification, name: str) -> list[dict[str, Any]]:
@@ -59,7 +57,7 @@ def _converted(result: Result) -> dict[str, Any]:
         "source": result.job.name,
         "target": result.job.target,
         "ok": result.passed,
-        **{field.name: getattr(report, field.name) for field in dataclasses.fields(report)},
+        **plain(report),
         "bytes_in": result.bytes_in,
         "bytes_out": result.bytes_out,
         "seconds": round(result.seconds, 4),
@@ -86,9 +84,5 @@ def _note(override: Override) -> dict[str, Any]:
 def _profile(profile: Profile) -> dict[str, Any]:
     return {
         "parts": profile.parts,
-        "rules": [{"stage": stage, "rule": name, **_cost(cost)} for (stage, name), cost in profile.rules.items()],
+        "rules": [{"stage": stage, "rule": name, **plain(cost)} for (stage, name), cost in profile.rules.items()],
     }
-
-
-def _cost(cost: Any) -> dict[str, Any]:
-    return {field.name: getattr(cost, field.name) for field in dataclasses.fields(cost)}
