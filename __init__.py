@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .engine.errors import CallError, InternalError, ModelError, RewriteError, RuleError, UnsupportedError
     from .options import Options, OptionsDict
-    from .pipeline import Conversion, Report, convert, members, rewrite
+    from .pipeline import Conversion, convert, members, rewrite
+    from .report import Report
 
     __version__: str
 
@@ -29,7 +30,7 @@ __all__ = [
 ]
 
 #: where a name is that is neither an error nor in the pipeline
-_OTHERS = {"Options": ".options", "OptionsDict": ".options"}
+_OTHERS = {"Options": ".options", "OptionsDict": ".options", "Report": ".report"}
 
 
 def __dir__() -> list[str]:

@@ -17,10 +17,10 @@ from .summary import measure, operators
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from .conversion import Result
     from .engine.rules import Override
     from .jobs import Job
-    from .pipeline import Report
+    from .outcome import Result
+    from .report import Report
 
 SHOWN = 6
 """How many operators of a histogram are named, the most frequent first."""

@@ -10,16 +10,13 @@ from typing import Any, TypeAlias, TypedDict, Unpack
 
 from .engine.errors import CallError, meant
 from .engine.records import dataclass
+from .option_values import ACTIVATIONS, HYBRID
 
 #: the runtime that models are made for where the user names none, and the word for none in particular
 TARGET, PORTABLE = "onnxruntime", "portable"
 
 #: who keeps what a model remembers between calls: who calls it, or nobody
 EXTERNAL, INTERNAL = "external", "internal"
-#: what the inner values of a quantized model may be turned into
-ACTIVATIONS = ("int8", "uint8")
-#: what kernels with real activations and integer weights compute with
-HYBRID = ("integers", "real")
 #: the rule sets of integer arithmetic, and of hybrid kernels
 _EXACT, _HYBRID = "exact", "hybrid"
 #: what rule sets bring along: rules for quantized operators that real numbers do not describe to one step

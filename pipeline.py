@@ -30,14 +30,14 @@ from .engine.errors import (
 )
 from .engine.evaluation import evaluate
 from .engine.extents import Asked
-from .engine.layout import LAYOUT, SOURCE, Interface
+from .engine.layout import LAYOUT, Interface
 from .engine.operators import Catalogue, Dialect
 from .engine.opsets import least_opset
 from .engine.passes.base import Module, run_passes
 from .engine.passes.lists import PassOptions, list_passes
 from .engine.profile import timed
 from .engine.quantization import NUMBERS, REAL
-from .engine.records import dataclass, field
+from .engine.records import dataclass
 from .engine.rules import RuleSet, compile_rules
 from .engine.scope import Scope
 from .engine.state import described
@@ -45,35 +45,13 @@ from .engine.subgraphs import called, check_calls
 from .frontends import bundle, tflite
 from .frontends.source import Source, accept
 from .options import DEFAULT, INTERNAL, Options, OptionsDict
+from .report import Report
 
 if TYPE_CHECKING:
     from .engine.layout.explain import Remaining
 
 #: the opset to try where the one that rules aim at has no form of something
 _LATER = 21
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """What a conversion did: operators in and out, permutations left and the elements they move, rules fired.
-
-    `layout` is what was asked of inputs and outputs, `layouts` has those with another order of axes than in the source,
-    as letters before and after. `remarks` tells what is odd about the source, in sentences. `signature` is the one that
-    was converted, where it is not of the source's first graph. `inexact` counts, by name, the quantized operators that
-    integers of the option `exact` do not cover: they compute with real numbers and round once.
-    """
-
-    source_operators: Mapping[str, int]
-    target_operators: Mapping[str, int]
-    permutations: int
-    moved: int | None
-    opset: int
-    rules: Mapping[str, int]
-    layout: str = SOURCE
-    layouts: Mapping[str, str] = field(default_factory=dict)
-    remarks: tuple[str, ...] = ()
-    signature: str | None = None
-    inexact: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

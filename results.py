@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from .documents import diagnostic, plain, show
 
 if TYPE_CHECKING:
-    from .conversion import Failure, Result
     from .engine.profile import Profile
     from .engine.rules import Override
-    from .pipeline import Report
+    from .outcome import Failure, Result
+    from .report import Report
     from .verify import Verification
 
 

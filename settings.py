@@ -12,7 +12,7 @@ from .engine.documents import compose, span
 from .engine.errors import CallError, Diagnostic, Note
 from .engine.language.diagnosis import joined, spell, suggest
 from .engine.layout.interface import Interface
-from .options import ACTIVATIONS, HYBRID
+from .option_values import ACTIVATIONS, HYBRID
 
 #: what a target says: a few words about it, and options
 ABOUT, SETS = "about", "options"

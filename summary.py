@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from .engine.errors import times
 
 if TYPE_CHECKING:
-    from .pipeline import Report
+    from .report import Report
 
 
 def line(report: Report, size: int) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from .engine import cache, packs
+from .engine.data_files import BUILT_IN
 from .engine.errors import CallError
 from .engine.records import dataclass
 
@@ -62,7 +63,7 @@ def reason(place: str) -> str:
     """The comment above a rule, by its place as models record it, `rule (file:line)`; empty where it is not found."""
     if (written := _PLACE.search(place)) is None:
         return ""
-    file = next((one for one in (packs.BUILT_IN / written[1], Path(written[1])) if one.is_file()), None)
+    file = next((one for one in (BUILT_IN / written[1], Path(written[1])) if one.is_file()), None)
     lines = [] if file is None else file.read_text(encoding="utf-8").splitlines()
     at = int(written[2]) - 1
     return _above(lines, at) if at < len(lines) and _RULE.match(lines[at]) else ""
@@ -81,7 +82,7 @@ def _folder(name: str) -> Path:
     try:
         (folder,) = packs.folders([name])
     except packs.UnknownPackError as error:
-        known = [pack for pack in packs.built_in() if (packs.BUILT_IN / pack / FILE).is_file()]
+        known = [pack for pack in packs.built_in() if (BUILT_IN / pack / FILE).is_file()]
         raise CallError(
             f"there is no target {name}: it is neither {', '.join(known)}, portable nor a folder"
         ) from error

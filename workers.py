@@ -13,8 +13,8 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import TYPE_CHECKING
 
 from .cli import end
-from .conversion import Call, Failure, Result, attempt, interpreting
 from .jobs import Job
+from .outcome import Call, Failure, Result, attempt, interpreting
 
 if TYPE_CHECKING:
     from .verify import Interpreter

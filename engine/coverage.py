@@ -15,9 +15,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from .data_files import BUILT_IN
 from .errors import Span
 from .functions import plain
-from .packs import BUILT_IN
 from .pattern import AnyOf, NodePattern, Operand, nodes
 from .records import dataclass, field
 from .rules import Rule

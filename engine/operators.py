@@ -12,10 +12,9 @@ import onnx.defs
 import onnx.helper
 import onnx_ir as ir
 
+from .data_files import OPS
 from .errors import RewriteError, RuleError
 from .records import dataclass, field
-
-OPS = Path(__file__).parent.parent / "ops.yaml"
 
 #: the trait of operators that no file has: forms that rules give others before they lower them
 FORM = "form"

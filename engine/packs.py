@@ -13,6 +13,7 @@ from pathlib import Path
 import onnx
 
 from . import cache, operators
+from .data_files import BUILT_IN, OPS
 from .errors import CallError, Diagnostic, RuleError, meant
 from .language import tree
 from .language.frozen import Lazy, freeze, thaw
@@ -21,7 +22,6 @@ from .parses import Parses
 from .records import dataclass, replace
 from .rules import Contents, Override, outline
 
-BUILT_IN = Path(__file__).parent.parent / "rules"
 #: the group of entry points by which an installed package offers a pack: name = "package:folder"
 ENTRY_POINTS = "nnrewrite.rules"
 
@@ -204,7 +204,7 @@ def _read(paths: Sequence[Path], texts: Mapping[str, str], parses: Parses) -> Pa
         # Rules of the target's own come after those of every pack that aims at it.
         return _read([*follow, *paths], {**texts, **_texts(follow)}, parses)
     entries = _entries(paths)
-    catalogue = _catalogue(tuple(entries), tuple(map(read_text, (operators.OPS, *entries))))
+    catalogue = _catalogue(tuple(entries), tuple(map(read_text, (OPS, *entries))))
     parses.keep()
     files = _apart(files, parses)
     found, overrides, contents = review(files, catalogue, not diagnostics, parses.sound)
@@ -286,7 +286,7 @@ def _ranks(paths: Sequence[Path]) -> dict[str, int]:
 def _digest(paths: Sequence[Path], texts: Mapping[str, str]) -> str:
     """A name for everything that a pack in its final form depends on."""
     rules = sorted(_below(BUILT_IN, (".rules",)))
-    digest = _code([*map(Path, rules), operators.OPS, *_entries(paths)])
+    digest = _code([*map(Path, rules), OPS, *_entries(paths)])
     for name, text in texts.items():
         digest.update(f"{name}\0{text}\0".encode())
     return digest.hexdigest()

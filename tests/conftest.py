@@ -13,7 +13,8 @@ import onnx_ir as ir
 import pytest
 from nnrewrite.backends import probe
 from nnrewrite.engine import coverage
-from nnrewrite.engine.operators import OPS, Catalogue, load
+from nnrewrite.engine.data_files import OPS
+from nnrewrite.engine.operators import Catalogue, load
 from nnrewrite.verify import Interpreter
 
 

@@ -16,8 +16,9 @@ import onnx_ir as ir
 import pytest
 from nnrewrite.backends import probe
 from nnrewrite.backends.tflite import write
+from nnrewrite.engine.data_files import OPS
 from nnrewrite.engine.errors import ModelError, RewriteError
-from nnrewrite.engine.operators import OPS, Catalogue
+from nnrewrite.engine.operators import Catalogue
 from nnrewrite.engine.quantization import Quantization
 from nnrewrite.frontends import bundle
 from nnrewrite.frontends.tflite import read

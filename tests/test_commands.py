@@ -10,10 +10,11 @@ import pytest
 from click.testing import CliRunner, Result
 from nnrewrite.cli import app
 from nnrewrite.engine import packs
+from nnrewrite.engine.data_files import BUILT_IN
 from nnrewrite.engine.language.formatter import formatted
 from nnrewrite.engine.support import survey
 
-ROOT = Path(packs.BUILT_IN).parent
+ROOT = Path(BUILT_IN).parent
 DOCS = ROOT / "docs"
 HEADER = "ruleset mine : tflite -> onnx opset 13..25\n"
 GOOD = HEADER + "rule mine {\n  y = ABS(x)\n  => y = Max(x, Neg(x))\n  test x: f32[2]\n}\n"
@@ -320,7 +321,7 @@ def test_a_file_that_cannot_be_parsed_is_told(folder: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", sorted(packs.BUILT_IN.rglob("*.rules")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(BUILT_IN.rglob("*.rules")), ids=lambda path: path.stem)
 def test_rules_of_the_program_are_formatted(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert formatted(text, path.name) == text

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from nnrewrite.cli import COMMANDS, DEFAULT
-from nnrewrite.engine import packs
+from nnrewrite.engine.data_files import BUILT_IN
 from nnrewrite.engine.functions import CONSTANTS, DTYPES, FUNCTIONS
 from nnrewrite.engine.language.complaint import RESERVED
 from nnrewrite.engine.language.parser import GRAMMAR
@@ -152,7 +152,7 @@ def test_the_readme_lists_every_option_of_a_conversion() -> None:
 
 def test_the_rule_that_the_readme_shows_is_the_one_in_use() -> None:
     shown = next(block for block in README.split("```\n") if block.startswith("rule "))
-    assert shown in (packs.BUILT_IN / "tflite2onnx" / "convolution.rules").read_text(encoding="utf-8")
+    assert shown in (BUILT_IN / "tflite2onnx" / "convolution.rules").read_text(encoding="utf-8")
 
 
 def test_the_readme_counts_operators_as_their_page_does() -> None:

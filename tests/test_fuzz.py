@@ -20,7 +20,8 @@ from nnrewrite.cli import app
 pytest.importorskip("ai_edge_litert")
 
 from nnrewrite.engine import coverage, packs
-from nnrewrite.engine.operators import OPS, Catalogue, Dialect, OperatorSpec
+from nnrewrite.engine.data_files import OPS
+from nnrewrite.engine.operators import Catalogue, Dialect, OperatorSpec
 from nnrewrite.engine.quantization import Quantization
 from nnrewrite.options import DEFAULT, Options
 from nnrewrite.verify import Interpreter, record, results, witness

@@ -11,7 +11,8 @@ from pathlib import Path
 import onnx.defs
 import pytest
 from nnrewrite.engine import packs
-from nnrewrite.engine.operators import OPS, Catalogue
+from nnrewrite.engine.data_files import OPS
+from nnrewrite.engine.operators import Catalogue
 from nnrewrite.engine.rules import written_out
 from nnrewrite.options import DEFAULT, Options
 

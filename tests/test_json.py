@@ -13,10 +13,10 @@ import pytest
 from click.testing import CliRunner
 from nnrewrite.cli import COMMANDS, app
 from nnrewrite.documents import plain
-from nnrewrite.engine import packs
+from nnrewrite.engine.data_files import BUILT_IN
 from nnrewrite.verify import record
 
-SCHEMA = Path(packs.BUILT_IN).parent / "docs" / "json.schema.json"
+SCHEMA = Path(BUILT_IN).parent / "docs" / "json.schema.json"
 HEADER = "ruleset mine : tflite -> onnx opset 13..25\n"
 GOOD = HEADER + "rule mine {\n  y = ABS(x)\n  => y = Max(x, Neg(x))\n  test x: f32[2]\n}\n"
 BAD = GOOD.replace("ABS", "ABSS")

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from nnrewrite.engine import packs
+from nnrewrite.engine.data_files import BUILT_IN
 from nnrewrite.engine.language import tree
 from nnrewrite.engine.layout.apply import Layout
 from nnrewrite.engine.layout.blocks import ATTRIBUTE, TRANSPARENT
@@ -335,7 +336,7 @@ def run(proto: onnx.ModelProto, fed: list[Array]) -> list[Array]:
 def emitted() -> dict[str, str]:
     """Every operator that a rule, a table or a definition of a built-in rule set writes, with the first place."""
     found: dict[str, str] = {}
-    for folder in sorted(path.name for path in packs.BUILT_IN.iterdir() if path.is_dir()):
+    for folder in sorted(path.name for path in BUILT_IN.iterdir() if path.is_dir()):
         pack = packs.load([folder])
         dialect = pack.catalogue.dialect("onnx")
         for item in (item for file in pack.files for item in file.items):
@@ -352,7 +353,7 @@ def emitted() -> dict[str, str]:
 @pytest.mark.slow
 def test_every_operator_that_rules_write_has_a_category() -> None:
     beneath = ["tflite2onnx", "kernels"]  # others lie over these
-    others = {path.name for path in packs.BUILT_IN.iterdir() if path.is_dir()}.difference(beneath)
+    others = {path.name for path in BUILT_IN.iterdir() if path.is_dir()}.difference(beneath)
     dialect = packs.load([*beneath, *sorted(others)]).catalogue
     known = dialect.dialect("onnx").operators
     missing = {name: place for name, place in emitted().items() if category(known.get(name)) is None}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from ..data_files import BUILT_IN
 from ..errors import Span, times
 from ..expressions import TRAIT
 from ..functions import DTYPES, FUNCTIONS
@@ -72,11 +73,9 @@ def call(expression: tree.Call, context: Context) -> Kinds:
 
 def _elsewhere(name: str) -> str | None:
     """How to call a definition of a pack that comes with the program, where it is not among those that are read."""
-    from .. import packs
-
-    for pack in packs.built_in():
-        texts = packs.sources([pack]).values()
-        if any(re.search(rf"^def {re.escape(name)}\(", text, re.MULTILINE) for text in texts):
+    for file in sorted(BUILT_IN.rglob("*.rules")):
+        if re.search(rf"^def {re.escape(name)}\(", file.read_text(encoding="utf-8"), re.MULTILINE):
+            pack = file.relative_to(BUILT_IN).parts[0]
             return (
                 f"{pack} defines it: begin the files by `ruleset NAME over {pack} : ...`, or give --rules {pack} first"
             )
