@@ -117,7 +117,7 @@ def test_the_traits_that_the_page_names_are_there() -> None:
 # ---- what the other pages say
 
 
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -142,6 +142,13 @@ def app_options(subcommand: str) -> list[list[str]]:
     """The spellings of each option of a subcommand, of the default command where it is empty."""
     module = importlib.import_module(COMMANDS[subcommand][0] if subcommand else DEFAULT)
     return [[*option.opts, *option.secondary_opts] for option in module.command.params]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_targets_of_make_that_pages_show_exist(page: Path) -> None:
+    known = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    shown = re.findall(r"`make ([a-z-]+)|^ {4}make ([a-z-]+)", page.read_text(encoding="utf-8"), re.MULTILINE)
+    assert {"".join(names) for names in shown} <= known
 
 
 def test_the_readme_lists_every_option_of_a_conversion() -> None:
