@@ -15,6 +15,7 @@ from .cuts import Segment, Wiring
 from .facade import Facade
 from .forms import Form, apart, forms
 from .frames import Array
+from .inputs import draw
 from .interpreter import Interpreter, Kernels, Source
 from .original import Known, Original, read
 from .reals import real_form
@@ -25,6 +26,8 @@ from .verification import ORDER
 _ROUNDS = 60
 #: a value stands for a tensor where it comes about as close to it as any other of its name does
 _AS_CLOSE, _CLOSE = 2.0, 0.01
+#: the trait of operators that move elements, in ops.yaml
+_MOVES = "moves"
 #: from the best verdict to the worst
 _RANKS = tuple(Verdict)
 #: what is not known yet to be computed by any nodes
@@ -73,9 +76,12 @@ def compare_layers(
     VerificationError where one side does not run, ModelError for what is no model.
     """
     model, runtime = _parsed(target), Runtime(target)
+    described = interpreter.describe(source)
+    samples = [inputs] if inputs is not None else [sample for (sample,) in draw(described.inputs, seed)]
     if runtime.unquantized:
+        samples = [Facade(runtime, described).fed(sample) for sample in samples]
         source = real_form(source)
-    original = read(source, interpreter, seed, inputs)
+    original = read(source, interpreter, samples)
     feeds = runtime.feeds(Facade(runtime, original.signature).fed(original.sample))
     trial = _Trial(original, Wiring(model), feeds)
     trial.begin(runtime.outputs, {name for name in runtime.outputs if runtime.turned(name)})
@@ -172,12 +178,22 @@ class _Trial:
             if compared:
                 comparison = worst([one for one, _ in compared])
                 first = next(stand for one, stand in compared if one is comparison)
-                suspects = _onwards(first, stands[known])
-                if not comparison.verdict.passed:  # what it is computed from may be held in a way that nobody expects
-                    begins = (self._stands[name] for name in first.segment.begins)
-                    suspects += [stand for stand in begins if self._is_recoded(stand)]
-                places = dict.fromkeys(place for stand in suspects for place in stand.segment.nodes)
-                yield Step(known.operator, comparison, tuple(self._wiring.nodes[place] for place in places))
+                places = [place for stand in _onwards(first, stands[known]) for place in stand.segment.nodes]
+                if not comparison.verdict.passed:
+                    places += self._holding(first)
+                yield Step(known.operator, comparison, tuple(self._wiring.nodes[p] for p in dict.fromkeys(places)))
+
+    def _holding(self, stand: Stand) -> Iterator[int]:
+        """The nodes that hold what a value is computed from in another way, which may be none that it understands."""
+        operators = self._original.catalogue.dialect("onnx").operators
+        for name in stand.segment.begins:
+            begin = self._stands[name]
+            if self._is_recoded(begin):
+                yield from begin.segment.nodes
+            last = begin.segment.nodes[-1]
+            spec = operators.get(self._wiring.nodes[last].op_type)
+            if spec is not None and _MOVES in spec.traits:
+                yield last
 
     def _compare(self) -> None:
         for stand, segment, comparison in self._compared(()):
@@ -287,7 +303,8 @@ class _Trial:
 
     def _is_recoded(self, stand: Stand) -> bool:
         """Whether a value is computed from another that holds the same tensor."""
-        return any(self._stands[name].known is stand.known for name in stand.segment.begins)
+        before = (self._stands.get(name) for name in stand.segment.begins)
+        return any(one is not None and one.known is stand.known for one in before)
 
 
 def _onwards(first: Stand, stands: Sequence[Stand]) -> list[Stand]:

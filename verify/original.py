@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import onnx_ir as ir
 
-from ..engine.errors import ModelError
+from ..engine.errors import ModelError, VerificationError
 from ..engine.operators import Catalogue, load
 from ..frontends import tflite
 from .excerpt import excerpt
 from .frames import Array
-from .inputs import draw
 from .interpreter import Interpreter, InterpreterError, Kernels, Signature, Source, Tensor
 from .reals import real_form
 
@@ -90,7 +89,7 @@ class Original:
             [[found]] = self.interpreter.run(
                 real_form(part) if real else part, [[contents[value] for value in inputs]], kernels
             )
-        except (ModelError, InterpreterError):
+        except (ModelError, VerificationError):
             return None  # the format cannot say the part alone, or these kernels lack an operator
         return found
 
@@ -101,8 +100,8 @@ def _is_kept(value: ir.Value) -> bool:
     return node is not None and any(operand is not None and operand.dtype is None for operand in node.inputs)
 
 
-def read(source: Source, interpreter: Interpreter, seed: int = 0, inputs: Sequence[Array] | None = None) -> Original:
-    """Read a model and run it on one sample: seeded inputs that it takes, or `inputs`.
+def read(source: Source, interpreter: Interpreter, samples: Sequence[Sequence[Array]]) -> Original:
+    """Read a model and run it on the first of some samples that it takes.
 
     Of a model that runs with the interpreter's default kernels alone, which keep no inner tensor, outputs are known.
     Raises ModelError for what is no model, InterpreterError where it does not run.
@@ -110,7 +109,6 @@ def read(source: Source, interpreter: Interpreter, seed: int = 0, inputs: Sequen
     catalogue, signature = load(), interpreter.describe(source)
     model = tflite.read(source, catalogue)
     nodes = list(model.graph)
-    samples = [inputs] if inputs is not None else [sample for (sample,) in draw(signature.inputs, seed)]
     failure: InterpreterError | None = None
     for kernels in (Kernels.OPTIMIZED, Kernels.DEFAULT):
         for sample in samples:

@@ -7,6 +7,7 @@ import onnx
 import onnx_ir as ir
 
 from ..backends import tflite as writer
+from ..engine.errors import ModelError, VerificationError
 from ..engine.operators import Dialect, OperatorSpec, load
 from ..engine.quantization import KEY, Quantization, quantization
 from ..engine.scope import Scope
@@ -23,7 +24,7 @@ def real_form(source: Source) -> Source:
 
     Constants are the real numbers that codes stand for, and the interpreter computes all else with its kernels for real
     numbers. Operators that only bring numbers from one form to another are left out, but where others mean the codes.
-    Raises ModelError where the format cannot say the result.
+    Raises VerificationError where the format cannot say the result.
     """
     catalogue = load()
     model, dialect, target = tflite.read(source, catalogue), catalogue.dialect("tflite"), catalogue.dialect("onnx")
@@ -38,7 +39,10 @@ def real_form(source: Source) -> Source:
                 _translate(node, dialect, target)
             elif _recodes(node, dialect):
                 _leave_out(node, graph)
-    return writer.write(model, catalogue)
+    try:
+        return writer.write(model, catalogue)
+    except ModelError as error:
+        raise VerificationError(f"the original has no form with real numbers: {error}") from error
 
 
 def _recodes(node: ir.Node, dialect: Dialect) -> bool:
