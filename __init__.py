@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .engine.errors import CallError, InternalError, ModelError, RewriteError, RuleError, UnsupportedError
+    from .engine.base.errors import CallError, InternalError, ModelError, RewriteError, RuleError, UnsupportedError
     from .options import Options, OptionsDict
     from .pipeline import Conversion, convert, members, rewrite
     from .report import Report

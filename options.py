@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias, TypedDict, Unpack
 
-from .engine.errors import CallError, meant
-from .engine.records import dataclass
+from .engine.base.errors import CallError, meant
+from .engine.base.records import dataclass
 from .option_values import ACTIVATIONS, HYBRID
 
 #: the runtime that models are made for where the user names none, and the word for none in particular

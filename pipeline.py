@@ -14,12 +14,10 @@ import onnx
 import onnx_ir as ir
 
 from . import signatures, summary
-from .backends import onnx as onnx_backend
+from .backends import onnx_writer as onnx_backend
 from .backends import stream
-from .destination import remove, replacing
-from .engine import packs
-from .engine.collector import uncollected
-from .engine.errors import (
+from .engine.base.atomic_write import remove, replacing
+from .engine.base.errors import (
     CallError,
     InternalError,
     ModelError,
@@ -28,27 +26,29 @@ from .engine.errors import (
     RuleError,
     UnsupportedError,
 )
-from .engine.evaluation import evaluate
-from .engine.extents import Asked
-from .engine.layout import LAYOUT, Interface
-from .engine.operators import Catalogue, Dialect
-from .engine.opsets import least_opset
+from .engine.base.garbage_collection import uncollected
+from .engine.base.names import Scope
+from .engine.base.quantization import NUMBERS, REAL
+from .engine.base.records import dataclass
+from .engine.dialects.operators import Catalogue, Dialect
+from .engine.dialects.opsets import least_opset
+from .engine.packs import loader
 from .engine.passes.base import Module, run_passes
+from .engine.passes.evaluation import evaluate
+from .engine.passes.layout import LAYOUT, Interface
 from .engine.passes.lists import PassOptions, list_passes
-from .engine.profile import timed
-from .engine.quantization import NUMBERS, REAL
-from .engine.records import dataclass
-from .engine.rules import RuleSet, compile_rules
-from .engine.scope import Scope
-from .engine.state import described
-from .engine.subgraphs import called, check_calls
-from .frontends import bundle, tflite
+from .engine.passes.resize import Asked
+from .engine.passes.state import described
+from .engine.rewrite.profile import timed
+from .engine.rewrite.rules import RuleSet, compile_rules
+from .engine.rewrite.subgraphs import called, check_calls
+from .frontends import bundle, tflite_reader
 from .frontends.source import Source, accept
 from .options import DEFAULT, INTERNAL, Options, OptionsDict
 from .report import Report
 
 if TYPE_CHECKING:
-    from .engine.layout.explain import Remaining
+    from .engine.passes.layout.explain import Remaining
 
 #: the opset to try where the one that rules aim at has no form of something
 _LATER = 21
@@ -104,7 +104,7 @@ class Conversion:
 class Prepared:
     """Rule packs, compiled for one opset."""
 
-    pack: packs.Pack
+    pack: loader.Pack
     rules: RuleSet
     opset: int
 
@@ -117,7 +117,7 @@ def members(path: str | os.PathLike[str]) -> list[str]:
 def signed(path: str | os.PathLike[str], member: str | None = None) -> list[str]:
     """The names of a model's signatures; raises ModelError when it cannot be read."""
     data = path if member is None else bundle.open_member(path, member)
-    return signatures.keys(tflite.read(data, prepare(DEFAULT.stacked, None).pack.catalogue))
+    return signatures.keys(tflite_reader.read(data, prepare(DEFAULT.stacked, None).pack.catalogue))
 
 
 def convert(source: Source, options: Options = DEFAULT, **changes: Unpack[OptionsDict]) -> onnx.ModelProto:
@@ -195,7 +195,7 @@ class Subject:
     model: ir.Model
     graph: ir.Graph
     subgraphs: Sequence[ir.Graph]
-    signature: tflite.Signature | None
+    signature: tflite_reader.Signature | None
     outputs: Sequence[str]
     renamed: Mapping[str, str]
 
@@ -241,7 +241,7 @@ def _read(source: str | bytes, options: Options, catalogue: Catalogue) -> Subjec
         raise CallError(f"member {member} is of a bundle, which is read from its path")
     data = source if member is None or isinstance(source, bytes) else bundle.open_member(source, member)
     with timed("reading"):
-        model = tflite.read(data, catalogue, _called(source, member))
+        model = tflite_reader.read(data, catalogue, _called(source, member))
     signature = signatures.chosen(model, options.signature)
     subgraphs: Sequence[ir.Graph] = model.meta["subgraphs"]
     graph = model.graph if signature is None else subgraphs[signature.subgraph]
@@ -270,14 +270,14 @@ def _layouts(report: Report) -> dict[str, str]:
 
 def explain(model: onnx.ModelProto, rules: str | Sequence[str] = "tflite2onnx") -> list[Remaining]:
     """Tell of each permutation left in a model what it moves and which two operators force it."""
-    from .engine.layout.explain import explain
+    from .engine.passes.layout.explain import explain
 
     return explain(model, _target(rules))
 
 
 def picture(model: onnx.ModelProto, rules: str | Sequence[str] = "tflite2onnx") -> str:
     """Draw a model as SVG, in two colours for the two layouts."""
-    from .engine.layout.picture import svg
+    from .engine.passes.layout.drawing import svg
 
     return svg(model, _target(rules))
 
@@ -293,10 +293,10 @@ def _called(source: str | bytes, member: str | None) -> str | None:
 
 
 @functools.lru_cache(maxsize=8)
-def _pack(rules: tuple[str, ...], stamp: packs.Stamp) -> packs.Pack | RuleError:
+def _pack(rules: tuple[str, ...], stamp: loader.Stamp) -> loader.Pack | RuleError:
     """Packs, or their mistakes: neither is looked for again before a file changes."""
     try:
-        return packs.load(rules)
+        return loader.load(rules)
     except RuleError as error:
         return error
 
@@ -306,11 +306,11 @@ def prepare(rules: tuple[str, ...], opset: int | None) -> Prepared:
 
     Raises RuleError for mistakes in rule files, CallError for an unknown rule set or an opset out of range.
     """
-    return _prepared(rules, opset, packs.stamp(rules))
+    return _prepared(rules, opset, loader.stamp(rules))
 
 
 @functools.lru_cache(maxsize=64)  # as many as there are opsets, for a few sets of packs
-def _prepared(rules: tuple[str, ...], opset: int | None, stamp: packs.Stamp) -> Prepared:
+def _prepared(rules: tuple[str, ...], opset: int | None, stamp: loader.Stamp) -> Prepared:
     pack = _pack(rules, stamp)
     if isinstance(pack, RuleError):
         raise RuleError(pack.diagnostics, pack.sources)

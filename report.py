@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .engine.layout import SOURCE
-from .engine.records import dataclass, field
+from .engine.base.records import dataclass, field
+from .engine.passes.layout import SOURCE
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from .engine.errors import times
+from .engine.base.errors import times
 
 if TYPE_CHECKING:
     from .report import Report

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .engine import cache, packs
-from .engine.data_files import BUILT_IN
-from .engine.errors import CallError
-from .engine.records import dataclass
+from .engine.base.data_files import BUILT_IN
+from .engine.base.errors import CallError
+from .engine.base.records import dataclass
+from .engine.packs import file_cache, loader
 
 #: the file of a pack that makes it more than rules
 FILE = "target.yaml"
@@ -50,7 +50,7 @@ def changes(name: str) -> list[Change]:
     """The rules that a target adds, with their reasons, in the order of their files; raises CallError as `defaults`."""
     found: list[Change] = []
     folder = _folder(name)
-    texts = packs.sources([name]) if any(folder.glob("**/*.rules")) else {}
+    texts = loader.sources([name]) if any(folder.glob("**/*.rules")) else {}
     for file, text in texts.items():
         lines = text.splitlines()
         for place, line in enumerate(lines):
@@ -80,9 +80,9 @@ def _above(lines: Sequence[str], place: int) -> str:
 
 def _folder(name: str) -> Path:
     try:
-        (folder,) = packs.folders([name])
-    except packs.UnknownPackError as error:
-        known = [pack for pack in packs.built_in() if (BUILT_IN / pack / FILE).is_file()]
+        (folder,) = loader.folders([name])
+    except loader.UnknownPackError as error:
+        known = [pack for pack in loader.built_in() if (BUILT_IN / pack / FILE).is_file()]
         raise CallError(
             f"there is no target {name}: it is neither {', '.join(known)}, portable nor a folder"
         ) from error
@@ -101,10 +101,10 @@ def _document(name: str) -> Mapping[str, Any]:
 def _parsed(file: Path, data: bytes) -> Mapping[str, Any]:
     # Each conversion asks, and reading YAML takes longer than a small one.
     key = hashlib.sha256(b"settings" + data).hexdigest()
-    kept = cache.fetch(key)
+    kept = file_cache.fetch(key)
     if kept is None:
         kept = json.dumps(_read(file, data)).encode()
-        cache.keep(key, kept)
+        file_cache.keep(key, kept)
     document: dict[str, Any] = json.loads(kept)
     return document
 
@@ -112,7 +112,7 @@ def _parsed(file: Path, data: bytes) -> Mapping[str, Any]:
 def _read(file: Path, data: bytes) -> Mapping[str, Any]:
     import yaml
 
-    from .settings import mistakes
+    from .target_settings import mistakes
 
     try:
         text = data.decode()

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
-from ..engine.errors import ModelError
-from ..engine.operators import Catalogue, Dialect, Option
-from ..engine.quantization import Quantization
+from ..engine.base.errors import ModelError
+from ..engine.base.quantization import Quantization
+from ..engine.dialects.operators import Catalogue, Dialect, Option
 from ..frontends import option
-from .tflite import write
+from .tflite_writer import write
 
 #: an element type: of ONNX, of TensorFlow Lite by name, or of numpy
 Type = ir.DataType | str | type[np.generic]

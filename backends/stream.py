@@ -14,8 +14,8 @@ import onnx_ir as ir
 from google.protobuf.message import DecodeError
 from onnx_ir import serde
 
-from ..engine.errors import RewriteError
-from ..engine.records import dataclass, field
+from ..engine.base.errors import RewriteError
+from ..engine.base.records import dataclass, field
 from .wire import Encoder, tag, varint
 
 #: constants of as many bytes are written from where they lie, smaller ones with the nodes

@@ -13,7 +13,7 @@ import onnx_ir as ir
 from google.protobuf.message import Message
 from onnx_ir import serde
 
-from ..engine.inference import extents
+from ..engine.dialects.inference import extents
 
 
 def varint(number: int) -> bytes:

@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 from nnrewrite import rewrite
-from nnrewrite.engine.packs import folders
+from nnrewrite.engine.packs.loader import folders
 from nnrewrite.target import changes
 from nnrewrite.verify import Interpreter, Runtime
 from nnrewrite.verify.inputs import draw

@@ -18,12 +18,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
-from nnrewrite.engine import packs
-from nnrewrite.engine.budget import Budget, TooManyError, attempts
-from nnrewrite.engine.expressions import Frame, Located, evaluate
-from nnrewrite.engine.literals import attribute
-from nnrewrite.engine.pattern import Absent, AnyOf, Defined, NodePattern, Number, Operand, Variable, definers
-from nnrewrite.engine.rules import Rule
+from nnrewrite.engine.base.budget import Budget, TooManyError, attempts
+from nnrewrite.engine.dialects.literals import attribute
+from nnrewrite.engine.expressions.compile import Frame, Located, evaluate
+from nnrewrite.engine.packs import loader
+from nnrewrite.engine.rewrite.pattern import Absent, AnyOf, Defined, NodePattern, Number, Operand, Variable, definers
+from nnrewrite.engine.rewrite.rules import Rule
 from nnrewrite.pipeline import prepare
 
 SIZES = (50, 200, 800)
@@ -161,7 +161,7 @@ def main() -> None:
     sizes = [int(size) for size in asked.sizes.split(",")]
     found: dict[str, list[Count]] = {}
     left: set[str] = set()
-    for pack in asked.rules or packs.built_in():
+    for pack in asked.rules or loader.built_in():
         each, opset = rules([pack])
         for rule in each:
             if rule.place in found or rule.place in left:

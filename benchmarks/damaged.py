@@ -29,12 +29,12 @@ from typing import Any
 
 import numpy as np
 from nnrewrite import pipeline
-from nnrewrite.backends.onnx import check
-from nnrewrite.engine.errors import InternalError, ModelError, RewriteError, VerificationError
-from nnrewrite.engine.operators import load
+from nnrewrite.backends.onnx_writer import check
+from nnrewrite.engine.base.errors import InternalError, ModelError, RewriteError, VerificationError
+from nnrewrite.engine.dialects.operators import load
+from nnrewrite.fuzz.damage import kinds
 from nnrewrite.options import DEFAULT
 from nnrewrite.verify import Interpreter
-from nnrewrite.verify.damage import kinds
 from nnrewrite.verify.interpreter import InterpreterError, Kernels
 from nnrewrite.verify.runtime import Runtime
 

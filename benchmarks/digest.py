@@ -21,10 +21,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nnrewrite import RewriteError, rewrite
-from nnrewrite.engine.errors import ModelError
-from nnrewrite.engine.operators import Catalogue
-from nnrewrite.engine.quantization import quantization
-from nnrewrite.frontends import tflite
+from nnrewrite.engine.base.errors import ModelError
+from nnrewrite.engine.base.quantization import quantization
+from nnrewrite.engine.dialects.operators import Catalogue
+from nnrewrite.frontends import tflite_reader
 from nnrewrite.options import DEFAULT
 from nnrewrite.pipeline import prepare
 
@@ -56,7 +56,7 @@ def models(folders: Iterable[Path]) -> Iterator[tuple[str, Path | bytes]]:
 def kind(source: Path | bytes, catalogue: Catalogue) -> str:
     """Whether some value of a model is quantized."""
     try:
-        graph = tflite.read(source, catalogue).graph
+        graph = tflite_reader.read(source, catalogue).graph
     except ModelError:
         return UNREADABLE
     values = (value for node in graph for value in (*node.inputs, *node.outputs) if value is not None)

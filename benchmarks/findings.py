@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 import onnx.parser
 from nnrewrite.backends import probe
-from nnrewrite.engine.errors import VerificationError
-from nnrewrite.engine.operators import Catalogue, load
-from nnrewrite.engine.quantization import Quantization
+from nnrewrite.engine.base.errors import VerificationError
+from nnrewrite.engine.base.quantization import Quantization
+from nnrewrite.engine.dialects.operators import Catalogue, load
 from nnrewrite.verify import Interpreter, Kernels
 from nnrewrite.verify.frames import Array
 from nnrewrite.verify.runtime import Runtime

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 from network import Network, extents
-from nnrewrite.engine.operators import Catalogue
-from nnrewrite.engine.quantization import KEY, Quantization
+from nnrewrite.engine.base.quantization import KEY, Quantization
+from nnrewrite.engine.dialects.operators import Catalogue
 
 #: the numbers of nodes that are compared
 SIZES = (10_000, 100_000)

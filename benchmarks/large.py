@@ -16,8 +16,8 @@ from pathlib import Path
 import onnx_ir as ir
 from graphs import GRAPHS, SIZES
 from network import Network, extents
-from nnrewrite.backends import tflite
-from nnrewrite.engine.operators import Catalogue, load
+from nnrewrite.backends import tflite_writer
+from nnrewrite.engine.dialects.operators import Catalogue, load
 
 
 def mobilenet_v2(catalogue: Catalogue) -> ir.Model:
@@ -141,7 +141,7 @@ def make(name: str, folder: Path) -> Path:
         part = path.with_suffix(".part")
         catalogue = load()
         with part.open("wb") as file:
-            for piece in tflite.parts(MODELS[name](catalogue), catalogue):
+            for piece in tflite_writer.parts(MODELS[name](catalogue), catalogue):
                 file.write(piece)
         part.replace(path)
     return path

@@ -62,11 +62,11 @@ def patterns() -> str:
 
 def ours() -> Callable[[ir.Model], None]:
     """This engine with its rules compiled."""
-    from nnrewrite.engine import operators
-    from nnrewrite.engine.evaluation import convert_graph
-    from nnrewrite.engine.language.checker import check
-    from nnrewrite.engine.language.parser import parse
-    from nnrewrite.engine.rules import compile_rules
+    from nnrewrite.engine.check.checker import check
+    from nnrewrite.engine.dialects import operators
+    from nnrewrite.engine.passes.evaluation import convert_graph
+    from nnrewrite.engine.rewrite.rules import compile_rules
+    from nnrewrite.engine.syntax.parser import parse
 
     catalogue = operators.load()
     file = parse(patterns(), "bench.rules")

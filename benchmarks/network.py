@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 from nnrewrite.backends import probe
-from nnrewrite.engine.operators import Catalogue
+from nnrewrite.engine.dialects.operators import Catalogue
 
 #: random numbers that all weights of a network are taken from
 POOL = 1 << 25

@@ -15,18 +15,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from nnrewrite import RewriteError, convert
-from nnrewrite.engine import packs
-from nnrewrite.engine.pattern import NodePattern, Variable
+from nnrewrite.engine.packs import loader
+from nnrewrite.engine.rewrite.pattern import NodePattern, Variable
+from nnrewrite.fuzz.cases import draw
+from nnrewrite.fuzz.choices import Dice
+from nnrewrite.fuzz.element_types import admitted
+from nnrewrite.fuzz.finding import Rejected
+from nnrewrite.fuzz.oracle import Laboratory
+from nnrewrite.fuzz.sketch import Case, encode
+from nnrewrite.fuzz.subjects import Subject, subjects
 from nnrewrite.verify import Interpreter, Kernels
-from nnrewrite.verify.cases import draw
-from nnrewrite.verify.dice import Dice
-from nnrewrite.verify.finding import Rejected
 from nnrewrite.verify.frames import Array
-from nnrewrite.verify.laboratory import Laboratory
 from nnrewrite.verify.runtime import Runtime
-from nnrewrite.verify.sketch import Case, encode
-from nnrewrite.verify.subjects import Subject, subjects
-from nnrewrite.verify.types import admitted
 
 RULES = ("tflite2onnx",)
 TYPES = ("qi8", "qu8", "qi16")
@@ -120,7 +120,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("operators", nargs="*")
     asked = parser.parse_args()
-    pack = packs.load(RULES)
+    pack = loader.load(RULES)
     print("| operator | type | elements | equal to the default kernels | to the reference kernels | with `--exact` |")
     print("|---|---|--:|--:|--:|--:|")
     with Interpreter(timeout=20) as interpreter:

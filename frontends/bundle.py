@@ -11,9 +11,9 @@ import zlib
 from collections.abc import Iterator
 from typing import Any
 
-from ..engine.errors import ModelError
+from ..engine.base.errors import ModelError
 from .tensor import quoted
-from .tflite import load
+from .tflite_reader import load
 
 #: what tells a TensorFlow Lite file, at bytes 4 to 8
 _IDENTIFIER = b"TFL3"

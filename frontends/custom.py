@@ -6,7 +6,7 @@ import struct
 from collections.abc import Mapping
 from typing import Any
 
-from ..engine.operators import OperatorSpec
+from ..engine.dialects.operators import OperatorSpec
 from . import option
 
 #: the key of ops.yaml that says how an operator stores its options, and the word for a struct

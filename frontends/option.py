@@ -7,8 +7,8 @@ from typing import Any
 
 import onnx_ir as ir
 
-from ..engine.operators import Dialect, OperatorSpec, Option
-from . import flexbuffer, nodedef
+from ..engine.dialects.operators import Dialect, OperatorSpec, Option
+from . import flexbuffer_reader, nodedef
 
 Maker = Callable[[str, Any], ir.Attr]
 
@@ -45,11 +45,11 @@ def custom(raw: memoryview) -> dict[str, Any]:
     Custom operators may keep anything in their options: none are found in bytes of another form.
     """
     try:
-        return flexbuffer.options(raw)
-    except flexbuffer.FlexBufferError:
+        return flexbuffer_reader.options(raw)
+    except flexbuffer_reader.FlexBufferError:
         pass
     try:
-        _, node = flexbuffer.blobs(raw)
+        _, node = flexbuffer_reader.blobs(raw)
         return nodedef.attributes(node)
     except ValueError:
         return {}

@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
-from ..engine.errors import CallError, ModelError
+from ..engine.base.errors import CallError, ModelError
 
 #: a model: the path of its file, the bytes of it, or a file that is open for reading bytes
 Source: TypeAlias = str | os.PathLike[str] | bytes | bytearray | memoryview | BinaryIO

@@ -9,13 +9,13 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
-from ..engine.errors import ModelError
-from ..engine.inference import shaped
-from ..engine.operators import Dialect
-from ..engine.quantization import Quantization
-from ..engine.records import dataclass, field
+from ..engine.base.errors import ModelError
+from ..engine.base.quantization import Quantization
+from ..engine.base.records import dataclass, field
+from ..engine.dialects.inference import shaped
+from ..engine.dialects.operators import Dialect
 from . import constant
-from .flatbuffer import FlatBuffer, Record
+from .flatbuffer_reader import FlatBuffer, Record
 
 #: number of the buffer that stands for no data
 _NO_BUFFER = 0

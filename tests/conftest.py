@@ -12,9 +12,9 @@ from typing import Any
 import onnx_ir as ir
 import pytest
 from nnrewrite.backends import probe
-from nnrewrite.engine import coverage
-from nnrewrite.engine.data_files import OPS
-from nnrewrite.engine.operators import Catalogue, load
+from nnrewrite.engine.base.data_files import OPS
+from nnrewrite.engine.dialects.operators import Catalogue, load
+from nnrewrite.engine.rewrite import coverage
 from nnrewrite.verify import Interpreter
 
 

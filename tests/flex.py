@@ -11,9 +11,9 @@ import nnrewrite
 import numpy as np
 import pytest
 from nnrewrite.backends.probe import single
-from nnrewrite.engine import packs
-from nnrewrite.engine.operators import Catalogue
-from nnrewrite.verify.subjects import subjects
+from nnrewrite.engine.dialects.operators import Catalogue
+from nnrewrite.engine.packs import loader
+from nnrewrite.fuzz.subjects import subjects
 
 onnxruntime = pytest.importorskip("onnxruntime")
 
@@ -69,7 +69,7 @@ def agree(case: Case, catalogue: Catalogue) -> None:
 
 @functools.cache
 def _rules() -> list[tuple[str, frozenset[str]]]:
-    return [(rule.span.file, frozenset(rule.operators())) for rule in subjects(packs.load(("tflite2onnx",)))]
+    return [(rule.span.file, frozenset(rule.operators())) for rule in subjects(loader.load(("tflite2onnx",)))]
 
 
 def operators(file: str) -> set[str]:

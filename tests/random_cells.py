@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 from nnrewrite.backends import probe
-from nnrewrite.backends.tflite import write
-from nnrewrite.engine.operators import Catalogue
-from nnrewrite.engine.quantization import Quantization
+from nnrewrite.backends.tflite_writer import write
+from nnrewrite.engine.base.quantization import Quantization
+from nnrewrite.engine.dialects.operators import Catalogue
 
 STEPS = 4
 ACTIVATIONS = ["TANH", "TANH", "TANH", "RELU", "RELU6", "RELU_N1_TO_1", "SIGN_BIT"]

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 from hypothesis import strategies as st
-from nnrewrite.backends.tflite import write
-from nnrewrite.engine.operators import Catalogue
+from nnrewrite.backends.tflite_writer import write
+from nnrewrite.engine.dialects.operators import Catalogue
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 

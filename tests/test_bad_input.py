@@ -15,14 +15,14 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 from nnrewrite.backends import probe
-from nnrewrite.backends.tflite import write
-from nnrewrite.engine.data_files import OPS
-from nnrewrite.engine.errors import ModelError, RewriteError
-from nnrewrite.engine.operators import Catalogue
-from nnrewrite.engine.quantization import Quantization
+from nnrewrite.backends.tflite_writer import write
+from nnrewrite.engine.base.data_files import OPS
+from nnrewrite.engine.base.errors import ModelError, RewriteError
+from nnrewrite.engine.base.quantization import Quantization
+from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.frontends import bundle
-from nnrewrite.frontends.tflite import read
-from nnrewrite.verify.damage import damage_bytes
+from nnrewrite.frontends.tflite_reader import read
+from nnrewrite.fuzz.damage import damage_bytes
 
 SEED = 20240607
 ROUNDS = 20_000

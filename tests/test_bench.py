@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 from nnrewrite import convert
-from nnrewrite.cli import app
-from nnrewrite.engine.quantization import Quantization
+from nnrewrite.cli.dispatch import app
+from nnrewrite.engine.base.quantization import Quantization
 from nnrewrite.verify.latency import Latency
 from onnx import TensorProto, helper
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 import pytest
-from nnrewrite.engine.budget import Budget, Exhausted
-from nnrewrite.engine.builder import Builder
-from nnrewrite.engine.expressions import Frame
-from nnrewrite.engine.language import tree
-from nnrewrite.engine.language.parser import parse
-from nnrewrite.engine.operators import Catalogue
-from nnrewrite.engine.replacement import Ill
-from nnrewrite.engine.scope import Scope
+from nnrewrite.engine.base.budget import Budget, Exhausted
+from nnrewrite.engine.base.names import Scope
+from nnrewrite.engine.dialects.operators import Catalogue
+from nnrewrite.engine.expressions.compile import Frame
+from nnrewrite.engine.rewrite.builder import Builder
+from nnrewrite.engine.rewrite.replacement import Ill
+from nnrewrite.engine.syntax import tree
+from nnrewrite.engine.syntax.parser import parse
 
 OPSET = 18
 

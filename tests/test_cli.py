@@ -18,13 +18,14 @@ import numpy as np
 import onnx
 import pytest
 from click.testing import CliRunner, Result
-from nnrewrite import cli, flags, pipeline
+from nnrewrite import pipeline
 from nnrewrite.backends.probe import single
-from nnrewrite.destination import DestinationError, replacing
-from nnrewrite.engine import packs
-from nnrewrite.engine.errors import CallError, ModelError
-from nnrewrite.engine.operators import load
-from nnrewrite.jobs import Job, plan
+from nnrewrite.cli import dispatch, flags
+from nnrewrite.cli.jobs import Job, plan
+from nnrewrite.engine.base.atomic_write import DestinationError, replacing
+from nnrewrite.engine.base.errors import CallError, ModelError
+from nnrewrite.engine.dialects.operators import load
+from nnrewrite.engine.packs import loader
 from nnrewrite.options import Options
 
 
@@ -40,7 +41,7 @@ def none_inside(path: Path) -> Sequence[str]:
 
 def call(*arguments: str | Path) -> Result:
     """Run the command in this process."""
-    return CliRunner().invoke(cli.app, [str(argument) for argument in arguments], prog_name="rewrite")
+    return CliRunner().invoke(dispatch.app, [str(argument) for argument in arguments], prog_name="rewrite")
 
 
 # ---- outputs ---------------------------------------------------------------------------------------------------------
@@ -310,13 +311,13 @@ def test_convert_is_the_verb_of_the_command_without_one(folder: Path, relu: byte
 def test_help_is_a_command() -> None:
     assert call("help").stdout == call("--help").stdout
     assert call("help", "fmt").stdout == call("fmt", "--help").stdout
-    for name, (_, line) in cli.COMMANDS.items():
+    for name, (_, line) in dispatch.COMMANDS.items():
         assert re.search(rf"^ +{name} +{re.escape(line)}$", call("help").stdout, re.MULTILINE)
 
 
-@pytest.mark.parametrize("name", ["", *cli.COMMANDS])
+@pytest.mark.parametrize("name", ["", *dispatch.COMMANDS])
 def test_help_tells_ranges_and_defaults(name: str) -> None:
-    module = cli.COMMANDS[name][0] if name else cli.DEFAULT
+    module = dispatch.COMMANDS[name][0] if name else dispatch.DEFAULT
     command = importlib.import_module(module).command
     said = " ".join(call(*name.split(), "--help").stdout.split())
     for option in command.params:
@@ -330,7 +331,7 @@ def test_help_tells_ranges_and_defaults(name: str) -> None:
 
 
 def test_help_names_the_opsets_that_there_are() -> None:
-    pack = packs.load(Options().stacked)
+    pack = loader.load(Options().stacked)
     low, high = pack.opsets
     assert f"The ONNX opset to write, {low} to {high}. [default: {pack.default_opset}, or" in " ".join(
         call("--help").stdout.split()
@@ -535,7 +536,7 @@ def test_weights_go_into_a_second_file_when_asked(folder: Path) -> None:
 def test_the_summary_of_several_models_counts_those_within_the_spread(capsys: pytest.CaptureFixture[str]) -> None:
     from types import SimpleNamespace
 
-    from nnrewrite.console import Console
+    from nnrewrite.cli.console import Console
 
     def result(spread: bool) -> Any:
         verification = SimpleNamespace(passed=True, within_spread=("y",) if spread else ())

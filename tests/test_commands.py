@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from nnrewrite.cli import app
-from nnrewrite.engine import packs
-from nnrewrite.engine.data_files import BUILT_IN
-from nnrewrite.engine.language.formatter import formatted
-from nnrewrite.engine.support import survey
+from nnrewrite.cli.dispatch import app
+from nnrewrite.engine.base.data_files import BUILT_IN
+from nnrewrite.engine.packs import loader
+from nnrewrite.engine.passes.support import survey
+from nnrewrite.engine.syntax.formatter import formatted
 
 ROOT = Path(BUILT_IN).parent
 DOCS = ROOT / "docs"
@@ -89,7 +89,7 @@ def test_every_operator_is_listed_with_its_state() -> None:
     lines = call("ops").stdout.splitlines()
     count = sum(
         "form" not in spec.traits
-        for spec in packs.load(("tflite2onnx",)).catalogue.dialect("tflite").operators.values()
+        for spec in loader.load(("tflite2onnx",)).catalogue.dialect("tflite").operators.values()
     )
     assert count > 210
     assert len(lines) == count + 2
@@ -114,7 +114,7 @@ def test_an_operator_without_a_rule_says_why() -> None:
 
 
 def test_every_operator_has_a_rule_a_role_or_a_reason() -> None:
-    pack = packs.load(["tflite2onnx"])
+    pack = loader.load(["tflite2onnx"])
     silent = [
         one.operator.name
         for one in survey(pack.files, pack.catalogue)
@@ -124,7 +124,7 @@ def test_every_operator_has_a_rule_a_role_or_a_reason() -> None:
 
 
 def test_what_is_called_unsupported_has_no_rule() -> None:
-    pack = packs.load(["tflite2onnx"])
+    pack = loader.load(["tflite2onnx"])
     for one in survey(pack.files, pack.catalogue):
         assert not (one.uses and one.operator.unsupported), one.operator.name
 

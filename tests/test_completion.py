@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from nnrewrite.cli import COMMANDS, app
+from nnrewrite.cli.dispatch import COMMANDS, app
 
 
 def offered(line: str) -> list[str]:

@@ -11,10 +11,10 @@ import onnx
 import onnx_ir as ir
 import pytest
 from nnrewrite.backends import probe
-from nnrewrite.backends.tflite import write
-from nnrewrite.engine.data_files import OPS
-from nnrewrite.engine.errors import CallError
-from nnrewrite.engine.operators import Catalogue
+from nnrewrite.backends.tflite_writer import write
+from nnrewrite.engine.base.data_files import OPS
+from nnrewrite.engine.base.errors import CallError
+from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.pipeline import rewrite
 from nnrewrite.verify import Interpreter, compare_models
 from nnrewrite.verify.interpreter import Kernels

@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from nnrewrite.engine.operators import Catalogue
+from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.frontends import custom
 from nnrewrite.verify import Interpreter, Kernels
 

@@ -8,7 +8,7 @@ from typing import Any
 import nnrewrite
 import numpy as np
 import pytest
-from nnrewrite.engine.quantization import Quantization
+from nnrewrite.engine.base.quantization import Quantization
 from nnrewrite.verify import Interpreter, Kernels
 from nnrewrite.verify.runtime import Runtime
 

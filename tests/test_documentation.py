@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from nnrewrite.cli import COMMANDS, DEFAULT
-from nnrewrite.engine.data_files import BUILT_IN
-from nnrewrite.engine.functions import CONSTANTS, DTYPES, FUNCTIONS
-from nnrewrite.engine.language.complaint import RESERVED
-from nnrewrite.engine.language.parser import GRAMMAR
-from nnrewrite.engine.operators import load
-from nnrewrite.engine.rules import STAGES
+from nnrewrite.cli.dispatch import COMMANDS, DEFAULT
+from nnrewrite.engine.base.data_files import BUILT_IN
+from nnrewrite.engine.dialects.operators import load
+from nnrewrite.engine.expressions.functions import CONSTANTS, DTYPES, FUNCTIONS
+from nnrewrite.engine.rewrite.rules import STAGES
+from nnrewrite.engine.syntax.parser import GRAMMAR
+from nnrewrite.engine.syntax.syntax_errors import RESERVED
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "language.md"

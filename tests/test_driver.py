@@ -6,11 +6,11 @@ import onnx.parser
 import onnx.shape_inference
 import onnx_ir as ir
 import pytest
-from nnrewrite.engine.errors import RewriteError, UnsupportedError
-from nnrewrite.engine.language.parser import parse
-from nnrewrite.engine.operators import Catalogue
-from nnrewrite.engine.rules import compile_rules
-from nnrewrite.engine.stages import Rewriter
+from nnrewrite.engine.base.errors import RewriteError, UnsupportedError
+from nnrewrite.engine.dialects.operators import Catalogue
+from nnrewrite.engine.rewrite.driver import Rewriter
+from nnrewrite.engine.rewrite.rules import compile_rules
+from nnrewrite.engine.syntax.parser import parse
 
 OPSET = 18
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from nnrewrite.engine import operators
-from nnrewrite.engine.errors import RuleError
+from nnrewrite.engine.base.errors import RuleError
+from nnrewrite.engine.dialects import operators
 
 GOOD = "{domain: tflite.custom, operands: [x, b?], results: [y], options: {a: [float, 1.0], m: [Padding, SAME]}}"
 

@@ -18,18 +18,18 @@ import pytest
 pytest.importorskip("ai_edge_litert")
 pytest.importorskip("onnxruntime")
 
-from nnrewrite.engine import packs
-from nnrewrite.engine.errors import UnsupportedError
-from nnrewrite.engine.quantization import Quantization
+from nnrewrite.engine.base.errors import UnsupportedError
+from nnrewrite.engine.base.quantization import Quantization
+from nnrewrite.engine.packs import loader
+from nnrewrite.fuzz.cases import draw
+from nnrewrite.fuzz.choices import Dice
+from nnrewrite.fuzz.finding import Rejected
+from nnrewrite.fuzz.oracle import Laboratory
+from nnrewrite.fuzz.sketch import encode
+from nnrewrite.fuzz.subjects import Subject, subjects
 from nnrewrite.verify import Interpreter, InterpreterError, Kernels
-from nnrewrite.verify.cases import draw
-from nnrewrite.verify.dice import Dice
-from nnrewrite.verify.finding import Rejected
 from nnrewrite.verify.inputs import draw as draw_inputs
-from nnrewrite.verify.laboratory import Laboratory
 from nnrewrite.verify.runtime import Runtime
-from nnrewrite.verify.sketch import encode
-from nnrewrite.verify.subjects import Subject, subjects
 
 pytestmark = pytest.mark.slow
 
@@ -41,14 +41,14 @@ PATIENCE = 30
 
 #: rules for scales that are seldom drawn, and where they are tested instead
 ELSEWHERE = ("shifted_sum_of_codes.ADD", "shifted_sum_of_codes.SUB")
-ALL = [one for one in subjects(packs.load(RULES)) if one.tests]
+ALL = [one for one in subjects(loader.load(RULES)) if one.tests]
 SUBJECTS = [one for one in ALL if one.span.file.split("/")[0] in ("kernels", "exact")]
 
 
 @pytest.fixture(scope="session")
 def laboratory() -> Iterator[Laboratory]:
     with Interpreter(timeout=20) as interpreter:
-        yield Laboratory(interpreter, packs.load(RULES).catalogue, RULES)
+        yield Laboratory(interpreter, loader.load(RULES).catalogue, RULES)
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ import nnrewrite
 import numpy as np
 import onnxruntime
 import pytest
-from nnrewrite.engine.errors import CallError
-from nnrewrite.engine.extents import Asked
+from nnrewrite.engine.base.errors import CallError
+from nnrewrite.engine.passes.resize import Asked
 from nnrewrite.verify import Interpreter, Kernels
 
 Single = Callable[..., bytes]

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from nnrewrite.engine.errors import UnsupportedError
-from nnrewrite.engine.operators import Catalogue
-from nnrewrite.frontends import flexbuffer, nodedef, option
+from nnrewrite.engine.base.errors import UnsupportedError
+from nnrewrite.engine.dialects.operators import Catalogue
+from nnrewrite.frontends import flexbuffer_reader, nodedef, option
 
 from .flex import Array, Case, agree, ints, numbers, one, operators, two
 
@@ -264,7 +264,7 @@ def test_options_of_tensorflow_are_read_from_a_vector_of_a_name_and_a_node() -> 
     start = len(blobs) + 1
     vector = bytes([2, start - first, start + 1 - second, 5 << 2, 5 << 2])
     raw = memoryview(blobs + vector + bytes([4, 10 << 2, 1]))
-    assert flexbuffer.blobs(raw) == [name, NODE]
+    assert flexbuffer_reader.blobs(raw) == [name, NODE]
     assert option.custom(raw)["padding"] == "SAME"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from nnrewrite.engine.operators import Catalogue
+from nnrewrite.engine.dialects.operators import Catalogue
 
 from .flex import Array, Case, agree, ints, numbers, operators
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pytest
-from nnrewrite.engine.operators import Catalogue
+from nnrewrite.engine.dialects.operators import Catalogue
 
 from .flex import Array, Case, agree, ints, numbers, operators
 

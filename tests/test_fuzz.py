@@ -15,32 +15,34 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 from click.testing import CliRunner, Result
-from nnrewrite.cli import app
+from nnrewrite.cli.dispatch import app
 
 pytest.importorskip("ai_edge_litert")
 
-from nnrewrite.engine import coverage, packs
-from nnrewrite.engine.data_files import OPS
-from nnrewrite.engine.operators import Catalogue, Dialect, OperatorSpec
-from nnrewrite.engine.quantization import Quantization
+from nnrewrite.engine.base.data_files import OPS
+from nnrewrite.engine.base.quantization import Quantization
+from nnrewrite.engine.dialects.operators import Catalogue, Dialect, OperatorSpec
+from nnrewrite.engine.packs import loader
+from nnrewrite.engine.rewrite import coverage
+from nnrewrite.fuzz import baseline, results, snapshot
+from nnrewrite.fuzz.cases import draw
+from nnrewrite.fuzz.categories import SHUFFLE, Category
+from nnrewrite.fuzz.choices import Dice, shrink
+from nnrewrite.fuzz.element_types import admitted, choice
+from nnrewrite.fuzz.elements import one_grid
+from nnrewrite.fuzz.failure_files import save
+from nnrewrite.fuzz.file_digest import imprint
+from nnrewrite.fuzz.finding import End, Finding, Rejected
+from nnrewrite.fuzz.oracle import Laboratory
+from nnrewrite.fuzz.quantization_parameters import Quantities
+from nnrewrite.fuzz.rule_sets import Stack, stacks
+from nnrewrite.fuzz.runner import Tally, examine
+from nnrewrite.fuzz.schedule import Budget, Interrupted, fuzz
+from nnrewrite.fuzz.sketch import Case, Step, Value
+from nnrewrite.fuzz.subjects import Subject, subjects
+from nnrewrite.fuzz.unknown import opened
 from nnrewrite.options import DEFAULT, Options
-from nnrewrite.verify import Interpreter, record, results, witness
-from nnrewrite.verify.campaign import Tally, examine
-from nnrewrite.verify.cases import draw
-from nnrewrite.verify.categories import SHUFFLE, Category
-from nnrewrite.verify.dice import Dice, shrink
-from nnrewrite.verify.elements import one_grid
-from nnrewrite.verify.evidence import save
-from nnrewrite.verify.finding import End, Finding, Rejected
-from nnrewrite.verify.fuzz import Budget, Interrupted, fuzz
-from nnrewrite.verify.imprint import imprint
-from nnrewrite.verify.laboratory import Laboratory
-from nnrewrite.verify.quantities import Quantities
-from nnrewrite.verify.sketch import Case, Step, Value
-from nnrewrite.verify.stacks import Stack, stacks
-from nnrewrite.verify.subjects import Subject, subjects
-from nnrewrite.verify.types import admitted, choice
-from nnrewrite.verify.unknown import opened
+from nnrewrite.verify import Interpreter
 
 pytestmark = pytest.mark.slow
 
@@ -58,11 +60,11 @@ def mutant(folder: Path, file: str, before: str, after: str) -> tuple[str, ...]:
 
 
 def found(rules: tuple[str, ...], name: str) -> Subject:
-    return next(subject for subject in subjects(packs.load(rules)) if subject.name == name)
+    return next(subject for subject in subjects(loader.load(rules)) if subject.name == name)
 
 
 def laboratory(interpreter: Interpreter, rules: tuple[str, ...]) -> Laboratory:
-    return Laboratory(interpreter, packs.load(rules).catalogue, rules)
+    return Laboratory(interpreter, loader.load(rules).catalogue, rules)
 
 
 # ---- choices ---------------------------------------------------------------------------------------------------------
@@ -155,7 +157,7 @@ def test_files_are_drawn_that_tell_none_of_the_extents_of_an_operand_and_some_of
 
 def test_results_that_nobody_knows_are_of_the_type_and_shape_that_a_test_says() -> None:
     iota = found(("tflite2onnx",), "stablehlo_iota")
-    drawn = [witness.draw(Dice(seed), iota).unknown[0] for seed in range(12)]
+    drawn = [snapshot.draw(Dice(seed), iota).unknown[0] for seed in range(12)]
     assert {(blank.dtype, blank.shape) for blank in drawn} == {
         (ir.DataType.INT32, (2, 3, 4)),
         (ir.DataType.FLOAT, (3, 2)),
@@ -239,7 +241,7 @@ def test_a_failure_that_only_the_record_tells_runs_again_with_its_rule(
 ) -> None:
     x, y = (Value(name, ir.DataType.FLOAT, np.ones((2, 3), np.float32)) for name in "xy")
     case = Case("softmax", (Step(catalogue.dialect("tflite").operators["SOFTMAX"], (x,), {"beta": 0.5}, (y,)),))
-    stack = Stack(DEFAULT.stacked, packs.load(DEFAULT.stacked), False, ())
+    stack = Stack(DEFAULT.stacked, loader.load(DEFAULT.stacked), False, ())
     report, _ = save(case, finding, tmp_path, {}, True, stack, DEFAULT)
     said = command.format(model=report.with_suffix(".tflite"))
     assert f"    rewrite fuzz {said}\n" in report.read_text(encoding="utf-8")
@@ -380,22 +382,22 @@ def call(*arguments: str) -> Result:
 def test_packs_of_ones_own_are_tried_and_recorded_beside_the_programs(
     pack: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(record, "TRIED", tmp_path / "the program's")  # which is neither read nor written
-    record.TRIED.write_text("relu6 0123456789ab c171e8af:1/0\n", encoding="utf-8")
+    monkeypatch.setattr(baseline, "TRIED", tmp_path / "the program's")  # which is neither read nor written
+    baseline.TRIED.write_text("relu6 0123456789ab c171e8af:1/0\n", encoding="utf-8")
     asked = ("fuzz", "--rules", "tflite2onnx", "--rules", "mine", "--jobs", "1", "--examples", "4")
     run = call(*asked)
     assert (run.exit_code, run.stderr) == (0, "")
     assert {line.split()[0] for line in run.stdout.splitlines()[1:-1]} <= {"relu6", "several"}
     assert [file.name for file in pack.iterdir()] == ["mine.rules"]
     assert call(*asked, "--record").exit_code == 0
-    assert list(record.entries(pack / record.NAME)) == ["relu6"]
+    assert list(baseline.entries(pack / baseline.NAME)) == ["relu6"]
     assert call(*asked).exit_code == 0
     more = OWN.replace("Clip(x, 0.0, 6.0)", "Min(Max(x, 0.0), 6.0)")
     (pack / "mine.rules").write_text(more, encoding="utf-8")
     run = call(*asked)
     assert run.exit_code == 1
     assert "2 operators are left, where 1 were when that was recorded" in run.stderr
-    assert record.TRIED.read_text(encoding="utf-8") == "relu6 0123456789ab c171e8af:1/0\n"
+    assert baseline.TRIED.read_text(encoding="utf-8") == "relu6 0123456789ab c171e8af:1/0\n"
 
 
 def test_the_coverage_of_packs_of_ones_own_is_of_their_rules(pack: Path) -> None:

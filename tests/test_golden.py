@@ -10,10 +10,10 @@ import os
 from pathlib import Path
 
 import pytest
-from nnrewrite.engine.errors import RuleError
-from nnrewrite.engine.language.checker import check
-from nnrewrite.engine.language.parser import parse
-from nnrewrite.engine.operators import Catalogue
+from nnrewrite.engine.base.errors import RuleError
+from nnrewrite.engine.check.checker import check
+from nnrewrite.engine.dialects.operators import Catalogue
+from nnrewrite.engine.syntax.parser import parse
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from nnrewrite.engine import packs
-from nnrewrite.engine.errors import RuleError
+from nnrewrite.engine.base.errors import RuleError
+from nnrewrite.engine.packs import loader
 
 RULE = """ruleset mine : tflite -> onnx opset 13..25
 
@@ -24,7 +24,7 @@ def told(folder: Path, clause: str = "", template: str = "Abs(x)", pattern: str 
     text = RULE.format(pattern=pattern, clause=clause, template=template, test=test)
     (folder / "some.rules").write_text(text, encoding="utf-8")
     with pytest.raises(RuleError) as caught:
-        packs.read([str(folder)])
+        loader.read([str(folder)])
     first = caught.value.diagnostics[0]
     return f"{first.span.line}: {first.message}; {first.help}"
 

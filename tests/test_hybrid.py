@@ -7,7 +7,7 @@ from collections.abc import Callable
 import nnrewrite
 import numpy as np
 import pytest
-from nnrewrite.engine.quantization import Quantization
+from nnrewrite.engine.base.quantization import Quantization
 from nnrewrite.verify import Interpreter, Kernels, Runtime
 
 pytestmark = pytest.mark.slow

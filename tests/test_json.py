@@ -11,10 +11,10 @@ import fastjsonschema
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from nnrewrite.cli import COMMANDS, app
-from nnrewrite.documents import plain
-from nnrewrite.engine.data_files import BUILT_IN
-from nnrewrite.verify import record
+from nnrewrite.cli.dispatch import COMMANDS, app
+from nnrewrite.cli.json_documents import plain
+from nnrewrite.engine.base.data_files import BUILT_IN
+from nnrewrite.fuzz import baseline
 
 SCHEMA = Path(BUILT_IN).parent / "docs" / "json.schema.json"
 HEADER = "ruleset mine : tflite -> onnx opset 13..25\n"
@@ -184,7 +184,7 @@ def test_rules_are_tried_with_figures_for_each(
     folder: Path, call: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("ai_edge_litert")
-    monkeypatch.setattr(record, "entries", lambda *arguments: {})
+    monkeypatch.setattr(baseline, "entries", lambda *arguments: {})
     arguments = ("--rule", "unary.NEG", "--examples", "2", "--jobs", "1", "--time", "20")
     document = call("fuzz", *arguments)
     (one,) = document["results"]
@@ -194,7 +194,7 @@ def test_rules_are_tried_with_figures_for_each(
 def test_what_was_not_tried_has_its_place(
     folder: Path, call: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from nnrewrite.engine import coverage
+    from nnrewrite.engine.rewrite import coverage
 
     noted = coverage.Coverage({"conv_2d": {1: 1}}, {})
     monkeypatch.setattr(coverage, "load", lambda path: noted)

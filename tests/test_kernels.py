@@ -11,11 +11,11 @@ import nnrewrite
 import numpy as np
 import numpy.typing as npt
 import pytest
-from nnrewrite.engine.kernels import wider_type
-from nnrewrite.engine.operators import Catalogue
+from nnrewrite.engine.dialects.kernels import wider_type
+from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.verify import Interpreter, compare_models
-from nnrewrite.verify.kernels import Rows, beyond, common, kernels
 from nnrewrite.verify.runtime import Runtime
+from nnrewrite.verify.runtime_kernels import Rows, beyond, common, kernels
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_the_first_type_that_holds_every_number_is_computed_in(own: str, allowed
     assert wider_type(own, frozenset(allowed.split())) == wide
 
 
-ANEW = "python -m nnrewrite.verify.kernels"
+ANEW = "python -m nnrewrite.verify.runtime_kernels"
 
 
 @pytest.mark.runtime_fact("onnxruntime", ANEW)

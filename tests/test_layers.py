@@ -9,16 +9,16 @@ import onnx
 import onnx_ir as ir
 import pytest
 from nnrewrite import convert
-from nnrewrite.engine.operators import load
-from nnrewrite.engine.quantization import Quantization
+from nnrewrite.engine.base.quantization import Quantization
+from nnrewrite.engine.dialects.operators import load
 from onnx import numpy_helper
 
 pytest.importorskip("ai_edge_litert")
 
+from nnrewrite.fuzz.sketch import Case, Step, Value, encode
 from nnrewrite.verify import Interpreter, Tensor, compare_models
 from nnrewrite.verify.forms import Numbers, forms
 from nnrewrite.verify.layers import compare_layers, first_divergence
-from nnrewrite.verify.sketch import Case, Step, Value, encode
 
 
 def grid(*scales: float, zero: int = 0, axis: int = 0) -> Quantization:

@@ -18,16 +18,16 @@ import onnxruntime
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from nnrewrite.engine.collector import uncollected
-from nnrewrite.engine.inference import extents
-from nnrewrite.engine.layout import Interface, arrange
-from nnrewrite.engine.layout.apply import Layout
-from nnrewrite.engine.layout.cut import FIRST, SECOND, THIRD, Problem, Term, solve
-from nnrewrite.engine.layout.order import elements, still
-from nnrewrite.engine.layout.region import Region, Regions
-from nnrewrite.engine.layout.shuffle import Tensors
-from nnrewrite.engine.operators import load
-from nnrewrite.engine.scope import Scope
+from nnrewrite.engine.base.garbage_collection import uncollected
+from nnrewrite.engine.base.names import Scope
+from nnrewrite.engine.dialects.inference import extents
+from nnrewrite.engine.dialects.operators import load
+from nnrewrite.engine.passes.layout import Interface, arrange
+from nnrewrite.engine.passes.layout.apply import Layout
+from nnrewrite.engine.passes.layout.cut import FIRST, SECOND, THIRD, Problem, Term, solve
+from nnrewrite.engine.passes.layout.order import elements, still
+from nnrewrite.engine.passes.layout.permute_weights import Tensors
+from nnrewrite.engine.passes.layout.problem import Region, Regions
 
 from .random_graphs import FIRST as TO_FIRST
 from .random_graphs import KINDS, OPSET, Grower, grown

@@ -16,14 +16,14 @@ import onnxruntime
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from nnrewrite.engine import packs
-from nnrewrite.engine.data_files import BUILT_IN
-from nnrewrite.engine.language import tree
-from nnrewrite.engine.layout.apply import Layout
-from nnrewrite.engine.layout.blocks import ATTRIBUTE, TRANSPARENT
-from nnrewrite.engine.layout.tensors import DEQUANTIZE, PERMUTE, QUANTIZE, Tensors
-from nnrewrite.engine.operators import OperatorSpec, load
-from nnrewrite.engine.scope import Scope
+from nnrewrite.engine.base.data_files import BUILT_IN
+from nnrewrite.engine.base.names import Scope
+from nnrewrite.engine.dialects.operators import OperatorSpec, load
+from nnrewrite.engine.packs import loader
+from nnrewrite.engine.passes.layout.apply import Layout
+from nnrewrite.engine.passes.layout.axis_groups import ATTRIBUTE, TRANSPARENT
+from nnrewrite.engine.passes.layout.views import DEQUANTIZE, PERMUTE, QUANTIZE, Tensors
+from nnrewrite.engine.syntax import tree
 
 ONNX = load().dialect("onnx")
 MOVABLE = sorted(n for n, s in ONNX.operators.items() if s.facts.get("layout") in (TRANSPARENT, ATTRIBUTE))
@@ -337,7 +337,7 @@ def emitted() -> dict[str, str]:
     """Every operator that a rule, a table or a definition of a built-in rule set writes, with the first place."""
     found: dict[str, str] = {}
     for folder in sorted(path.name for path in BUILT_IN.iterdir() if path.is_dir()):
-        pack = packs.load([folder])
+        pack = loader.load([folder])
         dialect = pack.catalogue.dialect("onnx")
         for item in (item for file in pack.files for item in file.items):
             over = item.over if isinstance(item, tree.Rule) else item.entries if isinstance(item, tree.Table) else ()
@@ -354,7 +354,7 @@ def emitted() -> dict[str, str]:
 def test_every_operator_that_rules_write_has_a_category() -> None:
     beneath = ["tflite2onnx", "kernels"]  # others lie over these
     others = {path.name for path in BUILT_IN.iterdir() if path.is_dir()}.difference(beneath)
-    dialect = packs.load([*beneath, *sorted(others)]).catalogue
+    dialect = loader.load([*beneath, *sorted(others)]).catalogue
     known = dialect.dialect("onnx").operators
     missing = {name: place for name, place in emitted().items() if category(known.get(name)) is None}
     assert not missing, (

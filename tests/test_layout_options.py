@@ -13,11 +13,11 @@ import onnx_ir as ir
 import pytest
 from click.testing import CliRunner
 from nnrewrite.backends import probe, stream
-from nnrewrite.backends.tflite import write
-from nnrewrite.cli import app
-from nnrewrite.engine.errors import CallError
-from nnrewrite.engine.layout.picture import dot, picture
-from nnrewrite.engine.operators import Catalogue, load
+from nnrewrite.backends.tflite_writer import write
+from nnrewrite.cli.dispatch import app
+from nnrewrite.engine.base.errors import CallError
+from nnrewrite.engine.dialects.operators import Catalogue, load
+from nnrewrite.engine.passes.layout.drawing import dot, picture
 from nnrewrite.pipeline import explain
 from nnrewrite.pipeline import picture as drawn
 from nnrewrite.verify import compare_models

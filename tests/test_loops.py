@@ -11,8 +11,8 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 import pytest
-from nnrewrite.backends.tflite import write
-from nnrewrite.engine.operators import Catalogue
+from nnrewrite.backends.tflite_writer import write
+from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.verify import Interpreter, compare_models
 
 from .test_random_control import nested

@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 import pytest
-from nnrewrite.engine import budget, firing
-from nnrewrite.engine.budget import Budget, TooManyError, attempts
-from nnrewrite.engine.conditions import Guard
-from nnrewrite.engine.language.parser import parse
-from nnrewrite.engine.matcher import Matcher
-from nnrewrite.engine.operators import Catalogue
-from nnrewrite.engine.rules import Rule, RuleSet, compile_rules
-from nnrewrite.engine.stages import Rewriter
+from nnrewrite.engine.base import budget
+from nnrewrite.engine.base.budget import Budget, TooManyError, attempts
+from nnrewrite.engine.dialects.operators import Catalogue
+from nnrewrite.engine.rewrite import apply
+from nnrewrite.engine.rewrite.conditions import Guard
+from nnrewrite.engine.rewrite.driver import Rewriter
+from nnrewrite.engine.rewrite.matcher import Matcher
+from nnrewrite.engine.rewrite.rules import Rule, RuleSet, compile_rules
+from nnrewrite.engine.syntax.parser import parse
 
 Compile = Callable[[str], Rule]
 OPSET = 18
@@ -142,7 +143,7 @@ def tried(one: Rule, count: int, asks: bool) -> int:
     spent = Budget()
 
     def holds(guard: Guard, bound: dict[str, Any]) -> bool:
-        return bool(firing.truth(firing.evaluate(guard.expression, firing.Frame(dict(bound)))))
+        return bool(apply.truth(apply.evaluate(guard.expression, apply.Frame(dict(bound)))))
 
     ways(one.matcher, pieces[-1], budget=spent, holds=holds if asks else None)
     return spent.tried
@@ -181,7 +182,7 @@ def test_a_rule_that_is_given_up_at_a_node_is_told_and_leaves_the_graph_as_it_is
     catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rules = rule_set(catalogue, THREE.partition("where")[0] + "where s[0] < 0", "c = Relu(x)")
-    monkeypatch.setattr(firing, "attempts", lambda size: 20)
+    monkeypatch.setattr(apply, "attempts", lambda size: 20)
     x, pieces = slices(30)
     constants = [one for piece in pieces for one in piece.inputs[1:] if one is not None]
     for number, one in enumerate(constants):

@@ -9,16 +9,16 @@ import pytest
 
 pytest.importorskip("ai_edge_litert")
 
-from nnrewrite.engine import packs
+from nnrewrite.engine.packs import loader
+from nnrewrite.fuzz.cases import draw
+from nnrewrite.fuzz.choices import Dice
+from nnrewrite.fuzz.failure_files import replay, save
+from nnrewrite.fuzz.oracle import Laboratory
+from nnrewrite.fuzz.rule_sets import stacks
+from nnrewrite.fuzz.runner import Tally, examine
+from nnrewrite.fuzz.subjects import Subject, subjects
 from nnrewrite.options import Options
 from nnrewrite.verify import Interpreter
-from nnrewrite.verify.campaign import Tally, examine
-from nnrewrite.verify.cases import draw
-from nnrewrite.verify.dice import Dice
-from nnrewrite.verify.evidence import replay, save
-from nnrewrite.verify.laboratory import Laboratory
-from nnrewrite.verify.stacks import stacks
-from nnrewrite.verify.subjects import Subject, subjects
 
 pytestmark = pytest.mark.slow
 
@@ -55,7 +55,7 @@ def tally(folder: Path, interpreter: Interpreter, meanings: str, name: str) -> t
     (folder / "ops.yaml").write_text(OPERATORS, encoding="utf-8")
     (folder / "own.rules").write_text(RULES + meanings, encoding="utf-8")
     rules = (str(folder),)
-    pack = packs.load(rules)
+    pack = loader.load(rules)
     subject = next(subject for subject in subjects(pack) if subject.name == name)
     laboratory = Laboratory(interpreter, pack.catalogue, rules)
     return examine(subject, laboratory, 6), subject, laboratory

@@ -6,12 +6,12 @@ import gc
 
 import numpy as np
 import pytest
-from nnrewrite.engine import memo
-from nnrewrite.engine.expressions import Frame, evaluate
-from nnrewrite.engine.functions import FUNCTIONS
-from nnrewrite.engine.functions.registry import Function
-from nnrewrite.engine.language import tree
-from nnrewrite.engine.language.parser import parse
+from nnrewrite.engine.expressions import memo
+from nnrewrite.engine.expressions.compile import Frame, evaluate
+from nnrewrite.engine.expressions.functions import FUNCTIONS
+from nnrewrite.engine.expressions.functions.registry import Function
+from nnrewrite.engine.syntax import tree
+from nnrewrite.engine.syntax.parser import parse
 
 
 def guard(text: str) -> tree.Expression:

@@ -11,20 +11,22 @@ import nnrewrite
 import numpy as np
 import onnx_ir as ir
 import pytest
-from nnrewrite import cli, pipeline
-from nnrewrite.backends.tflite import write
-from nnrewrite.engine import matcher
-from nnrewrite.engine.errors import InternalError, ModelError, RewriteError, UnsupportedError
-from nnrewrite.engine.operators import Catalogue
-from nnrewrite.engine.quantization import Quantization
-from nnrewrite.verify import Interpreter, odd
-from nnrewrite.verify.campaign import examine
-from nnrewrite.verify.damage import kinds
+from nnrewrite import pipeline
+from nnrewrite.backends.tflite_writer import write
+from nnrewrite.cli import dispatch
+from nnrewrite.engine.base.errors import InternalError, ModelError, RewriteError, UnsupportedError
+from nnrewrite.engine.base.quantization import Quantization
+from nnrewrite.engine.dialects.operators import Catalogue
+from nnrewrite.engine.rewrite import matcher
+from nnrewrite.fuzz import odd_models
+from nnrewrite.fuzz.damage import kinds
+from nnrewrite.fuzz.oracle import Laboratory
+from nnrewrite.fuzz.rule_sets import stacks
+from nnrewrite.fuzz.runner import examine
+from nnrewrite.fuzz.subjects import Subject
+from nnrewrite.verify import Interpreter
 from nnrewrite.verify.interpreter import Kernels
-from nnrewrite.verify.laboratory import Laboratory
 from nnrewrite.verify.runtime import Runtime
-from nnrewrite.verify.stacks import stacks
-from nnrewrite.verify.subjects import Subject
 
 Make = Callable[..., bytes]
 FLOATS = "FLOAT32"
@@ -188,8 +190,8 @@ def test_odd_models_are_refused_or_yield_what_the_interpreter_does(interpreter: 
     stack = stacks(("tflite2onnx",))[0]
     sources = [t for t in stack.trials if isinstance(t, Subject) and t.of_source and not t.excuse]
     laboratory = Laboratory(interpreter, stack.pack.catalogue, stack.rules)
-    drawn = functools.partial(odd.draw, subjects=sources, laboratory=laboratory)
-    tally = examine(odd.odd(sources), laboratory, 60, "tests", drawn)
+    drawn = functools.partial(odd_models.draw, subjects=sources, laboratory=laboratory)
+    tally = examine(odd_models.odd(sources), laboratory, 60, "tests", drawn)
     assert tally.problem() == ""
     assert tally.tried == 60
     assert tally.passed > 10
@@ -201,8 +203,8 @@ def test_a_wrong_answer_to_an_odd_model_is_found(interpreter: Interpreter, monke
     (reshape,) = [t for t in stack.trials if isinstance(t, Subject) and t.name == "reshape"]
     laboratory = Laboratory(interpreter, stack.pack.catalogue, stack.rules)
     monkeypatch.setattr(Laboratory, "_convert", broken)
-    drawn = functools.partial(odd.draw, subjects=[reshape], laboratory=laboratory)
-    assert "KeyError" in examine(odd.odd([reshape]), laboratory, 1, "tests", drawn, shrinking=0.1).problem()
+    drawn = functools.partial(odd_models.draw, subjects=[reshape], laboratory=laboratory)
+    assert "KeyError" in examine(odd_models.odd([reshape]), laboratory, 1, "tests", drawn, shrinking=0.1).problem()
 
 
 def test_damaged_models_are_converted_or_refused(single: Make, catalogue: Catalogue) -> None:
@@ -235,7 +237,7 @@ def test_a_damaged_model_is_told_in_one_line(single: Make, tmp_path: Any, capfd:
     from click.testing import CliRunner
 
     (tmp_path / "m.tflite").write_bytes(single("ABS", {"x": (FLOATS, [2])}, [(FLOATS, [2])])[:40])
-    result = CliRunner().invoke(cli.app, [str(tmp_path / "m.tflite"), "-o", str(tmp_path / "m.onnx")])
+    result = CliRunner().invoke(dispatch.app, [str(tmp_path / "m.tflite"), "-o", str(tmp_path / "m.onnx")])
     assert result.exit_code == 1
     assert len(result.stderr.splitlines()) == 1
     assert not (tmp_path / "m.onnx").exists()

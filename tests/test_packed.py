@@ -9,9 +9,9 @@ import nnrewrite
 import numpy as np
 import onnxruntime
 import pytest
-from nnrewrite.engine.errors import RewriteError
-from nnrewrite.engine.operators import Catalogue
-from nnrewrite.engine.quantization import Quantization
+from nnrewrite.engine.base.errors import RewriteError
+from nnrewrite.engine.base.quantization import Quantization
+from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.verify import Interpreter, Kernels
 
 pytestmark = pytest.mark.slow
@@ -60,7 +60,7 @@ def test_real_numbers_are_cut_off_and_not_wrapped_in_few_bits(
 ) -> None:
     import onnx_ir as ir
     from nnrewrite.backends.probe import graph
-    from nnrewrite.backends.tflite import write
+    from nnrewrite.backends.tflite_writer import write
 
     model = graph(
         catalogue, "CAST", {"x": ("FLOAT32", [9])}, [(dtype, [9])], in_data_type="FLOAT32", out_data_type=dtype

@@ -11,13 +11,14 @@ from pathlib import Path
 import onnx_ir as ir
 import pytest
 from nnrewrite import pipeline
-from nnrewrite.engine import cache, packs
-from nnrewrite.engine.errors import CallError, RewriteError, RuleError, UnsupportedError
-from nnrewrite.engine.evaluation import convert_graph
-from nnrewrite.engine.language import checker, parser, tree
-from nnrewrite.engine.language.sound import Sound
-from nnrewrite.engine.operators import Catalogue
-from nnrewrite.engine.rules import compile_rules
+from nnrewrite.engine.base.errors import CallError, RewriteError, RuleError, UnsupportedError
+from nnrewrite.engine.check import checker
+from nnrewrite.engine.check.checked import Sound
+from nnrewrite.engine.dialects.operators import Catalogue
+from nnrewrite.engine.packs import file_cache, loader
+from nnrewrite.engine.passes.evaluation import convert_graph
+from nnrewrite.engine.rewrite.rules import compile_rules
+from nnrewrite.engine.syntax import parser, tree
 
 pytestmark = pytest.mark.slow
 
@@ -31,7 +32,7 @@ Make = Callable[..., Path]
 def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder for what is kept between runs."""
     folder = tmp_path / "kept"
-    monkeypatch.setenv(cache.FOLDER, str(folder))
+    monkeypatch.setenv(file_cache.FOLDER, str(folder))
     return folder
 
 
@@ -50,7 +51,7 @@ def make(tmp_path: Path) -> Make:
     return write
 
 
-def first(pack: packs.Pack, operator: str) -> str:
+def first(pack: loader.Pack, operator: str) -> str:
     rules = compile_rules(pack.files, pack.catalogue, 18, pack.contents)
     return rules.candidates("lower", "tflite", operator)[0].name
 
@@ -85,37 +86,37 @@ def test_what_is_sound_is_looked_at_again_only_beside_other_definitions(
 
 
 def test_a_pack_is_a_folder_by_its_path(make: Make) -> None:
-    assert first(packs.load([str(make("one", ABS))]), "ABS") == "mine"
+    assert first(loader.load([str(make("one", ABS))]), "ABS") == "mine"
 
 
 def test_rules_of_the_target_come_with_those_that_aim_at_it(make: Make) -> None:
-    pack = packs.load([str(make("one", ABS))])
+    pack = loader.load([str(make("one", ABS))])
     assert {file.name for file in pack.files} == {"mine", "onnx"}
 
 
 def test_an_unknown_pack_is_told_with_those_that_there_are() -> None:
     with pytest.raises(RewriteError, match=r"there is no rule set nothing: .* one of .*tflite2onnx"):
-        packs.load(["nothing"])
+        loader.load(["nothing"])
 
 
 def test_a_folder_without_rules_is_told(tmp_path: Path) -> None:
     with pytest.raises(RewriteError, match=r"there are no \*\.rules files"):
-        packs.load([str(tmp_path)])
+        loader.load([str(tmp_path)])
 
 
 def test_a_folder_without_rules_among_others_is_told(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(RewriteError, match=r"there are no \*\.rules files in .*empty"):
-        packs.load(["onnx", str(tmp_path / "empty")])
+        loader.load(["onnx", str(tmp_path / "empty")])
 
 
 def test_what_is_almost_a_pack_is_told_as_such(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(RewriteError, match="did you mean tflite2onnx"):
-        packs.load(["tflite2onx"])
+        loader.load(["tflite2onx"])
     with pytest.raises(RewriteError, match="is a file: a rule set is a folder"):
-        packs.load([str(make("one", ABS) / "some.rules")])
+        loader.load([str(make("one", ABS) / "some.rules")])
     monkeypatch.chdir(make("here", ABS))
-    assert first(packs.load(["."]), "ABS") == "mine"
+    assert first(loader.load(["."]), "ABS") == "mine"
 
 
 @pytest.mark.parametrize(
@@ -132,10 +133,10 @@ def test_an_entry_point_that_leads_nowhere_is_told(
     (tmp_path / "raising").mkdir()
     (tmp_path / "raising" / "__init__.py").write_text("raise ValueError('not today')")
     monkeypatch.syspath_prepend(str(tmp_path))
-    point = metadata.EntryPoint("offered", value, packs.ENTRY_POINTS)
+    point = metadata.EntryPoint("offered", value, loader.ENTRY_POINTS)
     monkeypatch.setattr(metadata, "entry_points", lambda **_: [point])
     with pytest.raises(RewriteError, match=f"offers the rule set offered as {value}, and {said}"):
-        packs.load(["offered"])
+        loader.load(["offered"])
 
 
 def test_a_pack_is_found_by_the_entry_point_of_a_package(
@@ -146,27 +147,27 @@ def test_a_pack_is_found_by_the_entry_point_of_a_package(
     (tmp_path / "offering" / "rules").mkdir()
     (tmp_path / "offering" / "some.rules").rename(tmp_path / "offering" / "rules" / "some.rules")
     monkeypatch.syspath_prepend(str(tmp_path))
-    point = metadata.EntryPoint("offered", "offering:rules", packs.ENTRY_POINTS)
+    point = metadata.EntryPoint("offered", "offering:rules", loader.ENTRY_POINTS)
     monkeypatch.setattr(metadata, "entry_points", lambda **_: [point])
-    assert first(packs.load(["offered"]), "ABS") == "mine"
+    assert first(loader.load(["offered"]), "ABS") == "mine"
 
 
 def test_the_pack_given_last_is_tried_first(make: Make) -> None:
     mine = str(make("one", ABS))
-    assert first(packs.load(["tflite2onnx", mine]), "ABS") == "mine"
-    assert first(packs.load([mine, "tflite2onnx"]), "ABS") == "unary.ABS"
+    assert first(loader.load(["tflite2onnx", mine]), "ABS") == "mine"
+    assert first(loader.load([mine, "tflite2onnx"]), "ABS") == "unary.ABS"
 
 
 def test_rules_that_take_the_place_of_others_are_listed(make: Make) -> None:
     folder = make("one", ABS)
-    [override] = packs.load(["tflite2onnx", str(folder)]).overrides
+    [override] = loader.load(["tflite2onnx", str(folder)]).overrides
     assert override.rule == f"mine ({folder}/some.rules:2)"
     assert override.instead_of.startswith("unary.ABS (tflite2onnx/elementwise.rules:")
 
 
 def test_a_rule_beside_another_takes_no_place(make: Make) -> None:
     text = HEADER + "rule mine { y = ABS(x) where rank(x) == 7 => y = Neg(x) test x: f32[1, 1, 1, 1, 1, 1, 2] }"
-    pack = packs.load(["tflite2onnx", str(make("one", text))])
+    pack = loader.load(["tflite2onnx", str(make("one", text))])
     assert not pack.overrides
     assert first(pack, "ABS") == "mine"
 
@@ -174,7 +175,7 @@ def test_a_rule_beside_another_takes_no_place(make: Make) -> None:
 def test_each_pack_calls_its_own_definitions(make: Make) -> None:
     one = "def twice(x) = x * 2\nrule one { y = ABS(x) where twice(1) == 2 => y = Abs(x) test x: f32[2] }"
     two = "def twice(x) = x * 3\nrule two { y = NEG(x) where twice(1) == 3 => y = Neg(x) test x: f32[2] }"
-    pack = packs.load([str(make("one", HEADER + one)), str(make("two", HEADER.replace("mine", "other") + two))])
+    pack = loader.load([str(make("one", HEADER + one)), str(make("two", HEADER.replace("mine", "other") + two))])
     rules = compile_rules(pack.files, pack.catalogue, 18, pack.contents)
     for operator in ("ABS", "NEG"):
         value = ir.Value(name="x", type=ir.TensorType(ir.DataType.FLOAT), shape=ir.Shape([2]))
@@ -187,7 +188,7 @@ def test_each_pack_calls_its_own_definitions(make: Make) -> None:
 
 def test_a_pack_that_lies_over_another_brings_it_along(make: Make) -> None:
     text = "ruleset mine over onnx : onnx -> onnx opset 13..25\n"
-    pack = packs.load([str(make("one", text + "rule mine stage simplify { y = Abs(x) => y = x test x: f32[2] }\n"))])
+    pack = loader.load([str(make("one", text + "rule mine stage simplify { y = Abs(x) => y = x test x: f32[2] }\n"))])
     assert {file.name: file.rank for file in pack.files} == {"onnx": 0, "mine": 1}
 
 
@@ -195,7 +196,7 @@ def test_a_pack_that_lies_over_another_brings_it_along(make: Make) -> None:
 def test_a_pack_that_lies_over_none_that_there_is_is_told(make: Make, base: str) -> None:
     text = ABS.replace("ruleset mine", f"ruleset mine over {base}")
     with pytest.raises(RewriteError, match=f"lies over {base}, which is no rule set below it"):
-        packs.load([str(make("one", text))])
+        loader.load([str(make("one", text))])
 
 
 def test_a_pack_calls_the_nearest_definition_below(make: Make) -> None:
@@ -204,7 +205,7 @@ def test_a_pack_calls_the_nearest_definition_below(make: Make) -> None:
         for i, used in ((0, ""), (1, ""))
     ]
     top = HEADER + "rule mine { y = ABS(x) => y = Mul(x, d()) test x: f32[2] }\n"
-    pack = packs.load([*map(str, sizes), str(make("top", top))])
+    pack = loader.load([*map(str, sizes), str(make("top", top))])
     called = [
         node.callee
         for file in pack.files
@@ -222,7 +223,7 @@ tflite:
     Scaled: {domain: tflite.custom, operands: [x], results: [y], options: {alpha: [float, 1.0]}}
 """
     rules = HEADER + "rule scaled { y = Scaled(x) {alpha} => y = x * alpha test x: f32[2] for alpha in [0.5] }"
-    pack = packs.load(["tflite2onnx", str(make("one", rules, operators))])
+    pack = loader.load(["tflite2onnx", str(make("one", rules, operators))])
     found = compile_rules(pack.files, pack.catalogue, 18, pack.contents)
     assert [rule.name for rule in found.candidates("lower", "tflite.custom", "Scaled")] == ["scaled"]
 
@@ -232,7 +233,7 @@ def test_mistakes_of_all_files_are_told_at_once(make: Make) -> None:
     (folder / "other.rules").write_text(HEADER + "rule b { y = ABS(x => y = Abs(x) }")
     (folder / "third.rules").write_text(HEADER + "rule c { y = NEG(x) => y = Negg(x) test x: f32[2] }")
     with pytest.raises(RuleError) as caught:
-        packs.load([str(folder)])
+        loader.load([str(folder)])
     assert len(caught.value.diagnostics) == 3
 
 
@@ -240,14 +241,14 @@ def test_mistakes_of_all_files_are_told_at_once(make: Make) -> None:
 
 
 def test_the_second_load_reads_what_the_first_one_kept(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    packs.load(["tflite2onnx"])
-    monkeypatch.setattr(packs, "_read", lambda *_: pytest.fail("the rules are parsed again"))
-    pack = packs.load(["tflite2onnx"])
+    loader.load(["tflite2onnx"])
+    monkeypatch.setattr(loader, "_read", lambda *_: pytest.fail("the rules are parsed again"))
+    pack = loader.load(["tflite2onnx"])
     assert first(pack, "CONV_2D") == "conv_2d"
 
 
 def test_what_was_kept_says_the_same_as_the_files(kept: Path) -> None:
-    fresh, thawed = packs.load(["tflite2onnx"]), packs.load(["tflite2onnx"])
+    fresh, thawed = loader.load(["tflite2onnx"]), loader.load(["tflite2onnx"])
     assert [tuple(file.items) for file in thawed.files] == [tuple(file.items) for file in fresh.files]
     assert thawed.contents == fresh.contents
     for name, dialect in fresh.catalogue.dialects.items():
@@ -256,9 +257,9 @@ def test_what_was_kept_says_the_same_as_the_files(kept: Path) -> None:
 
 def test_a_changed_rule_is_parsed_anew(make: Make, kept: Path) -> None:
     folder = make("one", ABS)
-    assert first(packs.load([str(folder)]), "ABS") == "mine"
+    assert first(loader.load([str(folder)]), "ABS") == "mine"
     make("one", ABS.replace("rule mine", "rule other"))
-    assert first(packs.load([str(folder)]), "ABS") == "other"
+    assert first(loader.load([str(folder)]), "ABS") == "other"
 
 
 def test_of_several_files_the_changed_one_alone_is_parsed(
@@ -266,28 +267,28 @@ def test_of_several_files_the_changed_one_alone_is_parsed(
 ) -> None:
     folder = make("one", ABS)
     (folder / "two.rules").write_text(ABS.replace("rule mine", "rule second").replace("ABS", "NEG"), encoding="utf-8")
-    packs.load([str(folder)])
+    loader.load([str(folder)])
     make("one", ABS.replace("rule mine", "rule other"))
     parsed: list[str] = []
     parse = parser.parse
     monkeypatch.setattr(parser, "parse", lambda text, name: (parsed.append(name), parse(text, name))[1])
-    assert first(packs.load([str(folder)]), "ABS") == "other"
+    assert first(loader.load([str(folder)]), "ABS") == "other"
     assert parsed == [str(folder / "some.rules")]
 
 
 def test_two_operators_of_one_code_are_refused(make: Make) -> None:
     operators = "tflite:\n  operators:\n    MINE: {code: 0, operands: [x], results: [y]}\n"
     with pytest.raises(RewriteError, match="ADD and MINE have the same code, 0"):
-        packs.load([str(make("one", ABS, operators))])
+        loader.load([str(make("one", ABS, operators))])
 
 
 def test_a_changed_operator_is_read_anew(make: Make) -> None:
     mine = "{domain: tflite.custom, operands: [x], results: [y], options: {a: [float, 1.0]}}"
     operators = f"tflite:\n  operators:\n    Mine: {mine}\n"
     folder = make("one", ABS, operators)
-    packs.load([str(folder)])
+    loader.load([str(folder)])
     make("one", ABS, operators.replace("1.0", "2.0"))
-    spec = packs.load([str(folder)]).catalogue.dialect("tflite").operator("Mine")
+    spec = loader.load([str(folder)]).catalogue.dialect("tflite").operator("Mine")
     assert spec is not None and spec.options["a"].default == 2.0
 
 
@@ -304,12 +305,12 @@ def test_a_changed_operator_is_read_anew(make: Make) -> None:
     ids=["empty", "cut by one", "cut in half", "first bit", "one bit inside", "something else"],
 )
 def test_what_was_spoilt_is_made_anew(make: Make, kept: Path, spoil: Callable[[bytes], bytes]) -> None:
-    packs.load([str(make("one", ABS))])
+    loader.load([str(make("one", ABS))])
     whole = {entry: entry.read_bytes() for entry in kept.glob("*.pack")}
     assert len(whole) == 2, "the pack, and the trees of its files"
     for entry, data in whole.items():
         entry.write_bytes(spoil(data))
-    assert first(packs.load([str(make("one", ABS))]), "ABS") == "mine"
+    assert first(loader.load([str(make("one", ABS))]), "ABS") == "mine"
     assert {entry: entry.read_bytes() for entry in whole} == whole
 
 
@@ -318,52 +319,52 @@ def test_a_folder_that_cannot_be_written_is_no_matter(
 ) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("")
-    monkeypatch.setenv(cache.FOLDER, str(blocked / "below"))
-    assert first(packs.load([str(make("one", ABS))]), "ABS") == "mine"
+    monkeypatch.setenv(file_cache.FOLDER, str(blocked / "below"))
+    assert first(loader.load([str(make("one", ABS))]), "ABS") == "mine"
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root writes everywhere")
 def test_a_read_only_folder_is_read(make: Make, kept: Path) -> None:
-    packs.load([str(make("one", ABS))])
+    loader.load([str(make("one", ABS))])
     kept.chmod(0o500)
     try:
-        assert first(packs.load([str(make("one", ABS))]), "ABS") == "mine"
+        assert first(loader.load([str(make("one", ABS))]), "ABS") == "mine"
     finally:
         kept.chmod(0o700)
 
 
 def test_a_user_without_a_home_is_served(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(cache.FOLDER)
+    monkeypatch.delenv(file_cache.FOLDER)
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
 
     def homeless() -> Path:
         raise RuntimeError("Could not determine home directory.")
 
     monkeypatch.setattr(Path, "home", homeless)
-    assert first(packs.load([str(make("one", ABS))]), "ABS") == "mine"
+    assert first(loader.load([str(make("one", ABS))]), "ABS") == "mine"
 
 
 def test_only_the_last_entries_are_kept(kept: Path) -> None:
-    for number in range(cache.KEPT + 5):
-        cache.keep(f"{number:03}", b"x")
+    for number in range(file_cache.KEPT + 5):
+        file_cache.keep(f"{number:03}", b"x")
         os.utime(kept / f"{number:03}.pack", (number, number))
-    cache.keep("new", b"x")
+    file_cache.keep("new", b"x")
     left = {entry.stem for entry in kept.iterdir()}
-    assert len(left) == cache.KEPT
-    assert {"new", f"{cache.KEPT + 4:03}"} <= left
+    assert len(left) == file_cache.KEPT
+    assert {"new", f"{file_cache.KEPT + 4:03}"} <= left
 
 
 def test_nothing_half_written_is_left_behind(make: Make, kept: Path) -> None:
-    packs.load([str(make("one", ABS))])
+    loader.load([str(make("one", ABS))])
     assert {entry.suffix for entry in kept.iterdir()} == {".pack"}
 
 
 def test_from_the_second_start_on_loading_takes_little_time() -> None:
-    packs.load(["tflite2onnx"])
+    loader.load(["tflite2onnx"])
 
     def once() -> float:
         started = time.process_time()
-        pack = packs.load(["tflite2onnx"])
+        pack = loader.load(["tflite2onnx"])
         rules = compile_rules(pack.files, pack.catalogue, 18, pack.contents)
         for operator in ("CONV_2D", "DEPTHWISE_CONV_2D", "ADD", "RESHAPE", "PAD", "MEAN", "SOFTMAX", "CONCATENATION"):
             assert rules.candidates("lower", "tflite", operator)
@@ -375,8 +376,8 @@ def test_from_the_second_start_on_loading_takes_little_time() -> None:
 def test_the_mistakes_of_a_pack_are_looked_for_once(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = make("bad", ABS.replace("= ABS(", "= ABSS("))
     loaded = []
-    load = packs.load
-    monkeypatch.setattr(packs, "load", lambda rules: (loaded.append(rules), load(rules))[1])
+    load = loader.load
+    monkeypatch.setattr(loader, "load", lambda rules: (loaded.append(rules), load(rules))[1])
     rules = ("tflite2onnx", str(folder))
     for _ in range(3):
         with pytest.raises(RuleError, match="no operator `ABSS`"):

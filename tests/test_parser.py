@@ -6,11 +6,11 @@ import re
 
 import lark
 import pytest
-from nnrewrite.engine.errors import RuleError, Span
-from nnrewrite.engine.expressions import Frame, evaluate
-from nnrewrite.engine.language import tree
-from nnrewrite.engine.language.complaint import RESERVED
-from nnrewrite.engine.language.parser import GRAMMAR, parse
+from nnrewrite.engine.base.errors import RuleError, Span
+from nnrewrite.engine.expressions.compile import Frame, evaluate
+from nnrewrite.engine.syntax import tree
+from nnrewrite.engine.syntax.parser import GRAMMAR, parse
+from nnrewrite.engine.syntax.syntax_errors import RESERVED
 
 HEADER = "ruleset demo : tflite -> onnx opset 13..25\n"
 

@@ -8,14 +8,14 @@ import numpy as np
 import onnx.parser
 import onnx_ir as ir
 import pytest
-from nnrewrite.engine.errors import Refusal, RewriteError, UnsupportedError
-from nnrewrite.engine.operators import Catalogue
+from nnrewrite.engine.base.errors import Refusal, RewriteError, UnsupportedError
+from nnrewrite.engine.base.names import Scope
+from nnrewrite.engine.base.quantization import Quantization
+from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.engine.passes.base import Module, Visit, observe, run_passes
 from nnrewrite.engine.passes.lists import PassOptions, list_passes
 from nnrewrite.engine.passes.observers import check_graph, print_after
-from nnrewrite.engine.quantization import Quantization
-from nnrewrite.engine.rules import RuleSet
-from nnrewrite.engine.scope import Scope
+from nnrewrite.engine.rewrite.rules import RuleSet
 from nnrewrite.options import DEFAULT
 from nnrewrite.pipeline import prepare, rewrite
 

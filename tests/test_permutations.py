@@ -10,7 +10,7 @@ import onnx
 import onnx.helper
 import onnx_ir as ir
 import pytest
-from nnrewrite.engine.stages import Rewriter
+from nnrewrite.engine.rewrite.driver import Rewriter
 from nnrewrite.options import DEFAULT
 from nnrewrite.pipeline import prepare
 

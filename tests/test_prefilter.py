@@ -8,10 +8,10 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 from nnrewrite import pipeline
-from nnrewrite.engine import matcher
-from nnrewrite.engine.language.parser import parse
-from nnrewrite.engine.operators import Catalogue
-from nnrewrite.engine.rules import compile_rules
+from nnrewrite.engine.dialects.operators import Catalogue
+from nnrewrite.engine.rewrite import matcher
+from nnrewrite.engine.rewrite.rules import compile_rules
+from nnrewrite.engine.syntax.parser import parse
 
 INTEGER = ir.DataType.INT32
 

@@ -12,8 +12,8 @@ import onnx
 import onnxruntime
 import pytest
 from click.testing import CliRunner
-from nnrewrite import cli
-from nnrewrite.engine.quantization import Quantization
+from nnrewrite.cli import dispatch
+from nnrewrite.engine.base.quantization import Quantization
 from nnrewrite.verify import Interpreter, Kernels
 from onnx import TensorProto
 
@@ -152,7 +152,7 @@ def chain(catalogue: Any) -> bytes:
     """Two quantized operators after each other."""
     import onnx_ir as ir
     from nnrewrite.backends.probe import graph
-    from nnrewrite.backends.tflite import write
+    from nnrewrite.backends.tflite_writer import write
 
     model = graph(catalogue, "LOGISTIC", {"x": ("INT8", [2, 3], X)}, [("INT8", [2, 3], grid(1 / 256, -128))])
     [between] = model.graph.outputs
@@ -168,7 +168,7 @@ def chain(catalogue: Any) -> bytes:
 def test_half_precision_weights_are_kept_where_asked_for(catalogue: Any, interpreter: Interpreter) -> None:
     import onnx_ir as ir
     from nnrewrite.backends.probe import graph
-    from nnrewrite.backends.tflite import write
+    from nnrewrite.backends.tflite_writer import write
 
     weights = RNG.normal(size=(4, 3, 3, 2)).astype(np.float16)
     model = graph(catalogue, "DEQUANTIZE", {"w": weights}, [("FLOAT32", [4, 3, 3, 2])])
@@ -225,6 +225,6 @@ def test_operators_that_exact_integers_do_not_cover_are_told(
     assert nnrewrite.rewrite(source).report.inexact == {}
     (tmp_path / "m.tflite").write_bytes(source)
     asked = ["--rules", "tflite2onnx", "--exact", str(tmp_path / "m.tflite"), "-o", str(tmp_path / "m.onnx")]
-    told = CliRunner().invoke(cli.app, asked, prog_name="rewrite")
+    told = CliRunner().invoke(dispatch.app, asked, prog_name="rewrite")
     assert told.exit_code == 0
     assert ("not exact" in told.output) == bool(left)

@@ -12,8 +12,8 @@ import onnx_ir as ir
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from nnrewrite.backends import probe
-from nnrewrite.engine.operators import Catalogue
-from nnrewrite.engine.quantization import Quantization
+from nnrewrite.engine.base.quantization import Quantization
+from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.verify import Interpreter, compare_models
 from nnrewrite.verify.interpreter import Kernels
 

@@ -9,14 +9,14 @@ import pytest
 
 pytest.importorskip("hypothesis")
 
-from nnrewrite.engine import packs
-from nnrewrite.engine.errors import CallError
-from nnrewrite.engine.operators import Catalogue
+from nnrewrite.engine.base.errors import CallError
+from nnrewrite.engine.dialects.operators import Catalogue
+from nnrewrite.engine.packs import loader
+from nnrewrite.fuzz import baseline
+from nnrewrite.fuzz.finding import End, Finding
+from nnrewrite.fuzz.rule_sets import stacks
+from nnrewrite.fuzz.sketch import Blank, Case, Step
 from nnrewrite.options import DEFAULT
-from nnrewrite.verify import record
-from nnrewrite.verify.finding import End, Finding
-from nnrewrite.verify.sketch import Blank, Case, Step
-from nnrewrite.verify.stacks import stacks
 
 pytestmark = pytest.mark.slow
 
@@ -26,11 +26,11 @@ REFUSED = Finding(End.REFUSED, "an extent is not known")
 
 
 def again(finding: Finding, before: Finding, alone: bool = False, case: Case = CASE, recorded: Case = CASE) -> Finding:
-    return record.judged(case, finding, record.outcome(recorded, before), alone)
+    return baseline.judged(case, finding, baseline.outcome(recorded, before), alone)
 
 
 def imprinted(now: str, before: str) -> Finding:
-    return record.judged(CASE, PASSED, record.outcome(CASE, PASSED, before), False, now)
+    return baseline.judged(CASE, PASSED, baseline.outcome(CASE, PASSED, before), False, now)
 
 
 def test_the_same_outcome_is_no_failure() -> None:
@@ -63,33 +63,33 @@ def test_a_file_must_be_written_as_it_was() -> None:
     assert imprinted("00a1", "00a1") is PASSED
     assert "not what was recorded" in imprinted("00a2", "00a1").reason
     assert imprinted("00a2", "") is PASSED  # nothing is known of it
-    first, other = record.outcome(CASE, PASSED, "00a1"), record.outcome(CASE, PASSED, "00a2")
-    assert record.judged(CASE, PASSED, first, False, "00a2", [first, other]) is PASSED  # worded alike
+    first, other = baseline.outcome(CASE, PASSED, "00a1"), baseline.outcome(CASE, PASSED, "00a2")
+    assert baseline.judged(CASE, PASSED, first, False, "00a2", [first, other]) is PASSED  # worded alike
 
 
 def test_draws_that_the_interpreter_takes_no_more_are_told_of() -> None:
-    taken, none = record.outcome(CASE, PASSED), record.outcome(None, None)
-    assert "takes 2 by now" in record.fewer([taken, taken, none, none], [taken, taken, taken, none])
-    assert not record.fewer([taken, taken, taken, none], [taken, taken, taken, none])
+    taken, none = baseline.outcome(CASE, PASSED), baseline.outcome(None, None)
+    assert "takes 2 by now" in baseline.fewer([taken, taken, none, none], [taken, taken, taken, none])
+    assert not baseline.fewer([taken, taken, taken, none], [taken, taken, taken, none])
 
 
 def test_a_case_that_took_more_draws_than_before_is_one_that_is_taken_no_more() -> None:
-    first, later = (record.outcome(CASE, PASSED, before=refused) for refused in (0, 2))
-    assert "takes 2 by now" in record.fewer([first, first, later], [first, first, first])
-    assert not record.fewer([first, first, later], [later, first, later])
+    first, later = (baseline.outcome(CASE, PASSED, before=refused) for refused in (0, 2))
+    assert "takes 2 by now" in baseline.fewer([first, first, later], [first, first, first])
+    assert not baseline.fewer([first, first, later], [later, first, later])
 
 
 def test_it_is_told_where_all_cases_are_refused_that_are_drawn_in_another_way() -> None:
-    passed, refused = record.outcome(CASE, PASSED), record.outcome(OTHER, REFUSED)
-    assert "is refused" in record.fewer([refused] * 3, [passed] * 3)
-    assert not record.fewer([refused, refused, passed], [passed] * 3)
-    assert not record.fewer([refused] * 3, [refused, refused, passed])
+    passed, refused = baseline.outcome(CASE, PASSED), baseline.outcome(OTHER, REFUSED)
+    assert "is refused" in baseline.fewer([refused] * 3, [passed] * 3)
+    assert not baseline.fewer([refused, refused, passed], [passed] * 3)
+    assert not baseline.fewer([refused] * 3, [refused, refused, passed])
 
 
 def test_of_cases_that_are_drawn_in_another_way_half_must_still_be_taken() -> None:
-    taken, other, none = record.outcome(CASE, PASSED), record.outcome(OTHER, PASSED), record.outcome(None, None)
-    assert not record.fewer([other, other, none, none], [taken, taken, taken, none])
-    assert "takes 1 by now" in record.fewer([other, none, none, none], [taken, taken, taken, none])
+    taken, other, none = baseline.outcome(CASE, PASSED), baseline.outcome(OTHER, PASSED), baseline.outcome(None, None)
+    assert not baseline.fewer([other, other, none, none], [taken, taken, taken, none])
+    assert "takes 1 by now" in baseline.fewer([other, none, none, none], [taken, taken, taken, none])
 
 
 def test_an_operator_that_no_interpreter_has_must_yield_the_numbers_that_are_recorded() -> None:
@@ -116,25 +116,27 @@ def test_what_is_excused_from_the_interpreter_is_tried_against_the_record() -> N
     (plain, *_) = stacks(DEFAULT)
     tried = {trial.name for trial in plain.trials if trial.excuse}
     assert {name for name in tried if name.startswith("flex_softmax")} == {"flex_softmax"}
-    assert all(":" in entry for name in tried for entry in record.entries(record.TRIED)[name].outcomes if entry != "-")
+    assert all(
+        ":" in entry for name in tried for entry in baseline.entries(baseline.TRIED)[name].outcomes if entry != "-"
+    )
 
 
 def test_what_is_written_is_read_and_what_is_gone_is_forgotten(tmp_path: Path) -> None:
-    file = tmp_path / record.NAME
-    file.write_text(record.merge(file, {"a": "1", "b": "2"}, {"a": ["x"], "b": []}, ["a", "b"]), encoding="utf-8")
-    file.write_text(record.merge(file, {"a": "3"}, {"a": ["y", "z"]}, ["a"]), encoding="utf-8")
-    assert record.entries(file) == {"a": record.Entry("3", ("y", "z"))}
-    assert record.changed({"a": "3", "c": "4"}, record.entries(file)) == {"c"}
+    file = tmp_path / baseline.NAME
+    file.write_text(baseline.merge(file, {"a": "1", "b": "2"}, {"a": ["x"], "b": []}, ["a", "b"]), encoding="utf-8")
+    file.write_text(baseline.merge(file, {"a": "3"}, {"a": ["y", "z"]}, ["a"]), encoding="utf-8")
+    assert baseline.entries(file) == {"a": baseline.Entry("3", ("y", "z"))}
+    assert baseline.changed({"a": "3", "c": "4"}, baseline.entries(file)) == {"c"}
 
 
 def test_the_record_of_the_program_as_it_is_installed_is_not_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    record.admit([record.TRIED])
-    monkeypatch.setattr(record, "TRIED", tmp_path / "nnrewrite" / "verify" / record.NAME)
+    baseline.admit([baseline.TRIED])
+    monkeypatch.setattr(baseline, "TRIED", tmp_path / "nnrewrite" / "verify" / baseline.NAME)
     with pytest.raises(CallError, match="the program's own rules in a clone alone; of packs of yours"):
-        record.admit([record.TRIED])
-    record.admit([tmp_path / record.NAME])
+        baseline.admit([baseline.TRIED])
+    baseline.admit([tmp_path / baseline.NAME])
 
 
 def test_rules_that_options_lay_over_others_are_tried_in_stacks_of_their_own() -> None:
@@ -142,12 +144,12 @@ def test_rules_that_options_lay_over_others_are_tried_in_stacks_of_their_own() -
     assert [stack.exact for stack in (plain, exact, signed)] == [False, True, False]
     assert "conv_2d_8" in {trial.name for trial in plain.trials} | {trial.name for trial in exact.trials}
     assert [trial.name for trial in signed.trials] == ["signed"]
-    assert packs.load(exact.rules).files
+    assert loader.load(exact.rules).files
 
 
 def test_numbers_that_the_record_alone_knows_need_a_case_that_is_the_same() -> None:
     known = ("c171e8af:1/1:121b~1.960e+01", "8c90c390:1/6:121b~2.417e+01")
-    assert record.fewer(("c171e8af:1/1:121b~1.960e+01", "11111111:1/6:121b~2.417e+01"), known) == ""
-    assert "nothing else tells" in record.fewer(("22222222:1/1:121b~1.960e+01", "11111111:1/6:121b~2.417e+01"), known)
+    assert baseline.fewer(("c171e8af:1/1:121b~1.960e+01", "11111111:1/6:121b~2.417e+01"), known) == ""
+    assert "nothing else tells" in baseline.fewer(("22222222:1/1:121b~1.960e+01", "11111111:1/6:121b~2.417e+01"), known)
     others = ("c171e8af:1/1", "8c90c390:1/6")
-    assert record.fewer(("22222222:1/1", "11111111:1/6"), others) == ""
+    assert baseline.fewer(("22222222:1/1", "11111111:1/6"), others) == ""

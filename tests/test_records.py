@@ -8,8 +8,8 @@ import pickle
 from typing import Any
 
 import pytest
-from nnrewrite.engine import records
-from nnrewrite.engine.errors import Span
+from nnrewrite.engine.base import records
+from nnrewrite.engine.base.errors import Span
 from nnrewrite.options import Options
 
 SPAN = Span("a.rules", 1, 2, 3, 4)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import nnrewrite
 import numpy as np
 import pytest
-from nnrewrite.engine.operators import Catalogue
+from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.verify import Interpreter
 from nnrewrite.verify.interpreter import Kernels
 from nnrewrite.verify.runtime import Runtime

@@ -12,13 +12,13 @@ import onnx.parser
 import onnx.shape_inference
 import onnx_ir as ir
 import pytest
-from nnrewrite.engine.errors import RewriteError, RewriteFailure, UnsupportedError
-from nnrewrite.engine.evaluation import convert_graph
-from nnrewrite.engine.language.checker import check
-from nnrewrite.engine.language.parser import parse
-from nnrewrite.engine.operators import Catalogue
-from nnrewrite.engine.rules import compile_rules
-from nnrewrite.engine.stages import RULE, SOURCE
+from nnrewrite.engine.base.errors import RewriteError, RewriteFailure, UnsupportedError
+from nnrewrite.engine.check.checker import check
+from nnrewrite.engine.dialects.operators import Catalogue
+from nnrewrite.engine.passes.evaluation import convert_graph
+from nnrewrite.engine.rewrite.driver import RULE, SOURCE
+from nnrewrite.engine.rewrite.rules import compile_rules
+from nnrewrite.engine.syntax.parser import parse
 
 Rewrite = Callable[..., ir.Graph]
 

@@ -13,11 +13,12 @@ import pytest
 pytest.importorskip("ai_edge_litert")
 pytest.importorskip("hypothesis")
 
-from nnrewrite.engine import coverage, packs
+from nnrewrite.engine.packs import loader
+from nnrewrite.engine.rewrite import coverage
+from nnrewrite.fuzz.oracle import Laboratory
+from nnrewrite.fuzz.runner import examine
+from nnrewrite.fuzz.subjects import Subject, subjects
 from nnrewrite.verify import Interpreter
-from nnrewrite.verify.campaign import examine
-from nnrewrite.verify.laboratory import Laboratory
-from nnrewrite.verify.subjects import Subject, subjects
 
 pytestmark = pytest.mark.slow
 
@@ -26,13 +27,13 @@ RULES = ("tflite2onnx", "onnxruntime", "uint8", "kernels", "hybrid")
 EXAMPLES = int(os.environ.get("NNREWRITE_EXAMPLES", "12"))
 SEED = int(os.environ.get("NNREWRITE_SEED", "0"))
 
-SUBJECTS = [subject for subject in subjects(packs.load(RULES)) if subject.tests]
+SUBJECTS = [subject for subject in subjects(loader.load(RULES)) if subject.tests]
 
 
 @pytest.fixture(scope="session")
 def laboratory() -> Iterator[Laboratory]:
     with Interpreter(timeout=20) as interpreter:
-        yield Laboratory(interpreter, packs.load(RULES).catalogue, RULES)
+        yield Laboratory(interpreter, loader.load(RULES).catalogue, RULES)
     coverage.save()
 
 

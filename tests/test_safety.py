@@ -10,16 +10,17 @@ import onnx.parser
 import onnx_ir as ir
 import pytest
 from nnrewrite import pipeline
-from nnrewrite.backends import tflite
-from nnrewrite.engine import firing, literals
-from nnrewrite.engine.budget import Budget
-from nnrewrite.engine.errors import RewriteFailure
-from nnrewrite.engine.evaluation import convert_graph
-from nnrewrite.engine.functions import EvaluationError
-from nnrewrite.engine.language.checker import check
-from nnrewrite.engine.language.parser import parse
-from nnrewrite.engine.operators import Catalogue
-from nnrewrite.engine.rules import compile_rules
+from nnrewrite.backends import tflite_writer
+from nnrewrite.engine.base.budget import Budget
+from nnrewrite.engine.base.errors import RewriteFailure
+from nnrewrite.engine.check.checker import check
+from nnrewrite.engine.dialects import literals
+from nnrewrite.engine.dialects.operators import Catalogue
+from nnrewrite.engine.expressions.functions import EvaluationError
+from nnrewrite.engine.passes.evaluation import convert_graph
+from nnrewrite.engine.rewrite import apply
+from nnrewrite.engine.rewrite.rules import compile_rules
+from nnrewrite.engine.syntax.parser import parse
 
 PAIR = """rule pair stage simplify {
   p = Neg(x)
@@ -79,7 +80,7 @@ def test_a_rule_that_computes_without_end_is_stopped(catalogue: Catalogue) -> No
 
 
 def test_a_rule_that_builds_without_end_is_stopped(catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(firing, "Budget", functools.partial(Budget, nodes=1000))
+    monkeypatch.setattr(apply, "Budget", functools.partial(Budget, nodes=1000))
     rules = doubling("{0} + {0}") + "\nrule r stage simplify { y = Neg(x) => y = d29(x) test x: f32[2] }"
     with pytest.raises(RewriteFailure, match=r"rule r on .*: builds more than"):
         rewritten(catalogue, rules, "y = Neg(x)")
@@ -131,7 +132,7 @@ def chain(catalogue: Catalogue, operators: Iterable[str]) -> bytes:
         nodes.append(ir.Node("tflite", operator, operands, outputs=[result], name=f"n{number}"))
         last = result
     graph = ir.Graph([first], [last], nodes=nodes, opset_imports={"tflite": 1}, name="main")
-    return b"".join([tflite.write(ir.Model(graph, ir_version=10), catalogue)])
+    return b"".join([tflite_writer.write(ir.Model(graph, ir_version=10), catalogue)])
 
 
 def test_depth_needs_no_stack(catalogue: Catalogue) -> None:
@@ -149,5 +150,5 @@ def test_a_graph_may_have_as_many_outputs_as_nodes(catalogue: Catalogue) -> None
         ir.Node("tflite", "TANH" if i % 2 else "RELU", [x], outputs=[y], name=f"n{i}") for i, y in enumerate(results)
     ]
     graph = ir.Graph([x], results, nodes=nodes, opset_imports={"tflite": 1}, name="main")
-    found = pipeline.rewrite(b"".join([tflite.write(ir.Model(graph, ir_version=10), catalogue)]))
+    found = pipeline.rewrite(b"".join([tflite_writer.write(ir.Model(graph, ir_version=10), catalogue)]))
     assert [output.name for output in found.model.graph.output] == [value.name for value in results]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import onnx_ir as ir
 import pytest
-from nnrewrite.engine.operators import Catalogue
-from nnrewrite.engine.sharing import share
+from nnrewrite.engine.dialects.operators import Catalogue
+from nnrewrite.engine.passes.common_subexpressions import share
 
 
 def graph(*nodes: ir.Node) -> ir.Graph:

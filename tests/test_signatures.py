@@ -11,11 +11,11 @@ import onnx_ir as ir
 import pytest
 from click.testing import CliRunner
 from nnrewrite.backends import probe
-from nnrewrite.backends.tflite import write
-from nnrewrite.conversion import command
-from nnrewrite.engine.errors import CallError
-from nnrewrite.engine.operators import Catalogue
-from nnrewrite.frontends.tflite import Signature
+from nnrewrite.backends.tflite_writer import write
+from nnrewrite.cli.convert import command
+from nnrewrite.engine.base.errors import CallError
+from nnrewrite.engine.dialects.operators import Catalogue
+from nnrewrite.frontends.tflite_reader import Signature
 from nnrewrite.pipeline import rewrite
 from nnrewrite.verify import Interpreter, compare_models
 

@@ -9,8 +9,8 @@ import nnrewrite
 import numpy as np
 import onnx_ir as ir
 import pytest
-from nnrewrite.backends.tflite import write
-from nnrewrite.engine.operators import Catalogue
+from nnrewrite.backends.tflite_writer import write
+from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.verify import Interpreter
 from nnrewrite.verify.verification import compare_models
 

@@ -9,7 +9,7 @@ import nnrewrite
 import numpy as np
 import onnxruntime
 import pytest
-from nnrewrite.engine.operators import Catalogue
+from nnrewrite.engine.dialects.operators import Catalogue
 
 Array = np.ndarray[Any, Any]
 X = np.array([[-1.5, 0.5, 2.0], [0.25, -0.75, 1.0]], np.float32)

@@ -7,8 +7,8 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 from nnrewrite.backends import probe
-from nnrewrite.engine.errors import RewriteError
-from nnrewrite.engine.operators import Catalogue
+from nnrewrite.engine.base.errors import RewriteError
+from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.verify import Interpreter
 
 from .test_control import agree, joined

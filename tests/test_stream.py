@@ -12,9 +12,9 @@ import onnx.numpy_helper
 import onnx_ir as ir
 import pytest
 from nnrewrite import rewrite
-from nnrewrite.backends import probe, stream, tflite
+from nnrewrite.backends import probe, stream, tflite_writer
 from nnrewrite.backends.stream import Encoded
-from nnrewrite.engine.operators import Catalogue
+from nnrewrite.engine.dialects.operators import Catalogue
 from onnx_ir import serde
 
 RNG = np.random.default_rng(0)
@@ -162,7 +162,7 @@ def test_weights_that_are_widened_are_computed_when_they_are_written(catalogue: 
     widen = ir.Node(spec.domain, "DEQUANTIZE", [stored], outputs=[w])
     node = ir.Node(spec.domain, spec.name, [x, w], attributes, outputs=[y])
     graph = ir.Graph([x], [y], nodes=[widen, node], initializers=[stored], name="main")
-    conversion = rewrite(tflite.write(ir.Model(graph, ir_version=10), catalogue))
+    conversion = rewrite(tflite_writer.write(ir.Model(graph, ir_version=10), catalogue))
     (weight,) = conversion.encoded.weights
     assert isinstance(weight.tensor, ir.LazyTensor) and not weight.tensor.cache
     (tensor,) = conversion.model.graph.initializer
@@ -214,7 +214,7 @@ def test_a_model_above_two_gigabytes_is_written_read_and_run(catalogue: Catalogu
     graph = ir.Graph([x], [last], nodes=nodes, initializers=weights, name="main")
     source, target = tmp_path / "large.tflite", tmp_path / "large.onnx"
     with source.open("wb") as file:
-        stream.write(file, tflite.parts(ir.Model(graph, ir_version=10), catalogue))
+        stream.write(file, tflite_writer.parts(ir.Model(graph, ir_version=10), catalogue))
     conversion = rewrite(source)
     assert conversion.encoded.size > stream.LIMIT
     conversion.save(target)

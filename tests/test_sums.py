@@ -8,9 +8,9 @@ import nnrewrite
 import numpy as np
 import pytest
 from nnrewrite.backends import probe
-from nnrewrite.backends.tflite import write
-from nnrewrite.engine.operators import Catalogue
-from nnrewrite.engine.quantization import Quantization
+from nnrewrite.backends.tflite_writer import write
+from nnrewrite.engine.base.quantization import Quantization
+from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.verify import Interpreter
 from nnrewrite.verify.runtime import Runtime
 

@@ -9,8 +9,8 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 from nnrewrite.backends import probe
-from nnrewrite.backends.tflite import write
-from nnrewrite.engine.operators import Catalogue
+from nnrewrite.backends.tflite_writer import write
+from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.verify import Interpreter, compare_models
 
 WORDS = np.array([b"one", b"two", b"ten", b"two"], object)

@@ -12,9 +12,9 @@ import onnxruntime
 import pytest
 from click.testing import CliRunner, Result
 from nnrewrite import convert
-from nnrewrite.cli import app
-from nnrewrite.engine.errors import CallError, RewriteError, UnsupportedError
-from nnrewrite.engine.quantization import Quantization
+from nnrewrite.cli.dispatch import app
+from nnrewrite.engine.base.errors import CallError, RewriteError, UnsupportedError
+from nnrewrite.engine.base.quantization import Quantization
 from nnrewrite.verify import Interpreter, compare_models
 from onnx.reference import ReferenceEvaluator
 

@@ -15,15 +15,15 @@ import pytest
 from flatbuffers import flexbuffers
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from nnrewrite.backends.flatbuffer import Union, encode
-from nnrewrite.backends.tflite import write
-from nnrewrite.engine.errors import ModelError
-from nnrewrite.engine.operators import Catalogue, load
-from nnrewrite.engine.quantization import Quantization
-from nnrewrite.frontends import bundle, flexbuffer
+from nnrewrite.backends.flatbuffer_writer import Union, encode
+from nnrewrite.backends.tflite_writer import write
+from nnrewrite.engine.base.errors import ModelError
+from nnrewrite.engine.base.quantization import Quantization
+from nnrewrite.engine.dialects.operators import Catalogue, load
+from nnrewrite.frontends import bundle, flexbuffer_reader
 from nnrewrite.frontends.constant import ConstantError, Level, Sparsity, densify
-from nnrewrite.frontends.flatbuffer import schema
-from nnrewrite.frontends.tflite import Signature, read
+from nnrewrite.frontends.flatbuffer_reader import schema
+from nnrewrite.frontends.tflite_reader import Signature, read
 
 Make = Callable[..., bytes]
 FLOAT = 0
@@ -320,19 +320,19 @@ keys = st.text(st.characters(codec="ascii", exclude_characters="\0"), min_size=1
 @given(st.dictionaries(keys, plain | flat, max_size=6))
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 def test_flexbuffers_maps_are_read(content: dict[str, Any]) -> None:
-    assert flexbuffer.options(memoryview(bytes(flexbuffers.Dumps(content)))) == content
+    assert flexbuffer_reader.options(memoryview(bytes(flexbuffers.Dumps(content)))) == content
 
 
 @given(st.binary(max_size=60))
 def test_any_bytes_are_a_map_or_none(content: bytes) -> None:
-    with contextlib.suppress(flexbuffer.FlexBufferError):
-        assert isinstance(flexbuffer.options(memoryview(content)), dict)
+    with contextlib.suppress(flexbuffer_reader.FlexBufferError):
+        assert isinstance(flexbuffer_reader.options(memoryview(content)), dict)
 
 
 def test_a_float_of_two_bytes_is_read() -> None:
     # {"a": 1.5}: key, keys (one, one byte wide), then the map two bytes wide.
     content = b"a\0" + b"\1\3" + b"\1\0\1\0\1\0" + b"\0\x3e" + b"\x0d" + b"\3" + b"\x25\1"
-    assert flexbuffer.options(memoryview(content)) == {"a": 1.5}
+    assert flexbuffer_reader.options(memoryview(content)) == {"a": 1.5}
 
 
 # ---- bundles ---------------------------------------------------------------------------------------------------------

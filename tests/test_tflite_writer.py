@@ -12,13 +12,13 @@ import onnx_ir as ir
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from nnrewrite.backends.tflite import pack_options, write
-from nnrewrite.engine.errors import ModelError, VerificationError
-from nnrewrite.engine.operators import Catalogue, Dialect, Option, load
-from nnrewrite.engine.quantization import Quantization
-from nnrewrite.frontends import flexbuffer
+from nnrewrite.backends.tflite_writer import pack_options, write
+from nnrewrite.engine.base.errors import ModelError, VerificationError
+from nnrewrite.engine.base.quantization import Quantization
+from nnrewrite.engine.dialects.operators import Catalogue, Dialect, Option, load
+from nnrewrite.frontends import flexbuffer_reader
 from nnrewrite.frontends.option import attribute as attribute_of
-from nnrewrite.frontends.tflite import Signature, read
+from nnrewrite.frontends.tflite_reader import Signature, read
 from nnrewrite.verify import Interpreter
 from nnrewrite.verify.inputs import draw
 
@@ -183,7 +183,7 @@ floats = st.lists(st.floats(allow_nan=False), min_size=1, max_size=4)
 @given(st.dictionaries(st.text("abc_", min_size=1, max_size=5), numbers | lists | floats, max_size=5))
 def test_any_options_of_a_custom_operator_are_read_back(options: dict[str, Any]) -> None:
     attributes = {name: flat for name, value in options.items() if (flat := attribute_of(name, value)) is not None}
-    assert flexbuffer.options(memoryview(pack_options(attributes))) == options
+    assert flexbuffer_reader.options(memoryview(pack_options(attributes))) == options
 
 
 # ---- what the interpreter makes of it --------------------------------------------------------------------------------

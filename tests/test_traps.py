@@ -11,10 +11,10 @@ import onnx_ir as ir
 import onnxruntime
 import pytest
 from nnrewrite.backends import probe
-from nnrewrite.backends.tflite import write
-from nnrewrite.engine.errors import RewriteError
-from nnrewrite.engine.operators import Catalogue
-from nnrewrite.engine.quantization import Quantization
+from nnrewrite.backends.tflite_writer import write
+from nnrewrite.engine.base.errors import RewriteError
+from nnrewrite.engine.base.quantization import Quantization
+from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.verify import Interpreter
 
 Single = Callable[..., bytes]

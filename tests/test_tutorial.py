@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from nnrewrite.cli import app
+from nnrewrite.cli.dispatch import app
 
 pytestmark = pytest.mark.slow
 

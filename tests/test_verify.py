@@ -13,9 +13,9 @@ import numpy as np
 import onnx
 import pytest
 from nnrewrite.backends.probe import single
-from nnrewrite.engine.errors import VerificationError
-from nnrewrite.engine.operators import load
-from nnrewrite.engine.quantization import Quantization
+from nnrewrite.engine.base.errors import VerificationError
+from nnrewrite.engine.base.quantization import Quantization
+from nnrewrite.engine.dialects.operators import load
 from nnrewrite.verify import (
     Interpreter,
     InterpreterError,

@@ -16,10 +16,10 @@ from onnx import numpy_helper
 
 pytest.importorskip("ai_edge_litert")
 
-from nnrewrite.engine.operators import load
+from nnrewrite.engine.dialects.operators import load
+from nnrewrite.fuzz.sketch import Case, Step, Value, encode
 from nnrewrite.verify import Interpreter
 from nnrewrite.verify.layers import compare_layers, first_divergence
-from nnrewrite.verify.sketch import Case, Step, Value, encode
 
 
 def chain() -> bytes:

@@ -15,7 +15,7 @@ pytest.importorskip("onnxruntime")
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from nnrewrite.engine.quantization import Quantization
+from nnrewrite.engine.base.quantization import Quantization
 from nnrewrite.verify.runtime import Runtime
 
 pytestmark = pytest.mark.slow

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from nnrewrite import cli, workers
 from nnrewrite.backends.probe import single
-from nnrewrite.engine.operators import load
+from nnrewrite.cli import dispatch, workers
+from nnrewrite.engine.dialects.operators import load
 
 pytestmark = pytest.mark.slow
 
@@ -30,7 +30,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def call(*arguments: str) -> Result:
-    return CliRunner().invoke(cli.app, ["models", *arguments], prog_name="rewrite")
+    return CliRunner().invoke(dispatch.app, ["models", *arguments], prog_name="rewrite")
 
 
 def words(result: Result) -> tuple[str, str]:
@@ -81,7 +81,7 @@ def test_a_profile_counts_what_each_rule_was_tried_on(folder: Path, count: str) 
 
 
 def test_nothing_is_measured_unless_asked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nnrewrite.engine.profile.perf_counter", lambda: pytest.fail("the clock was asked"))
+    monkeypatch.setattr("nnrewrite.engine.rewrite.profile.perf_counter", lambda: pytest.fail("the clock was asked"))
     Path("models/NAN.tflite").unlink()
     result = call("-d", "out")
     assert result.exit_code == 0 and "all else" not in result.stdout

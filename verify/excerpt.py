@@ -6,8 +6,8 @@ from collections.abc import Collection, Sequence
 
 import onnx_ir as ir
 
-from ..backends import tflite
-from ..engine.operators import Catalogue
+from ..backends import tflite_writer
+from ..engine.dialects.operators import Catalogue
 
 
 def excerpt(
@@ -47,7 +47,7 @@ def excerpt(
     )
     part = ir.Model(graph, ir_version=model.ir_version or 10)
     part.meta["subgraphs"] = [graph, *model.meta["subgraphs"][1:]]
-    return tflite.write(part, catalogue), inputs
+    return tflite_writer.write(part, catalogue), inputs
 
 
 def _copied(value: ir.Value) -> ir.Value:

@@ -17,7 +17,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..engine.errors import VerificationError
+from ..engine.base.errors import VerificationError
 from .frames import Array, receive, send
 from .packages import install_command
 from .pipe import Pipe

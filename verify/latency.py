@@ -7,13 +7,13 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..engine.errors import VerificationError
-from .facade import Facade
+from ..engine.base.errors import VerificationError
+from .adapter import Facade
 from .frames import Array
 from .inputs import draw
 from .interpreter import Interpreter, InterpreterError, Source
-from .profile import Profile, profiled
 from .runtime import Runtime
+from .runtime_profile import Profile, profiled
 
 #: seconds that one side runs before it is the other's turn, and the least and most runs of a turn
 _TURN, _FEWEST, _MOST = 0.04, 1, 200

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 import onnx
 
-from ..engine.errors import ModelError
+from ..engine.base.errors import ModelError
+from .adapter import Facade
 from .comparison import Comparison, Verdict, compare, differ, distance, worst
 from .cuts import Segment, Wiring
-from .facade import Facade
 from .forms import Form, apart, forms
 from .frames import Array
 from .inputs import draw

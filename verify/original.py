@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import onnx_ir as ir
 
-from ..engine.errors import ModelError, VerificationError
-from ..engine.operators import Catalogue, load
-from ..frontends import tflite
+from ..engine.base.errors import ModelError, VerificationError
+from ..engine.dialects.operators import Catalogue, load
+from ..frontends import tflite_reader
 from .excerpt import excerpt
 from .frames import Array
 from .interpreter import Interpreter, InterpreterError, Kernels, Signature, Source, Tensor
@@ -107,7 +107,7 @@ def read(source: Source, interpreter: Interpreter, samples: Sequence[Sequence[Ar
     Raises ModelError for what is no model, InterpreterError where it does not run.
     """
     catalogue, signature = load(), interpreter.describe(source)
-    model = tflite.read(source, catalogue)
+    model = tflite_reader.read(source, catalogue)
     nodes = list(model.graph)
     failure: InterpreterError | None = None
     for kernels in (Kernels.OPTIMIZED, Kernels.DEFAULT):

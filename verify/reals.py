@@ -6,13 +6,13 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
-from ..backends import tflite as writer
-from ..engine.errors import ModelError, VerificationError
-from ..engine.operators import Dialect, OperatorSpec, load
-from ..engine.quantization import KEY, Quantization, quantization
-from ..engine.scope import Scope
-from ..engine.view import expose
-from ..frontends import tflite
+from ..backends import tflite_writer as writer
+from ..engine.base.errors import ModelError, VerificationError
+from ..engine.base.names import Scope
+from ..engine.base.quantization import KEY, Quantization, quantization
+from ..engine.dialects.operators import Dialect, OperatorSpec, load
+from ..engine.passes.quantize_dequantize import expose
+from ..frontends import tflite_reader
 from .interpreter import Source
 
 #: what operators take and yield, in ops.yaml: types, of which these hold real numbers
@@ -27,7 +27,11 @@ def real_form(source: Source) -> Source:
     Raises VerificationError where the format cannot say the result.
     """
     catalogue = load()
-    model, dialect, target = tflite.read(source, catalogue), catalogue.dialect("tflite"), catalogue.dialect("onnx")
+    model, dialect, target = (
+        tflite_reader.read(source, catalogue),
+        catalogue.dialect("tflite"),
+        catalogue.dialect("onnx"),
+    )
     graphs: list[ir.Graph] = model.meta["subgraphs"]
     values = (value for graph in graphs for node in graph for value in (*node.inputs, *node.outputs))
     if not any(quantization(value) for value in values):

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.errors import VerificationError
-from ..engine.quantization import NUMBERS, REAL
+from ..engine.base.errors import VerificationError
+from ..engine.base.quantization import NUMBERS, REAL
 from .frames import Array
 from .interpreter import Source, require
 
@@ -153,7 +153,7 @@ class Runtime:
 
 def _layouts(metadata: Mapping[str, str]) -> dict[str, list[str]]:
     """Inputs and outputs whose layout is not the original's: their axes' letters before and after."""
-    from ..engine.layout.interface import LAYOUT
+    from ..engine.passes.layout.interface import LAYOUT
 
     start = f"{LAYOUT}."
     return {key.removeprefix(start): axes.split(":") for key, axes in metadata.items() if key.startswith(start)}

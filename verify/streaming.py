@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from ..engine.errors import ModelError, UnsupportedError
-from ..engine.operators import load
-from ..engine.variables import Variables
-from ..frontends import tflite
+from ..engine.base.errors import ModelError, UnsupportedError
+from ..engine.dialects.operators import load
+from ..engine.passes.variables import Variables
+from ..frontends import tflite_reader
 from .comparison import Comparison, compare, worst
 from .frames import Array
 from .interpreter import Interpreter, Kernels, Signature, Source
@@ -26,7 +26,7 @@ def remembering(folder: Path, largest: float = float("inf")) -> Iterator[Path]:
         if path.stat().st_size > largest:
             continue
         try:
-            model = tflite.read(path, catalogue)
+            model = tflite_reader.read(path, catalogue)
         except ModelError:
             continue  # a file that is no model, of which some are kept on purpose
         variables = Variables(dialect, model.meta["subgraphs"], lambda graph: [])

@@ -7,17 +7,17 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ..engine.errors import VerificationError
+from ..engine.base.errors import VerificationError
 from ..frontends.source import Source as Given
 from ..frontends.source import accept
+from .adapter import Facade, resized
 from .comparison import Comparison, Verdict, compare, distance, worst
-from .facade import Facade, resized
 from .frames import Array
 from .inputs import draw
 from .interpreter import Interpreter, InterpreterError, Kernels, Signature, Source
 from .reals import real_form
 from .runtime import Runtime
-from .signed import Signed
+from .signature import Signed
 
 # A whole model's output is known no better than the interpreter's own kernels agree on it. The reference kernels are
 # asked last and only when the others disagree: they are slow, lack operators, and some are wrong (SUM of integers).

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..errors import Refusal
-from ..firing import RULE, SOURCE
-from ..rules import ACCEPT
+from ..base.errors import Refusal
+from ..rewrite.apply import RULE, SOURCE
+from ..rewrite.rules import ACCEPT
 from .base import Module, Visit
 from .rules import drive
 

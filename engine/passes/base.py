@@ -11,14 +11,14 @@ from typing import Protocol
 
 import onnx_ir as ir
 
-from ..errors import Refusal, RewriteError, UnsupportedError
-from ..firing import Outcome
-from ..operators import Dialect
-from ..profile import timed
-from ..records import dataclass, field, replace
-from ..rules import RuleSet
-from ..scope import Scope
-from ..subgraphs import bodies, called
+from ..base.errors import Refusal, RewriteError, UnsupportedError
+from ..base.names import Scope
+from ..base.records import dataclass, field, replace
+from ..dialects.operators import Dialect
+from ..rewrite.apply import Outcome
+from ..rewrite.profile import timed
+from ..rewrite.rules import RuleSet
+from ..rewrite.subgraphs import bodies, called
 
 #: how deep graphs of nodes may nest; a model whose graphs call themselves has no bottom
 _DEPTH = 32

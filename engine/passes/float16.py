@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from ..constants import keep
+from ..base.constants import keep
 from .base import Module, Visit
 
 

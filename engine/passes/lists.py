@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from ..extents import Asked, CheckExtents, Resize
-from ..layout import Interface, PlaceTransposes
-from ..pairs import Complex
-from ..records import dataclass, field
-from ..rules import ADAPT, INTEGERS, LOWER, NORMALIZE, RECOVER, SIMPLIFY, RuleSet
-from ..sharing import CommonSubexpressions
-from ..state import State
-from ..variables import Evaluate
-from ..view import FloatInterface, QuantizeDequantize
+from ..base.records import dataclass, field
+from ..rewrite.rules import ADAPT, INTEGERS, LOWER, NORMALIZE, RECOVER, SIMPLIFY, RuleSet
 from .accepted import Accepted
 from .base import Pass, Visit
+from .common_subexpressions import CommonSubexpressions
+from .complex import Complex
 from .float16 import KeepFloat16
+from .layout import Interface, PlaceTransposes
+from .quantize_dequantize import FloatInterface, QuantizeDequantize
+from .resize import Asked, CheckExtents, Resize
 from .rules import Rules
 from .sort import Sort
+from .state import State
 from .supported import Supported
+from .variables import Evaluate
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..builder import Settle
-from ..records import dataclass
-from ..rules import MEANING
+from ..base.records import dataclass
+from ..rewrite.builder import Settle
+from ..rewrite.rules import MEANING
 from .base import Module, Visit
 from .rules import drive
 from .supported import refuse

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import onnx_ir as ir
 
-from ..errors import RewriteError
-from ..subgraphs import bodies
+from ..base.errors import RewriteError
+from ..rewrite.subgraphs import bodies
 from .base import Module, Observer, Pass
 
 

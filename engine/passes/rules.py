@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..builder import Settle
-from ..records import dataclass
-from ..stages import Driver
+from ..base.records import dataclass
+from ..rewrite.builder import Settle
+from ..rewrite.driver import Driver
 from .base import Module, Visit
 
 

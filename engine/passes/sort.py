@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..walks import ordered
+from ..rewrite.traversal import ordered
 from .base import Module, Visit
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from ..errors import Refusal
-from ..records import dataclass
+from ..base.errors import Refusal
+from ..base.records import dataclass
 from .base import Module, Visit
 from .rules import drive
 

@@ -1,0 +1,103 @@
+"""Graphs of the ONNX dialect as ONNX models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import onnx.checker
+import onnx.shape_inference
+import onnx_ir as ir
+
+from ..engine.base.errors import RewriteError
+from ..engine.dialects.operators import Dialect
+from ..engine.rewrite.profile import timed
+from .stream import Encoded
+
+#: the ONNX intermediate representation that first carried an opset; runtimes refuse models that claim a newer one
+_IR_VERSIONS = {13: 7, 15: 8, 19: 9, 21: 10, 23: 11, 24: 12, 25: 13}
+
+
+def write(
+    graph: ir.Graph, names: Sequence[str], dialect: Dialect, opset: int, metadata: Mapping[str, str] | None = None
+) -> Encoded:
+    """Encode a graph whose outputs are to have `names` as a model with `metadata`, and check the model.
+
+    Raises RewriteError when onnx.checker with full shape inference does not accept it.
+    """
+    name_outputs(graph, names, dialect)
+    graph.opset_imports.clear()
+    graph.opset_imports[dialect.domain] = opset
+    for node in graph.all_nodes():
+        if node.domain != dialect.domain:
+            graph.opset_imports[node.domain] = node.version or 1
+    version = max(v for first, v in _IR_VERSIONS.items() if first <= opset)
+    model = ir.Model(graph, ir_version=version, producer_name="nnrewrite", metadata_props=dict(metadata or {}))
+    with timed("encoding"):
+        encoded = Encoded.of(model)
+    with timed("checking"):
+        known = all(type(v.type) is ir.TensorType and v.shape is not None for v in (*graph.inputs, *graph.outputs))
+        check(encoded.outline(), known)
+    return encoded
+
+
+def name_outputs(graph: ir.Graph, names: Sequence[str], dialect: Dialect) -> None:
+    """Give the outputs their names; one that is another input, a constant or a repeat gets a node of its own."""
+    wanted = dict(zip(range(len(names)), names, strict=True))
+    seen: set[ir.Value] = set()
+    taken = {value.name: value for value in _values(graph)}
+    for position, name in wanted.items():
+        value = graph.outputs[position]
+        if value.name == name and value.is_graph_input() and value not in seen:
+            # The source passes an input on by its name, which no other value can have.
+            seen.add(value)
+            continue
+        if value.name != name or value in seen or value.producer() is None:
+            other = taken.get(name)
+            if value.producer() is not None and value not in seen and other is None:
+                value.name = name
+            else:
+                value = _copy(graph, value, dialect)
+                graph.outputs[position] = value
+                if other is not None and other is not value and other.name == name:
+                    other.name = _unused(f"{name}_inner", taken)
+                    taken[other.name] = other
+                value.name = name
+            taken[name] = value
+        seen.add(value)
+
+
+def _copy(graph: ir.Graph, value: ir.Value, dialect: Dialect) -> ir.Value:
+    node = ir.Node(dialect.domain, dialect.role("copy").name, [value], num_outputs=1)
+    graph.append(node)
+    node.outputs[0].type, node.outputs[0].shape = value.type, value.shape
+    return node.outputs[0]
+
+
+def _values(graph: ir.Graph) -> list[ir.Value]:
+    return [*graph.inputs, *graph.initializers.values(), *(output for node in graph for output in node.outputs)]
+
+
+def _unused(base: str, taken: dict[str | None, ir.Value]) -> str:
+    count = 1
+    while f"{base}_{count}" in taken:
+        count += 1
+    return f"{base}_{count}"
+
+
+def check(model: bytes, known: bool = False) -> None:
+    """Run onnx.checker with full shape inference on a serialized model; raises RewriteError with its words.
+
+    `known` says that all inputs and outputs have shapes, so that nobody needs to look.
+    """
+    checked: onnx.ModelProto | bytes = model
+    if not known:
+        # The checker insists on shapes of inputs and outputs, which ONNX itself does without where no rank is known.
+        proto = onnx.ModelProto.FromString(model)
+        unknown = [v for v in (*proto.graph.input, *proto.graph.output) if not v.type.tensor_type.HasField("shape")]
+        for value in unknown:
+            value.type.tensor_type.shape.SetInParent()
+        known, checked = not unknown, proto if unknown else model
+    try:
+        onnx.checker.check_model(checked, full_check=known)
+    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
+        raise RewriteError(f"the model built is not valid ONNX: {' '.join(str(error).split())}") from error

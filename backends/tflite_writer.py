@@ -1,0 +1,346 @@
+"""Graphs of the dialect `tflite` as TensorFlow Lite files, generic over ops.yaml."""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx_ir as ir
+from flatbuffers import flexbuffers
+
+from ..engine.base.errors import ModelError
+from ..engine.base.garbage_collection import uncollected
+from ..engine.base.quantization import Quantization
+from ..engine.base.records import dataclass, field
+from ..engine.dialects.operators import Catalogue, Dialect, OperatorSpec, Option
+from ..frontends import custom, option
+from ..frontends.constant import Sparsity
+from ..frontends.flatbuffer_reader import schema
+from . import flatbuffer_writer
+from .flatbuffer_writer import Outside, Record, Union
+
+#: constants are put behind the tables when they take more than this, as offsets reach 2 GiB
+_INLINE = 1 << 30
+
+#: the code that older readers look at is a byte; larger ones say this instead
+_PLACEHOLDER = 127
+
+
+def write(model: ir.Model, catalogue: Catalogue, inline: int = _INLINE) -> bytes:
+    """Write a graph of the dialect `tflite`, with what `meta` says as frontends.tflite.read puts it there.
+
+    A dimension that is not known becomes -1 in the shape signature, and `static_shape` or 1 in the shape. Constants go
+    behind the tables when they take more than `inline` bytes. Raises ModelError when the graph has something that the
+    format cannot say.
+    """
+    return b"".join(parts(model, catalogue, inline))
+
+
+def parts(model: ir.Model, catalogue: Catalogue, inline: int = _INLINE) -> Iterator[flatbuffer_writer.Buffer]:
+    """Write as `write` does, in parts to be put one behind the other; constants behind the tables are not copied."""
+    dialect = catalogue.dialect("tflite")
+    with uncollected():
+        record = _Writer(dialect, inline).model(model)
+        try:
+            yield from flatbuffer_writer.encode(schema(dialect), "Model", record, dialect.facts["identifier"])
+        except (struct.error, UnicodeEncodeError) as error:
+            raise ModelError(f"a number or a name in the graph does not fit the format: {error}") from error
+
+
+def number(enumeration: Mapping[str, int], enumerant: str) -> int | None:
+    """The number of an enumerant; of an unknown one the number in its parentheses; None where there is none."""
+    unknown = re.fullmatch(r"\w+\((-?\d+)\)", enumerant)
+    return int(unknown[1]) if unknown else enumeration.get(enumerant)
+
+
+def pack_strings(items: Sequence[bytes]) -> bytes:
+    """Pack strings as a buffer holds them: their number, the offset of each and of the end, then the bytes."""
+    ends = np.cumsum([4 * (len(items) + 2), *map(len, items)], dtype=np.int64)
+    return np.array([len(items), *ends], np.int32).tobytes() + b"".join(items)
+
+
+def pack_options(attributes: Mapping[str, ir.Attr]) -> bytes:
+    """Write attributes as a FlexBuffers map, as custom operators keep their options."""
+    builder = flexbuffers.Builder()
+    with builder.Map():
+        for name, attribute in attributes.items():
+            builder.Key(name)
+            if not isinstance(attribute.value, tuple):
+                _add(builder, attribute.value)
+                continue
+            with builder.Vector():
+                for item in attribute.value:
+                    _add(builder, item)
+    return bytes(builder.Finish())
+
+
+def _add(builder: flexbuffers.Builder, value: str | float | int) -> None:
+    if isinstance(value, str):
+        builder.String(value)
+    elif isinstance(value, int):
+        builder.Int(value)
+    else:
+        # All eight bytes: the package fails on its own to find a width for what exceeds a float of four.
+        builder.Float(value, 8)
+
+
+@dataclass(slots=True)
+class _Subgraph:
+    """A subgraph being written: its tensors so far, and which value each is."""
+
+    tensors: list[Record] = field(default_factory=list)
+    numbers: dict[ir.Value, int] = field(default_factory=dict)
+
+
+class _Writer:
+    """One model being written."""
+
+    def __init__(self, dialect: Dialect, inline: int) -> None:
+        self.dialect = dialect
+        self.inline = inline
+        self.types = {entry["dtype"]: name for name, entry in dialect.types.items() if entry["dtype"] is not None}
+        self.codes: dict[tuple[int, str | None, int], int] = {}
+        self.buffers: list[npt.NDArray[np.uint8]] = [np.zeros(0, np.uint8)]
+
+    def model(self, model: ir.Model) -> Record:
+        graphs = [model.graph, *model.meta.get("subgraphs", ())[1:]]
+        opened = [_Subgraph() for _ in graphs]
+        subgraphs = [self._graph(graph, subgraph) for graph, subgraph in zip(graphs, opened, strict=True)]
+        signatures = [self._signature(signature, opened) for signature in model.meta.get("signatures", ())]
+        metadata = [
+            {"name": name, "buffer": self._buffer(np.frombuffer(content, np.uint8))}
+            for name, content in model.meta.get("metadata", {}).items()
+        ]
+        outside = sum(map(len, self.buffers)) > self.inline
+        return {
+            "version": self.dialect.facts["version"],
+            "operator_codes": [
+                {
+                    "deprecated_builtin_code": min(code, _PLACEHOLDER),
+                    "custom_code": custom,
+                    "version": version,
+                    "builtin_code": code,
+                }
+                for code, custom, version in self.codes
+            ],
+            "subgraphs": subgraphs,
+            "description": model.meta.get("description", ""),
+            "buffers": [_data(content, outside) for content in self.buffers],
+            "metadata": metadata or None,
+            "signature_defs": signatures or None,
+        }
+
+    def _buffer(self, content: npt.NDArray[np.uint8]) -> int:
+        self.buffers.append(content)
+        return len(self.buffers) - 1
+
+    def _graph(self, graph: ir.Graph, subgraph: _Subgraph) -> Record:
+        inputs = [self._tensor(value, subgraph) for value in graph.inputs]
+        operators = [self._operator(node, subgraph) for node in graph]
+        return {
+            "inputs": inputs,
+            "operators": operators,
+            "outputs": [self._tensor(value, subgraph) for value in graph.outputs],
+            "name": graph.name or "",
+            "tensors": subgraph.tensors,
+        }
+
+    def _tensor(self, value: ir.Value, subgraph: _Subgraph) -> int:
+        """The number of a value's tensor, made on first use."""
+        known = subgraph.numbers.get(value)
+        if known is not None:
+            return known
+        content = None if value.is_graph_input() else value.const_value
+        shape: Any = value.shape if content is None else content.shape
+        static, signature = _shape(shape, value.meta.get("static_shape"))
+        record: dict[str, Any] = {
+            "shape": static,
+            "type": self._type(value),
+            "buffer": 0 if content is None else self._buffer(_content(value, content)),
+            "name": value.name or "",
+            "is_variable": True if value.meta.get("variable") else None,
+            "sparsity": _sparsity(value.meta["sparsity"], self.dialect) if "sparsity" in value.meta else None,
+            "shape_signature": signature,
+            "has_rank": True if shape is not None else None,
+        }
+        quantization = value.meta.get("quantization")
+        if quantization is not None:
+            record["quantization"] = self._quantization(quantization, subgraph)
+        subgraph.numbers[value] = len(subgraph.tensors)
+        subgraph.tensors.append(record)
+        return len(subgraph.tensors) - 1
+
+    def _type(self, value: ir.Value) -> int:
+        name = value.meta.get("type")
+        if value.dtype is not None:
+            name = self.types.get(value.dtype.name)
+        if name is None:
+            raise ModelError(f"{value.name}: TensorFlow Lite has no element type {value.dtype}")
+        return int(self.dialect.types[name]["code"])
+
+    def _quantization(self, quantization: Quantization, subgraph: _Subgraph) -> Record:
+        if not quantization.block_size:
+            return {
+                "scale": quantization.scale.tolist(),
+                "zero_point": quantization.zero_point.tolist(),
+                "quantized_dimension": quantization.axis,
+            }
+        scale = quantization.scale
+        half = scale.astype(np.float16)  # the type that kernels read scales of blocks in
+        details: dict[str, Any] = {
+            "scales": self._constant(half if np.array_equal(half, scale) else scale, subgraph),
+            "zero_points": self._constant(quantization.zero_point, subgraph),
+            "block_size": quantization.block_size,
+        }
+        table = "MultiAxisQuantization" if quantization.axes else "BlockwiseQuantization"
+        if quantization.axes:
+            details["quantized_dimensions"] = quantization.axes
+        return {"details": Union(table, details), "quantized_dimension": quantization.axis}
+
+    def _constant(self, array: npt.NDArray[Any], subgraph: _Subgraph) -> int:
+        """A tensor that only another tensor's quantization refers to; never the first one, which means none there."""
+        if not subgraph.tensors:
+            subgraph.tensors.append({"shape": (0,), "has_rank": True})
+        content = ir.tensor(array)
+        value = ir.Value(name=f"scales_{len(subgraph.tensors)}", type=ir.TensorType(content.dtype))
+        value.const_value = content
+        return self._tensor(value, subgraph)
+
+    def _operator(self, node: ir.Node, subgraph: _Subgraph) -> Record:
+        record: dict[str, Any] = {
+            "inputs": [-1 if value is None else self._tensor(value, subgraph) for value in node.inputs],
+            "outputs": [self._tensor(value, subgraph) for value in node.outputs],
+            "mutating_variable_inputs": node.meta.get("mutating_variable_inputs"),
+            "intermediates": [self._tensor(value, subgraph) for value in node.meta.get("intermediates", ())] or None,
+        }
+        version = node.version or 1
+        unknown = re.fullmatch(r"BUILTIN_(-?\d+)", node.op_type)
+        spec = self.dialect.operators.get(node.op_type)
+        if node.domain == f"{self.dialect.domain}.custom":
+            record["custom_options"] = _custom_options(node, spec)
+            code: tuple[int, str | None, int] = (int(self.dialect.role("custom").code or 0), node.op_type, version)
+        elif node.domain != self.dialect.domain or not (spec or unknown):
+            raise ModelError(f"{node.name}: TensorFlow Lite has no operator {node.domain}::{node.op_type}")
+        elif unknown:
+            code = (int(unknown[1]), None, version)
+        elif spec is None or spec.code is None:
+            raise ModelError(f"{node.name}: {node.op_type} is a form that no file has")
+        else:
+            code = (spec.code, None, version)
+            record.update(self._options(node, spec))
+        record["opcode_index"] = self.codes.setdefault(code, len(self.codes))
+        return record
+
+    def _options(self, node: ir.Node, spec: OperatorSpec) -> Record:
+        """The table of options, under the union that it belongs to."""
+        for name in node.attributes:
+            if name not in spec.options:
+                raise ModelError(f"{node.name}: {spec.name} has no option {name}")
+        if spec.table is None:
+            return {}
+        tables = schema(self.dialect)
+        union = tables.union_of(spec.table)
+        if union is None:
+            raise ModelError(f"ops.yaml: {spec.table} is in no union")
+        place = next(field.name for field in tables.tables["Operator"].values() if field.type == union[0])
+        options = {}
+        for name, known in spec.options.items():
+            if name in spec.when:
+                options[name] = self._option(known, spec.when[name], node)
+            elif name in node.attributes:
+                options[name] = self._option(known, node.attributes[name].value, node)
+            elif name in node.meta:
+                options[name] = node.meta[name]
+        return {place: Union(spec.table, options)}
+
+    def _option(self, known: Option, value: Any, node: ir.Node) -> Any:
+        enumeration = self.dialect.enums.get(known.type.strip("[]"))
+        if enumeration is None:
+            return value
+        vector = known.type.startswith("[")
+        numbers = [number(enumeration, enumerant) for enumerant in (value if vector else [value])]
+        if None in numbers:
+            raise ModelError(f"{node.name}: {known.name} cannot be {value}, only {', '.join(enumeration)}")
+        return numbers if vector else numbers[0]
+
+    def _signature(self, signature: Any, subgraphs: list[_Subgraph]) -> Record:
+        numbers = {value.name: i for value, i in subgraphs[signature.subgraph].numbers.items()}
+
+        def entries(names: Mapping[str, str]) -> list[Record]:
+            missing = [name for name in names.values() if name not in numbers]
+            if missing:
+                raise ModelError(f"signature {signature.key} names {missing[0]}, which the graph does not have")
+            return [{"name": key, "tensor_index": numbers[name]} for key, name in names.items()]
+
+        return {
+            "inputs": entries(signature.inputs),
+            "outputs": entries(signature.outputs),
+            "signature_key": signature.key,
+            "subgraph_index": signature.subgraph,
+        }
+
+
+def _data(content: npt.NDArray[np.uint8], outside: bool) -> Record:
+    if not len(content):
+        return {}
+    return {"offset": Outside(content), "size": len(content)} if outside and len(content) > 1 else {"data": content}
+
+
+def _shape(
+    shape: ir.Shape | None, known: tuple[int, ...] | None
+) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
+    """Static shape and signature of a tensor; no signature where all is static."""
+    if shape is None:
+        return None, None
+    signature = tuple(n if isinstance(n, int) else -1 for n in shape)
+    if -1 not in signature:
+        return signature, None
+    if known is None or len(known) != len(signature):
+        known = tuple(max(n, 1) for n in signature)
+    return known, signature
+
+
+def _content(value: ir.Value, content: ir.TensorProtocol) -> npt.NDArray[np.uint8]:
+    """The bytes of a constant as a buffer holds them."""
+    sparsity = value.meta.get("sparsity")
+    if sparsity is not None:
+        return np.ascontiguousarray(sparsity.stored).view(np.uint8)
+    if content.dtype == ir.DataType.STRING:
+        strings = content.string_data() if isinstance(content, ir.StringTensor) else content.numpy().ravel().tolist()
+        return np.frombuffer(pack_strings(strings) if strings else b"", np.uint8)
+    if isinstance(content, ir.PackedTensor):
+        return content.numpy_packed().ravel()
+    if content.dtype.bitwidth < 8:
+        return np.frombuffer(content.tobytes(), np.uint8)
+    return np.ascontiguousarray(content.numpy()).reshape(-1).view(np.uint8)
+
+
+def _sparsity(sparsity: Sparsity, dialect: Dialect) -> Record:
+    formats = dialect.enums["DimensionType"]
+    levels: list[Record] = []
+    for level in sparsity.levels:
+        if level.segments is None or level.indices is None:
+            levels.append({"format": formats["DENSE"], "dense_size": level.size})
+            continue
+        vectors = {
+            name: Union(f"{array.dtype.name.capitalize()}Vector", {"values": array.tolist()})
+            for name, array in (("array_segments", level.segments), ("array_indices", level.indices))
+        }
+        levels.append({"format": formats["SPARSE_CSR"], **vectors})
+    return {"traversal_order": sparsity.order, "block_map": sparsity.blocks or None, "dim_metadata": levels}
+
+
+def _custom_options(node: ir.Node, spec: OperatorSpec | None) -> bytes | None:
+    """The bytes that were read while they still say what the attributes say, else new ones."""
+    raw: bytes = node.meta.get("custom_options", b"")
+    read = custom.options(memoryview(raw), spec).items() if raw else ()
+    known = {name: option.attribute(name, value) for name, value in read}
+    if {name: attribute for name, attribute in known.items() if attribute is not None} == dict(node.attributes):
+        return raw or None
+    if spec is not None and custom.stores_struct(spec):
+        return custom.packed({name: attribute.value for name, attribute in node.attributes.items()}, spec)
+    return pack_options(node.attributes)

@@ -1,0 +1,169 @@
+"""`rewrite bench`: a model's latency in the TFLite interpreter and in ONNX Runtime, side by side."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .. import completion, flags
+
+if TYPE_CHECKING:
+    from ...verify.latency import Bench, Latency
+    from ...verify.runtime_profile import Profile
+
+_MODEL = flags.File(exists=True)
+#: operators of a profile that are shown, the slowest first
+SHOWN = 12
+
+
+@click.command("rewrite bench", context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("source", metavar="MODEL.tflite", type=_MODEL)
+@click.argument("models", metavar="[ONNX...]", nargs=-1, type=_MODEL)
+@click.option(
+    "--threads", metavar="N", type=click.IntRange(1), default=2, show_default=True, help="Threads for each side."
+)
+@click.option(
+    "--rounds", metavar="N", type=click.IntRange(1), default=10, show_default=True, help="How often each side is timed."
+)
+@flags.seed
+@click.option("--inputs", "path", type=_MODEL, metavar="FILE.npz", help="Inputs by name.")
+@flags.rules
+@click.option(
+    "--target",
+    "targets",
+    multiple=True,
+    default=("onnxruntime", "portable"),
+    show_default=True,
+    metavar="TARGET",
+    shell_complete=completion.targets,
+    help="What to convert for, where no ONNX model is given. May be repeated.",
+)
+@flags.as_json
+def command(
+    source: Path,
+    models: tuple[Path, ...],
+    threads: int,
+    rounds: int,
+    seed: int,
+    path: Path | None,
+    rules: tuple[str, ...],
+    targets: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Time a TensorFlow Lite model in the interpreter, and ONNX models made of it in ONNX Runtime.
+
+    Without ONNX models, the model is converted for each target. The models run in turns, so that other load on the
+    machine affects all of them alike; ratios are medians over the rounds. The interpreter runs its default kernels.
+    The second table shows where ONNX Runtime's own profile puts the time, and the share of integer kernels.
+
+    Exit status: 0 all models were timed; 1 one of them does not run.
+    """
+    from ...verify.interpreter import Interpreter
+    from ...verify.latency import bench
+    from ..json_documents import show
+
+    named: dict[str, Path | bytes] = {f"{model}": model for model in models}
+    for target in () if models else targets:
+        named[target] = _converted(source, rules, target)
+    with Interpreter() as interpreter:
+        inputs = None if path is None else _inputs(path, interpreter, source)
+        found = bench(source, named, threads, rounds, seed, inputs, interpreter)
+    if as_json:
+        show("bench", True, _entries(found), source=source, threads=threads)
+    else:
+        _print(found, source, threads)
+
+
+def _entries(found: Bench) -> Iterator[dict[str, Any]]:
+    """Everything measured, the interpreter's first, as objects of a document; times are in milliseconds."""
+    yield {"name": "tflite", "ratio": 1.0, "latency": found.source}
+    for name, latency in found.targets.items():
+        yield {
+            "name": name,
+            "ratio": latency.over(found.source),
+            "latency": latency,
+            "integer_kernels": _integers(found.profiles[name]),
+            "operators": found.profiles[name].kernels,
+        }
+
+
+def _integers(profile: Profile) -> dict[str, float]:
+    return {
+        "kernels": profile.integer,
+        "of": profile.nodes,
+        "milliseconds": profile.integer_milliseconds,
+        "of_milliseconds": profile.milliseconds,
+    }
+
+
+def _converted(source: Path, rules: tuple[str, ...], target: str) -> bytes:
+    from ...pipeline import convert
+
+    data: bytes = convert(source, rules=rules, target=target).SerializeToString()
+    return data
+
+
+def _inputs(path: Path, interpreter: Any, source: Path) -> list[Any]:
+    from .verify import read_inputs
+
+    return read_inputs(path, interpreter, source)[0]
+
+
+def _print(found: Bench, source: Path, threads: int) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    # In a pipe there is no width to keep to.
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
+    title = f"{source.name}, {threads} thread{'s' * (threads > 1)}"
+    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left")
+    for heading in ("", "median ms", "least ms", "times TFLite", "integer kernels"):
+        table.add_column(heading, justify="left" if not heading else "right", no_wrap=bool(heading))
+    table.add_row("TFLite", *_times(found.source), "1.00", "")
+    for name, latency in found.targets.items():
+        ratio = latency.over(found.source)
+        shown = f"[{'green' if ratio <= 1 else 'yellow' if ratio <= 2 else 'red'}]{ratio:.2f}[/]"
+        table.add_row(name, *_times(latency), shown, _share(found.profiles[name]))
+    console.print(table)
+    console.print(_operators(found.profiles))
+
+
+def _times(latency: Latency) -> tuple[str, str]:
+    return f"{latency.median:.3f}", f"{latency.least:.3f}"
+
+
+def _share(profile: Profile) -> str:
+    if not profile.integer:
+        return "none"
+    share = profile.integer_milliseconds / profile.milliseconds if profile.milliseconds else 0.0
+    return f"{profile.integer} of {profile.nodes}, {share:.0%} of the time"
+
+
+def _operators(profiles: Mapping[str, Profile]) -> Any:
+    """The runtime's profiles side by side: for each operator how many nodes and how long."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, title="ms by operator (nodes)", title_justify="left")
+    table.add_column("")
+    for name in profiles:
+        table.add_column(name, justify="right", overflow="fold")
+    kernels = {name: {one.operator: one for one in profile.kernels} for name, profile in profiles.items()}
+    slowest: dict[str, float] = {}
+    for found in kernels.values():
+        for operator, one in found.items():
+            slowest[operator] = max(slowest.get(operator, 0.0), one.milliseconds)
+    order = sorted(slowest, key=lambda operator: -slowest[operator])
+    for operator in order[:SHOWN]:
+        cells = [found.get(operator) for found in kernels.values()]
+        table.add_row(operator, *("" if one is None else f"{one.milliseconds:.3f} ({one.nodes})" for one in cells))
+    if order[SHOWN:]:
+        rest = [[one for name, one in found.items() if name in order[SHOWN:]] for found in kernels.values()]
+        sums = [f"{sum(o.milliseconds for o in ones):.3f} ({sum(o.nodes for o in ones)})" for ones in rest]
+        table.add_row(f"{len(order) - SHOWN} others", *sums)
+    return table

@@ -1,0 +1,150 @@
+"""`rewrite check`: the mistakes of rule packs, all of them, before a model is touched."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ...engine.base.errors import times
+from .. import completion, flags
+from ..results import override_note
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from ...engine.base.errors import RuleError
+    from ...engine.packs.loader import Pack
+
+
+#: the pack with which one is read that has no rules
+_ALONE = "onnx"
+
+
+@click.command("rewrite check", context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("paths", metavar="[PACK...]", nargs=-1, shell_complete=completion.packs)
+@flags.as_json
+@click.pass_context
+def command(ctx: click.Context, paths: tuple[str, ...], as_json: bool) -> None:
+    """Check rule packs: every mistake with its place, what is wrong, and how to mend it.
+
+    PACK is a pack that comes with the program, a folder, or a file in one: its rules, its ops.yaml and its target.yaml.
+    Several are laid over each other as they are by --rules; without any, every pack that comes with the program is
+    checked.
+
+    Exit status: 0 no mistakes; 2 mistakes, or a pack that is not there.
+    """
+    from ...engine.base.errors import CallError, RuleError
+    from ...engine.packs import loader
+    from ..json_documents import diagnose, show
+
+    together = [[_folder(path) for path in paths]] if paths else [[name] for name in loader.built_in()]
+    found: list[dict[str, Any]] = []
+    wrong: list[dict[str, Any]] = []
+    for names in together:
+        try:
+            pack = _read(names)
+            found.append(_counts(names, pack))
+            if not as_json:
+                click.echo("\n".join(_summary(found[-1], pack)))
+        except RuleError as error:
+            wrong += diagnose(error)
+            click.echo("\n".join(_told(error)), err=True)
+        except CallError as error:
+            from ..dispatch import complain
+
+            wrong += diagnose(error)
+            complain(f"{error}")
+    if as_json:
+        show("check", not wrong, found, wrong)
+    ctx.exit(2 if wrong else 0)
+
+
+def _folder(path: str) -> str:
+    """A file stands for the pack that it is in, as rules call each other's definitions."""
+    file = Path(path)
+    return str(file.parent) if file.suffix in (".rules", ".yaml") and file.is_file() else path
+
+
+def _read(names: Sequence[str]) -> Pack:
+    """The packs of some names; raises RuleError with the mistakes of all their files.
+
+    What has no rules is read with those over the target that every pack has with it.
+    """
+    from ...engine.base.errors import RuleError
+    from ...engine.packs import loader
+    from ...target_settings import mistakes
+
+    settings = _settings(names)
+    sources = {str(file): loader.read_text(file) for file in settings}
+    wrong, opsets, pack = [], None, None
+    try:
+        pack = loader.read(names if loader.sources(names, empty=True) else [_ALONE, *names])
+        opsets = pack.opsets
+    except RuleError as error:
+        wrong, sources = [*error.diagnostics], {**sources, **error.sources}
+    wrong += [one for file in settings for one in mistakes(file, sources[str(file)], opsets)]
+    if pack is None or wrong:
+        raise RuleError(wrong, sources)
+    return pack
+
+
+def _settings(names: Sequence[str]) -> list[Path]:
+    from ...engine.packs import loader
+    from ...target import FILE
+
+    return [folder / FILE for folder in loader.folders(names) if (folder / FILE).is_file()]
+
+
+def _told(error: RuleError) -> list[str]:
+    lines = []
+    for diagnostic in error.diagnostics:
+        first, *rest = diagnostic.render(error.sources).splitlines()
+        place, _, message = first.partition(f" {diagnostic.severity}: ")
+        lines += [
+            click.style(place, bold=True) + click.style(f" {diagnostic.severity}: ", fg="red") + message,
+            *rest,
+            "",
+        ]
+    files = len({diagnostic.span.file for diagnostic in error.diagnostics})
+    return [*lines, f"{times(len(error.diagnostics), 'mistake')} in {times(files, 'file')}"]
+
+
+def _counts(names: Sequence[str], pack: Pack) -> dict[str, Any]:
+    """What some packs hold, without those that they are loaded with."""
+    from ...engine.packs import loader
+    from ...engine.rewrite.rules import written_out
+    from ...engine.syntax import tree
+
+    own = loader.sources(names, empty=True)
+    files = [file for file in pack.files if file.span.file in own]
+    items = [item for file in files for item in file.items]
+    return {
+        "packs": names,
+        "files": len(files),
+        "rules": sum(isinstance(item, tree.Rule) for item in items),
+        "tables": sum(isinstance(item, tree.Table) for item in items),
+        "definitions": sum(isinstance(item, tree.Definition) for item in items),
+        "written_out": len(list(written_out(files))),
+        "opsets": pack.opsets,
+        "overrides": [override._asdict() for override in pack.overrides],
+    }
+
+
+def _summary(counts: Mapping[str, Any], pack: Pack) -> list[str]:
+    from ...engine.packs import loader
+
+    low, high = pack.opsets
+    parts = [times(counts[f"{noun}s"], noun) for noun in ("rule", "table", "definition")]
+    head = f"{click.style(', '.join(counts['packs']), bold=True)}: {click.style('no mistakes', fg='green')}"
+    others = [file.name for file in (*loader.entries(counts["packs"]), *_settings(counts["packs"]))]
+    if not counts["files"]:
+        return [f"{head} in {' and '.join(others)}"]
+    lines = [
+        f"{head} in {times(counts['files'] + len(others), 'file')}: {', '.join(parts)}; "
+        f"{times(counts['written_out'], 'rule')} with every member written out, opsets {low}..{high}"
+    ]
+    lines += [f"  {override_note(override)}" for override in pack.overrides]
+    return lines

@@ -1,0 +1,337 @@
+"""The command `rewrite fuzz`: rules tried on models drawn from their own tests, against the interpreter."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ...engine.base.atomic_write import replacing
+from ...engine.base.errors import times
+from ...options import DEFAULT, TARGET, Options
+from .. import completion, flags
+from ..dispatch import complain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from ...fuzz.baseline import Entry
+    from ...fuzz.rule_sets import Stack, Trial
+    from ...fuzz.runner import Tally
+
+#: the default budget: cases for each rule, and seconds in all
+EXAMPLES, SECONDS = 24, 15.0
+#: rules of which the interpreter took less than this share of the draws are told of
+_LOW = 0.2
+#: so many of what changed are told by name
+_NAMED = 20
+
+
+@click.command("fuzz", context_settings={"help_option_names": ["-h", "--help"]})
+@flags.rules
+@click.option("--target", metavar="TARGET", default=TARGET, show_default=True, help="The target to try the rules for.")
+@click.option(
+    "--op",
+    "operators",
+    multiple=True,
+    metavar="OP",
+    shell_complete=completion.operators,
+    help="Only rules about this operator. May be repeated.",
+)
+@click.option(
+    "--rule",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=completion.rules,
+    help="Only this rule or family. May be repeated.",
+)
+@click.option(
+    "--examples", metavar="N", type=click.IntRange(1), default=EXAMPLES, show_default=True, help="Models for each rule."
+)
+@click.option(
+    "--time",
+    "seconds",
+    metavar="SECONDS",
+    type=click.FloatRange(0, min_open=True),
+    default=SECONDS,
+    show_default=True,
+    help="Time in all, at most.",
+)
+@click.option(
+    "--seed",
+    metavar="N",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="The same seed generates the same models.",
+)
+@click.option("--jobs", metavar="N", type=click.IntRange(1), show_default="one for each core", help="Worker processes.")
+@click.option(
+    "--record",
+    "recorded",
+    is_flag=True,
+    help="Record what passed in the folder of the pack, so that later runs begin with what has changed since.",
+)
+@click.option(
+    "--odd", "only_odd", is_flag=True, help="Only odd models: no elements, operands left out, numbers far off."
+)
+@click.option("--first", is_flag=True, help="Stop at the first failure.")
+@click.option(
+    "--out",
+    type=flags.File(files=False, folders=True, written=True),
+    metavar="DIR",
+    default=Path("fuzz-failures"),
+    show_default=True,
+    help="The folder to save failures in.",
+)
+@click.option(
+    "--replay",
+    type=flags.File(exists=True),
+    metavar="FILE",
+    help="Run one saved failure again instead.",
+)
+@flags.as_json
+def command(
+    rules: tuple[str, ...],
+    target: str,
+    operators: tuple[str, ...],
+    names: tuple[str, ...],
+    examples: int,
+    seconds: float,
+    seed: int,
+    jobs: int | None,
+    recorded: bool,
+    only_odd: bool,
+    first: bool,
+    out: Path,
+    replay: Path | None,
+    as_json: bool,
+) -> None:
+    """Try rules on random models generated from their `test` clauses, and on small graphs of several operators.
+
+    Each model runs in the TensorFlow Lite interpreter and, converted, in ONNX Runtime, and the outputs are compared. A
+    model on which they differ is reduced, and saved with its inputs, both outputs and a report.
+
+    Where some packs do not come with the program, their rules alone are tried, unless others are named by --rule or
+    --op.
+
+    Exit status: 0 all agree; 1 a rule failed; 2 wrong options or mistakes in rule files; 130 interrupted.
+    """
+    options = Options(rules=rules, target=target)
+    if replay is not None:
+        sys.exit(0 if _replayed(replay, options.stacked, as_json) else 1)
+    from ...engine.base.errors import CallError
+    from ...engine.packs import loader
+    from ...fuzz import baseline
+    from ...fuzz.odd_models import NAME as ODD
+    from ...fuzz.random_graphs import NAME
+    from ...fuzz.rule_sets import digests, records, stacks
+    from ...fuzz.schedule import Budget, Interrupted, fuzz
+    from ...fuzz.subjects import Subject
+    from ..json_documents import show
+
+    started = time.monotonic()
+    whole = not (operators or names or only_odd)
+    found = stacks(options)
+    every, own = [trial for stack in found for trial in stack.trials], found[0].own
+    _known(every, operators, names)
+    chosen = [one for one in every if _wanted(one, operators, names) and (not own or not whole or one.name in own)]
+    if whole and not own and loader.added(options.stacked):
+        raise CallError("no rule of these packs has a `test`; others can be named by --rule or --op")
+    files = records(found, options)
+    if recorded:
+        baseline.admit(files.values())
+    known = {name: entry for file in set(files.values()) for name, entry in baseline.entries(file).items()}
+    now = digests(found, files) if known or recorded else {}
+    entire = bool(own) or rules == DEFAULT.rules
+    early, gone = ([], []) if recorded else _since(now, known, {one.name for one in chosen}, whole and entire)
+    if only_odd:
+        early, gone = [], []
+    elif not (whole or recorded):
+        # What is asked for by name is tried as often as is asked, or on the recorded cases alone.
+        early = [name for name in early if name in known] + [one.name for one in chosen if one.excuse]
+    before = {name: known[name].outcomes if name in known else () for name in early}
+    spent = time.monotonic() - started
+    budget = Budget(examples, max(seconds - spent, seconds / 2), jobs or os.cpu_count() or 1, seed, first)
+    interrupted = False
+    try:
+        with _progress(len(chosen) * examples, seconds, started) as told:
+            tallies = fuzz(found, chosen, whole, budget, told, before, recorded, whole and bool(own), only_odd)
+    except Interrupted as interruption:
+        tallies, interrupted = interruption.tallies, True
+    taken = time.monotonic() - started
+    failed = _told(tallies.values(), taken, as_json)
+    places = {subject.name: subject.place for subject in every}
+    sources = {one.name for one in every if isinstance(one, Subject) and one.of_source and not one.excuse}
+    of = {trial.name: stack for stack in found for trial in stack.trials}
+    for tally in failed:
+        stack = of.get(tally.rule, found[0])
+        _complain(tally, out, places, tally.rule in {*sources, NAME, ODD}, stack, options, ("--seed", f"{seed}"))
+    if gone:
+        complain(f"recorded, but there is no such rule or category any more: {', '.join(gone)} (`--record` forgets it)")
+    if interrupted:
+        raise KeyboardInterrupt(f"{times(sum(tally.tried for tally in tallies.values()), 'case')} tried")
+    if recorded:
+        outcomes = {name: tally.outcomes for name, tally in tallies.items() if tally.outcomes and not tally.problem()}
+        for file in set(files.values()):
+            there = {name for name in files if files[name] == file}
+            others = () if entire else baseline.entries(file)
+            new = {name: found for name, found in outcomes.items() if name in there}
+            with replacing(file) as written:
+                written.write(baseline.merge(file, now, new, {*there, *others}).encode())
+    ok = not (failed or gone)
+    if as_json:
+        show("fuzz", ok, map(_entry, tallies.values()), map(_diagnosed, failed), seconds=round(taken, 3), gone=gone)
+    sys.exit(0 if ok else 1)
+
+
+def _since(
+    now: Mapping[str, str], known: Mapping[str, Entry], chosen: Collection[str], whole: bool
+) -> tuple[list[str], list[str]]:
+    """What of the chosen is not as it is known by the record, and what the record knows but is gone from the whole."""
+    from ...fuzz import baseline
+
+    others = baseline.changed(now, known)
+    early = [name for name in now if name in others and name in chosen]
+    if early and 2 * len(early) <= len(now):
+        click.echo(f"changed since they were last recorded, and tried first: {_listed(early)}", err=True)
+    gone = sorted(known.keys() - now.keys()) if whole else []
+    return early, gone
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _known(every: Sequence[Trial], operators: Sequence[str], names: Sequence[str]) -> None:
+    """Raise CallError for rules and operators asked for of which there are none to try, with what may be meant."""
+    from ...engine.base.errors import CallError, meant
+
+    called = {part for one in every for part in (one.name, one.name.split(".")[0])}
+    about = {name for one in every for name in one.operators()}
+    for said, asked, known in (("is called", names, called), ("is about", operators, about)):
+        for name in asked:
+            if name not in known:
+                raise CallError(f"no rule with a test {said} {name}{meant(name, known)}")
+
+
+def _wanted(subject: Trial, operators: Sequence[str], names: Sequence[str]) -> bool:
+    if not operators and not names:
+        return True
+    named = any(subject.name == name or subject.name.startswith(f"{name}.") for name in names)
+    return named or not subject.operators().isdisjoint(operators)
+
+
+@contextmanager
+def _progress(total: int, seconds: float, started: float) -> Iterator[Callable[[Tally], None]]:
+    """A bar on a terminal, for the models or the time, whichever is over first, with the rate; nothing in a pipe."""
+    if not sys.stderr.isatty():
+        yield lambda tally: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress
+
+    columns = (BarColumn(), "{task.percentage:>3.0f}%", "{task.description}")
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("starting", total=1)
+        tried, wrong = 0, set()
+
+        def told(tally: Tally) -> None:
+            nonlocal tried
+            tried += tally.tried
+            if tally.failed:
+                wrong.add(tally.rule)
+            spent = max(time.monotonic() - started, 1e-3)
+            said = f"{tried} models, {tried / spent:.0f} a second, {len(wrong)} rules failed, now {tally.rule}"
+            progress.update(task, completed=min(max(spent / seconds, tried / total), 1), description=said)
+
+        yield told
+
+
+def _entry(tally: Tally) -> dict[str, Any]:
+    """What came of a rule, as an object of a document."""
+    counts = {"tried": tally.tried, "passed": tally.passed, "fired": tally.fired[tally.rule]}
+    draws = {"refused": tally.refused, "rejected": tally.rejected, "acceptance": tally.acceptance}
+    return {"rule": tally.rule, "ok": not tally.problem(), **counts, **draws}
+
+
+def _diagnosed(tally: Tally) -> dict[str, Any]:
+    """What is wrong with a rule, at its place, which is `name (file:line:column)`."""
+    from ..json_documents import diagnostic
+
+    place = re.search(r"\((.+):(\d+):(\d+)\)$", tally.place)
+    at = {} if place is None else {"file": place[1], "line": int(place[2]), "column": int(place[3])}
+    return diagnostic(tally.problem(), "Failure") | at
+
+
+def _told(tallies: Iterable[Tally], seconds: float, aside: bool = False) -> list[Tally]:
+    """Print a line for each rule and one for all, `aside` to standard error; the rules that failed."""
+    rows = [tally for tally in tallies if tally.tried or tally.rejected or tally.failed]
+    width = max((len(tally.rule) for tally in rows), default=4)
+    click.echo(f"{'rule':<{width}}  tried  passed  refused  accepted  fired", err=aside)
+    for tally in sorted(rows, key=lambda one: one.rule):
+        refused, accepted = tally.refused.total(), f"{tally.acceptance:.0%}"
+        numbers = f"{tally.tried:>5}  {tally.passed:>6}  {refused:>7}  {accepted:>8}  {tally.fired[tally.rule]:>5}"
+        wrong = tally.problem()
+        click.secho(f"{tally.rule:<{width}}  {numbers}", fg="red" if wrong else None, err=aside)
+    failed = [tally for tally in rows if tally.problem()]
+    tried, passed = sum(tally.tried for tally in rows), sum(tally.passed for tally in rows)
+    refused, rejected = sum(t.refused.total() for t in rows), sum(t.rejected.total() for t in rows)
+    low = [tally.rule for tally in rows if tally.acceptance < _LOW and not tally.excuse and not tally.unheard]
+    if low:
+        click.echo(f"the interpreter takes few of the draws for {', '.join(low)}", err=aside)
+    click.secho(
+        f"{tried} cases of {len(rows)} rules in {seconds:.1f} s ({tried / seconds:.0f} a second): {passed} passed, "
+        f"{refused} refused by rules, {len(failed)} rules failed; {rejected} draws refused by the interpreter",
+        fg="red" if failed else "green",
+        err=aside,
+    )
+    return failed
+
+
+def _complain(
+    tally: Tally,
+    out: Path,
+    places: dict[str, str],
+    of_source: bool,
+    stack: Stack,
+    options: Options,
+    drawn: tuple[str, ...],
+) -> None:
+    from ...fuzz.failure_files import save
+
+    complain(tally.problem())
+    if tally.failure is None:
+        return
+    try:
+        saved = save(*tally.failure, out, places, of_source, stack, options, drawn)
+    except OSError as error:
+        complain(f"{error.filename or out}: {error.strerror}, the failure is not saved")
+        return
+    click.echo(f"  saved: {saved.report}\n  run it again: {saved.command}", err=True)
+
+
+def _replayed(path: Path, rules: tuple[str, ...], as_json: bool) -> bool:
+    """Run a saved failure again and print the comparison; whether it passes by now."""
+    from ...fuzz.failure_files import replay
+    from ...verify.report import table
+    from ..json_documents import show
+    from ..results import differences, verification_entry
+
+    verification = replay(path, rules)
+    if as_json:
+        show("fuzz", verification.passed, [verification_entry(verification)], differences(verification, f"{path}"))
+        return verification.passed
+    for line in table(verification, sys.stdout.isatty()):
+        click.echo(line)
+    return verification.passed

@@ -1,0 +1,220 @@
+"""`rewrite ops`: which operators rules support, read from the rules themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .. import completion, flags
+
+if TYPE_CHECKING:
+    from ...engine.passes.support import Support
+
+_COLOURS = {"yes": "green", "as state": "green", "in part": "yellow", "no": "red"}
+
+
+@click.command("rewrite ops", context_settings={"help_option_names": ["-h", "--help"]})
+@flags.rules
+@click.option(
+    "--target",
+    metavar="TARGET",
+    shell_complete=completion.targets,
+    help="Show instead what a target changes, and why.",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "markdown"]),
+    default="text",
+    show_default=True,
+    help="What to print.",
+)
+@flags.as_json
+@click.argument("operator", metavar="[OP]", required=False, shell_complete=completion.operators)
+def command(rules: tuple[str, ...], target: str | None, form: str, as_json: bool, operator: str | None) -> None:
+    """List the source operators and whether the rules support them: in every case, in part, or not, and why not.
+
+    With OP, show one operator: its rules, options, types and opsets. With --target, show the options that a target
+    sets where the user does not, and its rules with the reason for each.
+
+    Exit status: 0 shown; 2 there is no such operator or rule pack, or a pack has mistakes.
+    """
+    from ..json_documents import show
+
+    if target is not None and as_json:
+        show("ops", True, **_changes(target))
+        return
+    if target is not None:
+        click.echo("\n".join(_target(target, form)))
+        return
+    from ...engine.base.errors import CallError
+    from ...engine.packs import loader
+    from ...engine.passes.support import survey
+    from ...engine.syntax.diagnostics import suggest
+
+    pack = loader.load(rules)
+    found = survey(pack.files, pack.catalogue, loader.sources(rules))
+    if operator is not None:
+        names = {one.operator.name.casefold(): one for one in found}
+        one = names.get(operator.casefold())
+        if one is None:
+            close = suggest(operator, [one.operator.name for one in found])
+            raise CallError(f"there is no operator {operator}" + (f": {close}" if close else ""))
+        found = [one]
+    if as_json:
+        show("ops", True, map(_entry, found), rules=rules)
+    elif operator is not None:
+        click.echo("\n".join(detail(found[0])))
+    else:
+        click.echo("\n".join(markdown(found, rules) if form == "markdown" else listing(found)))
+
+
+def _entry(one: Support) -> dict[str, Any]:
+    """All about one operator as an object of a document."""
+    spec = one.operator
+    types = spec.facts.get("types", [])
+    return {
+        "name": spec.name,
+        "code": spec.code,
+        "supported": one.state,
+        "limits": one.limits,
+        "opsets": sorted(one.opsets),
+        "operands": [
+            {
+                "name": operand.name,
+                "optional": operand.optional,
+                "variadic": operand.variadic,
+                "types": types[place] if place < len(types) else None,
+            }
+            for place, operand in enumerate(spec.operands)
+        ],
+        "options": {name: one.options.get(name) for name in spec.options},
+        "rules": [
+            {
+                "name": use.rule,
+                "file": use.span.file,
+                "line": use.span.line,
+                "stage": use.stage,
+                "conditions": use.conditions,
+                "demands": use.demands,
+            }
+            for use in one.uses
+        ],
+    }
+
+
+def _changes(name: str) -> dict[str, Any]:
+    """What a target changes, as parts of a document."""
+    from ...options import PORTABLE
+    from ...target import about, changes, defaults
+
+    if name == PORTABLE:
+        return {"target": name, "about": "for no runtime in particular", "options": {}}
+    return {"results": changes(name), "target": name, "about": about(name), "options": defaults(name)}
+
+
+def _target(name: str, form: str) -> list[str]:
+    """What a target changes, as text or as tables of the documentation."""
+    from ...options import PORTABLE
+    from ...target import about, changes, defaults
+
+    if name == PORTABLE:
+        return [f"{PORTABLE}: for no runtime in particular: no options are set, no rules are added"]
+    heading = f"{name}: {about(name)}" if about(name) else name
+    options = {key: ", ".join(value) if isinstance(value, tuple) else value for key, value in defaults(name).items()}
+    if form == "markdown":
+        rows = [f"| `{one.rule}` | {one.file}:{one.line} | {one.why} |" for one in changes(name)]
+        said = [f"| `{key}` | `{value}` |" for key, value in options.items()]
+        tables = ["| Option | Value |", "|---|---|", *said, "", "| Rule | Where | Why |", "|---|---|---|", *rows]
+        return [f"## {heading}", "", *tables]
+    lines = [click.style(heading, bold=True), *(f"  {key}: {value}" for key, value in options.items())]
+    for one in changes(name):
+        lines.append(f"  {click.style(one.rule, bold=True)} ({one.file}:{one.line})")
+        lines += [f"    {one.why}"] if one.why else []
+    return lines
+
+
+def listing(found: Sequence[Support]) -> list[str]:
+    """One line an operator, for a terminal."""
+    width = max(len(one.operator.name) for one in found)
+    lines = []
+    for one in found:
+        state = click.style(f"{one.state:<8}", fg=_COLOURS[one.state])
+        lines.append(f"{one.operator.name:<{width}}  {state}{'; '.join(one.limits)}".rstrip())
+    return [*lines, "", _count(found)]
+
+
+def detail(one: Support) -> list[str]:
+    """All about one operator."""
+    from ...engine.check.opset_range import spoken
+
+    spec = one.operator
+    code = "" if spec.code is None else f" (code {spec.code})"
+    lines = [
+        click.style(spec.name, bold=True) + f"{code}: supported: " + click.style(one.state, fg=_COLOURS[one.state])
+    ]
+    lines += [f"  {limit}" for limit in one.limits]
+    if one.opsets:
+        lines.append(f"at {spoken(one.opsets)}")
+    types = spec.facts.get("types", [])
+    lines.append("operands:")
+    for position, operand in enumerate(spec.operands):
+        said = types[position] if position < len(types) else ""
+        lines.append(f"  {operand.name}{'?' * operand.optional}{'...' * operand.variadic}  {said}".rstrip())
+    if spec.options:
+        lines.append("options:")
+        lines += [f"  {name}: {one.options.get(name, 'not taken')}" for name in spec.options]
+    if one.uses:
+        lines.append("rules:")
+    for use in one.uses:
+        conditions = f" where {' and '.join(use.conditions)}" if use.conditions else ""
+        lines.append(f"  {use.rule} ({use.span.file}:{use.span.line}), stage {use.stage}{conditions}")
+        lines += [f"    refuses the rest: {demand}" for demand in use.demands]
+    return lines
+
+
+def markdown(found: Sequence[Support], rules: Sequence[str]) -> list[str]:
+    """The whole list as a page of the documentation: operators with a code, then those known by a name alone."""
+    call = " ".join(f"--rules {name}" for name in rules)
+    lines = [
+        "# Operators",
+        "",
+        f"Written by `rewrite ops {call} --format markdown` from the rules themselves; do not edit.",
+        "",
+        _count([one for one in found if one.operator.code is not None]),
+    ]
+    custom = [one for one in found if one.operator.code is None]
+    lines += ["", *_rows([one for one in found if one.operator.code is not None])]
+    if custom:
+        lines += ["", "## Custom operators", "", _count(custom), "", *_rows(custom)]
+    return lines
+
+
+def _rows(found: Sequence[Support]) -> list[str]:
+    from ...engine.check.opset_range import spoken
+
+    lines = ["| Operator | Code | Supported | Options | Limits | Opsets | Rules |", "|---|---|---|---|---|---|---|"]
+    for one in found:
+        options = ", ".join(f"{name}: {taken}" for name, taken in one.options.items())
+        rows = (
+            one.operator.name,
+            "" if one.operator.code is None else str(one.operator.code),
+            one.state,
+            options,
+            "; ".join(one.limits),
+            spoken(one.opsets).split(" ", 1)[1] if one.opsets else "",
+            ", ".join(dict.fromkeys(use.rule for use in one.uses)),
+        )
+        lines.append("| " + " | ".join(text.replace("|", "\\|") for text in rows) + " |")
+    return lines
+
+
+def _count(found: Sequence[Support]) -> str:
+    counts = {state: sum(one.state == state for one in found) for state in _COLOURS}
+    return (
+        f"{len(found)} operators: {counts['yes']} supported in every case, {counts['as state']} as state of the "
+        f"model, {counts['in part']} in part, "
+        f"{counts['no']} not at all."
+    )

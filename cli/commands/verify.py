@@ -1,0 +1,173 @@
+"""`rewrite verify`: two models on the same inputs, output by output or tensor by tensor."""
+
+from __future__ import annotations
+
+import sys
+import zipfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from .. import flags
+from .explain import origin
+
+if TYPE_CHECKING:
+    from ...verify import Interpreter, Verification
+    from ...verify.frames import Array
+    from ...verify.layers import Step
+
+_MODEL = flags.File(exists=True)
+
+
+@click.command("rewrite verify", context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("source", metavar="A.tflite", type=_MODEL)
+@click.argument("target", metavar="B.onnx", type=_MODEL)
+@click.option(
+    "--inputs", "path", type=_MODEL, metavar="FILE.npz", help="Inputs by name; one more axis in front holds samples."
+)
+@click.option(
+    "--samples",
+    metavar="N",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="How many random inputs to compare on.",
+)
+@flags.seed
+@click.option(
+    "--per-layer", is_flag=True, help="Compare each tensor that both models have, and name the nodes that are wrong."
+)
+@flags.as_json
+@click.pass_context
+def command(
+    ctx: click.Context,
+    source: Path,
+    target: Path,
+    path: Path | None,
+    samples: int,
+    seed: int,
+    per_layer: bool,
+    as_json: bool,
+) -> None:
+    """Run a TensorFlow Lite model and an ONNX model on the same inputs and compare their outputs.
+
+    For each output it shows the largest error, the same relative to the output's largest magnitude, and the mean
+    relative error; in quantization steps (st) for quantized outputs. Top-10 is the share of the ten highest scores that
+    both models agree on.
+
+    Exit status: 0 the outputs agree; 1 they differ, or one of the models does not run.
+    """
+    from ...engine.base.errors import CallError, VerificationError
+    from ...frontends.tflite_reader import load
+    from ...verify import Interpreter, compare_models
+    from ..json_documents import plain, show
+    from ..results import differences, verification_entry
+
+    if source.suffix == ".onnx" or target.suffix == ".tflite":
+        raise CallError("the TensorFlow Lite model comes first, the ONNX model second: rewrite verify A.tflite B.onnx")
+    for model in (source, target):
+        load(model)  # an empty file is told by its name
+    try:
+        with Interpreter() as interpreter:
+            feeds = None if path is None else read_inputs(path, interpreter, source)
+            verification = compare_models(source, target, seed, samples, feeds, interpreter)
+            steps = _steps(source, target, interpreter, seed, feeds) if per_layer else []
+    except VerificationError as error:
+        raise VerificationError(f"{source} and {target}: {error}") from error
+    if as_json:
+        layers = [{"operator": step.operator, **plain(step.comparison)} for step in steps]
+        entry = verification_entry(verification) | ({"layers": layers} if per_layer else {})
+        told = differences(verification, f"{target}")
+        show("verify", verification.passed, [{"source": source, "target": target, **entry}], told)
+    else:
+        _print(verification, steps, per_layer)
+    ctx.exit(0 if verification.passed else 1)
+
+
+def read_inputs(path: Path, interpreter: Interpreter, model: Path) -> list[list[Array]]:
+    """Read samples of a model's inputs from a file of arrays, each named as its input is.
+
+    An array with one more axis than the input holds a sample at each index of the first; all others count for every
+    sample. Raises VerificationError for an input that is missing or whose rank is another.
+    """
+    import numpy as np
+
+    from ...engine.base.errors import VerificationError
+
+    tensors = interpreter.describe(model).inputs
+    if not zipfile.is_zipfile(path):
+        raise VerificationError(f"{path} is no file of arrays by name, such as numpy.savez writes")
+    try:
+        with np.load(path) as file:
+            arrays = {name: file[name] for name in file.files}
+    except (OSError, ValueError, zipfile.BadZipFile) as error:
+        raise VerificationError(f"{path} cannot be read: {error}") from error
+    missing = [tensor.name for tensor in tensors if tensor.name not in arrays]
+    if missing:
+        raise VerificationError(f"{path} has no array {missing[0]}, only {', '.join(arrays) or 'none at all'}")
+    wrong = [t.name for t in tensors if arrays[t.name].ndim - len(t.shape) not in (0, 1)]
+    if wrong:
+        raise VerificationError(f"{path}: {wrong[0]} has {arrays[wrong[0]].ndim} axes, the model's has another number")
+    stacked = {t.name: arrays[t.name].ndim > len(t.shape) for t in tensors}
+    counts = {len(arrays[name]) for name, several in stacked.items() if several}
+    if len(counts) > 1:
+        raise VerificationError(f"{path}: inputs have different numbers of samples: {', '.join(map(str, counts))}")
+    return [
+        [
+            np.asarray(
+                arrays[t.name][place] if stacked[t.name] else arrays[t.name], None if t.dtype == "object" else t.dtype
+            )
+            for t in tensors
+        ]
+        for place in range(counts.pop() if counts else 1)
+    ]
+
+
+def _steps(
+    source: Path, target: Path, interpreter: Interpreter, seed: int, feeds: Sequence[Sequence[Array]] | None
+) -> list[Step]:
+    from ...verify.layers import compare_layers
+
+    return compare_layers(source, target, interpreter, seed, None if feeds is None else feeds[0])
+
+
+def _print(verification: Verification, steps: Sequence[Step], per_layer: bool) -> None:
+    from ...verify.report import conclude, table
+
+    if per_layer:
+        for line in _layers(steps, verification.passed):
+            click.echo(line)
+    for line in table(verification, sys.stdout.isatty()):
+        click.echo(line)
+    colour = "yellow" if verification.within_spread else "green"
+    click.secho(conclude(verification), fg=colour if verification.passed else "red")
+
+
+def _layers(steps: Sequence[Step], passed: bool) -> Iterator[str]:
+    """Word the tensors compared, a line each, then the first that differs with the nodes that compute it."""
+    from ...verify.layers import first_divergence
+
+    width = max((len(step.operator) for step in steps), default=0)
+    for step in steps:
+        one = step.comparison
+        error = "" if one.relative is None else f"{one.relative:.1g}"
+        steps_off = f" ({one.absolute:.3g} st)" if one.quantized and one.absolute is not None else ""
+        yield click.style(
+            f"{step.operator:<{width}}  {one.verdict.value:<9}  {error:>7}{steps_off}  {one.name}",
+            fg=None if one.verdict.passed else "red",
+        )
+    wrong = sum(not step.comparison.verdict.passed for step in steps)
+    first = first_divergence(steps)
+    if first is None:
+        yield f"{len(steps)} tensors compared, each computed from the original's: none differs"
+        if not passed:
+            yield "outputs do: differences add up, or ONNX Runtime changes the model when it optimizes it"
+        return
+    yield f"{len(steps)} tensors compared, each computed from the original's: {wrong} differ{'s' * (wrong == 1)}"
+    found = first.comparison
+    yield f"the first to differ is {found.name} (of {first.operator}): {found.reason}; it is computed by"
+    width = max((len(node.op_type) for node in first.nodes), default=0)
+    for node in first.nodes:
+        yield f"  {node.op_type:<{width}}  {node.name or ', '.join(node.output)}  {origin(node)}"

@@ -1,0 +1,207 @@
+"""The console: what a conversion says, pretty on a terminal and plain in a pipe."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+import click
+
+from ..engine.base.errors import times
+from ..summary import measure, operators
+from .dispatch import complain
+from .results import occurring, override_note
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from ..engine.rewrite.rules import Override
+    from ..report import Report
+    from .jobs import Job
+    from .outcome import Result
+
+SHOWN = 6
+"""How many operators of a histogram are named, the most frequent first."""
+
+
+class Console:
+    """Results to standard output: a block for a single model, a line each for several; errors to standard error.
+
+    With several models and a terminal, a progress bar stands below the lines.
+    """
+
+    def __init__(self, jobs: int, quiet: bool = False, overrides: Sequence[Override] = ()) -> None:
+        self._jobs, self._quiet = jobs, quiet
+        self._overrides = list(overrides)
+        self._progress: Progress | None = None
+        if jobs > 1 and not quiet and sys.stderr.isatty():
+            from rich.console import Console as Terminal
+            from rich.progress import Progress
+
+            # Standard output may be a pipe: it must not be redirected to where the bar is.
+            self._progress = Progress(console=Terminal(stderr=True), redirect_stdout=False, transient=True)
+            self._task = self._progress.add_task("", total=jobs)
+
+    def __enter__(self) -> Self:
+        if self._progress is not None:
+            self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._progress is not None:
+            self._progress.stop()
+            self._progress = None
+
+    def begin(self, job: Job) -> None:
+        """Say which model is being converted."""
+        if self._progress is not None:
+            self._progress.update(self._task, description=job.source.name)
+
+    def advance(self) -> None:
+        """Count one model as done."""
+        if self._progress is not None:
+            self._progress.advance(self._task)
+
+    def show(self, result: Result) -> None:
+        """Tell what came of one model; what --verify found is an error, the figures to it are not."""
+        verification = result.verification
+        if not self._quiet:
+            self._note(result.report)
+            several = [line(result), *(f"  {one}" for one in result.explained)]
+            self._print(block(result) if self._jobs == 1 else several)
+        if verification is not None and not self._quiet and (self._jobs == 1 or not verification.passed):
+            from ..verify.report import table
+
+            self._print(table(verification, sys.stdout.isatty()))
+        if result.unverified:
+            self.complain(result.job, f"{result.job.name}: converted, but not verified: {result.unverified}")
+        if verification is not None and not verification.passed:
+            first, *more = verification.differences
+            others = f" (and {len(more)} more)" if more else ""
+            self.complain(result.job, f"{result.job.name}: differs from the original: {first}{others}")
+
+    def _note(self, report: Report) -> None:
+        """Tell, once each, of the rules that took the place of others for operators that a model has."""
+        for override in occurring(self._overrides, [report]):
+            self._overrides.remove(override)
+            click.echo(f"rewrite: note: {override_note(override)}", err=True)
+
+    def complain(self, job: Job, message: str) -> None:
+        """Tell that a model failed, named unless the message does so."""
+        if f"{job.source}" not in message:
+            message = f"{job.name}: {message}"
+        if self._progress is None:
+            complain(message)
+            return
+        from rich.text import Text
+
+        self._progress.console.print(Text("rewrite: error: ", "bold red").append(message, "default"), soft_wrap=True)
+
+    def summarize(self, results: Sequence[Result], failures: int, jobs: int, seconds: float) -> None:
+        """Tell what came of all models."""
+        if self._quiet:
+            return
+        parts = [f"{len(results)} of {times(jobs, 'model')} converted in {seconds:.1f} s"]
+        if failures:
+            parts.append(f"{failures} failed")
+        if len(results) + failures < jobs:
+            parts.append(f"{jobs - len(results) - failures} not tried (--keep-going goes on after a failure)")
+        verified = [one.verification for one in results if one.verification is not None]
+        asked = len(verified) + sum(bool(one.unverified) for one in results)
+        if asked:
+            parts.append(f"{sum(one.passed for one in verified)} of {asked} verified")
+            if spread := sum(one.passed and bool(one.within_spread) for one in verified):
+                parts.append(f"{spread} of them within the spread of the interpreter's kernels")
+        good = not failures and all(one.passed for one in results)
+        click.secho(", ".join(parts), fg="green" if good else "red")
+
+    def account(self, results: Sequence[Result]) -> None:
+        """Tell where the time of all conversions went."""
+        from ..engine.rewrite.profile import Profile
+        from .profile_table import table
+
+        whole = Profile()
+        for result in results:
+            if result.profile is not None:
+                whole.add(result.profile)
+        self._print(table(whole, sum(result.seconds for result in results), sys.stdout.isatty()))
+
+    def _print(self, lines: Sequence[str]) -> None:
+        for text in lines:
+            if self._progress is not None and sys.stdout.isatty():
+                from rich.text import Text
+
+                self._progress.console.print(Text.from_ansi(text), soft_wrap=True)
+            else:
+                click.echo(text)
+
+
+def block(result: Result) -> list[str]:
+    """Word the result of a single model, one fact a line."""
+    report = result.report
+    into, out = sum(report.source_operators.values()), sum(report.target_operators.values())
+    width = len(f"{max(into, out)}")
+    facts = [
+        ("operators in", f"{into:>{width}}  {_histogram(report.source_operators)}"),
+        ("operators out", f"{out:>{width}}  {_histogram(report.target_operators)}"),
+        ("Transposes left", _permutations(report.permutations, report.moved)),
+        *(("", one) for one in result.explained),
+        ("layout", _layout(report)),
+        ("opset", f"{report.opset}"),
+        *([("not exact", _histogram(report.inexact))] if report.inexact else []),
+        ("bytes", f"{result.bytes_in:,} in, {result.bytes_out:,} out"),
+        ("seconds", f"{result.seconds:.2f}"),
+    ]
+    if result.verification is not None or result.unverified:
+        facts.append(("verified", _verdict(result)))
+    heading = click.style(result.job.name, bold=True) + " -> " + click.style(f"{result.job.target}", bold=True)
+    return [heading, *("  " + click.style(f"{name:<16}", dim=True) + text for name, text in facts)]
+
+
+def line(result: Result) -> str:
+    """Word the result of one model among several."""
+    report = result.report
+    parts = [
+        operators(report),
+        times(report.permutations, "Transpose"),
+        f"{measure(result.bytes_in)} -> {measure(result.bytes_out)}",
+        f"{result.seconds:.2f} s",
+    ]
+    if report.inexact:
+        parts.append(f"{times(sum(report.inexact.values()), 'operator')} not exact")
+    if result.verification is not None or result.unverified:
+        parts.append(_verdict(result))
+    return f"{click.style(f'{result.job.target}', bold=True)}: {', '.join(parts)}"
+
+
+def _verdict(result: Result) -> str:
+    verification = result.verification
+    if verification is None:
+        return click.style("NOT VERIFIED", fg="red", bold=True)
+    from ..verify.report import conclude
+
+    if not verification.passed:
+        return click.style(conclude(verification), fg="red", bold=True)
+    return click.style(conclude(verification), fg="yellow" if verification.within_spread else "green")
+
+
+def _histogram(operators: Mapping[str, int]) -> str:
+    ranked = sorted(operators.items(), key=lambda item: (-item[1], item[0]))
+    named = [f"{name} {count}" for name, count in ranked[:SHOWN]]
+    rest = len(ranked) - SHOWN
+    return ", ".join(named) + (f" and {times(rest, 'more kind')}" if rest > 0 else "")
+
+
+def _permutations(count: int, moved: int | None) -> str:
+    if not count:
+        return "0"
+    return f"{count}, moving {'an unknown number of elements' if moved is None else times(moved, 'element')}"
+
+
+def _layout(report: Report) -> str:
+    changed = ", ".join(f"{name} {axes}" for name, axes in report.layouts.items())
+    return f"{report.layout}; in another order than in the source: {changed}" if changed else report.layout

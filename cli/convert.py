@@ -1,0 +1,230 @@
+"""The default command: `rewrite --rules tflite2onnx MODEL...` converts models, one process for all of them."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from . import completion, flags
+from .dispatch import commands_help, complain, no_command
+from .outcome import Call, Failure, Result, attempt, interpreting
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ..engine.rewrite.rules import Override
+    from ..verify import Interpreter
+    from .console import Console
+    from .jobs import Job
+
+
+def _version(ctx: click.Context, option: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        click.echo(f"rewrite {version('nnrewrite')}")
+        ctx.exit()
+
+
+@click.command(
+    "rewrite",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=commands_help(),
+)
+@click.argument("models", metavar="MODEL...", nargs=-1, type=flags.File(folders=True), shell_complete=completion.models)
+@flags.asked
+@click.option(
+    "-o",
+    "--output",
+    type=flags.File(folders=True, written=True),
+    metavar="FILE",
+    help="The file to write, for one model. [default: the model's name with the ending .onnx]",
+)
+@click.option(
+    "-d",
+    "--directory",
+    "folder",
+    type=flags.File(files=False, folders=True, written=True),
+    metavar="DIR",
+    help="The folder to write to, made where it is missing. [default: the current one]",
+)
+@click.option("--explain-layout", is_flag=True, help="Tell of each Transpose left which two operators force it.")
+@click.option(
+    "--layout-svg",
+    type=flags.File(written=True),
+    metavar="FILE",
+    help="Draw the graph in two colours for the two layouts, for one model.",
+)
+@click.option("--keep-going", is_flag=True, help="Go on with the other models when one cannot be converted.")
+@click.option("--verify", is_flag=True, help="Run both models on the same inputs and compare their outputs.")
+@click.option(
+    "--trace",
+    is_flag=False,
+    flag_value="",
+    metavar="[NODE]",
+    help="Show each match; with =NODE, the name of a node or of a value, every rule tried on it and where it stopped.",
+)
+@click.option(
+    "--external-data",
+    is_flag=True,
+    help="Put weights into a second file, FILE.data, as is done without asking above 2 GB.",
+)
+@click.option(
+    "-j",
+    "--jobs",
+    "workers",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Convert N models at once, each in a process of its own.",
+)
+@click.option("--profile", is_flag=True, help="Show how long each part took, and each rule with its attempts.")
+@flags.as_json
+@click.option("--quiet", is_flag=True, help="Print errors only.")
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    models: tuple[Path, ...],
+    output: Path | None,
+    folder: Path | None,
+    explain_layout: bool,
+    layout_svg: Path | None,
+    keep_going: bool,
+    verify: bool,
+    trace: str | None,
+    external_data: bool,
+    workers: int,
+    profile: bool,
+    as_json: bool,
+    quiet: bool,
+    **asked: Any,
+) -> None:
+    """Rewrite neural networks by rules: convert each MODEL and write it as ONNX.
+
+    MODEL is a .tflite file, a .task bundle (each model inside is converted) or a folder (every model below it). The
+    output is named like the model, with the ending .onnx.
+
+    Exit status: 0 all done; 1 a model was not converted, or --verify found a difference; 2 the call or a rule file is
+    wrong.
+    """
+    from ..engine.base.errors import CallError
+    from ..engine.passes.layout import Interface
+    from ..engine.passes.resize import Asked
+    from ..engine.rewrite.trace import Trace, traced
+    from ..options import Options
+    from ..pipeline import members, prepare
+    from ..pipeline import signed as names
+    from ..signatures import ALL
+    from .jobs import plan, signed
+
+    if trace and (not models or Path(trace).exists()):
+        models, trace = (
+            (Path(trace), *models),
+            "",
+        )  # `--trace MODEL`: the option stands before what it takes no value of
+    if not models:
+        raise click.UsageError("Missing argument MODEL: a .tflite file, a .task bundle or a folder.", ctx)
+    if not models[0].exists() and (unknown := no_command(f"{models[0]}")):
+        raise CallError(unknown)
+    # Every other option of the command is a field of Options, by its name.
+    options = Options(**asked).settled
+    jobs = plan(models, output, folder, options.member, members)
+    if options.signature == ALL:
+        jobs, options = signed(jobs, names), options.but(signature=None)
+    # Rules that cannot be had concern no single model: they are told before the first is read, and once.
+    overrides = prepare(options.stacked, options.opset).pack.overrides
+    Interface.parse(options.layout)
+    Asked.parse(options.input_shape, options.batch)
+    if layout_svg is not None and len(jobs) != 1:
+        raise CallError(f"--layout-svg draws one model, {len(jobs)} are given")
+    if workers > 1 and trace is not None:
+        raise CallError("--trace shows one match after the other: leave out --jobs")
+    if as_json and trace is not None:
+        raise CallError("--trace prints lines and --json a document: leave out one of them")
+    if verify:
+        from ..verify.interpreter import require
+
+        require("ai_edge_litert", "onnxruntime")
+    watcher = None if trace is None else Trace(click.echo, trace or None)
+    call = Call(
+        options, verify, keep_going, quiet, explain_layout, layout_svg, external_data, profile, workers, as_json
+    )
+    with traced(watcher):
+        done = run(jobs, call, overrides)
+    if watcher is not None and (unmet := watcher.unmet()):
+        complain(f"--trace: {unmet}")
+        done = False
+    ctx.exit(0 if done else 1)
+
+
+def run(jobs: list[Job], call: Call, overrides: Sequence[Override] = ()) -> bool:
+    """Convert all models, print what came of each, and tell whether all went well.
+
+    `overrides` are told of where their operators occur. Raises KeyboardInterrupt with how many models were converted.
+    """
+    from .console import Console
+
+    if len(jobs) > 1 or call.verify:
+        gc.enable()
+    console = Console(len(jobs), call.quiet or call.as_json, overrides)
+    started = time.perf_counter()
+    results: list[Result] = []
+    failures: list[Failure] = []
+    try:
+        with _converting(jobs, call, console) as outcomes, console:
+            for outcome in outcomes:
+                if isinstance(outcome, Failure):
+                    failures.append(outcome)
+                    console.complain(outcome.job, outcome.message)
+                    if not call.keep_going:
+                        break
+                else:
+                    results.append(outcome)
+                    console.show(outcome)
+                console.advance()
+    except KeyboardInterrupt as interruption:
+        if len(jobs) == 1:
+            raise
+        finished = interruption.args[0] if interruption.args else len(results)
+        done = "converted and verified" if call.verify else "converted"
+        raise KeyboardInterrupt(f"{finished} of {len(jobs)} models {done}") from None
+    seconds = time.perf_counter() - started
+    if call.as_json:
+        from .results import show_conversions
+
+        show_conversions(results, failures, len(jobs), seconds, overrides)
+        return not failures and all(one.passed for one in results)
+    if len(jobs) > 1:
+        console.summarize(results, len(failures), len(jobs), seconds)
+    if call.profile:
+        console.account(results)
+    return not failures and all(one.passed for one in results)
+
+
+@contextlib.contextmanager
+def _converting(jobs: list[Job], call: Call, console: Console) -> Iterator[Iterator[Result | Failure]]:
+    """Convert one model after the other, or several at once; what came of each, in the order of the models."""
+    if min(call.workers, len(jobs)) > 1:
+        from .workers import working
+
+        with working(jobs, call) as outcomes:
+            yield outcomes
+        return
+    with interpreting(call) as interpreter:
+        yield _in_turn(jobs, call, console, interpreter)
+
+
+def _in_turn(
+    jobs: list[Job], call: Call, console: Console, interpreter: Interpreter | None
+) -> Iterator[Result | Failure]:
+    for job in jobs:
+        console.begin(job)
+        yield attempt(job, call, interpreter)

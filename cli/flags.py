@@ -1,0 +1,160 @@
+"""Flags: the options of the command line that several commands have, above all those that are fields of Options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from . import completion
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class File(click.Path):
+    """A path on this machine, to read or to write: no URL, and no standard input except where `dash` allows it."""
+
+    def __init__(
+        self,
+        exists: bool = False,
+        files: bool = True,
+        folders: bool = False,
+        written: bool = False,
+        dash: bool = False,
+    ) -> None:
+        super().__init__(exists=exists, file_okay=files, dir_okay=folders, path_type=Path, allow_dash=dash)
+        self.written = written
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Take a path; fail for what is none."""
+        from ..frontends.source import is_remote
+
+        if not f"{value}":
+            self.fail("an empty name is none of a file", param, ctx)
+        if is_remote(value):
+            where = "is a URL: files are written to this machine" if self.written else "is a URL: download it first"
+            self.fail(f"{value} {where}", param, ctx)
+        if f"{value}" == "-" and not (self.written or self.allow_dash):
+            self.fail("- is no file: what is read has to be a file, not standard input", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+#: prints a document in place of lines
+as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, as docs/json.md describes.")
+#: tells random inputs apart
+seed = click.option(
+    "--seed", metavar="N", type=click.IntRange(0), default=0, show_default=True, help="Seed of the random inputs."
+)
+#: the packs whose rules a command is about
+rules = click.option(
+    "--rules",
+    multiple=True,
+    default=("tflite2onnx",),
+    show_default=True,
+    metavar="PACK",
+    shell_complete=completion.packs,
+    help="The rules. May be repeated.",
+)
+
+#: one for each field of Options, by its name; what the help shows is in this order
+FLAGS = (
+    click.option(
+        "--rules",
+        multiple=True,
+        default=("tflite2onnx",),
+        show_default=True,
+        metavar="PACK",
+        shell_complete=completion.packs,
+        help="Rules to apply: a pack that comes with the program, or a folder. May be repeated.",
+    ),
+    click.option(
+        "--opset",
+        type=int,
+        metavar="N",
+        help="The ONNX opset to write, 13 to 25. [default: 18, or the first that can hold the model]",
+    ),
+    click.option(
+        "--target",
+        default="onnxruntime",
+        show_default=True,
+        metavar="TARGET",
+        shell_complete=completion.targets,
+        help="The runtime to make models for: onnxruntime, a folder of rules, or portable for none in particular.",
+    ),
+    click.option(
+        "--layout",
+        multiple=True,
+        metavar="LAYOUT",
+        shell_complete=completion.words("source", "target"),
+        help="The order of axes of inputs and outputs: source (the model's own), target (channels first where that"
+        " saves a Transpose), or NAME=NHWC:NCHW for one of them. May be repeated. [default: source]",
+    ),
+    click.option(
+        "--input-shape",
+        multiple=True,
+        metavar="NAME=SHAPE",
+        help="Give an input another shape than the file says, such as NAME=1,224,224,3. May be repeated."
+        " [default: that of the file]",
+    ),
+    click.option(
+        "--batch",
+        metavar="N|dynamic",
+        shell_complete=completion.words("dynamic"),
+        help="Give the inputs another batch (their first extent), 1 or more, or leave it to be known at run time."
+        " [default: that of the file]",
+    ),
+    click.option("--float", is_flag=True, help="Make everything that is quantized float32."),
+    click.option("--float-io", is_flag=True, help="Make quantized inputs and outputs float32."),
+    click.option("--keep-float16", is_flag=True, help="Leave float16 constants as they are stored."),
+    click.option(
+        "--activations",
+        type=click.Choice(["int8", "uint8"]),
+        help="The signedness of inner 8-bit values of quantized models. [default: what the target is fast with]",
+    ),
+    click.option(
+        "--exact",
+        is_flag=True,
+        help="Compute quantized operators bit for bit as TensorFlow Lite's reference kernels do.",
+    ),
+    click.option(
+        "--hybrid",
+        type=click.Choice(["integers", "real"]),
+        help="Multiply real activations by integer weights as integers, quantizing them in each run as TensorFlow Lite"
+        " does, or as real numbers. [default: what the target asks for]",
+    ),
+    click.option(
+        "--keep-custom",
+        is_flag=True,
+        help="Leave custom operators that no rule is about as nodes of the domain tflite.custom.",
+    ),
+    click.option(
+        "--state",
+        type=click.Choice(["external", "internal"]),
+        default="external",
+        show_default=True,
+        help="What a model remembers between calls: external makes it inputs and outputs, to be fed back; internal"
+        " lets each call begin anew.",
+    ),
+    click.option(
+        "--signature",
+        metavar="NAME|all",
+        shell_complete=completion.signatures,
+        help="Convert this signature of a model, or each of them to FILE.NAME.onnx. [default: serving_default, or the"
+        " only one]",
+    ),
+    click.option(
+        "--member",
+        metavar="NAME",
+        shell_complete=completion.members,
+        help="Of a .task bundle, convert this model alone. [default: all of them]",
+    ),
+)
+
+
+def asked(command: Command) -> Command:
+    """Let a command take every field of Options, as an argument of the same name."""
+    for flag in reversed(FLAGS):
+        command = flag(command)
+    return command

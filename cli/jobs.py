@@ -1,0 +1,130 @@
+"""Jobs: which models a call means, and the file that each is written to."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from pathlib import Path, PurePosixPath
+
+from ..engine.base.errors import CallError, RewriteError
+from ..engine.base.records import dataclass
+
+MODELS = (".tflite", ".lite", ".task")
+"""The endings by which models are found in a folder; a model that is named may have any but `.onnx`."""
+
+#: what other programs take for their standard output
+_STANDARD_OUTPUT = Path("-")
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One model to convert: its file, the bundle's member or None, the file to write, and one signature or None."""
+
+    source: Path
+    member: str | None
+    target: Path
+    signature: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The model as errors and reports name it: its path, and its name in a bundle after a colon."""
+        return f"{self.source}" if self.member is None else f"{self.source}:{self.member}"
+
+
+def plan(
+    models: Sequence[Path],
+    output: Path | None,
+    folder: Path | None,
+    member: str | None,
+    members: Callable[[Path], Sequence[str]],
+) -> list[Job]:
+    """Find the models and name the output of each; `members` lists the models in a bundle, none for a plain file.
+
+    A folder stands for the models below it, whose outputs keep their subfolders. A model of a bundle is written to
+    `<bundle>.<model>.onnx`. Raises CallError where the outputs cannot be what was asked: one file for several models,
+    the same file twice, a model's own file, something that is no regular file; and for a model that is ONNX already.
+    """
+    if output is not None and folder is not None:
+        raise CallError("-o names one file and -d a folder: give one of them")
+    if output == _STANDARD_OUTPUT:
+        raise CallError(
+            "-o names a file, which is put in place when it is whole: there is no writing to standard output"
+        )
+    jobs: list[Job] = []
+    for model in models:
+        for path, place in _files(model):
+            base = (folder or Path()) / place
+            names = [member] if member is not None else _members(path, members)
+            jobs += [Job(path, name, base / f"{path.stem}.{_stem(name)}.onnx") for name in names]
+            if not names:
+                jobs.append(Job(path, None, base / f"{path.stem}.onnx"))
+    if output is not None:
+        if len(jobs) > 1:
+            raise CallError(f"-o names one file, but there are {len(jobs)} models: use -d DIR")
+        if output.is_dir():
+            raise CallError(f"{output}: a folder is not a regular file, as -o names one: use -d to write into a folder")
+        jobs = [Job(job.source, job.member, output) for job in jobs]
+    _check(jobs)
+    return jobs
+
+
+def signed(jobs: Sequence[Job], signatures: Callable[[Path, str | None], Sequence[str]]) -> list[Job]:
+    """Part each job into one for each signature of its model, written to `<output>.<signature>.onnx`.
+
+    Models without signatures stay as they are. Raises CallError as `plan` does.
+    """
+    parted: list[Job] = []
+    for job in jobs:
+        try:
+            names = signatures(job.source, job.member)
+        except RewriteError:
+            names = ()  # the conversion meets the same error
+        stem, ending = job.target.with_suffix(""), job.target.suffix
+        for name in names:
+            target = stem.with_name(f"{stem.name}.{name.replace('/', '_')}{ending}")
+            parted.append(Job(job.source, job.member, target, name))
+        if not names:
+            parted.append(job)
+    _check(parted)
+    return parted
+
+
+def _files(model: Path) -> list[tuple[Path, Path]]:
+    """A model's file, or those below a folder, each with the subfolder that its output keeps."""
+    if model.suffix.lower() == ".onnx":
+        raise CallError(f"{model}: ONNX is what models are converted to, not from: give a {', '.join(MODELS)} file")
+    if not model.is_dir():
+        return [(model, Path())]
+    files = sorted(path for path in model.rglob("*") if path.suffix.lower() in MODELS and path.is_file())
+    if not files:
+        raise CallError(f"{model}: no {', '.join(MODELS)} file in this folder")
+    return [(path, path.parent.relative_to(model)) for path in files]
+
+
+def _members(path: Path, members: Callable[[Path], Sequence[str]]) -> Sequence[str]:
+    try:
+        return members(path)
+    except RewriteError:
+        # The conversion meets the same error, and tells it where one model's failure belongs.
+        return ()
+
+
+def _stem(member: str) -> str:
+    """A member's name without its ending, folders inside the bundle set off by dots."""
+    return ".".join(part for part in PurePosixPath(member).with_suffix("").parts if part not in ("/", ".."))
+
+
+def _check(jobs: Sequence[Job]) -> None:
+    sources: defaultdict[Path, list[str]] = defaultdict(list)
+    for job in jobs:
+        sources[job.target.resolve()].append(job.name)
+    clashes = {target: names for target, names in sources.items() if len(names) > 1}
+    if clashes:
+        lines = [f"  {target}: {', '.join(names)}" for target, names in clashes.items()]
+        raise CallError("\n".join(["several models would be written to the same file:", *lines]))
+    originals = {job.source.resolve() for job in jobs}
+    for job in jobs:
+        if job.target.resolve() in originals:
+            raise CallError(f"{job.target}: the output would replace a model that is read")
+        if job.target.exists() and not job.target.is_file():
+            raise CallError(f"{job.target}: not a regular file, cannot be replaced")

@@ -1,0 +1,147 @@
+"""One model converted, written and verified as a call asks for it, and what came of that."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..engine.base.records import dataclass
+
+if TYPE_CHECKING:
+    from ..engine.rewrite.profile import Profile
+    from ..options import Options
+    from ..report import Report
+    from ..verify import Interpreter, Verification
+    from .jobs import Job
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What a call asks for: the options of every conversion, and what is done beside it."""
+
+    options: Options
+    verify: bool
+    keep_going: bool
+    quiet: bool
+    explain: bool = False
+    picture: Path | None = None
+    external_data: bool = False
+    profile: bool = False
+    workers: int = 1
+    as_json: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One model converted: sizes in bytes, time in seconds without that of verification.
+
+    `explained` has a line for each Transpose that is left, where they were asked for. `unverified` says why a
+    verification that was asked for could not be carried out.
+    """
+
+    job: Job
+    report: Report
+    bytes_in: int
+    bytes_out: int
+    seconds: float
+    verification: Verification | None = None
+    unverified: str = ""
+    explained: tuple[str, ...] = ()
+    profile: Profile | None = None
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing that was asked for came out badly."""
+        return not self.unverified and (self.verification is None or self.verification.passed)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A model that was not converted, why, and what that is as diagnostics of a document."""
+
+    job: Job
+    message: str
+    diagnostics: tuple[dict[str, Any], ...] = ()
+
+
+def original(job: Job) -> Path | bytes:
+    """Find what was converted, for the interpreter to run: the file, or a member's bytes."""
+    if job.member is None:
+        return job.source
+    from ..frontends.bundle import open_member
+
+    return bytes(open_member(job.source, job.member))
+
+
+def convert(job: Job, call: Call, interpreter: Interpreter | None = None) -> Result:
+    """Convert one model, write it, and verify it where there is an interpreter to do so with."""
+    from ..engine.base.atomic_write import replacing
+    from ..engine.rewrite.profile import Profile, profiled
+    from ..pipeline import explain, picture, rewrite
+
+    profile = Profile() if call.profile else None
+    started = time.perf_counter()
+    with profiled(profile):
+        signature = job.signature or call.options.signature
+        conversion = rewrite(job.source, call.options, member=job.member, signature=signature)
+        written = conversion.save(job.target, call.external_data)
+    seconds = time.perf_counter() - started
+    source = original(job)
+    size = len(source) if isinstance(source, bytes) else source.stat().st_size
+    explained = tuple(f"{one}" for one in explain(conversion.sketch, call.options.rules)) if call.explain else ()
+    if call.picture is not None:
+        with replacing(call.picture) as file:
+            file.write(picture(conversion.sketch, call.options.rules).encode())
+    result = Result(job, conversion.report, size, written, seconds, explained=explained, profile=profile)
+    return _verified(result, source, interpreter) if interpreter is not None else result
+
+
+def interpreting(call: Call) -> contextlib.AbstractContextManager[Interpreter | None]:
+    """One worker verifies all models of a call."""
+    if not call.verify:
+        return contextlib.nullcontext()
+    from ..verify import Interpreter
+
+    return Interpreter()
+
+
+def _verified(result: Result, source: Path | bytes, interpreter: Interpreter) -> Result:
+    from ..engine.base.errors import VerificationError
+    from ..verify import compare_models
+
+    signature = result.report.signature
+
+    try:
+        return replace(
+            result, verification=compare_models(source, result.job.target, interpreter=interpreter, signature=signature)
+        )
+    except VerificationError as error:
+        return replace(result, unverified=f"{error}")
+
+
+def attempt(job: Job, call: Call, interpreter: Interpreter | None) -> Result | Failure:
+    """Convert one model; raises RuleError, as a mistake in a rule concerns all models."""
+    from ..engine.base.errors import RewriteError, RuleError
+
+    try:
+        return convert(job, call, interpreter)
+    except RuleError:
+        raise
+    except RewriteError as error:
+        return _failed(job, call, error, f"{error}")
+    except Exception as error:
+        # A mistake of ours: on its own it is shown whole, among many models it must not cost the others.
+        if not call.keep_going:
+            raise
+        return _failed(job, call, error, f"internal error: {type(error).__name__}: {error}")
+
+
+def _failed(job: Job, call: Call, error: Exception, message: str) -> Failure:
+    if not call.as_json:
+        return Failure(job, message)
+    from .json_documents import diagnose
+
+    return Failure(job, message, tuple(diagnose(error, job.name)))

@@ -1,0 +1,88 @@
+"""Results: what came of conversions and verifications, as objects of a document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .json_documents import diagnostic, plain, show
+
+if TYPE_CHECKING:
+    from ..engine.rewrite.profile import Profile
+    from ..engine.rewrite.rules import Override
+    from ..report import Report
+    from ..verify import Verification
+    from .outcome import Failure, Result
+
+
+def show_conversions(
+    results: Sequence[Result], failures: Sequence[Failure], jobs: int, seconds: float, overrides: Sequence[Override]
+) -> None:
+    """Print the document of a call that converts models, of which some may not have been tried."""
+    entries = [*map(_converted, results), *({"source": f.job.name, "target": None, "ok": False} for f in failures)]
+    told = [
+        *(one for failure in failures for one in failure.diagnostics),
+        *(one for result in results for one in _remarks(result)),
+        *map(_note, occurring(overrides, [result.report for result in results])),
+    ]
+    ok = not failures and all(one.passed for one in results)
+    counts = {"models": jobs, "converted": len(results), "failed": len(failures)}
+    show("convert", ok, entries, told, **counts, seconds=round(seconds, 3))
+
+
+def occurring(overrides: Sequence[Override], reports: Sequence[Report]) -> list[Override]:
+    """The rules that took the place of others for operators that were converted."""
+    met = {name for report in reports for name in (*report.source_operators, *report.rules)}
+    return [one for one in overrides if one.operator in met or one.rule.partition(" ")[0] in met]
+
+
+def override_note(override: Override) -> str:
+    """Word that a rule takes the place of another."""
+    return f"{override.rule} takes the place of {override.instead_of}"
+
+
+def verification_entry(found: Verification) -> dict[str, Any]:
+    """What a verification measured, each output by itself."""
+    return {"passed": found.passed, **plain(found)}
+
+
+def differences(found: Verification, name: str) -> list[dict[str, Any]]:
+    """What is different, as diagnostics about a model."""
+    return [diagnostic(f"differs from the original: {one}", "Difference", file=name) for one in found.differences]
+
+
+def _converted(result: Result) -> dict[str, Any]:
+    report, verification = result.report, result.verification
+    return {
+        "source": result.job.name,
+        "target": result.job.target,
+        "ok": result.passed,
+        **plain(report),
+        "bytes_in": result.bytes_in,
+        "bytes_out": result.bytes_out,
+        "seconds": round(result.seconds, 4),
+        "explained": result.explained,
+        "verification": None if verification is None else verification_entry(verification),
+        "profile": None if result.profile is None else _profile(result.profile),
+    }
+
+
+def _remarks(result: Result) -> Iterator[dict[str, Any]]:
+    name, verification = result.job.name, result.verification
+    if result.unverified:
+        yield diagnostic(f"converted, but not verified: {result.unverified}", "VerificationError", file=name)
+    if verification is not None:
+        yield from differences(verification, name)
+    for remark in result.report.remarks:
+        yield diagnostic(remark, "Remark", "note", file=name)
+
+
+def _note(override: Override) -> dict[str, Any]:
+    return diagnostic(override_note(override), "Override", "note")
+
+
+def _profile(profile: Profile) -> dict[str, Any]:
+    return {
+        "parts": profile.parts,
+        "rules": [{"stage": stage, "rule": name, **plain(cost)} for (stage, name), cost in profile.rules.items()],
+    }

@@ -1,0 +1,160 @@
+"""Every mistake of rule files that can be found before a model is read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import onnx.defs
+
+from ..base.errors import Diagnostic, Note
+from ..dialects.operators import Catalogue
+from ..rewrite.rules import Contents, Override, outline
+from ..syntax import tree
+from ..syntax.diagnostics import Diagnosis, suggest
+from .calls import body
+from .checked import Sound
+from .definitions import builders, recursive
+from .kinds import ANY, NUMBER, one
+from .rule import rule, table
+from .scope import Context, Variable, World
+from .shadowing import overlaps
+
+#: the oldest opset whose operators the language can describe
+_OLDEST = 7
+
+
+def check(files: Sequence[tree.RuleFile], catalogue: Catalogue, complete: bool = True) -> list[Diagnostic]:
+    """Find all mistakes of some rule files that are used together, in the order of the files and their lines.
+
+    `complete` is false where other files could not be parsed: what those define is then not taken to be missing.
+    """
+    return review(files, catalogue, complete)[0]
+
+
+def review(
+    files: Sequence[tree.RuleFile], catalogue: Catalogue, complete: bool = True, sound: Sound | None = None
+) -> tuple[list[Diagnostic], list[Override], Contents | None]:
+    """Find all mistakes, as `check` does, the rules that take the place of another pack's, and what the files hold.
+
+    What is `sound` already, of packs that others are laid over, is not looked at again. Of files with mistakes nobody
+    needs to know what they hold.
+    """
+    diagnosis = Diagnosis()
+    definitions = _definitions(files, diagnosis)
+    loops = recursive(definitions, diagnosis)
+    known = {name: d for name, d in definitions.items() if name not in loops}
+    world = World(catalogue, known, builders(known), complete and not loops, diagnosis)
+    _headers(files, catalogue, diagnosis)
+    _names(files, diagnosis)
+    before = sound.beside(catalogue, known) if sound is not None else frozenset()
+    good: list[tree.RuleFile] = []
+    for file in files:
+        context = _context(file, world)
+        if context is not None:
+            items = tuple(item for item in file.items if id(item) in before or _item(item, context))
+            good.append(file if items == file.items else replace(file, items=items))
+    if sound is not None and complete and not loops:
+        sound.keep(catalogue, known, (item for file in good for item in file.items))
+    contents = None
+    overrides: list[Override] = []
+    if complete and (good := [file for file in good if file.items]):
+        contents = outline(good, catalogue)
+        overrides = overlaps(good, catalogue, contents, diagnosis)
+    order = {file.span.file: position for position, file in enumerate(files)}
+    found = sorted(diagnosis.found, key=lambda d: (order[d.span.file], d.span.line, d.span.column))
+    return found, overrides, contents if not found and len(good) == len(files) else None
+
+
+def _item(item: tree.Rule | tree.Table | tree.Definition, context: Context) -> bool:
+    """Check one item of a file; whether it is free of mistakes."""
+    before = len(context.world.diagnosis.found)
+    if isinstance(item, tree.Rule):
+        rule(item, context)
+    elif isinstance(item, tree.Table):
+        table(item, context)
+    elif item.name in context.world.definitions:
+        general = replace(context, emits=True, general=True, builds=(context.source, context.target))
+        count = len(item.parameters)
+        body(item, [ANY] * count, [None] * count, general)
+    return len(context.world.diagnosis.found) == before
+
+
+# ---- files
+
+
+def _headers(files: Sequence[tree.RuleFile], catalogue: Catalogue, diagnosis: Diagnosis) -> None:
+    newest = onnx.defs.onnx_opset_version()
+    firsts: dict[tuple[int, str], tree.RuleFile] = {}
+    for file in files:
+        for dialect in dict.fromkeys((file.source, file.target)):
+            if dialect not in catalogue.dialects:
+                help = suggest(dialect, catalogue.dialects, "the dialects")
+                diagnosis.error(file.span, f"there is no dialect `{dialect}`", help)
+        low, high = file.opsets
+        if low > high:
+            diagnosis.error(file.span, f"the range of opsets {low}..{high} is empty", f"did you mean {high}..{low}?")
+        elif low < _OLDEST or high > newest:
+            diagnosis.error(
+                file.span,
+                f"opsets {low}..{high} are not all known",
+                f"the installed onnx package describes opsets {_OLDEST}..{newest}",
+            )
+        elif file.default_opset is not None and not low <= file.default_opset <= high:
+            diagnosis.error(file.span, f"the default opset {file.default_opset} is not in {low}..{high}")
+        first = firsts.setdefault((file.rank, file.name), file)
+        if (first.source, first.target) != (file.source, file.target):
+            _disagree(file, first, f"goes from {file.source} to {file.target}", diagnosis)
+        elif first.opsets != file.opsets:
+            _disagree(file, first, f"is for opsets {low}..{high}", diagnosis)
+        elif first.base != file.base:
+            _disagree(file, first, "lies over no other" if file.base is None else f"lies over {file.base}", diagnosis)
+        elif first.default_opset != file.default_opset:
+            said = "names no default opset" if file.default_opset is None else f"has default {file.default_opset}"
+            _disagree(file, first, said, diagnosis)
+
+
+def _disagree(file: tree.RuleFile, first: tree.RuleFile, says: str, diagnosis: Diagnosis) -> None:
+    diagnosis.error(
+        file.span,
+        f"ruleset `{file.name}` {says} here, and not in another file",
+        "the files of a ruleset begin alike",
+        [Note("the other header is here", first.span)],
+    )
+
+
+def _definitions(files: Sequence[tree.RuleFile], diagnosis: Diagnosis) -> dict[str, tree.Definition]:
+    found: dict[str, tree.Definition] = {}
+    for file in files:
+        for item in file.items:
+            if not isinstance(item, tree.Definition):
+                continue
+            first = found.setdefault(item.name, item)
+            if first is not item:
+                note = Note("it is defined here", first.span)
+                diagnosis.error(item.span, f"`{item.name}` is defined already", None, [note])
+    return found
+
+
+def _names(files: Sequence[tree.RuleFile], diagnosis: Diagnosis) -> None:
+    found: dict[tuple[int, str, str], tree.Rule | tree.Table] = {}
+    for file in files:
+        for item in file.items:
+            if isinstance(item, tree.Definition):
+                continue
+            first = found.setdefault((file.rank, file.name, item.name), item)
+            if first is not item:
+                note = Note("it is here", first.span)
+                diagnosis.error(item.span, f"there is a rule or table `{item.name}` already", None, [note])
+
+
+def _context(file: tree.RuleFile, world: World) -> Context | None:
+    """Where the items of a file stand; None where its header makes no sense of them."""
+    dialects = world.catalogue.dialects
+    low, high = file.opsets
+    opsets = frozenset(range(max(low, _OLDEST), min(high, onnx.defs.onnx_opset_version()) + 1))
+    if file.source not in dialects or file.target not in dialects or not opsets:
+        return None
+    source, target = dialects[file.source], dialects[file.target]
+    opset = Variable("opset", file.span, "opset", one(NUMBER), used=True)
+    return Context(world, {"opset": opset}, source, target, (target,), opsets, declared=opsets)

@@ -1,0 +1,85 @@
+"""Definitions: which of them make nodes, and which call themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..expressions.compile import TRAIT
+from ..expressions.functions import FUNCTIONS
+from ..syntax import tree
+from ..syntax.diagnostics import Diagnosis
+
+#: how far definitions may call each other
+_DEPTH = 32
+
+
+def builders(definitions: Mapping[str, tree.Definition]) -> frozenset[str]:
+    """The definitions whose bodies name an operator, or call one that does."""
+    found = {
+        name
+        for name, definition in definitions.items()
+        if any(isinstance(node, tree.Call) and node.callee[0].isupper() for node in tree.walk(definition.body))
+    }
+    while more := {name for name in definitions.keys() - found if _callees(definitions[name]) & found}:
+        found |= more
+    return frozenset(found)
+
+
+def recursive(definitions: Mapping[str, tree.Definition], diagnosis: Diagnosis) -> set[str]:
+    """Tell each cycle of definitions that call each other, and names that a definition cannot have.
+
+    Returns the names of all definitions on a cycle.
+    """
+    calls = {name: _callees(definition) & definitions.keys() for name, definition in definitions.items()}
+    found: set[str] = set()
+    for name, definition in definitions.items():
+        if name in FUNCTIONS or name == TRAIT:
+            diagnosis.error(definition.span, f"`{name}` is a function of the language and cannot be defined anew")
+            found.add(name)
+        if len(set(definition.parameters)) < len(definition.parameters):
+            diagnosis.error(definition.span, f"`{name}` has two parameters of one name")
+        if "opset" in definition.parameters:
+            diagnosis.error(definition.span, "`opset` is the opset aimed at and cannot be a parameter")
+        if name not in found:
+            cycle = _cycle(name, calls)
+            if cycle:
+                found.update(cycle)
+                way = " -> ".join([*cycle, name])
+                diagnosis.error(
+                    definition.span, f"`{name}` calls itself: {way}", "definitions do not recurse, so that rules end"
+                )
+    for name, further in _deep(calls, found).items():
+        if not further:
+            message = f"`{name}` calls definitions that call others, more than {_DEPTH} deep"
+            diagnosis.error(definitions[name].span, message, "expressions and lists say in one what many do")
+        found.add(name)
+    return found
+
+
+def _deep(calls: Mapping[str, set[str]], cyclic: set[str]) -> dict[str, set[str]]:
+    """The definitions that lead further down than any may, each with those of them that it calls."""
+    # Level by level, from the definitions that call no others: what is never reached lies too deep.
+    left = {name: callees - cyclic for name, callees in calls.items() if name not in cyclic}
+    for _ in range(_DEPTH):
+        low = {name for name, callees in left.items() if not callees}
+        left = {name: callees - low for name, callees in left.items() if name not in low}
+    return left
+
+
+def _callees(definition: tree.Definition) -> set[str]:
+    return {node.callee for node in tree.walk(definition.body) if isinstance(node, tree.Call)}
+
+
+def _cycle(start: str, calls: Mapping[str, set[str]]) -> list[str]:
+    """The shortest way from a definition back to itself, nothing where there is none."""
+    ways = [[start]]
+    seen: set[str] = set()
+    while ways:
+        way = ways.pop(0)
+        for callee in sorted(calls[way[-1]]):
+            if callee == start:
+                return way
+            if callee not in seen:
+                seen.add(callee)
+                ways.append([*way, callee])
+    return []

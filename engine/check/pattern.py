@@ -1,0 +1,398 @@
+"""Left sides of rules: patterns, and the variables that they bind."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..base.errors import Span, times
+from ..base.records import dataclass, field
+from ..dialects.operators import Dialect, OperatorSpec, Option, everything
+from ..rewrite.rules import ACCEPT, ONCE
+from ..syntax import tree
+from ..syntax.diagnostics import suggest
+from .connectivity import apart, mentioned
+from .kinds import ANY, ARRAY, GRAPH, NONE, NUMBER, VALUE, VALUES, Kinds, comparable, fits, may, of_option, one, words
+from .operations import find, grouped
+from .opset_range import spoken
+from .scope import COUNT, INSIDE, OPERAND, OPTION, RESULT, WILDCARD, Context, Variable
+from .types import equality, infer
+
+#: where a value is computed that is no operator's result
+_LET = "what is computed once is a clause after the pattern, `let name = ...`"
+
+
+@dataclass(slots=True)
+class Left:
+    """What the equations of a left side bind.
+
+    `places` counts where a variable stands; `roots` are results that no other equation takes as an operand.
+    """
+
+    variables: dict[str, Variable] = field(default_factory=dict)
+    places: Counter[str] = field(default_factory=Counter)
+    certain: set[str] = field(default_factory=set)
+    roots: set[str] = field(default_factory=set)
+    results: set[str] = field(default_factory=set)
+    #: what graphs of nodes yield, whatever it is
+    yields: set[str] = field(default_factory=set)
+    #: the options of the root, with their specs: the names that a test may give
+    options: dict[str, Kinds] = field(default_factory=dict)
+    operands: list[tree.Argument] = field(default_factory=list)
+    root: str | None = None
+
+
+def left(equations: tuple[tree.Equation, ...], reads: Dialect, context: Context) -> Left:
+    """Check the equations of a left side, of operators of the dialect that the stage reads."""
+    found = Left()
+    walker = _Walker(reads, context, found)
+    for equation in equations:
+        walker.equation(equation)
+    counts = Counter(name for equation in equations for name in mentioned(equation.value))
+    found.results = {t.name for equation in equations for t in equation.targets if t.name != "_"}
+    found.roots = {name for name in found.results if not counts[name]}
+    last = equations[-1]
+    if isinstance(last.value, tree.Call) and not last.value.wildcard:
+        found.root = last.value.callee
+    walker.finish(equations)
+    return found
+
+
+class _Walker:
+    def __init__(self, reads: Dialect, context: Context, found: Left) -> None:
+        self._reads, self._context, self._found = reads, context, found
+        self._scope = dict(context.scope)
+
+    # ---- equations
+
+    def equation(self, equation: tree.Equation, bound_as: str = RESULT) -> None:
+        self._spreads([target for target in equation.targets if target.spread and target.count is None])
+        if all(target.name == "_" for target in equation.targets):
+            self._error(equation.span, "an equation of a pattern names one result at least")
+        for target in equation.targets:
+            self._target(target, bound_as)
+        counts = self._root(equation.value, equation)
+        self._count(counts)
+
+    def _spreads(self, without_count: Sequence[tree.Target | tree.Argument]) -> None:
+        if len(without_count) > 1:
+            self._error(
+                without_count[1].span,
+                "two names take any number of values each",
+                "say of one how many: `xs[n]...`, where another names `n` values too",
+            )
+
+    def _root(self, value: tree.Expression, equation: tree.Equation) -> tuple[Counter[str], set[str]]:
+        if isinstance(value, tree.Choice):
+            return self._choice(value, equation)
+        if isinstance(value, tree.Call):
+            return self._call(value, equation)
+        self._error(value.span, "an equation of a pattern has an operator on its right", self._infix(value) or _LET)
+        return self._salvage(value)
+
+    def _target(self, target: tree.Target, bound_as: str) -> None:
+        self._counted(target.count, target.span)
+        if target.name == "_":
+            return
+        known = self._found.variables.get(target.name)
+        if known is not None and known.bound_as == RESULT:
+            self._error(target.span, f"`{target.name}` is the result of two equations")
+        self._layout(target.layout, target)
+        if target.layout and target.spread:
+            self._error(target.span, "several values have no common layout: `@` stands after a single name")
+        kinds = one(VALUES) if target.spread else one(VALUE)
+        self._bind(Variable(target.name, target.span, bound_as, kinds, target.layout))
+
+    def _counted(self, name: str | None, span: Span) -> None:
+        """Bind the name of how many values others take."""
+        if name is not None:
+            self._bind(Variable(name, span, COUNT, one(NUMBER), used=True))
+            self._found.certain.add(name)
+
+    def _bind(self, variable: Variable) -> None:
+        known = self._found.variables.get(variable.name)
+        if variable.name == "opset":
+            self._error(variable.span, "`opset` is the opset aimed at and cannot be bound")
+        elif known is None:
+            self._found.variables[variable.name] = variable
+        elif known.layout and variable.layout and known.layout != variable.layout:
+            message = f"`{variable.name}` is {known.layout} in one place and {variable.layout} in another"
+            self._error(variable.span, message)
+        elif not (comparable(known.kinds, variable.kinds) or self._constants(known, variable)):
+            self._error(
+                variable.span,
+                f"`{variable.name}` is {words(known.kinds)} in one place and {words(variable.kinds)} here",
+            )
+        else:
+            if ARRAY in variable.kinds:
+                known.kinds = variable.kinds
+            known.layout = known.layout or variable.layout
+
+    def _constants(self, known: Variable, variable: Variable) -> bool:
+        """Whether an operand is `const` in one place and not in another; it is so in all of them."""
+        kinds = frozenset({VALUE, ARRAY, NONE})
+        return known.bound_as == variable.bound_as == OPERAND and known.kinds | variable.kinds <= kinds
+
+    def _layout(self, layout: str | None, place: tree.Target | tree.Argument) -> None:
+        if layout and len(set(layout)) < len(layout):
+            self._error(place.span, f"layout {layout} names a dimension twice")
+
+    # ---- operators
+
+    def _choice(self, choice: tree.Choice, equation: tree.Equation | None) -> tuple[Counter[str], set[str]]:
+        sides = []
+        for side in (choice.left, choice.right):
+            if isinstance(side, tree.Choice):
+                sides.append(self._choice(side, equation))
+            elif isinstance(side, tree.Call):
+                sides.append(self._call(side, equation))
+            else:
+                self._error(side.span, "an alternative of a pattern is an operator")
+        if len(sides) < 2:
+            return sides[0] if sides else (Counter(), set())
+        (one_count, one_certain), (other_count, other_certain) = sides
+        return one_count | other_count, one_certain & other_certain
+
+    def _call(self, call: tree.Call, equation: tree.Equation | None) -> tuple[Counter[str], set[str]]:
+        counts: Counter[str] = Counter()
+        certain: set[str] = {call.callee} if call.wildcard else set()
+        specs = self._specs(call)
+        if call.wildcard:
+            self._bind(Variable(call.callee, call.callee_span, WILDCARD, one("operator")))
+            counts[call.callee] += 1
+        elif call.rest and self._context.stage != ACCEPT:
+            self._error(
+                call.span,
+                "`..` goes with `any`: a rule about one operator names its options",
+                "`{option: _}` ignores one on purpose",
+            )
+        for attribute in call.attributes:
+            options = self._option(attribute, specs, call)
+            counts += options
+            certain |= set(options)
+        for argument in call.arguments:
+            more, sure = self._operand(argument)
+            counts += more
+            certain |= sure
+        self._marks(call)
+        if not call.wildcard:
+            for spec, opsets in grouped(specs):
+                whole = spec.dialect != self._context.target.name or opsets == self._context.declared
+                self._arity(call, spec, "" if whole else f" at {spoken(opsets)}")
+            if equation is not None and specs:
+                self._results(equation, specs)
+        if equation is not None and equation.value is call:
+            self._found.operands = list(call.arguments)
+            self._found.options = {
+                option.name: of_option(option, self._context.enums)
+                for spec in specs.values()
+                for option in spec.options.values()
+            }
+        return counts, certain
+
+    def _specs(self, call: tree.Call) -> dict[int, OperatorSpec]:
+        """The specs in question, by opset; those of all operators with the options for `any`."""
+        context, name = self._context, call.callee
+        if call.wildcard:
+            wanted = {attribute.name for attribute in call.attributes}
+            known = everything(self._reads, max(context.opsets)).values()
+            return {position: spec for position, spec in enumerate(known) if wanted <= spec.options.keys()}
+        if not name[0].isupper():
+            help = "a variable for any operator is written `any op(...)`"
+            if name in context.world.definitions:
+                help = "definitions are expanded in templates only"
+            self._error(call.callee_span, f"a pattern names operators, and `{name}` is none", help)
+            return {}
+        other = context.target if self._reads is context.source else context.source
+        if self._reads.operator(name) is None and self._reads is not other and other.operator(name) is not None:
+            self._error(
+                call.callee_span,
+                f"`{name}` is an operator of {other.name}; stage {context.stage} reads {self._reads.name}",
+            )
+            return {}
+        inner = replace(context, builds=(self._reads,), target=self._reads)
+        return find(name, call.callee_span, inner, "write `where opset >= {0}`")
+
+    def _option(self, attribute: tree.Attribute, specs: dict[int, OperatorSpec], call: tree.Call) -> Counter[str]:
+        name, value = attribute.name, attribute.value
+        if [other.name for other in call.attributes].count(name) > 1:
+            self._error(attribute.span, f"`{name}` is given twice")
+        found = [spec.options[name] for spec in specs.values() if name in spec.options]
+        kinds: Kinds = (
+            frozenset().union(*(of_option(option, self._context.enums) for option in found)) if found else ANY
+        )
+        lacking = [opset for opset, spec in specs.items() if name not in spec.options]
+        if call.wildcard and not specs:
+            all_of_them = everything(self._reads, max(self._context.opsets)).values()
+            known = {option for spec in all_of_them for option in spec.options}
+            if name not in known:
+                self._error(
+                    attribute.span, f"no operator of {self._reads.name} has an option `{name}`", suggest(name, known)
+                )
+        elif specs and not found:
+            some = next(iter(specs.values()))
+            help = suggest(name, some.options, "its options") or (None if some.options else "it has no options at all")
+            self._error(attribute.span, f"`{some.name}` has no option `{name}`", help)
+        elif lacking and not call.wildcard:
+            there = spoken(opset for opset, spec in specs.items() if name in spec.options)
+            self._error(
+                attribute.span,
+                f"`{call.callee}` has no option `{name}` at {spoken(lacking)}",
+                f"it has one at {there}: a guard such as `where opset >= {max(lacking) + 1}` limits the rule to those",
+            )
+        if isinstance(value, tree.Name):
+            if value.name == "_":
+                return Counter()
+            self._bind(Variable(value.name, value.span, OPTION, kinds))
+            return Counter([value.name])
+        if isinstance(value, tree.GraphOf):
+            if found and not may(kinds, one(GRAPH)):
+                self._error(value.span, f"option `{name}` is {words(kinds)}, and this is a graph")
+            return self._graph(value)
+        self._constant(value, kinds, name, found)
+        return Counter()
+
+    def _graph(self, graph: tree.GraphOf) -> Counter[str]:
+        """A graph of a node: what stands for its inputs, the equations that hold in it, and what it yields."""
+        self._spreads([target for target in graph.parameters if target.spread and target.count is None])
+        self._spreads([a for a in graph.results if a.spread and not isinstance(a.value, tree.Index)])
+        names = Counter(target.name for target in graph.parameters if target.name != "_")
+        for target in graph.parameters:
+            self._target(target, INSIDE)
+        for equation in graph.equations:
+            self.equation(equation, INSIDE)
+            names.update(target.name for target in equation.targets if target.name != "_")
+        for argument in graph.results:
+            counts, _ = self._operand(argument)
+            names += counts
+            if not isinstance(argument.value, tree.Call | tree.Choice):
+                self._found.yields |= set(counts)
+        return names
+
+    def _constant(self, value: tree.Expression, kinds: Kinds, name: str, found: Sequence[Option]) -> None:
+        for node in tree.walk(value):
+            if isinstance(node, tree.Name) and node.name != "opset":
+                self._error(
+                    value.span,
+                    "an option is bound to a variable or compared with a constant",
+                    f"write `{{{name}: v}}` and compare `v` in a `where`",
+                )
+                return
+        others = infer(value, self._context)
+        if found and not comparable(kinds, others):
+            self._error(value.span, f"option `{name}` is {words(kinds)}, and this is {words(others)}")
+        elif not all(fits(others, option) for option in found):
+            self._error(value.span, f"option `{name}` is an integer, and this is a floating-point number")
+        elif found:
+            equality(value, kinds, value, others, value, self._context)
+
+    def _operand(self, argument: tree.Argument) -> tuple[Counter[str], set[str]]:
+        value = argument.value
+        self._layout(argument.layout, argument)
+        if isinstance(value, tree.Index) and isinstance(value.value, tree.Name) and isinstance(value.index, tree.Name):
+            if not argument.spread:
+                self._error(argument.span, "an item of a list is no pattern; so many values are `xs[n]...`")
+            self._counted(value.index.name, value.index.span)
+            argument = replace(argument, value=value.value)
+            value = value.value
+        if isinstance(value, tree.Name):
+            if value.name == "_":
+                return Counter(), set()
+            if argument.const and argument.spread:
+                self._error(argument.span, "`const` and `...` exclude each other")
+            if argument.layout and argument.spread:
+                self._error(argument.span, "several values have no common layout: `@` stands after a single name")
+            kinds = one(VALUES) if argument.spread else one(ARRAY) if argument.const else one(VALUE)
+            kinds |= one(NONE) if argument.optional else frozenset()
+            self._bind(Variable(value.name, value.span, OPERAND, kinds, argument.layout))
+            return Counter([value.name]), {value.name}
+        for mark, there in (
+            ("const", argument.const),
+            ("?", argument.optional),
+            ("...", argument.spread),
+            ("@", argument.layout is not None),
+        ):
+            if there:
+                self._error(argument.span, f"`{mark}` marks a variable of a pattern, and this is none")
+        if isinstance(value, tree.Call):
+            return self._call(value, None)
+        if isinstance(value, tree.Choice):
+            return self._choice(value, None)
+        if not isinstance(value, tree.Literal) or isinstance(value.value, str):
+            self._error(
+                value.span,
+                "an operand of a pattern is a variable, a number, `none` or an operator",
+                self._infix(value),
+            )
+            return self._salvage(value)
+        return Counter(), set()
+
+    def _salvage(self, value: tree.Expression) -> tuple[Counter[str], set[str]]:
+        """Bind the names of what is no pattern, so that one mistake is not told again wherever they are used."""
+        names = [node.name for node in tree.walk(value) if isinstance(node, tree.Name)]
+        for name in names:
+            self._bind(Variable(name, value.span, OPERAND, ANY, used=True))
+        return Counter(names), set(names)
+
+    def _infix(self, value: tree.Expression) -> str | None:
+        if isinstance(value, tree.Binary):
+            operator = self._reads.infix(value.operator)
+            return f"a pattern names the operator: `{operator}(...)`" if operator else None
+        return None
+
+    def _marks(self, call: tree.Call) -> None:
+        self._spreads([a for a in call.arguments if a.spread and not isinstance(a.value, tree.Index)])
+
+    def _arity(self, call: tree.Call, spec: OperatorSpec, at: str) -> None:
+        least, most = spec.arity()
+        spread = any(argument.spread for argument in call.arguments)
+        fixed = sum(not argument.spread for argument in call.arguments)
+        if (fixed < least and not spread) or (most is not None and fixed > most):
+            wanted = f"{least}" if least == most else f"at least {least}" if most is None else f"{least} to {most}"
+            names = ", ".join(f"{o.name}{'?' * o.optional}{'...' * o.variadic}" for o in spec.operands)
+            self._error(
+                call.span,
+                f"`{spec.name}` has {wanted} operand{'s' * (wanted != '1')}{at}, the pattern names {fixed}",
+                f"its operands are {names}" if names else None,
+            )
+            return
+        if spread:
+            return
+        for argument, formal in zip(call.arguments, spec.operands, strict=False):
+            named = isinstance(argument.value, tree.Name)
+            if argument.optional and named and not (formal.optional or formal.variadic):
+                self._error(argument.span, f"operand `{formal.name}` of `{spec.name}` is never left out")
+
+    def _results(self, equation: tree.Equation, specs: dict[int, OperatorSpec]) -> None:
+        spec = next(iter(specs.values()))
+        spread = any(target.spread for target in equation.targets)
+        most = None if any(result.variadic for result in spec.yields) else len(spec.yields)
+        named = len(equation.targets)
+        if most is not None and named - spread > most:
+            self._error(equation.span, f"`{spec.name}` has {times(most, 'result')}, the pattern names {named}")
+            return
+        least = sum(not (result.optional or result.variadic) for result in spec.yields)
+        if self._context.stage in ONCE and not spread and (named < least or (most is None and least == 0)):
+            help = f"its results are {', '.join(result.name for result in spec.yields)}; `ys...` names all of them"
+            self._error(equation.span, f"`{spec.name}` has more results than the pattern names", help)
+
+    # ---- the whole
+
+    def _count(self, counted: tuple[Counter[str], set[str]]) -> None:
+        counts, certain = counted
+        self._found.places += counts
+        self._found.certain |= certain
+
+    def finish(self, equations: tuple[tree.Equation, ...]) -> None:
+        found = self._found
+        for equation in equations:
+            found.certain |= {target.name for target in equation.targets}
+            found.places.update(target.name for target in equation.targets)
+        for name, variable in found.variables.items():
+            variable.partial = name not in found.certain
+            variable.used = found.places[name] > 1
+        apart(equations, found.variables, self._context)
+
+    def _error(self, span: Span, message: str, help: str | None = None) -> None:
+        self._context.error(span, message, help)

@@ -1,0 +1,240 @@
+"""Rules and tables, one at a time: what each part may mention, and what must not be forgotten."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..base.errors import Note, times
+from ..dialects.operators import Dialect, OperatorSpec
+from ..expressions.compile import Frame, Located, evaluate, truth
+from ..rewrite.rules import ACCEPT, OF_SOURCE, ONCE, STAGES, family, writes
+from ..syntax import tree
+from ..syntax.diagnostics import a, suggest
+from .messages import placeholders
+from .operations import find
+from .opset_range import possible
+from .pattern import Left, left
+from .scope import LET, OPERAND, OPTION, Context, Variable
+from .template import templates
+from .tests import rule_tests, table_tests
+from .types import condition, infer
+
+
+def rule(written: tree.Rule, context: Context) -> None:
+    """Check a rule, or each member of the family that it stands for."""
+    if written.stage not in STAGES:
+        help = suggest(written.stage, STAGES, "the stages")
+        context.error(written.span, f"there is no stage `{written.stage}`", help)
+        return
+    if written.stage in ONCE and context.source is context.target:
+        context.error(
+            written.span,
+            f"nothing is lowered from {context.source.name} to itself",
+            "say which stage the rule belongs to, such as `stage simplify`",
+        )
+        return
+    reads = context.source if written.stage in OF_SOURCE else context.target
+    inner = replace(context, stage=written.stage, builds=writes(written.stage, context.source, context.target))
+    if not written.over:
+        _rule(written, reads, inner)
+        return
+    _family(written, reads, inner)
+    with context.world.diagnosis.family():
+        for member, entry in zip(family(written), written.over, strict=True):
+            with context.world.diagnosis.noting(f"for {entry.source} => {entry.target}", entry.span):
+                _rule(member, reads, inner)
+
+
+def _family(written: tree.Rule, reads: Dialect, context: Context) -> None:
+    everything = (written.equations, written.clauses, written.templates)
+    mentioned = {n.callee for n in tree.walk(everything) if isinstance(n, tree.Call)}
+    mentioned |= {n.name for n in tree.walk(everything) if isinstance(n, tree.Symbol)}
+    for name in ("SRC", "DST"):
+        if name not in mentioned:
+            context.error(written.span, f"rule `{written.name}` is a family, and does not mention `{name}`")
+    seen: dict[str, tree.Entry] = {}
+    for entry in written.over:
+        if entry.reversible:
+            context.error(entry.span, "`<=>` stands in tables; a family is read forwards only")
+        first = seen.setdefault(entry.source, entry)
+        if first is not entry:
+            context.error(entry.span, f"`{entry.source}` is in the family already")
+
+
+def _rule(written: tree.Rule, reads: Dialect, context: Context) -> None:
+    for clause in written.clauses:
+        if isinstance(clause, tree.Where):
+            context = context.at(possible(clause.condition, context.opsets))
+    if not context.opsets:
+        context.error(written.span, f"the guards of rule `{written.name}` hold at no opset")
+        return
+    found = left(written.equations, reads, context)
+    context = replace(context, root=found.root).inner(*found.variables.values())
+    before = len(context.world.diagnosis.found)
+    context = _clauses(written, context)
+    if written.stage == ACCEPT:
+        _accepts(written, reads, context)
+        return
+    if not written.templates:
+        context.error(written.span, "a rule says what is built by `=>` and an equation")
+        return
+    templates(written, found, context)
+    if len(context.world.diagnosis.found) == before:  # what is misspelt would be told twice
+        _unused(found, context)
+    rule_tests(written, found, replace(context, scope={"opset": context.scope["opset"]}))
+
+
+def _accepts(written: tree.Rule, reads: Dialect, context: Context) -> None:
+    """Check what a rule of the stage that only refuses has, and has not."""
+    for template in written.templates:
+        message = "stage accept builds nothing: its rules say by `require` what the target takes"
+        context.error(
+            template.span, message, "a rule of `stage simplify` or `stage adapt` builds what it takes instead"
+        )
+    if not any(isinstance(clause, tree.Require) for clause in written.clauses):
+        help = 'such as `require mode != "cubic", "this target has no cubic interpolation"`'
+        context.error(written.span, "a rule of stage accept says by `require` what the target takes", help)
+    for call in tree.walk(written.equations):
+        if not isinstance(call, tree.Call) or call.wildcard or call.rest:
+            continue
+        spec = reads.operator(call.callee, max(context.opsets))
+        named = {attribute.name for attribute in call.attributes}
+        if spec is not None and spec.options.keys() - named:
+            message = f"of `{call.callee}` this is only about those whose other options have their defaults"
+            context.error(call.span, message, "end its options with `..`, which stands for all others")
+
+
+def _clauses(written: tree.Rule, context: Context) -> Context:
+    for clause in written.clauses:
+        if isinstance(clause, tree.Let):
+            kinds = infer(clause.value, context)
+            known = context.scope.get(clause.name)
+            if known is not None:
+                context.error(clause.span, f"`{clause.name}` is bound already, as {a(known.bound_as)}")
+                continue
+            context = context.inner(Variable(clause.name, clause.span, LET, kinds))
+            continue
+        condition(clause.condition, context)
+        if isinstance(clause, tree.Require) and written.stage not in (*OF_SOURCE, ACCEPT):
+            help = "write `where`; what the target cannot run is said by rules of `stage accept`"
+            context.error(clause.span, f"`require` refuses nothing in stage {written.stage}", help)
+        if written.stage != ACCEPT:  # which may forbid an operator whatever is asked of it, and at some opsets alone
+            _always(clause, context)
+            if isinstance(clause, tree.Require):
+                context = context.at(possible(clause.condition, context.opsets))
+        if clause.message is not None:
+            placeholders(clause.message, clause.span, context)
+    return context
+
+
+def _always(clause: tree.Where | tree.Require, context: Context) -> None:
+    """Tell a condition that comes to the same whatever is matched, as no variable stands in it."""
+    for node in tree.walk(clause.condition):
+        if isinstance(node, tree.Name | tree.Symbol | tree.Call | tree.Comprehension | tree.Fold | tree.GraphOf):
+            return
+    try:
+        holds = truth(evaluate(clause.condition, Frame({})))
+    except Located:
+        return  # what is wrong with it has been told
+    context.error(clause.condition.span, f"this condition holds {'always' if holds else 'never'}")
+
+
+def _unused(found: Left, context: Context) -> None:
+    for name, variable in context.scope.items():
+        if variable.used or name.startswith("_"):
+            continue
+        if variable.bound_as == OPTION:
+            context.error(
+                variable.span,
+                f"option variable `{name}` is never used, so the rule would drop the option",
+                "write `_` for its value to ignore it on purpose",
+            )
+        elif variable.bound_as == OPERAND:
+            context.error(
+                variable.span,
+                f"operand `{name}` is never used, so the rule would drop it",
+                f"call it `_{name}` to ignore it on purpose",
+            )
+        elif variable.bound_as == LET:
+            context.error(variable.span, f"`{name}` is never used")
+
+
+# ---- tables
+
+
+def table(written: tree.Table, context: Context) -> None:
+    """Check a table: operators that correspond must take and yield alike, and `<=>` must lead back."""
+    if context.source is context.target:
+        context.error(written.span, f"nothing is lowered from {context.source.name} to itself, so tables have no use")
+        return
+    seen: dict[str, tree.Entry] = {}
+    back: dict[str, tree.Entry] = {}
+    for entry in written.entries:
+        first = seen.setdefault(entry.source, entry)
+        if first is not entry:
+            context.world.diagnosis.error(
+                entry.span, f"`{entry.source}` is in the table already", None, [Note("it is here", first.span)]
+            )
+        _entry(entry, context)
+        if entry.reversible:
+            other = back.setdefault(entry.target, entry)
+            if other is not entry:
+                context.world.diagnosis.error(
+                    entry.span,
+                    f"`<=>` cannot be read backwards: `{entry.target}` would become "
+                    f"`{entry.source}` as well as `{other.source}`",
+                    "write `=>` in one of the two",
+                    [Note("the other one is here", other.span)],
+                )
+    table_tests(written, context.source, context)
+
+
+def _entry(entry: tree.Entry, context: Context) -> None:
+    source = context.source.operator(entry.source)
+    if source is None:
+        from .vocabulary import operators
+
+        known = operators(context.source)
+        context.error(
+            entry.span,
+            f"dialect {context.source.name} has no operator `{entry.source}`",
+            suggest(entry.source, known),
+        )
+    targets = find(entry.target, entry.span, context, "write a rule, with a template for older opsets")
+    if source is None:
+        return
+    for target in targets.values():
+        required = [option.name for option in target.options.values() if option.required]
+        if required:
+            context.error(
+                entry.span,
+                f"`{target.name}` needs the attribute `{required[0]}`, which a table cannot give",
+                "write a rule",
+            )
+        _alike(entry, source, target, context)
+
+
+def _alike(entry: tree.Entry, source: OperatorSpec, target: OperatorSpec, context: Context) -> None:
+    (least, most), (few, many) = source.arity(), target.arity()
+    if (many is not None and (most is None or most > many)) or least < few:
+        context.error(
+            entry.span, f"`{source.name}` takes {_count(least, most)}, `{target.name}` takes {_count(few, many)}"
+        )
+    elif entry.reversible and (few, many) != (least, most) and not (few < least and many is None and most is None):
+        context.error(
+            entry.span,
+            f"`<=>` cannot be read backwards: `{target.name}` takes {_count(few, many)}, "
+            f"`{source.name}` takes {_count(least, most)}",
+            "write `=>`",
+        )
+    yields = sum(not result.optional for result in target.results)
+    if source.results and len(source.results) != yields and not any(r.variadic for r in target.results):
+        context.error(
+            entry.span, f"`{source.name}` has {times(len(source.results), 'result')}, `{target.name}` has {yields}"
+        )
+
+
+def _count(least: int, most: int | None) -> str:
+    if least == most:
+        return times(least, "operand")
+    return f"{least} or more operands" if most is None else f"{least} to {most} operands"

@@ -1,0 +1,192 @@
+"""Rules that stand in each other's way: one that can never fire because another takes all it would take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ..base.errors import Note
+from ..dialects.operators import Catalogue, OperatorSpec
+from ..expressions.compile import Frame, Located, evaluate
+from ..expressions.functions import plain
+from ..rewrite.pattern import Absent, AnyOf, Defined, NodePattern, Number, Operand, Variable
+from ..rewrite.rules import ACCEPT, ONCE, Contents, Override, Rule, compile_rules
+from ..syntax import tree
+from ..syntax.diagnostics import Diagnosis
+
+#: an option that may have any value
+_FREE = object()
+
+
+def overlaps(
+    files: Sequence[tree.RuleFile], catalogue: Catalogue, contents: Contents, diagnosis: Diagnosis
+) -> list[Override]:
+    """Tell every rule that can never fire, at the highest opset; the files, whose contents are given, must have no
+    other mistakes.
+
+    A rule of one pack may take the place of a rule of another: those are returned, and are no mistake.
+    """
+    ruleset = compile_rules(files, catalogue, max(file.opsets[1] for file in files), contents)
+    told: set[str] = set()
+    overrides: dict[str, Override] = {}
+    for stage, (domain, operator) in ruleset.roots():
+        if stage == ACCEPT:
+            continue  # each of them is asked
+        candidates = ruleset.candidates(stage, domain, operator)
+        # Patterns of several nodes are tried before all others where rules are tried once.
+        ordered = sorted(candidates, key=lambda rule: not rule.deep) if stage in ONCE else candidates
+        for earlier, later in _pairs(ordered):
+            if later.place in told or not _takes_all(earlier) or not _covers(earlier, later):
+                continue
+            told.add(later.place)
+            if earlier.order[0] == later.order[0]:
+                _tell(earlier, later, diagnosis)
+            else:
+                overrides[later.place] = Override(earlier.place, later.place, operator)
+    return list(overrides.values())
+
+
+def _pairs(rules: Sequence[Rule]) -> Iterator[tuple[Rule, Rule]]:
+    for position, later in enumerate(rules):
+        for earlier in rules[:position]:
+            yield earlier, later
+
+
+def _tell(earlier: Rule, later: Rule, diagnosis: Diagnosis) -> None:
+    same = _covers(later, earlier)
+    message = (
+        f"rule `{later.name}` has the same pattern as `{earlier.name}`, which is tried first"
+        if same
+        else f"rule `{later.name}` never fires: `{earlier.name}` is tried first and takes all that it would take"
+    )
+    diagnosis.error(
+        later.span,
+        message,
+        "guard the first one with `where`, or give this one a `priority`",
+        [Note(f"`{earlier.name}` is here", earlier.span)],
+    )
+
+
+def _takes_all(rule: Rule) -> bool:
+    """Whether a rule that matches always fires, or stops: no guard, no `let` without a value, a template for all."""
+    for clause in rule.clauses:
+        if isinstance(clause, tree.Where) or (isinstance(clause, tree.Let) and not _plain(clause.value)):
+            return False
+    return any(template.condition is None for template in rule.templates)
+
+
+def _plain(expression: tree.Expression) -> bool:
+    """Whether an expression surely has a value."""
+    return all(isinstance(node, tree.Literal | tree.Name | tree.Symbol | tree.ListOf) for node in tree.walk(expression))
+
+
+def _covers(general: Rule, special: Rule) -> bool:
+    """Whether a pattern of one node matches wherever another rule's root does."""
+    if len(general.equations) > 1 or not _names_once(general):
+        return False
+    wide, narrow = general.equations[-1], special.equations[-1]
+    if any(target.layout for target in wide.targets):
+        return False
+    if len(special.equations) > 1 and general.deep:
+        return False
+    return _value(wide.value, _root(narrow))
+
+
+def _root(equation: Defined) -> Operand:
+    return equation.value
+
+
+def _names_once(rule: Rule) -> bool:
+    """Whether no variable stands twice, which would be a condition of its own."""
+    seen: set[str] = set()
+
+    def once(pattern: Operand) -> bool:
+        if isinstance(pattern, Variable):
+            new = pattern.name not in seen
+            seen.add(pattern.name)
+            return new
+        if isinstance(pattern, NodePattern):
+            names = [o.variable for o in pattern.options if o.variable not in (None, "_")]
+            new = not seen.intersection(names) and len(set(names)) == len(names)
+            seen.update(name for name in names if name)
+            return all([new, *map(once, pattern.operands)])
+        return not isinstance(pattern, AnyOf)
+
+    return all(once(equation.value) for equation in rule.equations)
+
+
+def _value(wide: Operand, narrow: Operand) -> bool:
+    match wide, narrow:
+        case Variable(), Variable():
+            if wide.spread:
+                return narrow.spread
+            fits = not wide.const or narrow.const
+            fits = fits and (wide.layout is None or len(wide.layout) == len(narrow.layout or ""))
+            return fits and (wide.optional or not narrow.optional) and not narrow.spread
+        case Variable(), Absent():
+            return wide.optional
+        case Variable(), Number():
+            return wide.layout is None
+        case Variable(), _:
+            return not wide.const and wide.layout is None and not wide.spread
+        case Number(), Number():
+            return wide.value == narrow.value
+        case Absent(), Absent():
+            return True
+        case NodePattern(), NodePattern():
+            return _node(wide, narrow)
+        case _, AnyOf():
+            return all(_value(wide, alternative) for alternative in narrow.alternatives)
+    return False
+
+
+def _node(wide: NodePattern, narrow: NodePattern) -> bool:
+    if not narrow.specs.keys() <= wide.specs.keys():
+        return False
+    if not all(_options(wide, narrow, spec) for spec in narrow.specs.values()):
+        return False
+    one, other = wide.operands, narrow.operands
+    if len(one) == 1 and isinstance(one[0], Variable) and one[0].spread:
+        return True
+    if len(narrow.specs) == 1:
+        one, other = (_spread_out(operands, *narrow.specs.values()) for operands in (one, other))
+    absent = [Absent(narrow.span)] * (len(one) - len(other))
+    return len(other) <= len(one) and all(_value(a, b) for a, b in zip(one, [*other, *absent], strict=True))
+
+
+def _spread_out(operands: tuple[Operand, ...], spec: OperatorSpec) -> tuple[Operand, ...]:
+    """Operands with one variable for each that `xs...` stands for, where an operator has a fixed number of them."""
+    least, most = spec.arity()
+    found: list[Operand] = []
+    for operand in operands:
+        if isinstance(operand, Variable) and operand.spread and least == most:
+            found += [replace(operand, spread=False)] * (least - len(operands) + 1)
+        else:
+            found.append(operand)
+    return tuple(found)
+
+
+def _options(wide: NodePattern, narrow: NodePattern, spec: OperatorSpec) -> bool:
+    first, second = _asked(wide, spec), _asked(narrow, spec)
+    return all(
+        first[name] is _FREE or (second[name] is not _FREE and first[name] == second[name]) for name in spec.options
+    )
+
+
+def _asked(pattern: NodePattern, spec: OperatorSpec) -> dict[str, Any]:
+    """What a pattern asks of each option of an operator."""
+    rest: Any = _FREE if pattern.rest else None
+    found = {name: rest or ("is", plain(option.default)) for name, option in spec.options.items()}
+    for option in pattern.options:
+        if option.variable is not None:
+            found[option.name] = _FREE
+            continue
+        if option.graph is not None:
+            found[option.name] = ("is", option)
+            continue
+        try:
+            found[option.name] = ("is", plain(evaluate(option.value, Frame({}))))
+        except (Located, KeyError):
+            found[option.name] = ("is", option)  # depends on the opset: equal to nothing else
+    return found

@@ -1,0 +1,151 @@
+"""Right sides of rules: which templates are reached at which opsets, and what each of them yields."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..base.errors import times
+from ..rewrite.rules import MEANING
+from ..syntax import tree
+from ..syntax.diagnostics import a, joined, suggest
+from .kinds import ANY, OLD, RUNTIME, VALUE, VALUES, Kinds, may, one, words
+from .opset_range import decide, possible
+from .pattern import Left
+from .scope import LOCAL, Context, Variable
+from .types import condition, infer
+
+
+def templates(rule: tree.Rule, left: Left, context: Context) -> None:
+    """Check the templates of a rule, each at the opsets at which it may be reached."""
+    remaining = context.opsets
+    for template in rule.templates:
+        if not remaining:
+            context.error(
+                template.span, "this template is never reached: one before it holds always", "give that one a `when`"
+            )
+            continue
+        reached = remaining
+        if template.condition is not None:
+            condition(template.condition, context.at(remaining))
+            reached = possible(template.condition, remaining)
+            if not reached:
+                context.error(
+                    template.condition.span, "this condition holds at none of the opsets that are left for it"
+                )
+            remaining = frozenset(o for o in remaining if decide(template.condition, o) is not True)
+        else:
+            remaining = frozenset()
+        if reached:
+            _template(template, left, replace(context.at(reached), emits=True))
+
+
+def _template(template: tree.Template, left: Left, context: Context) -> None:
+    assigned = {target.name: target for equation in template.equations for target in equation.targets}
+    replaced = assigned.keys() & left.results
+    for name in sorted(left.roots - assigned.keys()):
+        if name.startswith("_"):
+            continue
+        context.error(
+            template.span, f"the template does not say what becomes of `{name}`", f"write an equation `{name} = ...`"
+        )
+    scope = dict(context.scope)
+    for name in replaced | left.roots:
+        variable = scope[name]
+        kinds = one(OLD) if variable.kinds == one(VALUE) else variable.kinds
+        scope[name] = replace(variable, kinds=kinds)
+    locals: list[Variable] = []
+    inner = replace(context, scope=scope)
+    for equation in template.equations:
+        inner = _equation(equation, left, inner, locals)
+    for name in scope:
+        # What a template uses is used by the rule.
+        context.scope[name].used = context.scope[name].used or scope[name].used
+    for variable in locals:
+        if not variable.used and not variable.name.startswith("_"):
+            help = suggest(variable.name, left.roots) or f"call it `_{variable.name}` to ignore it on purpose"
+            context.error(variable.span, f"`{variable.name}` is never used", help)
+
+
+def _equation(equation: tree.Equation, left: Left, context: Context, locals: list[Variable]) -> Context:
+    targets = equation.targets
+    kinds = infer(equation.value, context)
+    if kinds == one(OLD):
+        context.error(equation.value.span, "the rule replaces this value by itself")
+    elif kinds and kinds <= one(VALUES) and not any(target.spread for target in targets) and len(targets) == 1:
+        context.error(equation.span, f"several values are yielded for `{targets[0].name}`", "write `ys... = ...`")
+    elif kinds and kinds <= RUNTIME and (len(targets) > 1 or targets[0].spread) and not _calls(equation.value):
+        context.error(equation.span, f"one value is yielded for {times(len(targets), 'name')}", "write a list: `[x]`")
+    elif not may(kinds, RUNTIME | frozenset({VALUES, "number", "bool", "list", "array"})):
+        context.error(equation.value.span, f"a template yields values, and this is {words(kinds)}")
+    for call in _calls(equation.value):
+        _results(call, equation, context)
+    yields = _yielded(equation, kinds)
+    spreads = [target for target in targets if target.spread and target.name not in left.results]
+    if len(spreads) > 1:
+        context.error(spreads[1].span, "only one name on the left of an equation can be spread by `...`")
+    for target in targets:
+        known = context.scope.get(target.name)
+        layout = target.layout
+        if known is not None and known.bound_as != LOCAL and target.name not in left.results:
+            results = joined([f"`{name}`" for name in sorted(left.roots)], "and")
+            help = f"choose another name; what the rule replaces is {results}"
+            context.error(target.span, f"`{target.name}` is bound already, as {a(known.bound_as)}", help)
+            continue
+        if layout and len(set(layout)) < len(layout):
+            context.error(target.span, f"layout {layout} names a dimension twice")
+        if target.name in left.results:
+            assert known is not None
+            _returned(target, left.variables[target.name], context)
+            variable = Variable(target.name, target.span, LOCAL, yields, layout or known.layout, used=True)
+        else:
+            variable = Variable(target.name, target.span, LOCAL, yields, layout)
+            locals.append(variable)
+        context = context.inner(variable)
+    return context
+
+
+def _returned(target: tree.Target, variable: Variable, context: Context) -> None:
+    """A layout that a template says of a result must be a permutation of the one it has in the pattern."""
+    if target.spread != (variable.kinds == one(VALUES)):
+        context.error(target.span, f"`{target.name}` is {words(variable.kinds)} in the pattern")
+    if target.layout is None:
+        return
+    if context.stage == MEANING:
+        context.error(target.span, "a meaning says what is computed, and permutes nothing by `@`")
+    elif variable.layout is None:
+        context.error(
+            target.span,
+            f"`{target.name}` has no layout in the pattern to be turned back into from {target.layout}",
+            f"write `{target.name} @ NHWC = ...` there",
+        )
+    elif sorted(variable.layout) != sorted(target.layout):
+        context.error(
+            target.span,
+            f"`{target.name}` is {variable.layout} in the pattern, which has other dimensions than {target.layout}",
+        )
+
+
+def _yielded(equation: tree.Equation, kinds: Kinds) -> Kinds:
+    """The kinds of what an equation binds."""
+    if any(target.spread for target in equation.targets):
+        return one(VALUES) if len(equation.targets) == 1 else ANY
+    if len(equation.targets) > 1:
+        return one(VALUE)
+    # An operator yields a single value where a single one is named.
+    return kinds - one(VALUES) if VALUE in kinds and kinds < ANY else kinds or ANY
+
+
+def _calls(expression: tree.Expression) -> list[tree.Call]:
+    """The calls of operators that an expression may yield the results of."""
+    return [call for call in tree.tails(expression) if call.callee[0].isupper()]
+
+
+def _results(call: tree.Call, equation: tree.Equation, context: Context) -> None:
+    named = sum(not target.spread for target in equation.targets)
+    for dialect in context.builds:
+        spec = dialect.operator(call.callee, max(context.opsets, default=None))
+        if spec is not None:
+            if not any(result.variadic for result in spec.yields) and named > len(spec.yields):
+                has = times(len(spec.yields), "result")
+                context.error(equation.span, f"`{spec.name}` has {has}, the equation names {named}")
+            return

@@ -1,0 +1,103 @@
+"""Nodes over constants, computed at conversion time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+from onnx_ir import serde
+
+from ..base.constants import Elements, permuted, stored, widened
+from .inference import Inferred
+from .operators import OperatorSpec
+
+#: results larger than this are kept only where the operands are about as large
+_GROWTH = 1 << 16
+
+
+def fold(node: ir.Node, spec: OperatorSpec, opset: int, inferred: Sequence[Inferred]) -> Sequence[Elements] | None:
+    """Compute the results of a node whose operands are all constant, or whose results have no elements.
+
+    None where it has to stay a node.
+
+    `inferred` is what is known of the results: those that are too large to keep are not computed at all.
+
+    Operators that only rearrange their operand yield views, those that widen it what is computed later. All others are
+    computed by onnx.reference.
+    """
+    if spec.facts.get("pure") is False or spec.facts.get("fold") is False or not node.inputs:
+        return None
+    if inferred and all(map(_empty, inferred)):
+        # Runtimes have no kernels for many of these, and there is nothing to compute.
+        return [
+            np.zeros([n for n in one.shape or () if isinstance(n, int)], one.dtype.numpy())
+            for one in inferred
+            if one.dtype
+        ]
+    if any(value is not None and value.const_value is None for value in node.inputs):
+        return None
+    if spec.role in ("permute", "convert") and len(node.inputs) == 1 and (found := _moved(node, spec)) is not None:
+        return [found]
+    operands = [None if value is None else stored(value) for value in node.inputs]
+    if any(value is not None and operand is None for value, operand in zip(node.inputs, operands, strict=True)):
+        return None
+    most = max(_GROWTH, 2 * sum(operand.nbytes for operand in operands if operand is not None))
+    if sum(map(_bytes, inferred)) > most:
+        return None
+    results = _evaluate(node, operands, opset)
+    if results is None or sum(result.nbytes for result in results) > most:
+        return None
+    return results
+
+
+def _empty(result: Inferred) -> bool:
+    """Whether a result has no elements, whatever the operands hold."""
+    shape = result.shape or ()
+    return 0 in shape and all(type(n) is int for n in shape) and result.dtype not in (None, ir.DataType.STRING)
+
+
+def _bytes(result: Inferred) -> float:
+    """The least that a result takes, where that can be told."""
+    if result.dtype is None or result.dtype == ir.DataType.STRING or result.shape is None:
+        return 0
+    return result.dtype.itemsize * math.prod(extent for extent in result.shape if isinstance(extent, int))
+
+
+def _moved(node: ir.Node, spec: OperatorSpec) -> Elements | None:
+    """What a node yields that permutes a constant or converts it to a wider type."""
+    value = node.inputs[0]
+    tensor = None if value is None or value.is_graph_input() else value.const_value
+    if value is None or tensor is None:
+        return None
+    if spec.role == "permute":
+        perm = node.attributes.get("perm")
+        return permuted(value, range(len(tensor.shape))[::-1] if perm is None else perm.as_ints())
+    return widened(tensor, ir.DataType(node.attributes["to"].as_int()))
+
+
+def _evaluate(
+    node: ir.Node, operands: list[np.ndarray[Any, Any] | None], opset: int
+) -> list[np.ndarray[Any, Any]] | None:
+    import onnx.reference  # few conversions compute more than a permutation
+
+    proto = onnx.NodeProto(op_type=node.op_type, domain=node.domain)
+    for attribute in node.attributes.values():
+        serde.serialize_attribute_into(proto.attribute.add(), attribute)
+    proto.input.extend("" if operand is None else f"i{i}" for i, operand in enumerate(operands))
+    proto.output.extend(f"o{i}" for i in range(len(node.outputs)))
+    graph = onnx.GraphProto(name="constant", node=[proto])
+    graph.input.extend(onnx.ValueInfoProto(name=name) for name in proto.input if name)
+    graph.output.extend(onnx.ValueInfoProto(name=name) for name in proto.output)
+    imports = [onnx.OperatorSetIdProto(domain=node.domain, version=opset)]
+    model = onnx.ModelProto(ir_version=10, graph=graph, opset_import=imports)
+    feeds = {f"i{i}": operand for i, operand in enumerate(operands) if operand is not None}
+    try:
+        with np.errstate(all="ignore"):
+            results = onnx.reference.ReferenceEvaluator(model).run(None, feeds)
+    except (NotImplementedError, RuntimeError, TypeError, ValueError):
+        # The reference evaluator lacks some operators and types; the runtime then computes the node.
+        return None
+    return [np.asarray(result) for result in results]

@@ -1,0 +1,188 @@
+"""Types and shapes of what a node yields, from the operator's own schema."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.checker
+import onnx.numpy_helper
+import onnx.shape_inference
+import onnx_ir as ir
+from onnx_ir import serde
+
+from ..base.constants import stored
+from ..base.records import dataclass
+from .operators import schema
+
+#: constants longer than this are weights and say nothing about shapes
+SHAPE_DATA = 1024
+
+Extents = tuple[int | str | None, ...]
+
+#: what inference is told of an operand: element type, shape, and the elements and their type where they are few
+_Operand = tuple[int | None, Extents | None, bytes, "np.dtype[Any] | None"]
+
+#: attributes that are not told apart by their value
+UNCOUNTED = {ir.AttributeType.TENSOR, ir.AttributeType.TENSORS, ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS}
+
+
+@dataclass(frozen=True, slots=True)
+class Inferred:
+    """An element type and a shape, each None where it is not known."""
+
+    dtype: ir.DataType | None
+    shape: Extents | None
+
+
+class InferenceError(Exception):
+    """A node that its operator's schema does not admit, in the words of onnx.shape_inference."""
+
+
+def infer(node: ir.Node, opset: int) -> list[Inferred]:
+    """Infer the results of one node of an ONNX domain at an opset, one entry a result.
+
+    Raises InferenceError where the node is ill-formed. Source: onnx.shape_inference.infer_node_outputs.
+    """
+    attributes = tuple([(a.name, a.type, a.value) for a in node.attributes.data.values()])
+    remember = not any(kind in UNCOUNTED for _, kind, _ in attributes)
+    derive = _infer if remember else _infer.__wrapped__
+    whole = tuple([None if value is None else _operand(value) for value in node.inputs])
+    # Real numbers say nothing about shapes, but for the few operators that leave them open without.
+    brief = tuple([one if one is None or one[3] is None or one[3].kind in "biu" else _silent(one) for one in whole])
+    found = derive(node.domain, node.op_type, opset, attributes, brief, len(node.outputs))
+    if brief != whole and any(one.shape is None or None in one.shape for one in found):
+        return derive(node.domain, node.op_type, opset, attributes, whole, len(node.outputs))
+    return found
+
+
+@functools.lru_cache(maxsize=4096)
+def _infer(
+    domain: str,
+    operator: str,
+    opset: int,
+    attributes: tuple[tuple[str, ir.AttributeType, Any], ...],
+    operands: tuple[_Operand | None, ...],
+    results: int,
+) -> list[Inferred]:
+    # Networks repeat themselves, so equal nodes over equal shapes are inferred once.
+    found = schema(operator, opset, domain)
+    if found is None or any(one is not None and one[0] is None for one in operands):
+        return [Inferred(None, None)] * results  # nothing is known of an operand, so nothing of the node
+    proto = onnx.NodeProto(op_type=operator, domain=domain)
+    for name, kind, value in attributes:
+        serde.serialize_attribute_into(proto.attribute.add(), ir.Attr(name, kind, value))
+    proto.input.extend("" if one is None else f"i{position}" for position, one in enumerate(operands))
+    proto.output.extend(f"o{position}" for position in range(results))
+    types = {name: _type(one) for name, one in zip(proto.input, operands, strict=True) if one is not None}
+    data = {
+        name: _data(one)
+        for name, one in zip(proto.input, operands, strict=True)
+        if one is not None and one[3] is not None
+    }
+    imports = [onnx.OperatorSetIdProto(domain=domain, version=opset)]
+    try:
+        outputs = onnx.shape_inference.infer_node_outputs(found, proto, types, data, opset_imports=imports)
+    except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError, RuntimeError, ValueError) as error:
+        raise InferenceError(" ".join(str(error).split())) from error
+    return [_inferred(outputs.get(name)) for name in proto.output]
+
+
+def _inferred(proto: onnx.TypeProto | None) -> Inferred:
+    if proto is None or not proto.HasField("tensor_type"):
+        return Inferred(None, None)
+    tensor = proto.tensor_type
+    dtype = ir.DataType(tensor.elem_type) if tensor.elem_type else None
+    if not tensor.HasField("shape"):
+        return Inferred(dtype, None)
+    extents = (d.dim_value if d.HasField("dim_value") else d.dim_param or None for d in tensor.shape.dim)
+    found = tuple(extents)
+    if any(isinstance(extent, int) and extent < 0 for extent in found):
+        # Said of a pad that removes more than there is; told of such an operand, the inference of Slice aborts.
+        raise InferenceError(f"yields an extent below zero, {list(found)}")
+    return Inferred(dtype, found)
+
+
+def _operand(value: ir.Value) -> _Operand:
+    dtype, shape = value.dtype, extents(value)
+    tensor = value.const_value
+    if tensor is None or tensor.size > SHAPE_DATA or tensor.dtype == ir.DataType.STRING:
+        return None if dtype is None else int(dtype), shape, b"", None
+    array = stored(value)
+    if array is None:
+        return None if dtype is None else int(dtype), shape, b"", None
+    return None if dtype is None else int(dtype), array.shape, array.tobytes(), array.dtype
+
+
+def _silent(operand: _Operand) -> _Operand:
+    return operand[0], operand[1], b"", None
+
+
+def _type(operand: _Operand) -> onnx.TypeProto:
+    dtype, extents, _, _ = operand
+    proto = onnx.TypeProto()
+    proto.tensor_type.elem_type = dtype or 0
+    if extents is not None:
+        shape = proto.tensor_type.shape
+        shape.SetInParent()
+        for extent in extents:
+            dimension = shape.dim.add()
+            if isinstance(extent, int):
+                dimension.dim_value = extent
+            elif extent is not None:
+                dimension.dim_param = extent
+    return proto
+
+
+def _data(operand: _Operand) -> onnx.TensorProto:
+    _, shape, elements, dtype = operand
+    array = np.frombuffer(elements, dtype).reshape([extent for extent in shape or () if isinstance(extent, int)])
+    return onnx.numpy_helper.from_array(array)
+
+
+def describe(node: ir.Node, results: Iterable[tuple[ir.DataType | None, ir.Shape | None]]) -> None:
+    """Let the results of a node have element types and shapes, where these are known."""
+    for output, (dtype, shape) in zip(node.outputs, results, strict=False):
+        if dtype is not None:
+            output.type = ir.TensorType(dtype)
+        if shape is not None:
+            output.shape = shape
+
+
+@functools.lru_cache(maxsize=4096)
+def shaped(extents: Extents) -> ir.Shape:
+    """A shape that many values can have, as it never changes."""
+    return ir.Shape(extents, frozen=True)
+
+
+def merge(first: Extents | None, second: Extents | None) -> Extents | None:
+    """What two descriptions of one shape say together; raises InferenceError where they contradict each other.
+
+    A number wins over a name and a name over nothing.
+    """
+    if first is None or second is None:
+        return first if second is None else second
+    if len(first) != len(second):
+        raise InferenceError(f"rank {len(second)} where the source says {len(first)}")
+    merged: list[int | str | None] = []
+    for axis, (a, b) in enumerate(itertools.zip_longest(first, second)):
+        if isinstance(a, int) and isinstance(b, int) and a != b:
+            raise InferenceError(f"extent {b} on axis {axis} where the source says {a}")
+        merged.append(a if isinstance(a, int) else b if isinstance(b, int) else b if a is None else a)
+    return tuple(merged)
+
+
+def extents(value: ir.Value) -> Extents | None:
+    """The shape of a value as numbers, names, and None for extents that are neither."""
+    shape = value.shape
+    if shape is None:
+        return None
+    dims = shape.dims
+    for d in dims:
+        if type(d) is not int:
+            return tuple([d if isinstance(d, int) else d.value for d in dims])
+    return dims  # type: ignore[return-value]

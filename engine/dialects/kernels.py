@@ -1,0 +1,91 @@
+"""Element types that the target's kernels lack, and the wider types that nodes of such types compute in."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+
+import onnx_ir as ir
+
+from ..expressions.functions import DTYPES, bits, highest, is_float, is_integer, lowest
+from .onnx_schemas import signature, typed
+from .operators import Dialect, schema
+
+#: what a type is widened to: the first of these that has a kernel and holds every number of the type
+_LADDER = ("u8", "i16", "i32", "i64", "f32", "f64")
+#: where none holds every number, the nearest there is
+_NEAREST = {"i64": "f64", "u64": "f64", "f64": "f32"}
+#: how many bits of an integer a floating-point type holds
+_MANTISSA = {"f32": 24, "f64": 53}
+
+_NAMES = {dtype: name for name, dtype in DTYPES.items()}
+
+Kinds = Mapping[str, frozenset[str]]
+
+
+def widenings(dialect: Dialect, operator: str, opset: int, operands: Sequence[ir.Value | None]) -> dict[str, str]:
+    """The type variables of an operator that stand for a type without a kernel, and the type to compute in.
+
+    `kernels` of the dialect in ops.yaml says which types have one; where it is silent, the operator's schema does.
+    """
+    return _widenings(dialect, operator, opset, tuple([None if value is None else value.dtype for value in operands]))
+
+
+@functools.lru_cache(maxsize=4096)
+def _widenings(dialect: Dialect, operator: str, opset: int, operands: tuple[ir.DataType | None, ...]) -> dict[str, str]:
+    found = signature(operator, opset, dialect.domain)
+    if found is None or operator == dialect.role("convert").name:  # by which others become wider
+        return {}
+    allowed = _kinds(dialect, operator, found.since)
+    wider: dict[str, str] = {}
+    for dtype, variable in typed(operands, found.operands):
+        own = None if dtype is None else _NAMES.get(dtype)
+        if own is not None and variable in allowed and own not in allowed[variable]:
+            instead = wider_type(own, allowed[variable])
+            if instead is not None:
+                wider[variable] = instead
+    return wider
+
+
+@functools.cache
+def _kinds(dialect: Dialect, operator: str, version: int) -> Kinds:
+    """The element types that each type variable of an operator, as its schema stood since `version`, may stand for."""
+    found = schema(operator, version, dialect.domain)
+    assert found is not None
+    names = {dtype.name.lower(): name for name, dtype in DTYPES.items()}
+    allowed = {
+        one.type_param_str: frozenset(
+            names[text] for t in one.allowed_type_strs if (text := t.removeprefix("tensor(").removesuffix(")")) in names
+        )
+        for one in found.type_constraints
+    }
+    kernels = dialect.facts.get("kernels", {}).get(operator, {})
+    since = max((v for v in kernels if v <= version), default=None)
+    for variable, types in (kernels[since] if since is not None else {}).items():
+        allowed[variable] &= frozenset(types.split())
+    return allowed
+
+
+@functools.cache
+def wider_type(name: str, allowed: frozenset[str]) -> str | None:
+    """The type to compute in where a type has no kernel; None where there is none.
+
+    Integers computed in a wider type and converted back keep the low bits, as narrow arithmetic does.
+    """
+    exact = next((wide for wide in _LADDER if wide in allowed and _holds(wide, name)), None)
+    if exact is not None:
+        return exact
+    nearest = _NEAREST.get(name)
+    return nearest if nearest is None or nearest in allowed else wider_type(nearest, allowed)
+
+
+def _holds(wide: str, name: str) -> bool:
+    if name == "bool":
+        return True
+    if is_float(name):
+        return bool(is_float(wide) and bits(wide) > bits(name))
+    if not is_integer(name):
+        return False
+    if is_float(wide):
+        return bool(bits(name) <= _MANTISSA[wide])
+    return bool(lowest(wide) <= lowest(name) and highest(wide) >= highest(name))

@@ -1,0 +1,108 @@
+"""What an ONNX operator takes and yields, read from its schema once: to ask the schema takes longer than a rule."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+import onnx.defs
+import onnx_ir as ir
+
+from ..base.records import dataclass
+from ..expressions.functions import DTYPES
+from .operators import OperatorSpec, schema
+
+_T = TypeVar("_T")
+
+_VARIADIC = onnx.defs.OpSchema.FormalParameterOption.Variadic
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One operand or result: the type variable (or type) it stands under, and the element types that it may have.
+
+    Values of differing types, as a loop carries them, stand under none: the variable is empty.
+    """
+
+    name: str
+    variable: str
+    variadic: bool
+    types: tuple[ir.DataType, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """The operands and results of an operator as its schema stood since version `since`."""
+
+    operands: tuple[Parameter, ...]
+    results: tuple[Parameter, ...]
+    since: int
+
+    def operand(self, position: int) -> Parameter | None:
+        """The operand at a position, which the last one takes too where it stands for several."""
+        if position < len(self.operands):
+            return self.operands[position]
+        return self.operands[-1] if self.operands and self.operands[-1].variadic else None
+
+
+@functools.cache
+def signature(name: str, opset: int, domain: str = "") -> Signature | None:
+    """What an operator takes and yields at an opset, None where it has no schema there."""
+    found = schema(name, opset, domain)
+    if found is None:
+        return None
+    kinds = {c.type_param_str: tuple(_types(c.allowed_type_strs)) for c in found.type_constraints}
+
+    def parameters(formal: Sequence[onnx.defs.OpSchema.FormalParameter]) -> tuple[Parameter, ...]:
+        return tuple(
+            Parameter(
+                p.name,
+                p.type_str if p.option != _VARIADIC or p.is_homogeneous else "",
+                p.option == _VARIADIC,
+                kinds.get(p.type_str) or tuple(_types([p.type_str])),
+            )
+            for p in formal
+        )
+
+    return Signature(parameters(found.inputs), parameters(found.outputs), found.since_version)
+
+
+@functools.cache
+def _described(names: tuple[str, ...], variadic: bool, types: tuple[str, ...]) -> Signature:
+    last = len(names) - 1
+    return Signature(
+        tuple(
+            Parameter(name, text, variadic and place == last, _admitted(text))
+            for place, (name, text) in enumerate(zip(names, types, strict=False))
+        ),
+        (),
+        0,
+    )
+
+
+def _admitted(text: str) -> tuple[ir.DataType, ...]:
+    """The types that ops.yaml lists; of integers that say where or how much, the format has 32 bits by custom."""
+    found = [DTYPES[name] for word in text.split() if (name := word.removeprefix("q")) in DTYPES]
+    indices = {ir.DataType.INT16, ir.DataType.INT32, ir.DataType.INT64}
+    return tuple([ir.DataType.INT32] if ir.DataType.INT32 in found and indices.issuperset(found) else found)
+
+
+def described(spec: OperatorSpec) -> Signature:
+    """What an operator without a schema takes, as ops.yaml says: operands of the same types are of one type."""
+    names = tuple(operand.name for operand in spec.operands)
+    return _described(names, spec.arity()[1] is None, tuple(spec.facts.get("types", ())))
+
+
+def typed(values: Sequence[_T], parameters: Sequence[Parameter]) -> Iterator[tuple[_T, str]]:
+    """Values, or what is known of them, with the type variable that each stands under."""
+    for position, value in enumerate(values):
+        parameter = parameters[min(position, len(parameters) - 1)]
+        yield value, parameter.variable if position < len(parameters) or parameter.variadic else ""
+
+
+def _types(texts: Sequence[str]) -> Iterator[ir.DataType]:
+    for text in texts:
+        found = ir.DataType.__members__.get(text.removeprefix("tensor(").removesuffix(")").upper())
+        if found is not None:
+            yield found

@@ -1,0 +1,76 @@
+"""The opsets that hold an element type."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import onnx.defs
+import onnx_ir as ir
+
+from ..base.quantization import CLASS, RAW, in_blocks, quantization
+from .operators import Dialect, OperatorSpec, schema
+
+#: the attribute that says of how many elements a block is
+BLOCKS = "block_size"
+#: roles of the operators that a quantized value is read and written with, and of the one that takes values of all types
+_QUANTIZED, _PLAIN = ("quantize", "dequantize"), ("convert",)
+
+
+def least_opset(graphs: Iterable[ir.Graph], source: Dialect, target: Dialect, plain: bool = False) -> int:
+    """The first opset that holds the element types of some graphs.
+
+    With `plain`, quantized values matter only where they are computed for operators that mean their integers.
+    """
+    wanted: set[tuple[ir.DataType | None, bool, bool]] = set()
+    for graph in graphs:
+        meant = set(_meant(graph, source)) if plain else None
+        for value in set(_values(graph)):
+            quantized = quantization(value) is not None
+            if not quantized or meant is None or value in meant:
+                wanted.add((value.dtype, quantized, in_blocks(value)))
+    found = 1
+    for dtype, quantized, blocks in wanted:
+        for role in _QUANTIZED if quantized else _PLAIN:
+            found = max(found, _first(target.role(role), dtype, blocks) or 1)
+    return found
+
+
+def takes(spec: OperatorSpec, dtype: ir.DataType | None, opset: int, blocks: bool = False) -> bool:
+    """Whether an operator, as it stands at an opset, has a place for an element type, and for scales of blocks."""
+    found = schema(spec.name, opset, spec.domain)
+    if found is None or dtype is None or (blocks and BLOCKS not in found.attributes):
+        return False
+    text = f"tensor({dtype.name.lower()})"
+    return any(text in constraint.allowed_type_strs for constraint in found.type_constraints)
+
+
+def yields(spec: OperatorSpec, dtype: ir.DataType | None, opset: int) -> bool:
+    """Whether an operator, as it stands at an opset, has results of an element type."""
+    found = schema(spec.name, opset, spec.domain)
+    if found is None or dtype is None:
+        return False
+    kinds = {one.type_param_str: one.allowed_type_strs for one in found.type_constraints}
+    text = f"tensor({dtype.name.lower()})"
+    return any(text in kinds.get(result.type_str, [result.type_str]) for result in found.outputs)
+
+
+def _first(spec: OperatorSpec, dtype: ir.DataType | None, blocks: bool) -> int | None:
+    return next((n for n in range(1, onnx.defs.onnx_opset_version() + 1) if takes(spec, dtype, n, blocks)), None)
+
+
+def _meant(graph: ir.Graph, source: Dialect) -> Iterator[ir.Value]:
+    """Quantized values of which an operator means the integers, but for constants."""
+    for node in graph:
+        spec = source.operators.get(node.op_type)
+        if spec is not None and spec.facts.get(CLASS) == RAW:
+            for value in (*node.inputs, *node.outputs):
+                if value is not None and quantization(value) is not None and value.const_value is None:
+                    yield value
+
+
+def _values(graph: ir.Graph) -> Iterator[ir.Value]:
+    yield from graph.inputs
+    yield from graph.initializers.values()
+    for node in graph:
+        yield from node.outputs
+        yield from (value for value in node.inputs if value is not None)

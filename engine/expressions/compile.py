@@ -1,0 +1,358 @@
+"""The compile-time language: expressions compiled to closures over a frame of variables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from ..syntax import tree
+from .frame import Emitter, Frame, Located
+from .functions import CONSTANTS, FUNCTIONS, EvaluationError, Stuck, Unsupported, plain
+from .memo import frozen, goes_through, leaves, once, short
+from .values import ARITHMETIC, ORDER, contains, indexed, listed, number, same, truth
+
+Code = Callable[[Frame], Any]
+
+#: the variable that holds the opset aimed at, bound in every rule
+OPSET = "opset"
+#: `trait(op, name)`, whose second argument is a word and not a variable
+TRAIT = "trait"
+
+_compiled: dict[int, tuple[tree.Expression, Code]] = {}
+
+#: how many results of one call of a definition are kept, for the next node with the same options and extents
+_KEPT = 1024
+
+
+def evaluate(expression: tree.Expression, frame: Frame) -> Any:
+    """The value of an expression; raises Located when it has none."""
+    found = _compiled.get(id(expression))
+    if found is None:
+        # The expression is kept beside its code, so that its id stays its own.
+        found = _compiled[id(expression)] = (expression, _compile(expression))
+    return found[1](frame)
+
+
+def interpolate(message: str, frame: Frame) -> str:
+    """Put the values of variables where a message has `{name}`."""
+
+    def value(found: re.Match[str]) -> str:
+        name = found.group(1)
+        if name not in frame.values:
+            return found.group(0)
+        bound = frame.values[name]
+        return bound.name or name if isinstance(bound, ir.Value) else str(plain(bound))
+
+    return re.sub(r"\{(\w+)\}", value, message)
+
+
+def _compile(expression: tree.Expression) -> Code:
+    code = _code(expression)
+    if isinstance(expression, tree.Literal | tree.Name | tree.Symbol):
+        return code  # which has a value always
+    if goes_through(expression) and (needed := leaves(expression)):
+        code = once(code, [_code(leaf) for leaf in needed])
+    span = expression.span
+
+    def located(frame: Frame) -> Any:
+        try:
+            return code(frame)
+        except (EvaluationError, Unsupported) as error:
+            raise Located(span, error) from error
+        except (TypeError, AttributeError, ValueError, IndexError, OverflowError, ZeroDivisionError) as error:
+            raise Located(span, EvaluationError(_worded(error))) from error
+
+    return located
+
+
+def _worded(error: Exception) -> str:
+    """What Python says of numbers that do not go together, in words for the reader of a rule."""
+    if isinstance(error, ZeroDivisionError):
+        return "division by zero"
+    if "NoneType" in f"{error}":
+        return "something that is left out, or not known before run time, is used as if it were there"
+    return f"{error}"
+
+
+def _code(expression: tree.Expression) -> Code:
+    match expression:
+        case tree.Literal(value):
+            return lambda frame: value
+        case tree.Name(name):
+            return lambda frame: frame.values[name]
+        case tree.Symbol(name):
+            meant = CONSTANTS.get(name, name)
+            return lambda frame: frame.values.get(name, meant)
+        case tree.Unary(symbol, operand):
+            return _unary(symbol, _compile(operand))
+        case tree.Binary(symbol, left, right):
+            return _binary(symbol, _compile(left), _compile(right))
+        case tree.Conditional(then, condition, other):
+            yes, test, no = _compile(then), _compile(condition), _compile(other)
+            return lambda frame: yes(frame) if truth(test(frame)) else no(frame)
+        case tree.Member(tree.Call() as call, result):
+            return _picked(call, result)
+        case tree.Fold():
+            return _fold(expression)
+        case tree.Member(tree.Name(name), axis):
+            return lambda frame: _extent(frame, name, axis)
+        case tree.Index(value, index):
+            of, at = _compile(value), _compile(index)
+            return lambda frame: indexed(of(frame), at(frame))
+        case tree.ListOf(items):
+            codes = [_compile(item) for item in items]
+            return lambda frame: frame.budget.items([code(frame) for code in codes])
+        case tree.Numbers(text):
+            import json  # few rules have such lists
+
+            numbers: list[int | float] = json.loads(text)
+            return lambda frame: frame.budget.items(list(numbers))
+        case tree.Comprehension():
+            return _comprehension(expression)
+        case tree.Call():
+            return _call(expression)
+    raise AssertionError(
+        f"{expression.span}: {type(expression).__name__} is no expression"
+    )  # the checker says so before
+
+
+def _extent(frame: Frame, name: str, axis: str) -> int | None:
+    value, layout = frame.values[name], frame.layouts[name]
+    if type(value) is not ir.Value:
+        return int(np.shape(value)[layout.index(axis)])
+    if value.shape is None:
+        raise Stuck(f"the rank of {name}")
+    extent = value.shape[layout.index(axis)]
+    return extent if isinstance(extent, int) else None
+
+
+def _unary(symbol: str, operand: Code) -> Code:
+    if symbol == "not":
+        return lambda frame: not truth(operand(frame))
+
+    def negated(frame: Frame) -> Any:
+        value = operand(frame)
+        return _emitter(frame).infix(frame, "-", 0, value) if type(value) is ir.Value else -number(value)
+
+    return negated
+
+
+def _binary(symbol: str, left: Code, right: Code) -> Code:
+    match symbol:
+        case "and":
+            return lambda frame: truth(left(frame)) and truth(right(frame))
+        case "or":
+            return lambda frame: truth(left(frame)) or truth(right(frame))
+        case "==":
+            return lambda frame: same(left(frame), right(frame))
+        case "!=":
+            return lambda frame: not same(left(frame), right(frame))
+        case "in" | "not in":
+            wanted = symbol == "in"
+            return lambda frame: contains(right(frame), left(frame)) == wanted
+        case "++":
+            return lambda frame: frame.budget.items([*listed(left(frame)), *listed(right(frame))])
+    if symbol in ORDER:
+        compare = ORDER[symbol]
+        return lambda frame: compare(number(left(frame)), number(right(frame)))
+    compute = ARITHMETIC[symbol]
+
+    def arithmetic(frame: Frame) -> Any:
+        a, b = left(frame), right(frame)
+        if type(a) is ir.Value or type(b) is ir.Value:
+            return _emitter(frame).infix(frame, symbol, a, b)
+        return compute(number(a), number(b))
+
+    return arithmetic
+
+
+def _emitter(frame: Frame) -> Emitter:
+    if frame.emitter is None:
+        raise EvaluationError("run-time values are computed in templates only")
+    return frame.emitter
+
+
+def _comprehension(expression: tree.Comprehension) -> Code:
+    item, source = _compile(expression.item), _compile(expression.source)
+    condition = None if expression.condition is None else _compile(expression.condition)
+    names = expression.names
+
+    def run(frame: Frame) -> list[Any]:
+        found = []
+        for drawn in listed(source(frame)):
+            frame.budget.step()
+            parts = [drawn] if len(names) == 1 else listed(drawn)
+            if len(parts) != len(names):
+                raise EvaluationError(f"{len(names)} names for items of length {len(parts)}")
+            inner = frame.inner({**frame.values, **dict(zip(names, parts, strict=True))})
+            if condition is None or truth(condition(inner)):
+                found.append(item(inner))
+        return frame.budget.items(found)
+
+    return run
+
+
+def _fold(expression: tree.Fold) -> Code:
+    start, source, body = _compile(expression.start), _compile(expression.source), _compile(expression.body)
+    names = expression.names
+
+    def run(frame: Frame) -> Any:
+        total = start(frame)
+        for drawn in listed(source(frame)):
+            frame.budget.step()
+            parts = [drawn] if len(names) == 1 else listed(drawn)
+            if len(parts) != len(names):
+                raise EvaluationError(f"{len(names)} names for items of length {len(parts)}")
+            total = body(frame.inner({**frame.values, expression.total: total, **dict(zip(names, parts, strict=True))}))
+        return total
+
+    return run
+
+
+def _picked(call: tree.Call, result: str) -> Code:
+    """One result of an operator, which is made with those before it."""
+    make = _compile(call)
+
+    def pick(frame: Frame) -> Any:
+        place = _emitter(frame).place(frame, call, result)
+        made = make(frame)
+        return made[place] if isinstance(made, list) else made
+
+    return pick
+
+
+def _call(call: tree.Call) -> Code:
+    arguments = [_argument(argument) for argument in call.arguments]
+    spreads = [argument.spread for argument in call.arguments]
+    # Graphs come last: what their parameters are may depend on the other options.
+    ordered = sorted(call.attributes, key=lambda attribute: isinstance(attribute.value, tree.GraphOf))
+    attributes = [(attribute.name, _attribute(attribute)) for attribute in ordered]
+    name = call.callee
+
+    def spread(frame: Frame) -> list[Any]:
+        found: list[Any] = []
+        for code, several in zip(arguments, spreads, strict=True):
+            value = code(frame)
+            found.extend(listed(value)) if several else found.append(value)
+        return found
+
+    values = spread if any(spreads) else lambda frame: [code(frame) for code in arguments]
+    if name == "fail":
+        return lambda frame: FUNCTIONS[name].call(*(interpolate(str(v), frame) for v in values(frame)))
+    if name == TRAIT:
+        operator, trait = arguments[0], call.arguments[1].value
+        assert isinstance(trait, tree.Name)
+        return lambda frame: trait.name in frame.traits(operator(frame))
+    if name in FUNCTIONS:
+        compute = FUNCTIONS[name].call
+
+        def apply(frame: Frame) -> Any:
+            found = compute(*values(frame))
+            return frame.budget.items(found) if type(found) is list else found
+
+        return apply
+
+    def make(frame: Frame) -> Any:
+        operator = frame.values.get(name, name)
+        operands = values(frame)
+        options: dict[str, Any] = {}
+        for key, code in attributes:
+            options[key] = code(frame, operator, operands, options)
+        return _emitter(frame).node(frame, call, operator, operands, options)
+
+    if name[0].isupper():
+        return make
+    marked = [argument.layout is not None or isinstance(argument.value, tree.Name) for argument in call.arguments]
+    defined = _Defined(name, call.arguments if any(marked) and not any(spreads) else ())
+
+    def named(frame: Frame) -> Any:
+        # A variable that stands for an operator goes before a definition of another file that happens to be called so.
+        called = name in frame.definitions and name not in frame.values
+        return defined(frame, values) if called else make(frame)
+
+    return named
+
+
+class _Defined:
+    """A call of a definition, which keeps what it yielded: networks repeat themselves."""
+
+    __slots__ = ("_arguments", "_definition", "_kept", "_name", "_pure")
+
+    def __init__(self, name: str, arguments: Sequence[tree.Argument] = ()) -> None:
+        self._name = name
+        #: those that may name the dimensions of what they stand for
+        self._arguments = arguments
+        self._definition: tree.Definition | None = None
+        self._pure = False
+        self._kept: dict[Any, Any] = {}
+
+    def __call__(self, frame: Frame, values: Callable[[Frame], list[Any]]) -> Any:
+        frame.budget.step()
+        definition, opset = frame.definitions[self._name], frame.values[OPSET]
+        if definition is not self._definition:
+            self._definition, self._pure = definition, computes(definition, frame.definitions)
+            self._kept.clear()
+        given = values(frame)
+        key = frozen([opset, *given]) if self._pure else None
+        if key is not None and key in self._kept:
+            return self._kept[key]
+        inner = frame.inner({OPSET: opset, **dict(zip(definition.parameters, given, strict=True))})
+        inner.layouts = self._layouts(frame, definition.parameters)
+        found = evaluate(definition.body, inner)
+        if key is not None and (short(found) or np.ndarray not in map(type, given)):
+            if len(self._kept) >= _KEPT:
+                self._kept.clear()
+            self._kept[key] = found
+        return found
+
+    def _layouts(self, frame: Frame, parameters: Sequence[str]) -> dict[str, str]:
+        """The names that dimensions of arguments have, which go with them."""
+        if not frame.layouts:
+            return {}
+        found = {}
+        for parameter, argument in zip(parameters, self._arguments, strict=False):
+            known = frame.layouts.get(argument.value.name) if isinstance(argument.value, tree.Name) else None
+            if layout := argument.layout or known:
+                found[parameter] = layout
+        return found
+
+
+def computes(definition: tree.Definition, definitions: Mapping[str, tree.Definition]) -> bool:
+    """Whether a definition only computes: it calls functions and such definitions, and so yields the same each time."""
+    work, seen = [definition], {definition.name}
+    while work:
+        for node in tree.walk(work.pop().body):
+            if not isinstance(node, tree.Call) or node.callee in FUNCTIONS or node.callee in seen:
+                continue
+            if node.callee not in definitions:
+                return False
+            seen.add(node.callee)
+            work.append(definitions[node.callee])
+    return True
+
+
+def _attribute(attribute: tree.Attribute) -> Callable[[Frame, str, list[Any], dict[str, Any]], Any]:
+    value = attribute.value
+    if isinstance(value, tree.GraphOf):
+
+        def build(frame: Frame, operator: str, operands: list[Any], options: dict[str, Any]) -> Any:
+            return _emitter(frame).graph(frame, value, operator, attribute.name, operands, options)
+
+        return build
+    code = _compile(value)
+    return lambda frame, operator, operands, options: code(frame)
+
+
+def _argument(argument: tree.Argument) -> Code:
+    if argument.layout is None:
+        return _compile(argument.value)
+    assert isinstance(argument.value, tree.Name)
+    name, layout = argument.value.name, argument.layout
+    return lambda frame: _emitter(frame).arranged(frame, name, layout)
+
+
+__all__ = ["OPSET", "TRAIT", "Emitter", "Frame", "Located", "evaluate", "interpolate", "same", "truth"]

@@ -1,0 +1,42 @@
+"""The functions of the compile-time language: pure, total, and numpy-like."""
+
+from __future__ import annotations
+
+from . import fixed_point, graphs, lists, numbers, tensors  # enter what they define
+from .registry import (
+    CONSTANTS,
+    DTYPES,
+    FUNCTIONS,
+    PAIR,
+    ElementType,
+    EvaluationError,
+    Function,
+    Stuck,
+    Unsupported,
+    plain,
+)
+from .tensors import bits, highest, is_complex, is_float, is_integer, lowest
+
+__all__ = [
+    "CONSTANTS",
+    "DTYPES",
+    "FUNCTIONS",
+    "PAIR",
+    "ElementType",
+    "EvaluationError",
+    "Function",
+    "Stuck",
+    "Unsupported",
+    "bits",
+    "fixed_point",
+    "graphs",
+    "highest",
+    "is_complex",
+    "is_float",
+    "is_integer",
+    "lists",
+    "lowest",
+    "numbers",
+    "plain",
+    "tensors",
+]

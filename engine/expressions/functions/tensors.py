@@ -1,0 +1,157 @@
+"""Functions about values of the graph and their element types."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import onnx_ir as ir
+
+from ...base.constants import CONTENT, constant
+from .registry import PAIR, SHORT, ElementType, EvaluationError, Stuck, Tensor, data_type, function, known
+
+
+@function
+def shape(x: Tensor) -> list[int | None] | None:
+    """The extents of a value, `none` for each that is unknown; `none` where even the rank is unknown."""
+    if type(x) is ir.Value:
+        if x.shape is None:
+            return None
+        return [d if isinstance(d, int) else None for d in x.shape]
+    return list(np.shape(x))
+
+
+@function
+def rank(x: Tensor) -> int:
+    """The number of dimensions of a value."""
+    extents = shape(x)
+    if extents is None:
+        raise Stuck("the rank is not known before run time")
+    return len(extents)
+
+
+@function
+def size(x: Tensor) -> int | None:
+    """The number of elements of a value; `none` where an extent is unknown."""
+    extents = shape(x)
+    return None if extents is None or None in extents else math.prod(e for e in extents if e is not None)
+
+
+@function
+def content(x: Tensor) -> list[Any] | None:
+    """The columns of a table, keys first, that a value names; `none` for any other value."""
+    found = x.meta.get(CONTENT) if type(x) is ir.Value else None
+    return None if found is None else list(found)
+
+
+@function
+def dtype(x: Any) -> ElementType:
+    """The short name (f32, i64, ...) of the element type of a value, or of a type enumerant of the source."""
+    if isinstance(x, str):
+        name = {"FLOAT32": "FLOAT", "FLOAT64": "DOUBLE"}.get(x, x)
+        found = SHORT.get(ir.DataType.__members__.get(name, ir.DataType.UNDEFINED))
+    elif type(x) is ir.Value:
+        found = SHORT.get(x.dtype or ir.DataType.UNDEFINED)
+    else:
+        found = SHORT.get(ir.DataType.from_numpy(np.asarray(x).dtype))
+    return str(known(found, "the element type"))
+
+
+@function
+def is_complex(x: Any) -> bool:
+    """Whether a value holds complex numbers: their real and imaginary parts lie along its last axis."""
+    return type(x) is ir.Value and PAIR in x.meta
+
+
+@function
+def element_type(name: ElementType) -> int:
+    """The number that ONNX gives an element type named in short."""
+    return int(data_type(name))
+
+
+@function
+def is_float(name: ElementType) -> bool:
+    """Whether an element type is a floating-point type."""
+    return name in ("f16", "bf16", "f32", "f64")
+
+
+@function
+def is_integer(name: ElementType) -> bool:
+    """Whether an element type is an integer type."""
+    return name[0] in "iu"
+
+
+@function
+def is_signed(name: ElementType) -> bool:
+    """Whether an element type is a signed integer or a floating-point type."""
+    return name[0] in "if" or name == "bf16"
+
+
+@function
+def bits(name: ElementType) -> int:
+    """How many bits an element of a type takes."""
+    return int(data_type(name).bitwidth)
+
+
+@function
+def lowest(name: ElementType) -> int | float:
+    """The lowest finite value of a numeric element type."""
+    return _limits(name)[0]
+
+
+@function
+def highest(name: ElementType) -> int | float:
+    """The highest finite value of a numeric element type."""
+    return _limits(name)[1]
+
+
+@function
+def producer(x: Tensor, past: list[str] | None = None) -> str | None:
+    """The name of the operator that computes a value, of those not in `past`; `none` for an input or a constant."""
+    node = x.producer() if type(x) is ir.Value else None
+    while node is not None and node.op_type in (past or ()) and node.inputs and node.inputs[0] is not None:
+        node = node.inputs[0].producer()
+    return None if node is None else node.op_type
+
+
+@function
+def readers(x: Tensor) -> int:
+    """How often nodes read a value whose own results are used."""
+    return len(_readers(x))
+
+
+@function
+def users(x: Tensor) -> list[str | None]:
+    """The names of the operators that read a value, without repeats; `none` among them where it is an output."""
+    names: list[str | None] = [node.op_type for node in _readers(x)]
+    return list(dict.fromkeys([*names, None] if type(x) is ir.Value and x.is_graph_output() else names))
+
+
+def _readers(x: Tensor) -> list[ir.Node]:
+    if type(x) is not ir.Value:
+        raise EvaluationError(
+            "these are the elements of a constant, of which nobody knows who reads them: match it without `const`"
+        )
+    # What a rewrite leaves behind reads as well until it is swept away.
+    return [u.node for u in x.uses() if any(y.uses() or y.is_graph_output() for y in u.node.outputs)]
+
+
+@function
+def value(x: Tensor) -> Any:
+    """The elements of a value that is constant; `none` for any other."""
+    if type(x) is not ir.Value:
+        return x
+    return constant(x)
+
+
+def _limits(name: str) -> tuple[int | float, int | float]:
+    numpy_type = data_type(name).numpy()
+    if is_float(name):
+        info = ml_dtypes.finfo(numpy_type)  # type: ignore[no-untyped-call]
+        return float(info.min), float(info.max)
+    if not is_integer(name):
+        raise EvaluationError(f"element type {name} has no lowest and highest value")
+    limits = ml_dtypes.iinfo(numpy_type)  # type: ignore[no-untyped-call]
+    return int(limits.min), int(limits.max)

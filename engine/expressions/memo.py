@@ -1,0 +1,123 @@
+"""What expressions find out about the elements of large constants, kept so that it is found out once for each."""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..syntax import tree
+from .frame import Frame
+from .functions import FUNCTIONS, lists, numbers
+from .functions.registry import fail
+from .functions.tensors import value
+from .values import SCALARS
+
+#: constants of so many elements are gone through each time
+_FEW = 64
+#: what is kept of an expression: as many results, of so many items each
+_RESULTS, _ITEMS = 1024, 64
+
+_numbers = itertools.count()
+#: the number of each large constant that is alive, by its identity
+_known: dict[int, tuple[weakref.ref[np.ndarray[Any, Any]], int]] = {}
+
+
+def frozen(value: Any) -> Any:
+    """A key for a compile-time value, which tells 1 from 1.0 and from true; None for one that has none.
+
+    A large constant has a number of its own as long as it lives, a small one is no key.
+    """
+    kind = type(value)
+    if kind in SCALARS:
+        return kind, value
+    if kind is np.ndarray:
+        return None if value.size <= _FEW else (kind, _number(value))
+    if kind is not list:
+        return None
+    parts = tuple([frozen(item) for item in value])
+    return None if None in parts else parts
+
+
+def short(value: Any) -> bool:
+    """Whether a value takes so little that it may outlive the constants that it was computed of."""
+    if type(value) is np.ndarray:
+        return bool(value.size <= _ITEMS)
+    return not isinstance(value, list) or (len(value) <= _ITEMS and all(type(item) in SCALARS for item in value))
+
+
+def once(code: Callable[[Frame], Any], leaves: Sequence[Callable[[Frame], Any]]) -> Callable[[Frame], Any]:
+    """The code of an expression that keeps what it yields of large constants; `leaves` yield what it depends on."""
+    kept: dict[Any, Any] = {}
+
+    def run(frame: Frame) -> Any:
+        given = [leaf(frame) for leaf in leaves]
+        large = any(type(one) is np.ndarray and one.size > _FEW for one in given)
+        key = frozen(given) if large else None
+        if key is None:
+            return code(frame)
+        if key not in kept:
+            found = code(frame)
+            if not short(found):
+                return found
+            if len(kept) >= _RESULTS:
+                kept.clear()
+            kept[key] = found
+        return kept[key]
+
+    return run
+
+
+def goes_through(expression: tree.Expression) -> bool:
+    """Whether an expression may look at the elements of a list or a constant one by one."""
+    if isinstance(expression, tree.Comprehension | tree.Fold):
+        return True
+    found = FUNCTIONS.get(expression.callee) if isinstance(expression, tree.Call) else None
+    return found is not None and found.call.__module__ in (lists.__name__, numbers.__name__)
+
+
+def leaves(expression: tree.Expression) -> list[tree.Expression] | None:
+    """The variables that an expression depends on, and `value` of one, each once; None where it may depend on more."""
+    found: dict[str, tree.Expression] = {}
+    work: list[tuple[Any, frozenset[str]]] = [(expression, frozenset())]
+    while work:
+        one, bound = work.pop()
+        match one:
+            case tree.Name(name):
+                if name not in bound:
+                    found[name] = one
+            case tree.Call(callee) if callee == value.__name__ and isinstance(one.arguments[0].value, tree.Name):
+                if one.arguments[0].value.name in bound:
+                    return None
+                found[f"{callee} {one.arguments[0].value.name}"] = one
+            case tree.Call(callee) if callee not in FUNCTIONS or callee == fail.__name__:
+                return None
+            case tree.Comprehension(item, names, source, condition):
+                work += [(source, bound), (item, bound.union(names)), (condition, bound.union(names))]
+            case tree.Fold(total, start, names, source, body):
+                work += [(start, bound), (source, bound), (body, bound.union(names, (total,)))]
+            case tree.Member() | tree.Symbol() | tree.GraphOf():
+                return None
+            case tuple():
+                work += [(item, bound) for item in one]
+            case _:
+                work += [(getattr(one, field), bound) for field in tree.below(type(one)) or ()]
+    return list(found.values()) or None
+
+
+def _number(array: np.ndarray[Any, Any]) -> int:
+    identity = id(array)
+    known = _known.get(identity)
+    if known is not None and known[0]() is array:
+        return known[1]
+    number = next(_numbers)
+    _known[identity] = weakref.ref(array, lambda gone: _forget(identity, gone)), number
+    return number
+
+
+def _forget(identity: int, gone: weakref.ref[np.ndarray[Any, Any]]) -> None:
+    if (known := _known.get(identity)) is not None and known[0] is gone:
+        del _known[identity]

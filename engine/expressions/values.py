@@ -1,0 +1,106 @@
+"""What the compile-time language computes with values: equality, truth, arithmetic, and the items of lists."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from ..base.budget import BITS
+from .functions import EvaluationError, Stuck, plain
+from .functions.registry import LIMIT
+
+# `type(x) is ir.Value` stands where isinstance would say the same: the class comes with a protocol, which makes
+# isinstance take longer than all else that an expression does.
+SCALARS = frozenset({int, float, bool, str, type(None)})
+
+
+def same(left: Any, right: Any) -> bool:
+    """Equality of the language: identity for run-time values, elements for lists and arrays."""
+    if type(left) in SCALARS and type(right) in SCALARS:
+        return bool(left == right)
+    if left is None or right is None or type(left) is ir.Value or type(right) is ir.Value:
+        return left is right
+    if isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
+        return bool(left.shape == right.shape and (left == right).all())
+    return bool(plain(left) == plain(right))
+
+
+def truth(value: Any) -> bool:
+    """The truth of a condition; raises EvaluationError for what is neither a truth value nor a number."""
+    if value is True or value is False:
+        return value
+    value = plain(value)
+    if not isinstance(value, (bool, int, float)):
+        raise EvaluationError(f"{value} is neither true nor false")
+    return bool(value)
+
+
+def indexed(value: Any, index: Any) -> Any:
+    """One item of a list or constant."""
+    if isinstance(value, (list, np.ndarray)) and isinstance(index, (int, np.integer)):
+        return value[index]
+    raise EvaluationError(f"{plain(value)} cannot be indexed with {plain(index)}")
+
+
+def _bounded(compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """An operation that can make its operands longer, up to what numbers and arrays may take."""
+
+    def bounded(a: Any, b: Any) -> Any:
+        if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and np.broadcast(a, b).size > LIMIT:
+            raise EvaluationError(f"an array of more than {LIMIT:,} elements")
+        found = compute(a, b)
+        if type(found) is int and found.bit_length() > BITS:
+            raise EvaluationError(f"an integer of more than {BITS:,} bits")
+        return found
+
+    return bounded
+
+
+ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
+    "+": _bounded(operator.add),
+    "-": _bounded(operator.sub),
+    "*": _bounded(operator.mul),
+    "/": operator.truediv,
+    "//": operator.floordiv,
+    "%": operator.mod,
+    "<<": _bounded(lambda a, b: a << min(b, 63)),
+    ">>": operator.rshift,
+    "&": operator.and_,
+}
+ORDER: dict[str, Callable[[Any, Any], Any]] = {
+    "<": operator.lt,
+    ">": operator.gt,
+    "<=": operator.le,
+    ">=": operator.ge,
+}
+
+
+def number(value: Any) -> Any:
+    """What can be computed with; raises Stuck for what is not known, EvaluationError for what is no number."""
+    if type(value) is int or type(value) is float:
+        return value
+    if value is None:
+        raise Stuck("an extent or constant is not known before run time")
+    if isinstance(value, (bool, int, float, np.ndarray, np.generic)):
+        return value
+    raise EvaluationError(f"{plain(value)} is not a number")
+
+
+def listed(value: Any) -> list[Any]:
+    """The items of a list or a constant; raises EvaluationError for anything else."""
+    if type(value) is list:
+        return value
+    if isinstance(value, np.ndarray) and value.ndim:
+        return list(plain(value))
+    if not isinstance(value, list):
+        raise EvaluationError(f"{plain(value)} is not a list")
+    return value
+
+
+def contains(items: Any, item: Any) -> bool:
+    """Whether an item is in a list."""
+    return any(same(item, other) for other in listed(items))

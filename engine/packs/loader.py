@@ -1,0 +1,318 @@
+"""Rule packs: folders of rule files and operator entries, found, read, checked and cached."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import onnx
+
+from ..base.data_files import BUILT_IN, OPS
+from ..base.errors import CallError, Diagnostic, RuleError, meant
+from ..base.records import dataclass, replace
+from ..dialects import operators
+from ..dialects.operators import Catalogue
+from ..rewrite.rules import Contents, Override, outline
+from ..syntax import tree
+from . import file_cache
+from .parse_cache import Parses
+from .serialization import Lazy, freeze, thaw
+
+#: the group of entry points by which an installed package offers a pack: name = "package:folder"
+ENTRY_POINTS = "nnrewrite.rules"
+
+
+class UnknownPackError(CallError):
+    """A name that is neither a folder, a pack that comes with the program, nor one that a package offers."""
+
+
+#: the files of packs with their times and sizes
+Stamp = tuple[tuple[str, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pack:
+    """Parsed and checked rule files, and the operators they speak of."""
+
+    files: tuple[tree.RuleFile, ...]
+    catalogue: Catalogue
+    contents: Contents
+    overrides: tuple[Override, ...] = ()
+
+    @property
+    def opsets(self) -> tuple[int, int]:
+        """The lowest and the highest opset that every file admits."""
+        return max(f.opsets[0] for f in self.files), min(f.opsets[1] for f in self.files)
+
+    @property
+    def default_opset(self) -> int:
+        """The opset aimed at where the user names none: the first that a file declares, else the highest."""
+        return next((f.default_opset for f in self.files if f.default_opset is not None), self.opsets[1])
+
+
+def folders(names: Sequence[str]) -> list[Path]:
+    """The folders of packs given by built-in name, path or entry point; raises CallError for an unknown one."""
+    return [_folder(name) for name in names]
+
+
+def _folder(name: str) -> Path:
+    if name.strip(".") and os.sep not in name and (BUILT_IN / name).is_dir():
+        return BUILT_IN / name
+    if Path(name).is_dir():
+        return Path(name)
+    from importlib import metadata, util  # takes longer than to load all rules, and most packs are folders
+
+    for point in metadata.entry_points(group=ENTRY_POINTS, name=name):
+        module, _, folder = point.value.partition(":")
+        package = point.dist.name if point.dist is not None else "a package"
+        where = f"{package} offers the rule set {name} as {point.value}"
+        try:
+            spec = util.find_spec(module)
+        except Exception as error:  # to find a module runs the package around it, which may raise anything
+            raise CallError(f"{where}, and {module} cannot be found: {type(error).__name__}: {error}") from error
+        if spec is None or spec.origin is None:
+            raise CallError(f"{where}, and there is no module {module}")
+        found = Path(spec.origin).parent / folder
+        if not found.is_dir():
+            raise CallError(f"{where}, and there is no folder {found}")
+        return found
+    known = built_in()
+    if Path(name).is_file():
+        raise CallError(f"{name} is a file: a rule set is a folder of *.rules files")
+    said = f"there is no rule set {name}: it is neither a folder nor one of {', '.join(known)}"
+    raise UnknownPackError(said + meant(name, known))
+
+
+def load(names: Sequence[str]) -> Pack:
+    """Load rule packs, and after them the rules of the dialect they aim at.
+
+    Raises RuleError with all mistakes of all files, CallError for an unknown pack or one without rules.
+    """
+    paths = folders(names)
+    files = _texts(paths)
+    digest = _digest(paths, files)
+    kept = file_cache.fetch(digest)
+    if kept is not None:
+        return _thaw(kept)
+    found = _read(paths, files, _parses(_code([]).hexdigest()))
+    file_cache.keep(digest, _freeze(found))
+    return found
+
+
+def stamp(names: Sequence[str]) -> Stamp:
+    """What changes when a file of some packs does, as far as their folders tell."""
+    if _held is not None and (known := _held.get(tuple(names))) is not None:
+        return known
+    files = (file for path in folders(names) for file in (path, *path.glob("**/*.rules"), path / "ops.yaml"))
+    found = tuple((str(file), (s := file.stat()).st_mtime_ns, s.st_size) for file in files if file.exists())
+    if _held is not None:
+        _held[tuple(names)] = found
+    return found
+
+
+@contextlib.contextmanager
+def held() -> Iterator[None]:
+    """Take the files of packs as they are when they are first looked at, however often they are asked for inside."""
+    global _held
+    before, _held = _held, {}
+    try:
+        yield
+    finally:
+        _held = before
+
+
+_held: dict[tuple[str, ...], Stamp] | None = None
+
+
+def read(names: Sequence[str]) -> Pack:
+    """Load rule packs as `load` does, from their files in any case, and check them anew."""
+    paths = folders(names)
+    return _read(paths, _texts(paths), Parses())
+
+
+def sources(names: Sequence[str], empty: bool = False) -> dict[str, str]:
+    """The rule files of some packs by the names they have in messages; raises CallError where there are none, unless
+    packs may be `empty` of rules."""
+    return _texts(folders(names), empty)
+
+
+def entries(names: Sequence[str]) -> list[Path]:
+    """The files of some packs that describe operators."""
+    return _entries(folders(names))
+
+
+def added(names: Sequence[str]) -> dict[str, Path]:
+    """The rule files of those packs that do not come with the program, each with the folder of its pack."""
+    return {file: path for path in folders(names) if not comes_along(path) for file in _rule_files([path])}
+
+
+def comes_along(path: Path) -> bool:
+    """Whether a folder is that of a pack which comes with the program."""
+    return BUILT_IN.resolve() in path.resolve().parents
+
+
+def built_in() -> list[str]:
+    """The names of the packs that come with the program."""
+    return sorted(path.name for path in BUILT_IN.iterdir() if any(path.glob("*.rules")))
+
+
+def _texts(paths: Sequence[Path], empty: bool = False) -> dict[str, str]:
+    """The rule files of some folders by the name they have in messages; raises CallError where there are none."""
+    for path in paths:
+        if not any(path.glob("**/*.rules")) and not _entries([path]) and not (path / "target.yaml").is_file():
+            raise CallError(f"there are no *.rules files in {path}, and neither an ops.yaml nor a target.yaml")
+    found = _rule_files(paths)
+    if not found and not empty:
+        raise CallError(f"there are no *.rules files in {', '.join(map(str, paths))}")
+    return found
+
+
+def _rule_files(paths: Sequence[Path]) -> dict[str, str]:
+    found = {}
+    for path in paths:
+        for file in sorted(path.glob("**/*.rules")):
+            inside = BUILT_IN in file.parents
+            found[str(file.relative_to(BUILT_IN) if inside else file)] = read_text(file)
+    return found
+
+
+def read_text(file: Path) -> str:
+    """The text of a file of a pack; raises CallError where it cannot be read."""
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise CallError(f"{file}: cannot be read: {error}") from error
+
+
+def _entries(paths: Sequence[Path]) -> list[Path]:
+    return [path / "ops.yaml" for path in paths if (path / "ops.yaml").is_file()]
+
+
+def _read(paths: Sequence[Path], texts: Mapping[str, str], parses: Parses) -> Pack:
+    from ..check.checker import review
+
+    files, diagnostics = _parsed(paths, texts, parses)
+    if (beneath := _beneath(paths, files)) is not None:
+        return _read(beneath, {**texts, **_texts(beneath)}, parses)
+    targets = {file.target for file in files} - {path.name for path in paths}
+    follow = [BUILT_IN / target for target in sorted(targets) if (BUILT_IN / target).is_dir()]
+    if follow and not diagnostics:
+        # Rules of the target's own come after those of every pack that aims at it.
+        return _read([*follow, *paths], {**texts, **_texts(follow)}, parses)
+    entries = _entries(paths)
+    catalogue = _catalogue(tuple(entries), tuple(map(read_text, (OPS, *entries))))
+    parses.keep()
+    files = _apart(files, parses)
+    found, overrides, contents = review(files, catalogue, not diagnostics, parses.sound)
+    if diagnostics or found:
+        raise RuleError([*diagnostics, *found], dict(texts))
+    return Pack(tuple(files), catalogue, contents or outline(files, catalogue), tuple(overrides))
+
+
+@functools.lru_cache(4)
+def _catalogue(entries: tuple[Path, ...], texts: tuple[str, ...]) -> Catalogue:
+    """The operators as some files say, with ops.yaml first, so that packs laid over each other have one catalogue."""
+    return operators.load(entries)
+
+
+@functools.lru_cache(1)
+def _parses(key: str) -> Parses:
+    """The files parsed in earlier runs and in this one; many packs have most of theirs in common."""
+    return Parses(key)
+
+
+def _parsed(
+    paths: Sequence[Path], texts: Mapping[str, str], parses: Parses
+) -> tuple[list[tree.RuleFile], list[Diagnostic]]:
+    ranks = _ranks(paths)
+    files: list[tree.RuleFile] = []
+    diagnostics: list[Diagnostic] = []
+    for name, text in texts.items():
+        try:
+            files.append(replace(parses.parse(text, name), rank=ranks[name]))
+        except RuleError as error:
+            diagnostics += error.diagnostics
+    return files, diagnostics
+
+
+def _beneath(paths: Sequence[Path], files: Sequence[tree.RuleFile]) -> list[Path] | None:
+    """The packs with one more that a file says it lies over, before those that do; None where all are there already.
+
+    Raises CallError for one that does not come with the program.
+    """
+    for file in files:
+        if file.base is None or BUILT_IN / file.base in paths[: file.rank]:
+            continue
+        if file.base not in built_in() or BUILT_IN / file.base in paths:
+            raise CallError(f"{file.span.file}: {file.name} lies over {file.base}, which is no rule set below it")
+        return [*paths[: file.rank], BUILT_IN / file.base, *paths[file.rank :]]
+    return None
+
+
+def _apart(files: Sequence[tree.RuleFile], parses: Parses) -> list[tree.RuleFile]:
+    """Give definitions of one name in several packs names of their own: each pack calls its own, or the next below."""
+    ranks: dict[str, set[int]] = {}
+    for file in files:
+        for item in file.items:
+            if isinstance(item, tree.Definition):
+                ranks.setdefault(item.name, set()).add(file.rank)
+    packs: dict[int, str] = {}
+    for rank, name in sorted({file.rank: file.name for file in files}.items()):
+        packs[rank] = f"{name}.{rank}" if name in packs.values() else name
+    found = []
+    for file in files:
+        nearest = {name: max((r for r in there if r <= file.rank), default=min(there)) for name, there in ranks.items()}
+        own = {name: f"{name}.{packs[rank]}" for name, rank in nearest.items() if rank != min(ranks[name])}
+        found.append(replace(file, items=tuple(parses.named(item, own) for item in file.items)) if own else file)
+    return found
+
+
+def _ranks(paths: Sequence[Path]) -> dict[str, int]:
+    """Of packs that are laid over each other the last has the highest rank; a file of several counts for the first."""
+    found: dict[str, int] = {}
+    for rank, path in enumerate(paths):
+        for name in _rule_files([path]):
+            found.setdefault(name, rank)
+    return found
+
+
+# ---- what is kept between runs
+
+
+def _digest(paths: Sequence[Path], texts: Mapping[str, str]) -> str:
+    """A name for everything that a pack in its final form depends on."""
+    rules = sorted(_below(BUILT_IN, (".rules",)))
+    digest = _code([*map(Path, rules), OPS, *_entries(paths)])
+    for name, text in texts.items():
+        digest.update(f"{name}\0{text}\0".encode())
+    return digest.hexdigest()
+
+
+def _code(files: Sequence[Path]) -> hashlib._Hash:
+    """A name for this code, and some files besides."""
+    digest = hashlib.sha256(f"{sys.version} {onnx.__version__}".encode())
+    for file in [*map(Path, sorted(_below(Path(__file__).parent.parent, (".py", ".lark")))), *files]:
+        digest.update(file.read_bytes())
+    return digest
+
+
+def _below(folder: Path, endings: tuple[str, ...]) -> Iterator[str]:
+    """The files below a folder with certain endings, in a quarter of the time that Path.rglob takes."""
+    for place, _, names in os.walk(folder):
+        yield from (f"{place}{os.sep}{name}" for name in names if name.endswith(endings))
+
+
+def _freeze(pack: Pack) -> bytes:
+    files = [(replace(file, items=()), [freeze(item) for item in file.items]) for file in pack.files]
+    return freeze((files, pack.catalogue, pack.contents, [tuple(one) for one in pack.overrides]))
+
+
+def _thaw(data: bytes) -> Pack:
+    files, catalogue, contents, overrides = thaw(data)
+    lazy = tuple(replace(file, items=Lazy(items)) for file, items in files)
+    return Pack(lazy, catalogue, contents, tuple(Override(*one) for one in overrides))

@@ -1,0 +1,83 @@
+"""Syntax trees and operator specs as bytes and back: data alone, so that reading them can run nothing."""
+
+from __future__ import annotations
+
+import io
+import pickle
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeVar, overload
+
+from ..base import errors
+from ..dialects import operators
+from ..rewrite import rules
+from ..syntax import tree
+
+_T = TypeVar("_T")
+
+#: all classes that may be kept, by where they stand; a change of this code changes the key of what is kept
+_CLASSES: dict[tuple[str, str], type[Any]] = {
+    (kind.__module__, kind.__qualname__): kind
+    for module in (errors, operators, rules, tree)
+    for kind in vars(module).values()
+    if isinstance(kind, type) and "__match_args__" in vars(kind)
+}
+
+
+def freeze(value: Any) -> bytes:
+    """Turn plain data, syntax trees and operator specs into bytes; raises PicklingError for other objects."""
+    file = io.BytesIO()
+    _Freezer(file, 5).dump(value)
+    return file.getvalue()
+
+
+def thaw(data: bytes) -> Any:
+    """Turn bytes of `freeze` back; raises UnpicklingError for those that name anything but its classes."""
+    return _Thawer(io.BytesIO(data)).load()
+
+
+class _Freezer(pickle.Pickler):
+    """Writes an object as its class and its fields."""
+
+    def reducer_override(self, value: Any) -> Any:
+        kind = type(value)
+        if (kind.__module__, kind.__qualname__) in _CLASSES:
+            return kind, tuple(getattr(value, name) for name in kind.__match_args__)
+        if isinstance(value, type) and value in _CLASSES.values():
+            return NotImplemented  # by its name
+        raise pickle.PicklingError(f"{kind.__qualname__} is no plain data")
+
+
+class _Thawer(pickle.Unpickler):
+    """Reads what `_Freezer` writes: only classes that hold data can be called."""
+
+    def find_class(self, module: str, name: str) -> type[Any]:
+        if (module, name) not in _CLASSES:
+            raise pickle.UnpicklingError(f"{module}.{name} is no class of rules or operators")
+        return _CLASSES[module, name]
+
+
+class Lazy(Sequence[_T]):
+    """A sequence whose items are thawed one by one, each when it is first asked for."""
+
+    __slots__ = ("_found", "_frozen")
+
+    def __init__(self, frozen: Sequence[bytes]) -> None:
+        self._frozen = frozen
+        self._found: dict[int, _T] = {}
+
+    @overload
+    def __getitem__(self, index: int) -> _T: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[_T]: ...
+    def __getitem__(self, index: int | slice) -> _T | Sequence[_T]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        if index not in self._found:
+            self._found[index] = thaw(self._frozen[index])
+        return self._found[index]
+
+    def __len__(self) -> int:
+        return len(self._frozen)
+
+    def __iter__(self) -> Iterator[_T]:
+        return (self[index] for index in range(len(self)))

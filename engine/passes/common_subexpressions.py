@@ -1,0 +1,78 @@
+"""Equal nodes over equal operands as one."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import onnx_ir as ir
+
+from ..base.records import dataclass
+from ..dialects.operators import Dialect
+from ..rewrite.rules import RECOVER
+from .base import Module, Visit
+
+#: attributes of these types are compared by what they hold; nodes with others are left alone
+_PLAIN = frozenset(getattr(ir.AttributeType, name) for name in ("INT", "FLOAT", "STRING", "INTS", "FLOATS", "STRINGS"))
+
+
+#: constants of at most so many elements are compared: whoever has read them all has large ones in memory
+_COMPARED = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class CommonSubexpressions:
+    """Let the users of a node use an earlier one that computes the same of the same, in the order of the graph.
+
+    Nodes that ops.yaml calls not pure, and those with graphs or tensors in attributes, stay. With `constants`, those
+    with equal elements are one as well, so that what is computed of them is the same.
+    """
+
+    constants: bool = False
+    name, visits = "common subexpressions", Visit.MAIN
+
+    def run(self, module: Module) -> None:
+        """Let equal nodes be one in a graph that rules have changed, or in which they look for larger layers."""
+        if not (module.outcome.fired or RECOVER in module.rules.stages()):
+            return
+        if self.constants:
+            _share_constants(module.graph)
+        _share(module.graph, module.target)
+
+
+def _share_constants(graph: ir.Graph) -> None:
+    known: dict[Hashable, ir.Value] = {}
+    for value in [*graph.initializers.values()]:
+        tensor = value.const_value
+        if tensor is None or value.is_graph_input() or value.is_graph_output() or tensor.size > _COMPARED:
+            continue
+        if tensor.dtype == ir.DataType.STRING:
+            continue
+        key = tensor.dtype, tuple(tensor.shape), tensor.tobytes()
+        kept = known.setdefault(key, value)
+        if kept is not value:
+            ir.convenience.replace_all_uses_with(value, kept)
+
+
+def _share(graph: ir.Graph, dialect: Dialect) -> None:
+    known: dict[Hashable, list[ir.Node]] = {}
+    for node in graph:
+        # Nearly all nodes differ in these, so that attributes are seldom looked at.
+        key = node.op_type, node.domain, len(node.outputs), node.inputs
+        others = known.setdefault(key, [])
+        twin = next((other for other in others if _attributes(other) == _attributes(node)), None) if others else None
+        if twin is None or not _shareable(node, dialect):
+            others.append(node)
+            continue
+        for output, kept in zip(node.outputs, twin.outputs, strict=True):
+            ir.convenience.replace_all_uses_with(output, kept, replace_graph_outputs=True)
+        graph.remove(node, safe=True)
+
+
+def _shareable(node: ir.Node, dialect: Dialect) -> bool:
+    spec = dialect.operators.get(node.op_type) if node.domain == dialect.domain else None
+    pure = spec is None or spec.facts.get("pure") is not False
+    return pure and all(attribute.type in _PLAIN for attribute in node.attributes.values())
+
+
+def _attributes(node: ir.Node) -> dict[str, object]:
+    return {name: (attribute.type, attribute.value) for name, attribute in node.attributes.items()}

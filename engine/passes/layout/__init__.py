@@ -1,0 +1,119 @@
+"""The layout pass: every operator that can be moved runs in the axis order that moves the fewest elements.
+
+Permutations stand where operators with a layout of their own need them. The pass decides for every other operator
+between the two orders that meet there, by an exact minimum cut, and puts permutations where the decisions differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import onnx_ir as ir
+
+from ...base.errors import CallError
+from ...base.names import Scope
+from ...base.records import dataclass
+from ...dialects.inference import extents
+from ...dialects.operators import Dialect
+from ...rewrite.edits import remove_unused
+from ..base import Module, Visit
+from .apply import Layout
+from .axis_groups import Arrangement
+from .cut import solve
+from .interface import KEPT, LAYOUT, SOURCE, TARGET, Interface, Port, impose, ports, worded
+from .order import Order, compose, identity
+from .permute_weights import Tensors
+from .problem import Regions, Unit
+
+#: rounds, each with another pair of orders for tensors that are read in three or more
+_ROUNDS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceTransposes:
+    """Place permutations where layouts meet, as few and small as can be.
+
+    `interface` says what is asked of the inputs and outputs of the main graph, which are to be called `outputs`; bodies
+    of nodes keep theirs.
+    """
+
+    interface: Interface
+    outputs: tuple[str, ...]
+    name, visits = "layout", Visit.OUTSIDE_FIRST
+
+    def run(self, module: Module) -> None:
+        """Arrange one graph; raises CallError where the interface names what the graph has not got, or state."""
+        if module.depth:
+            arrange(module.names.inner(module.graph), module.target, module.opset)
+        else:
+            outputs = (*self.outputs, *module.state.values())
+            state = frozenset((*module.state, *module.state.values()))
+            module.layouts.update(arrange(module.names, module.target, module.opset, self.interface, outputs, state))
+        remove_unused(module.graph)
+
+
+def arrange(
+    scope: Scope,
+    dialect: Dialect,
+    opset: int,
+    interface: Interface = KEPT,
+    outputs: tuple[str, ...] = (),
+    state: frozenset[str] = frozenset(),
+) -> dict[str, str]:
+    """Place the permutations of a graph of one dialect, whose outputs are to be called `outputs`.
+
+    What the graph computes stays as it is, up to the order of axes of the inputs and outputs that `interface` names or
+    leaves open. Those that are called `state` keep theirs: they are fed to each other, and have initial values.
+    Returned are the inputs and outputs with another order than before, as letters before and after. Raises CallError
+    where the interface names what the graph has not got, or state.
+    """
+    graph = scope.graph
+    inputs = [value.name or "" for value in graph.inputs]
+    names = outputs or tuple(value.name or "" for value in graph.outputs)
+    changed: dict[Port, str] = {}
+    if carried := sorted(state & interface.named.keys()):
+        raise CallError(f"layout {carried[0]}: it carries state from one call to the next, which keeps its layout")
+    named = ports(interface, inputs, names)
+    for port, axes in named.items():
+        impose(scope, dialect, port, axes)
+        if axes[0] != axes[1]:
+            changed[port] = ":".join(axes)
+    free: frozenset[Port] = frozenset()
+    if interface.mode == TARGET:
+        fixed = {
+            (given, i) for given, side in ((True, inputs), (False, names)) for i, n in enumerate(side) if n in state
+        }
+        free = frozenset(_open(graph) - set(named) - fixed)
+    turned = _place(scope, dialect, opset, free)
+    changed |= {port: worded(order) for port, order in turned.items() if order != identity(len(order))}
+    return {(inputs if given else names)[position]: axes for (given, position), axes in changed.items()}
+
+
+def _open(graph: ir.Graph) -> set[Port]:
+    """Inputs and outputs with space between the batch and the channels."""
+    sides = ((True, graph.inputs), (False, graph.outputs))
+    return {(given, i) for given, side in sides for i, value in enumerate(side) if len(extents(value) or ()) > 2}
+
+
+def _place(scope: Scope, dialect: Dialect, opset: int, free: frozenset[Port]) -> Mapping[Port, Order]:
+    """Decide and carry it out, until nothing is left to decide; the orders that free inputs and outputs got."""
+    tried: set[tuple[ir.Value, tuple[Order, Order]]] = set()
+    turned: dict[Port, Order] = {}
+    for _ in range(_ROUNDS):
+        tensors = Tensors(scope.graph, dialect, opset)
+        regions = Regions(tensors, free)
+        choices: dict[Unit, Arrangement] = {}
+        for region in regions.grow(tried):
+            problem, units = regions.problem(region)
+            for unit, second in zip(units, solve(problem), strict=True):
+                choices[unit] = region.units[unit][second]
+        Layout(tensors, choices, scope).apply()
+        for unit, order in choices.items():
+            if not isinstance(unit, ir.Node):
+                turned[unit] = compose(turned.get(unit, identity(len(order))), order)
+        if not regions.unsettled:
+            break
+    return turned
+
+
+__all__ = ["LAYOUT", "SOURCE", "Interface", "PlaceTransposes"]

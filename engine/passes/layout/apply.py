@@ -1,0 +1,255 @@
+"""A decision put into the graph: nodes rewritten for their layout, permutations only where layouts meet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from ...base.constants import Elements, constant, permuted
+from ...base.names import Scope
+from ...dialects.inference import extents
+from ...dialects.literals import attribute
+from ...rewrite.driver import RULE, SOURCE
+from .axis_groups import Arrangement, changes, local, place
+from .order import Order, between, compose, identity, still
+from .permute_weights import Tensors, sources
+from .problem import Unit
+from .views import PERMUTE, Scaled, Tensor, Use
+
+#: what takes the place of a rule in the provenance of nodes that the pass makes
+PASS = "layout"
+
+RESHAPE, EXTEND = "reshape", "extend"
+
+
+class Layout:
+    """Carries out decisions: `choices` says how each unit's blocks, or a port's axes, are to be arranged."""
+
+    def __init__(self, tensors: Tensors, choices: Mapping[Unit, Arrangement], scope: Scope) -> None:
+        self._tensors = tensors
+        self._graph = tensors.graph
+        self._choices = {unit: choice for unit, choice in choices.items() if choice != identity(len(choice))}
+        self._scope = scope
+        self._stored: dict[ir.Value, Order] = {}
+        self._made: dict[tuple[object, ...], ir.Value] = {}
+        #: operands that count axes and have been given new numbers
+        self._counted: set[tuple[ir.Node, int]] = set()
+        #: constant operands that take shuffles up: the axis, the first element, and where each comes from
+        self._shuffles: dict[tuple[ir.Node, int], list[tuple[int, int, list[int]]]] = {}
+
+    def apply(self) -> None:
+        """Rewrite the graph; operators keep their order."""
+        for unit, choice in self._choices.items():
+            if isinstance(unit, ir.Node):
+                self._rearrange(unit, choice)
+            elif unit[0]:
+                self._turn(self._graph.inputs[unit[1]], choice)
+        for tensor in self._tensors.all:
+            for use in tensor.uses:
+                if not self._settled(tensor, use):
+                    self._connect(tensor, use)
+        for node in reversed(list(dict.fromkeys(self._tensors.views))):
+            self._drop(node)
+
+    # ---- nodes
+
+    def _rearrange(self, node: ir.Node, choice: Arrangement) -> None:
+        """Make a node compute the same in another order."""
+        spec, blocks = self._tensors.spec(node), self._tensors.blocks(node)
+        if spec is None or blocks is None:
+            raise ValueError(f"{node.name} cannot be moved")
+        for name, value in changes(node, spec, blocks, choice).items():
+            if name in spec.options:
+                node.attributes[name] = attribute(spec.options[name], value)
+            else:
+                position = place(spec, name)
+                self._counted.add((node, position))
+                node.replace_input_with(position, self._numbers(node.inputs[position], value, name))
+        for output, side in zip(node.outputs, blocks.results, strict=True):
+            self._turn(output, local(side, choice))
+        for group in blocks.groups:
+            order = [group.members.index(block) for block in choice if block in group.members]
+            for slot in group.slots if order != sorted(order) else ():
+                shuffles = self._shuffles.setdefault((slot.node, slot.position), [])
+                shuffles.append((slot.axis, slot.start, sources(group.shape, order)))
+
+    def _numbers(self, old: ir.Value | None, value: Sequence[int], name: str) -> ir.Value:
+        before = constant(old) if old is not None else None
+        array = np.array(value, np.int64 if before is None else before.dtype)
+        scalar = before is not None and before.ndim == 0
+        return self._register(self._scope.constant(array.reshape(()) if scalar else array, name))
+
+    def _turn(self, value: ir.Value, order: Order) -> None:
+        """Note that a value is stored in another order from here on."""
+        self._stored[value] = order
+        if value.shape is not None:
+            value.shape = ir.Shape([value.shape[axis] for axis in order])
+
+    # ---- uses
+
+    def _settled(self, tensor: Tensor, use: Use) -> bool:
+        """Whether a use has the tensor as it is stored, and neither has changed."""
+        return (
+            use.node is not None
+            and use.node.inputs[use.position] is tensor.root
+            and tensor.root not in self._stored
+            and use.node not in self._choices
+            and (use.node, use.position) not in self._shuffles
+        )
+
+    def _connect(self, tensor: Tensor, use: Use) -> None:
+        """Give a use the tensor in the order that it now wants."""
+        if use.node is None:
+            choice = self._choices.get((False, use.position))
+            order = use.order if choice is None else compose(use.order, choice)
+            self._graph.outputs[use.position] = self._view(tensor, use, order)
+            return
+        if (use.node, use.position) in self._counted:
+            return
+        choice = self._choices.get(use.node)
+        blocks = self._tensors.blocks(use.node) if choice is not None else None
+        if choice is None or blocks is None or use.position not in blocks.operands:
+            wanted, gaps = use.order, []
+        else:
+            wanted = compose(use.order, local(blocks.operands[use.position], choice))
+            gaps = blocks.gaps(use.position, choice)
+        value = self._view(tensor, use, wanted)
+        if gaps:
+            value = self._extended(value, gaps)
+        if use.node.inputs[use.position] is not value:
+            use.node.replace_input_with(use.position, value)
+
+    def _view(self, tensor: Tensor, use: Use, order: Order) -> ir.Value:
+        """A tensor, or what quantizes and dequantizes it, in an order."""
+        value, has = self._shuffled(tensor, use), self._stored.get(tensor.root, tensor.own)
+        for scaled in use.stem:
+            value = self._scaled(value, scaled, has)
+        value = self._permuted(value, between(has, order))
+        for scaled in use.chain:
+            value = self._scaled(value, scaled, order)
+        return value
+
+    def _shuffled(self, tensor: Tensor, use: Use) -> ir.Value:
+        """A constant with its elements in the orders that a use wants them in; any other tensor as it is."""
+        shuffles = self._shuffles.get((use.node, use.position)) if use.node is not None else None
+        array = constant(tensor.root) if shuffles else None
+        if shuffles is None or array is None:
+            return tensor.root
+        for axis, start, taken in shuffles:
+            along = use.order[axis]
+            before, after = np.arange(start), np.arange(start + len(taken), array.shape[along])
+            array = np.take(array, [*before, *(start + at for at in taken), *after], along)
+        return self._folded(tensor.root, ("shuffled", repr(shuffles)), array)
+
+    def _scaled(self, value: ir.Value, scaled: Scaled, order: Order) -> ir.Value:
+        """What quantizes or dequantizes, over a tensor that stands in an order."""
+        node, saw = scaled
+        spec = self._tensors.spec(node)
+        if spec is None or (node.inputs[0] is value and saw == order):
+            return node.outputs[0]
+        key = value, node, order
+        if key not in self._made:
+            blocks = self._tensors.blocks(node)
+            perm = between(saw, order)
+            attributes = dict(node.attributes)
+            if blocks is not None:
+                for name, number in changes(node, spec, blocks, perm).items():
+                    attributes[name] = attribute(spec.options[name], number)
+            inputs = [value, *node.inputs[1:]]
+            copy = self._node(node.op_type, inputs, attributes.values(), node.outputs[0].dtype, value)
+            copy.metadata_props.update(node.metadata_props)
+            self._made[key] = copy.outputs[0]
+            copy.outputs[0].shape = value.shape
+        return self._made[key]
+
+    def _permuted(self, value: ir.Value, perm: Order) -> ir.Value:
+        if perm == identity(len(perm)):
+            return value
+        if value.is_initializer() and (moved := permuted(value, perm)) is not None:
+            return self._folded(value, ("permuted", perm), moved)
+        key = value, perm
+        if key in self._made:
+            return self._made[key]
+        shape = extents(value)
+        if shape is None:
+            raise ValueError(f"{value.name} has no rank")
+        # Of orders that differ in axes of extent 1 alone, one is made and the others are read off it.
+        free = sum(not isinstance(extent, int) for extent in shape) <= 1
+        alike = (value, "alike", tuple(axis for axis in perm if shape[axis] != 1))
+        if free and still(shape, perm):
+            made = self._reshaped(value, [shape[axis] for axis in perm])
+        elif free and alike in self._made:
+            made = self._reshaped(self._made[alike], [shape[axis] for axis in perm])
+        elif key in self._tensors.permutations and value not in self._stored:
+            made = self._made[alike] = self._tensors.permutations[key]
+        else:
+            spec = self._tensors.dialect.role(PERMUTE)
+            made = self._node(spec.name, [value], [ir.AttrInt64s("perm", perm)], value.dtype, value).outputs[0]
+            self._made[alike] = made
+        if value.shape is not None:
+            made.shape = ir.Shape([value.shape[axis] for axis in perm])
+        self._made[key] = made
+        return made
+
+    def _reshaped(self, value: ir.Value, wanted: Sequence[int | str | None]) -> ir.Value:
+        to = np.array([extent if isinstance(extent, int) else -1 for extent in wanted], np.int64)
+        operand = self._register(self._scope.constant(to, "shape"))
+        spec = self._tensors.dialect.role(RESHAPE)
+        return self._node(spec.name, [value, operand], [], value.dtype, value).outputs[0]
+
+    def _extended(self, value: ir.Value, gaps: Sequence[int]) -> ir.Value:
+        if value.const_value is not None and value.is_initializer() and (array := constant(value)) is not None:
+            return self._folded(value, ("extended", tuple(gaps)), np.expand_dims(array, tuple(gaps)))
+        key = value, "extended", tuple(gaps)
+        if key not in self._made:
+            spec = self._tensors.dialect.role(EXTEND)
+            axes = self._register(self._scope.constant(np.array(gaps, np.int64), "axes"))
+            made = self._node(spec.name, [value, axes], [], value.dtype, value).outputs[0]
+            if value.shape is not None:
+                rest = iter(value.shape)
+                rank = len(value.shape) + len(gaps)
+                made.shape = ir.Shape([1 if axis in gaps else next(rest) for axis in range(rank)])
+            self._made[key] = made
+        return self._made[key]
+
+    def _folded(self, value: ir.Value, how: tuple[object, ...], elements: Elements) -> ir.Value:
+        key = (value, *how)
+        if key not in self._made:
+            self._made[key] = self._register(self._scope.constant(elements, value.name or "constant"))
+        return self._made[key]
+
+    # ---- the graph
+
+    def _node(
+        self,
+        operator: str,
+        inputs: Sequence[ir.Value | None],
+        attributes: Iterable[ir.Attr],
+        dtype: ir.DataType | None,
+        after: ir.Value,
+    ) -> ir.Node:
+        """A node right behind the one that yields `after`, or first of all."""
+        node = ir.Node(self._tensors.dialect.domain, operator, inputs, attributes, num_outputs=1)
+        output = node.outputs[0]
+        output.type = None if dtype is None else ir.TensorType(dtype)
+        output.name = self._scope.fresh(f"{after.name}/{operator}")
+        node.name = output.name
+        producer = after.producer()
+        node.metadata_props[RULE] = PASS
+        node.metadata_props[SOURCE] = after.name or "" if producer is None else producer.metadata_props.get(SOURCE, "")
+        if producer is not None and producer.graph is self._graph:
+            self._graph.insert_after(producer, [node])
+        else:
+            self._graph.insert_before(self._graph[0], [node])
+        return node
+
+    def _register(self, value: ir.Value) -> ir.Value:
+        if value.graph is None:
+            self._graph.register_initializer(value)
+        return value
+
+    def _drop(self, node: ir.Node) -> None:
+        if node.graph is not None and not any(o.uses() or o.is_graph_output() for o in node.outputs):
+            self._graph.remove(node, safe=True)

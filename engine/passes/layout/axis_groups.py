@@ -1,0 +1,332 @@
+"""What an operator lets through: the axes of its operands and results in blocks that can stand in any order.
+
+An operator commutes with a permutation of its operands if there is one of its results such that F'(x^s) = F(x)^s'. All
+pairs (s, s') for which the F' that ops.yaml describes does so are the arrangements of one list of blocks: each block
+is a run of axes in each operand and result, possibly an empty one, and an arrangement puts the blocks in another order.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from ...base.constants import constant
+from ...base.records import dataclass
+from ...dialects.inference import extents
+from ...dialects.operators import OperatorSpec, option_value
+from .order import Extents, Order
+from .regroup import Axes, Opaque, Pairs, regroup
+from .remap import WORDS
+
+#: the axes of a tensor that belong to each block, in the blocks' original order
+Side = tuple[Axes, ...]
+#: block `arrangement[i]` stands at position i
+Arrangement = tuple[int, ...]
+
+TRANSPARENT, ATTRIBUTE = "transparent", "attribute"
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A constant operand of a node that takes up a shuffle: along `axis`, from the element `start` on."""
+
+    node: ir.Node
+    position: int
+    axis: int
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Blocks that a Reshape merges into one axis, or makes of one, and that may stand in any order side by side.
+
+    The separate axes are the operand's where `given`, the result's otherwise; `shape` has their extents. What their
+    order does to the merged axis is taken up by `slots`.
+    """
+
+    members: tuple[int, ...]
+    given: bool
+    shape: tuple[int, ...]
+    slots: tuple[Slot, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """The blocks of one node: its operands that take part, by position, and its results.
+
+    With `broadcasts`, operands of lower rank are aligned with the last axes of the result.
+    """
+
+    operands: Mapping[int, Side]
+    results: tuple[Side, ...]
+    broadcasts: bool = False
+    groups: tuple[Group, ...] = ()
+
+    @property
+    def count(self) -> int:
+        """How many blocks there are."""
+        return len(self.results[0])
+
+    def admits(self, arrangement: Sequence[int]) -> bool:
+        """Whether the members of each group stand side by side, but for axes that the merged value has not got."""
+        for group in self.groups:
+            merged = self.results[0] if group.given else next(iter(self.operands.values()))
+            there = [block for block in arrangement if block in group.members or merged[block]]
+            first = min(there.index(block) for block in group.members)
+            if not set(there[first : first + len(group.members)]) <= set(group.members):
+                return False
+        return True
+
+    def gaps(self, position: int, arrangement: Sequence[int]) -> list[int]:
+        """Where an operand of lower rank needs axes of extent 1, so that broadcasting aligns it as before.
+
+        Positions count the axes of the extended operand.
+        """
+        side = self.operands[position]
+        if not self.broadcasts or all(side):
+            return []
+        leading = next((i for i, block in enumerate(arrangement) if side[block]), 0)
+        later = [i - leading for i, block in enumerate(arrangement) if i > leading and not side[block]]
+        return later if any(side) else []
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def local(side: Side, arrangement: Arrangement) -> Order:
+    """The order of a tensor's axes under an arrangement."""
+    return tuple(axis for block in arrangement for axis in side[block])
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def arrangement(side: Side, order: Order) -> Arrangement | None:
+    """The arrangement that gives a tensor an order; None where the order tears a block apart.
+
+    Blocks that the tensor has no axes of keep their position.
+    """
+    first = {axes[0]: block for block, axes in enumerate(side) if axes}
+    found: list[int] = []
+    at = 0
+    while at < len(order):
+        block = first.get(order[at])
+        if block is None or order[at : at + len(side[block])] != side[block]:
+            return None
+        found.append(block)
+        at += len(side[block])
+    for block, axes in enumerate(side):
+        if not axes:
+            found.insert(block, block)
+    return tuple(found)
+
+
+def blocks(node: ir.Node, spec: OperatorSpec | None) -> Blocks | None:
+    """The blocks of a node's axes; None for a node that nothing may be moved through."""
+    category = spec.facts.get("layout") if spec is not None else None
+    if spec is None or category not in (TRANSPARENT, ATTRIBUTE):
+        return None
+    try:
+        _admit(node, spec)
+        if category == TRANSPARENT:
+            operands = tuple(None if value is None else known(value) for value in node.inputs)
+            return _broadcast(operands, tuple(len(known(output)) for output in node.outputs))
+        found = _attribute(node, spec)
+        _whole(node, found)
+        changes(node, spec, found, tuple(range(found.count)))  # everything that will have to change is known
+    except Opaque:
+        return None
+    return found
+
+
+def _admit(node: ir.Node, spec: OperatorSpec) -> None:
+    """The category may hold only for some values of options; options that an opset has not got do not count."""
+    for name, wanted in spec.facts.get("only", {}).items():
+        if name in spec.options and (option_value(node, spec.options[name]) or 0) != wanted:
+            raise Opaque
+
+
+def _whole(node: ir.Node, found: Blocks) -> None:
+    """The blocks must cover the axes of what is there, or the node is not what its description says."""
+    sides = [(node.inputs[position], side) for position, side in found.operands.items()]
+    for value, side in [*sides, *zip(node.outputs, found.results, strict=True)]:
+        if sum(map(len, side)) != len(known(value)):
+            raise Opaque
+
+
+def read(node: ir.Node, spec: OperatorSpec, name: str) -> list[int] | None:
+    """The numbers that an attribute or a constant operand holds, None where it is absent."""
+    if name in spec.options:
+        value: Any = option_value(node, spec.options[name])
+        return None if value is None else [int(v) for v in value] if isinstance(value, list) else [int(value)]
+    if all(operand.name != name for operand in spec.operands):
+        return None  # of a later opset
+    position = place(spec, name)
+    operand = node.inputs[position] if position < len(node.inputs) else None
+    if operand is None:
+        return None
+    array = constant(operand)
+    if array is None or array.dtype.kind not in "iu":
+        raise Opaque
+    return [int(number) for number in np.ravel(array)]
+
+
+def place(spec: OperatorSpec, name: str) -> int:
+    """The position of an operand; raises ValueError where the operator has none of that name."""
+    return [operand.name for operand in spec.operands].index(name)
+
+
+def changes(node: ir.Node, spec: OperatorSpec, found: Blocks, arranged: Arrangement) -> dict[str, list[int]]:
+    """The attributes and operands of a node that differ under an arrangement of its blocks, with their new values."""
+    operand, result = (local(side, arranged) for side in (next(iter(found.operands.values())), found.results[0]))
+    remap, remap_result = (spec.facts.get(key, {}) for key in ("remap", "remap_result"))
+    values = {name: read(node, spec, name) for name, word in {**remap, **remap_result}.items() if word == "axes"}
+    # Where axes are listed, the numbers for each axis go along that list and not along the tensor's axes.
+    listed = any(value is not None for value in values.values())
+    new: dict[str, list[int]] = {}
+    for words, order in ((remap, operand), (remap_result, result)):
+        for name, word in words.items():
+            if listed and word.startswith("per_axis"):
+                continue
+            value = values[name] if name in values else read(node, spec, name)
+            if value is None:
+                continue
+            if word.startswith("per_axis"):
+                value = _complete(node, spec, value, len(order) * (2 if word.endswith("pairs") else 1))
+            new[name] = WORDS[word](value, order, result)
+    return new
+
+
+def _complete(node: ir.Node, spec: OperatorSpec, value: list[int], wanted: int) -> list[int]:
+    """Numbers for all axes: a shape that is broadcast has leading ones, 0 in a Reshape copies an extent."""
+    if spec.facts.get("broadcasts"):
+        value = [1] * (wanted - len(value)) + value
+    if spec.facts.get("regroups"):
+        shape = known(node.outputs[0])
+        numbers = [extent if isinstance(extent, int) else -1 for extent in shape]
+        if numbers.count(-1) > 1 or 0 in numbers:
+            raise Opaque
+        value = numbers
+    if len(value) != wanted:
+        raise Opaque
+    return value
+
+
+# ---- one function for each way in which results' axes come of operands'
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def _broadcast(shapes: tuple[Extents | None, ...], ranks: tuple[int, ...]) -> Blocks:
+    """Axes align at the last one; operands that are alike in all orders stay out of it."""
+    rank = ranks[0]
+    if any(other != rank for other in ranks):
+        raise Opaque
+    operands: dict[int, Side] = {}
+    for position, shape in enumerate(shapes):
+        if shape is None:
+            continue
+        if len(shape) > rank:
+            raise Opaque
+        if any(extent != 1 for extent in shape):
+            missing = rank - len(shape)
+            operands[position] = tuple((axis - missing,) if axis >= missing else () for axis in range(rank))
+    if not operands:
+        raise Opaque
+    return Blocks(operands, (_plain(rank),) * len(ranks), broadcasts=True)
+
+
+def _attribute(node: ir.Node, spec: OperatorSpec) -> Blocks:
+    positions = _framed(node, spec)
+    first = node.inputs[positions[0]]
+    shape = known(first)
+    if any(len(known(node.inputs[position])) != len(shape) for position in positions):
+        raise Opaque
+    facts = spec.facts
+    if facts.get("broadcasts"):
+        rank = len(known(node.outputs[0]))
+        missing = rank - len(shape)
+        side: Side = tuple((axis - missing,) if axis >= missing else () for axis in range(rank))
+        return Blocks({positions[0]: side}, (_plain(rank),), broadcasts=True)
+    if facts.get("regroups"):
+        return _pairs(positions[0], regroup(shape, known(node.outputs[0])))
+    if "permutes" in facts:
+        perm = read(node, spec, facts["permutes"]) or list(reversed(range(len(shape))))
+        return _pairs(positions[0], [((axis,), (at,)) for at, axis in enumerate(perm)])
+    if "inserts" in facts:
+        return _pairs(positions[0], _inserted(len(shape), read(node, spec, facts["inserts"])))
+    if "replaces" in facts:
+        ((name, operand),) = facts["replaces"].items()
+        axis, into = read(node, spec, name), node.inputs[place(spec, operand)]
+        return _pairs(positions[0], _replaced(len(shape), axis, len(known(into))))
+    keeps = facts.get("keeps")
+    if "removes" in facts and (keeps is None or not option_value(node, spec.options[keeps])):
+        axes = read(node, spec, facts["removes"])
+        if axes is None:
+            return _pairs(positions[0], regroup(shape, known(node.outputs[0])))
+        gone = {axis % len(shape) for axis in axes}
+        return _pairs(positions[0], _numbered((axis,) if axis not in gone else None for axis in range(len(shape))))
+    side = _plain(len(shape))
+    if any(len(known(output)) != len(shape) for output in node.outputs):
+        raise Opaque
+    return Blocks(dict.fromkeys(positions, side), (side,) * len(node.outputs))
+
+
+def _framed(node: ir.Node, spec: OperatorSpec) -> list[int]:
+    """The positions of the operands that hold data and no numbers of axes: those named, or else the first."""
+    names = spec.facts.get("frame") or [spec.operands[0].name]
+    found: list[int] = []
+    for name in names:
+        at = place(spec, name)
+        found += range(at, len(node.inputs)) if spec.operands[at].variadic else [at]
+    if not found or any(position >= len(node.inputs) or node.inputs[position] is None for position in found):
+        raise Opaque
+    return found
+
+
+def _pairs(position: int, pairs: Pairs) -> Blocks:
+    return Blocks({position: tuple(a for a, _ in pairs)}, (tuple(b for _, b in pairs),))
+
+
+def _plain(rank: int) -> Side:
+    return tuple((axis,) for axis in range(rank))
+
+
+def _numbered(kept: Iterable[Axes | None]) -> Pairs:
+    """Axes that stay, numbered through in the result, and axes that go."""
+    pairs: Pairs = []
+    count = 0
+    for axis, axes in enumerate(kept):
+        pairs.append(((axis,), () if axes is None else (count,)))
+        count += axes is not None
+    return pairs
+
+
+def _inserted(rank: int, axes: list[int] | None) -> Pairs:
+    if axes is None:
+        raise Opaque
+    total = rank + len(axes)
+    new = {axis % total for axis in axes}
+    pairs: Pairs = []
+    count = 0
+    for axis in range(total):
+        pairs.append(((), (axis,)) if axis in new else ((count,), (axis,)))
+        count += axis not in new
+    return pairs
+
+
+def _replaced(rank: int, axis: list[int] | None, by: int) -> Pairs:
+    """One axis becomes as many as the operand that picks from it has."""
+    if axis is None or rank == 0:
+        raise Opaque
+    at = axis[0] % rank
+    before: Pairs = [((i,), (i,)) for i in range(at)]
+    after: Pairs = [((i,), (i + by - 1,)) for i in range(at + 1, rank)]
+    return [*before, ((at,), tuple(range(at, at + by))), *after]
+
+
+def known(value: ir.Value | None) -> Extents:
+    """The extents of a value; Opaque where not even their number is known."""
+    found = None if value is None else extents(value)
+    if found is None:
+        raise Opaque
+    return found

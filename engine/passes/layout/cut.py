@@ -1,0 +1,174 @@
+"""Which units run in which of two layouts, at the least cost: an exact minimum cut."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from ...base.records import dataclass
+
+#: what stands in a unit's place where the layout is no question: fixed to the first, to the second, or to a third one
+FIRST, SECOND, THIRD = -1, -2, -3
+
+_LIMIT = 2**31 - 1  # of a capacity, in scipy
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A tensor that `producer` yields and `users` read: `elements` to move once for each layout that it is read in and
+    not yielded in. Equal numbers of elements are told apart by `ties`.
+    """
+
+    producer: int
+    users: frozenset[int]
+    elements: int
+    ties: int
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Units numbered from 0; `terms` cost as they say, `alone` is what a unit costs in ties in either layout."""
+
+    units: int
+    terms: Sequence[Term]
+    alone: Mapping[int, tuple[int, int]]
+
+    def cost(self, second: Sequence[bool]) -> tuple[int, int]:
+        """Elements and ties that an assignment of the second layout costs."""
+        moved, ties = 0, sum(costs[second[unit]] for unit, costs in self.alone.items())
+        for term in self.terms:
+            has = _layout(term.producer, second)
+            read = {_layout(user, second) for user in term.users} - {has}
+            moved += term.elements * len(read)
+            ties += term.ties * len(read)
+        return moved, ties
+
+
+def _layout(unit: int, second: Sequence[bool]) -> int:
+    return unit if unit < 0 else SECOND if second[unit] else FIRST
+
+
+def solve(problem: Problem) -> list[bool]:
+    """Decide for each unit whether it runs in the second layout, at the least elements, then ties, then first ones.
+
+    The decision is exact. Where one layout for all costs nothing it is that one, the second before the first.
+    """
+    arcs = _Arcs(problem)
+    if not arcs.from_source:
+        return [True] * problem.units
+    if not arcs.into_sink:
+        return [False] * problem.units
+    return arcs.cut()
+
+
+class _Arcs:
+    """The network: the source side runs first, the sink side second."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._units = problem.units
+        self.source, self.sink = problem.units, problem.units + 1
+        self._count = problem.units + 2
+        self._elements: Counter[tuple[int, int]] = Counter()
+        self._ties: Counter[tuple[int, int]] = Counter()
+        self._never: set[tuple[int, int]] = set()
+        for unit, (first, second) in problem.alone.items():
+            if second > first:
+                self._ties[self.source, unit] += second - first
+            elif first > second:
+                self._ties[unit, self.sink] += first - second
+        for term in problem.terms:
+            self._term(term)
+        self.from_source = any(tail == self.source for tail, _ in (*self._elements, *self._ties))
+        self.into_sink = any(head == self.sink for _, head in (*self._elements, *self._ties))
+
+    def _term(self, term: Term) -> None:
+        free = sorted(user for user in term.users if user >= 0)
+        end = {FIRST: self.source, SECOND: self.sink}
+        producer = end.get(term.producer, term.producer)
+        # Once where somebody reads it second and it is yielded first ...
+        if term.producer != SECOND:
+            tail = self.source if term.producer == THIRD else producer
+            if SECOND in term.users:
+                self._arc(tail, self.sink, term)
+            elif free:
+                self._arc(tail, self._either(free, False), term)
+        # ... and once where somebody reads it first and it is yielded second.
+        if term.producer != FIRST:
+            head = self.sink if term.producer == THIRD else producer
+            if FIRST in term.users:
+                self._arc(self.source, head, term)
+            elif free:
+                self._arc(self._either(free, True), head, term)
+
+    def _either(self, users: list[int], reads_first: bool) -> int:
+        """A node that is on one side as soon as one of the users is."""
+        if len(users) == 1:
+            return users[0]
+        node, self._count = self._count, self._count + 1
+        self._never.update((user, node) if reads_first else (node, user) for user in users)
+        return node
+
+    def _arc(self, tail: int, head: int, term: Term) -> None:
+        if tail == head or (tail, head) == (self.source, self.sink):
+            return  # no choice of ours changes it
+        self._elements[tail, head] += term.elements
+        self._ties[tail, head] += term.ties
+
+    def cut(self) -> list[bool]:
+        pairs = sorted({*self._elements, *self._ties, *self._never})
+        ends = np.array(pairs, np.int64).T
+        never = np.array([pair in self._never for pair in pairs])
+        elements = np.array([self._elements[pair] for pair in pairs], np.int64)
+        residual = self._residual(ends, never, elements)
+        # Of all cuts that move the fewest elements, the one with the fewest ties: those cuts are exactly the ones that
+        # no arc with a residual capacity leads out of (Picard and Queyranne 1980).
+        has = {(int(tail), int(head)) for tail, head in residual}
+        keys = sorted(has | set(pairs))
+        second = self._residual(
+            np.array(keys, np.int64).T,
+            np.array([key in has for key in keys]),
+            np.array([self._ties[key] for key in keys], np.int64),
+        )
+        return self._beyond(second)
+
+    def _residual(
+        self, ends: npt.NDArray[np.int64], never: npt.NDArray[np.bool_], capacity: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.int64]:
+        """The arcs that a maximum flow leaves capacity on."""
+        from scipy.sparse import csr_array
+        from scipy.sparse.csgraph import maximum_flow
+
+        scale = math.gcd(*(int(c) for c in capacity)) or 1
+        capacity = capacity // scale
+        # Beyond scipy's limit the least significant bits go: the cut is then the minimum to within one part in a
+        # million for each arc. It takes a layer that moves billions of elements.
+        total = int(capacity.sum())
+        while total >= _LIMIT:
+            capacity = (capacity + 1) // 2
+            total = int(capacity.sum())
+        capacity = np.where(never, total + 1, capacity)
+        shape = (self._count, self._count)
+        # scipy 1.13 takes no other indices than of 32 bits there.
+        tails, heads = ends.astype(np.int32)
+        network = csr_array((capacity.astype(np.int32), (tails, heads)), shape=shape)
+        flow = maximum_flow(network, self.source, self.sink).flow
+        left = (network - flow).tocoo()
+        open_ = left.data > 0
+        return np.stack([left.row[open_], left.col[open_]], axis=1).astype(np.int64)
+
+    def _beyond(self, residual: npt.NDArray[np.int64]) -> list[bool]:
+        """The units that nothing leads to from the source any more."""
+        leads: dict[int, list[int]] = {}
+        for tail, head in residual.tolist():
+            leads.setdefault(tail, []).append(head)
+        reached, queue = {self.source}, deque([self.source])
+        while queue:
+            for head in leads.get(queue.popleft(), ()):
+                if head not in reached:
+                    reached.add(head)
+                    queue.append(head)
+        return [unit not in reached for unit in range(self._units)]

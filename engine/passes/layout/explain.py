@@ -1,0 +1,97 @@
+"""Why permutations are left in a model: what each moves, and the two operators that it stands between."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import onnx
+import onnx_ir as ir
+
+from ...base.records import dataclass
+from ...dialects.inference import extents
+from ...dialects.operators import Dialect
+from ...rewrite.driver import SOURCE
+from .axis_groups import arrangement, local
+from .order import Order, elements, identity, inverse
+from .permute_weights import Tensors
+
+
+@dataclass(frozen=True, slots=True)
+class Remaining:
+    """One permutation that is left: its name, what it does to the axes, and the elements it moves.
+
+    `before` and `after` are the nearest operators on either side that cannot run in the other order, or the graph's
+    input or output that is reached. `fixed` tells whether the number of elements is known.
+    """
+
+    name: str
+    perm: Order
+    elements: int
+    fixed: bool
+    before: str
+    after: str
+
+    def __str__(self) -> str:
+        about = "" if self.fixed else "about "
+        return f"{self.name} {list(self.perm)} moves {about}{self.elements:,} elements: {self.before} -> {self.after}"
+
+
+def explain(model: onnx.ModelProto, dialect: Dialect) -> list[Remaining]:
+    """Explain every permutation of a model of a dialect, in the model's order, as far as shapes are known."""
+    graph = ir.from_proto(model).graph
+    opset = graph.opset_imports.get(dialect.domain, 0)
+    tensors = Tensors(graph, dialect, opset)
+    return [found for node in graph for found in _explained(tensors, node)]
+
+
+def _explained(tensors: Tensors, node: ir.Node) -> Iterator[Remaining]:
+    perm = tensors.permutation(node)
+    value = node.inputs[0] if node.inputs else None
+    shape = extents(value) if value is not None else None
+    if perm is None or value is None or shape is None:
+        return
+    fixed = all(isinstance(extent, int) for extent in shape)
+    ends = _upwards(tensors, value, perm), _downwards(tensors, node.outputs[0], perm)
+    yield Remaining(node.name or value.name or "", perm, elements(shape), fixed, *ends)
+
+
+def _upwards(tensors: Tensors, value: ir.Value, order: Order) -> str:
+    """What yields a value and cannot yield it in another order."""
+    producer = value.producer()
+    while producer is not None:
+        perm, blocks = tensors.permutation(producer), tensors.blocks(producer)
+        at = value.index() or 0
+        arranged = arrangement(blocks.results[at], order) if blocks is not None and perm is None else None
+        if blocks is None or arranged is None or not blocks.admits(arranged):
+            return _named(producer)
+        moved = ((producer.inputs[position], local(side, arranged)) for position, side in blocks.operands.items())
+        following = next(((v, o) for v, o in moved if v is not None and v.const_value is None), None)
+        if following is None or following[1] == identity(len(following[1])):
+            return _named(producer)
+        value, order = following
+        producer = value.producer()
+    return f"input {value.name}"
+
+
+def _downwards(tensors: Tensors, value: ir.Value, order: Order) -> str:
+    """What reads a value and cannot read it in the order that it had before."""
+    back = inverse(order)
+    while not value.is_graph_output():
+        use = next(iter(value.uses()), None)
+        if use is None:
+            break
+        blocks = tensors.blocks(use.node) if tensors.permutation(use.node) is None else None
+        side = blocks.operands.get(use.idx) if blocks is not None else None
+        arranged = arrangement(side, back) if side is not None else None
+        if blocks is None or arranged is None or not blocks.admits(arranged):
+            return _named(use.node)
+        value, back = use.node.outputs[0], local(blocks.results[0], arranged)
+        if back == identity(len(back)):
+            return _named(use.node)
+    return f"output {value.name}"
+
+
+def _named(node: ir.Node) -> str:
+    source = node.metadata_props.get(SOURCE)
+    name = node.name or next((output.name for output in node.outputs if output.name), "")
+    return f"{node.op_type} {name}" + (f" (from {source})" if source and source != name else "")

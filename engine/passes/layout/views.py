@@ -1,0 +1,162 @@
+"""The tensors of a graph, each with every order in which it is read: permutations are views and no operators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import onnx_ir as ir
+
+from ...base.records import dataclass, field
+from ...dialects.inference import extents
+from ...dialects.operators import Dialect, OperatorSpec
+from .axis_groups import Blocks, blocks
+from .order import Extents, Order, compose, identity
+
+PERMUTE, QUANTIZE, DEQUANTIZE = "permute", "quantize", "dequantize"
+
+#: a node that quantizes or dequantizes, and the order of the tensor that it saw
+Scaled = tuple[ir.Node, Order]
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """One use of a tensor: operand `position` of `node`, or the graph's output `position` where there is no node.
+
+    `stem` are the nodes that quantize the tensor on the way there and move with its producer, `chain` those that
+    dequantize it and move with its user.
+    """
+
+    node: ir.Node | None
+    position: int
+    order: Order
+    stem: tuple[Scaled, ...] = ()
+    chain: tuple[Scaled, ...] = ()
+
+
+@dataclass(slots=True, eq=False)
+class Tensor:
+    """What a graph computes with, whatever the order it is stored in: `root` is the value that nothing permuted."""
+
+    root: ir.Value
+    extents: Extents
+    uses: list[Use] = field(default_factory=list)
+
+    @property
+    def rank(self) -> int:
+        """How many axes it has."""
+        return len(self.extents)
+
+    @property
+    def constant(self) -> bool:
+        """Whether its elements are known, so that any order of them is free."""
+        root = self.root
+        return root.const_value is not None and not root.is_graph_input() and root.dtype != ir.DataType.STRING
+
+    @property
+    def own(self) -> Order:
+        """The order in which its root stands."""
+        return identity(self.rank)
+
+
+class TensorViews:
+    """All tensors of a graph, and what the operator of each node lets through by itself."""
+
+    __slots__ = (
+        *("_opset", "_permute", "_plain", "_specs"),
+        *("all", "dialect", "graph", "of", "permutations", "views"),
+    )
+
+    def __init__(self, graph: ir.Graph, dialect: Dialect, opset: int) -> None:
+        self.graph, self.dialect, self._opset = graph, dialect, opset
+        self._specs: dict[str, OperatorSpec | None] = {}
+        self._permute = dialect.role(PERMUTE).name
+        self._plain: dict[ir.Node, Blocks | None] = {}
+        #: permutations by what they permute and how
+        self.permutations: dict[tuple[ir.Value, Order], ir.Value] = {}
+        self.views: list[ir.Node] = []
+        self.all: list[Tensor] = []
+        #: the tensor and the order in which a value holds it, for every operand of a node that is no view
+        self.of: dict[ir.Value, tuple[Tensor, Order]] = {}
+        outputs: dict[ir.Value, list[int]] = {}
+        for position, value in enumerate(graph.outputs):
+            outputs.setdefault(value, []).append(position)
+        for root in self._roots():
+            shape = extents(root)
+            if shape is not None:
+                self._read(Tensor(root, shape), outputs)
+
+    def spec(self, node: ir.Node) -> OperatorSpec | None:
+        """What ops.yaml says of a node of the dialect."""
+        if node.domain != self.dialect.domain:
+            return None
+        if node.op_type not in self._specs:
+            self._specs[node.op_type] = self.dialect.operator(node.op_type, self._opset)
+        return self._specs[node.op_type]
+
+    def plain(self, node: ir.Node) -> Blocks | None:
+        """The blocks of a node as its operator alone has them, whatever reads its results."""
+        if node not in self._plain:
+            self._plain[node] = blocks(node, self.spec(node)) if node.graph is self.graph else None
+        return self._plain[node]
+
+    def permutation(self, node: ir.Node) -> Order | None:
+        """The permutation that a node does, None where it does something else."""
+        if node.op_type != self._permute or node.domain != self.dialect.domain or node.graph is not self.graph:
+            return None
+        shape = extents(node.inputs[0]) if node.inputs and node.inputs[0] is not None else None
+        if shape is None:
+            return None
+        given = node.attributes.get("perm")
+        return tuple(reversed(range(len(shape)))) if given is None else tuple(given.as_ints())
+
+    def scales(self, node: ir.Node) -> str | None:
+        """Whether a node quantizes or dequantizes, and does it for any order of axes."""
+        spec = self.spec(node)
+        role = spec.role if spec is not None else None
+        return role if role in (QUANTIZE, DEQUANTIZE) and self.plain(node) is not None else None
+
+    def _roots(self) -> Iterator[ir.Value]:
+        yield from self.graph.inputs
+        yield from (v for v in self.graph.initializers.values() if not v.is_graph_input())
+        for node in self.graph:
+            if self.permutation(node) is None and self.scales(node) is None:
+                yield from node.outputs
+
+    def _read(self, tensor: Tensor, outputs: dict[ir.Value, list[int]]) -> None:
+        """Follow a tensor through its views to everything that uses it."""
+        start: tuple[ir.Value, Order, tuple[Scaled, ...]] = (tensor.root, tensor.own, ())
+        pending = [start]
+        held: dict[ir.Value, tuple[Tensor, Order]] = {}
+        views: list[tuple[ir.Node, Order | None]] = []
+        while pending:
+            value, order, path = pending.pop()
+            if value.is_graph_output() and value not in outputs:
+                return  # an inner graph yields it as it stands, and no use says so
+            held[value] = tensor, order
+            stem, chain = _parted(path, self)
+            for position in outputs.get(value, ()):
+                tensor.uses.append(Use(None, position, order, stem, chain))
+            for node, position in value.uses():
+                perm = self.permutation(node) if position == 0 else None
+                if perm is not None:
+                    views.append((node, perm))
+                    pending.append((node.outputs[0], compose(order, perm), path))
+                elif position == 0 and self.scales(node) is not None:
+                    views.append((node, None))
+                    pending.append((node.outputs[0], order, (*path, (node, order))))
+                else:
+                    tensor.uses.append(Use(node, position, order, stem, chain))
+        self.all.append(tensor)
+        self.of |= held
+        for node, perm in views:
+            self.views.append(node)
+            if perm is not None and node.inputs[0] is not None:
+                self.permutations.setdefault((node.inputs[0], perm), node.outputs[0])
+
+
+def _parted(path: tuple[Scaled, ...], tensors: TensorViews) -> tuple[tuple[Scaled, ...], tuple[Scaled, ...]]:
+    """Quantization belongs to the producer, what dequantizes after the last one to the user."""
+    if not path:
+        return (), ()
+    last = max((i for i, (node, _) in enumerate(path, 1) if tensors.scales(node) == QUANTIZE), default=0)
+    return path[:last], path[last:]

@@ -1,0 +1,421 @@
+"""The float view: quantized values between a quantize and a dequantize node, so that rules see real numbers."""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from ..base.constants import NUMBERS, computed, stored
+from ..base.errors import RewriteError
+from ..base.names import Scope
+from ..base.quantization import CLASS, KEY, RAW, Quantization, in_blocks, quantization
+from ..base.records import dataclass
+from ..dialects.operators import Dialect, OperatorSpec, option_value
+from ..dialects.opsets import BLOCKS, takes, yields
+from ..rewrite.edits import remove_unused
+from .base import Module, Visit
+
+#: classes of operators in ops.yaml; operators without one compute with real numbers
+CODES, MATCHED, EXTENTS, PASSED = "codes", "matched", "extents", "passed"
+#: bits of codes that kernels bring to one grid where they compare or join them; wider ones they take as they are
+_MATCHED_BITS = 8
+#: the key of averages, and what it says of kernels that round halves away from the code 0 and not to even codes
+_ROUNDING, _AWAY = "rounding", "away"
+#: by bits: so much smaller a scale lets halves of codes round away from 0, also where a runtime adds the zero point
+#: before it rounds, and averages of up to 127 codes not round otherwise
+_NUDGES = {8: np.float32(1 - 2**-15), 16: np.float32(1 - 2**-22)}
+#: the key of what grids an operator's values have, and what it says of kernels that know one only
+_GRID, _SAME = "grid", "same"
+#: types of less than a byte, and those of a byte that hold their elements
+_BYTES = {
+    dtype: np.dtype(np.int8 if dtype.is_signed() else np.uint8)
+    for dtype in ir.DataType
+    if dtype.is_integer() and dtype.bitwidth < 8
+}
+#: the trait of operators whose kernels take real activations with integer weights
+HYBRID = "hybrid"
+#: the key of the dialect in ops.yaml that names the option by which an activation is fused into an operator
+_ACTIVATION = "activation"
+
+
+@dataclass(frozen=True, slots=True)
+class QuantizeDequantize:
+    """Put quantize and dequantize nodes around operators that compute with real numbers; see `expose`."""
+
+    plain: bool = False
+    name, visits = "quantize-dequantize", Visit.FUNCTIONS_FIRST
+
+    def run(self, module: Module) -> None:
+        """Change one graph, and count the operators whose quantized results are now computed with real numbers."""
+        source, target = module.source, module.target
+        module.real.update(expose(module.graph, source, target, module.opset, module.names, self.plain))
+        remove_unused(module.graph)
+
+
+class FloatInterface:
+    """Let the inputs and outputs be real numbers: quantized on their way in, dequantized on their way out.
+
+    Inputs with an initial value, which are state and no interface, stay as they are.
+    """
+
+    name, visits = "float interface", Visit.MAIN
+
+    def run(self, module: Module) -> None:
+        """Put the conversions into the main graph."""
+        view = _View(module.graph, module.target, module.opset, Scope(module.graph))
+        for position, value in enumerate(list(module.graph.inputs)):
+            if value.const_value is None and quantization(value) is not None:
+                module.graph.inputs[position] = view.entrance(value)
+        view.exits()
+
+
+def expose(
+    graph: ir.Graph, source: Dialect, target: Dialect, opset: int, scope: Scope, plain: bool = False
+) -> Counter[str]:
+    """Let every operator that computes with real numbers take and yield them; how many have quantized results, by name.
+
+    A quantized operand is read through the target's dequantize operator, a quantized result written through its
+    quantize operator. Operators of the class `codes` move integers whatever they stand for, those of the class
+    `matched` where they have eight bits bring them to one map first. Both are left alone where all their quantized
+    values map to real numbers alike and no activation is fused into them, unless the target's `codes: real` in ops.yaml
+    asks for the same form for all and no constant would be made real. Operators of the class `raw` mean the integers
+    themselves, those of the class `extents` read no elements at all, and those of the class `passed` hand their values
+    to graphs, which take and yield them as they stand.
+
+    With `plain` no value stays quantized: constants become real numbers, and so do all others, unrounded, except those
+    that operators of the class `raw` read and yield.
+    """
+    view = _View(graph, target, opset, scope, plain)
+    if plain:
+        view.inputs()
+    keep = target.facts.get(CODES) != "real"
+    found: Counter[str] = Counter()
+    for node in list(graph):
+        if node.domain == target.domain != source.domain:
+            continue  # what rules over integers have made, or an interface
+        spec = source.operators.get(node.op_type)
+        facts: Mapping[str, Any] = {} if spec is None else spec.facts
+        unknown = spec is None or spec.unsupported is not None  # what it does with numbers it does with the integers
+        kind = facts.get(CLASS, RAW if unknown else None)
+        maps = [m for m in map(quantization, (*node.inputs, *node.outputs)) if m is not None]
+        if plain and kind == RAW:
+            view.codes(node)
+        if not maps or kind in (RAW, EXTENTS) or (kind == PASSED and not plain):
+            continue
+        pure = not _activates(node, spec, source) and not _real(node)
+        alike = pure and all(m == maps[0] for m in maps)
+        single = alike or (pure and facts.get(_GRID) == _SAME)  # kernels leave codes on one grid, whatever these say
+        if single and not plain and facts.get(_ROUNDING) == _AWAY and _nudge(node):
+            view.halves_away(node, maps[-1])
+            continue
+        if kind in (CODES, MATCHED) and (_bare(node) or (alike and not plain and (keep or _weighty(node)))):
+            continue
+        if pure and not alike and not plain and (kind == CODES or (kind == MATCHED and _wide(node))):
+            continue  # kernels move these codes whatever they stand for
+        if not (alike and kind in (CODES, MATCHED)):
+            found[node.op_type] += any(map(quantization, node.outputs))
+        one = maps[-1] if facts.get(_GRID) == _SAME and not alike and not plain and not _real(node) else None
+        view.operands(node, spec, one)
+        view.results(node)
+    if plain:
+        view.exits()
+    return +found
+
+
+def _bare(node: ir.Node) -> bool:
+    """Whether integers have a map to real numbers on one side of a node only: they are all that is meant."""
+    return _lost(node.outputs, node.inputs) or _lost(node.inputs, node.outputs)
+
+
+def _lost(known: Iterable[ir.Value | None], others: Iterable[ir.Value | None]) -> bool:
+    types = {value.dtype for value in known if value is not None and quantization(value)}
+    return any(value is not None and value.dtype in types and not quantization(value) for value in others)
+
+
+def _real(node: ir.Node) -> bool:
+    """Whether quantized operands come in and real numbers go out."""
+    return all(value.dtype is not None and value.dtype.is_floating_point() for value in node.outputs)
+
+
+def _wide(node: ir.Node) -> bool:
+    """Whether quantized operands have more bits than are brought to one grid."""
+    known = (value.dtype for value in node.inputs if quantization(value) and value is not None)
+    return any(dtype is not None and dtype.bitwidth > _MATCHED_BITS for dtype in known)
+
+
+def _weighty(node: ir.Node) -> bool:
+    known = (value for value in node.inputs if value is not None and value.const_value is not None)
+    return any(quantization(value) and not value.is_graph_input() for value in known)
+
+
+def _activates(node: ir.Node, spec: OperatorSpec | None, source: Dialect) -> bool:
+    """Whether an activation, which is a function of real numbers, is fused into a node."""
+    option = source.facts.get(_ACTIVATION)
+    if spec is None or option is None or option not in spec.options:
+        return False
+    return bool(option_value(node, spec.options[option]) != spec.options[option].default)
+
+
+def _nudge(node: ir.Node) -> np.float32 | None:
+    dtype = node.outputs[0].dtype
+    return None if dtype is None else _NUDGES.get(dtype.bitwidth)
+
+
+class _View:
+    """The conversions put into one graph; each value is dequantized once."""
+
+    def __init__(self, graph: ir.Graph, target: Dialect, opset: int, scope: Scope, plain: bool = False) -> None:
+        self._graph = graph
+        self._plain = plain
+        self._quantize = target.role("quantize")
+        self._dequantize = target.role("dequantize")
+        self._convert = target.role("convert")
+        self._opset = opset
+        self._scope = scope
+        self._reread: dict[ir.Value, ir.Value] = {}
+        self._real: dict[tuple[ir.Value, int, bytes], ir.Value] = {}
+        #: values that have become real: what their integers would be, and of which type
+        self._were: dict[ir.Value, tuple[Quantization, ir.DataType]] = {}
+
+    def inputs(self) -> None:
+        """Let the graph's inputs be real, initial values included."""
+        for value in self._graph.inputs:
+            known = quantization(value)
+            if known is None:
+                continue
+            self._become_real(value, known)
+            if value.const_value is not None:
+                value.const_value = ir.Tensor(real_numbers(value.const_value.numpy(), known), name=value.name)
+
+    def codes(self, node: ir.Node) -> None:
+        """Let a node that means the integers read them where its operands have become real, or in a type there is."""
+        for position, value in enumerate(node.inputs):
+            if value is not None and value.dtype in _BYTES and not takes(self._convert, value.dtype, self._opset):
+                codes = stored(value)
+                if codes is not None:
+                    wide = self._scope.constant(codes.astype(_BYTES[value.dtype]), f"{value.name}")
+                    self._graph.register_initializer(wide)
+                    node.replace_input_with(position, wide)
+            if value is None or value not in self._were:
+                continue
+            known, dtype = self._were[value]
+            written = self._node(self._quantize, [value, *self._written(value, known, dtype)], _axis(known), node)
+            made = written.outputs[0]
+            made.type, made.shape = ir.TensorType(dtype), value.shape
+            made.name = self._scope.fresh(f"{value.name}/codes")
+            self._graph.insert_before(node, written)
+            node.replace_input_with(position, made)
+
+    def entrance(self, value: ir.Value) -> ir.Value:
+        """A real input in the place of a quantized one, which is computed from it."""
+        known = quantization(value)
+        assert known is not None and value.dtype is not None
+        made = ir.Value(name=value.name, type=ir.TensorType(ir.DataType.FLOAT), shape=value.shape)
+        node = ir.Node(
+            self._quantize.domain,
+            self._quantize.name,
+            [made, *self._written(value, known, value.dtype)],
+            _axis(known),
+            num_outputs=1,
+        )
+        node.name = self._scope.fresh(f"{value.name}/{self._quantize.name}")
+        codes = node.outputs[0]
+        codes.type, codes.shape, codes.name = value.type, value.shape, self._scope.fresh(f"{value.name}/codes")
+        codes.meta.update(value.meta)
+        ir.convenience.replace_all_uses_with(value, codes, replace_graph_outputs=True)
+        if len(self._graph):
+            self._graph.insert_before(self._graph[0], node)
+        else:
+            self._graph.append(node)
+        return made
+
+    def exits(self) -> None:
+        """Let the graph's outputs be real where they are quantized."""
+        for position, value in enumerate(self._graph.outputs):
+            known, producer = quantization(value), value.producer()
+            if known is not None and producer is not None:
+                self._graph.outputs[position] = self._read(producer, value, known)
+
+    def _become_real(self, value: ir.Value, known: Quantization) -> None:
+        assert value.dtype is not None
+        self._were[value] = known, value.dtype
+        value.meta.pop(KEY)
+        value.type = ir.TensorType(ir.DataType.FLOAT)
+
+    def operands(self, node: ir.Node, spec: OperatorSpec | None, by: Quantization | None = None) -> None:
+        """Let a node read its quantized operands as real numbers, `by` another map where one is given."""
+        products = dict(_products(node, spec, self._map))
+        channels = _channels(spec)
+        hybrid = spec is not None and HYBRID in spec.traits and not any(map(quantization, node.outputs))
+        for position, value in enumerate(node.inputs):
+            known = products.get(position, quantization(value))
+            if value is None or known is None:
+                continue
+            if hybrid and value.dtype == ir.DataType.UINT8 and not known.zero_point.any():
+                value = self._signed(value)
+            if known.per_axis and position in channels:
+                known = replace(known, axis=channels[position])
+            node.replace_input_with(position, self._read(node, value, by or known))
+
+    def _map(self, value: ir.Value | None) -> Quantization | None:
+        """What the integers of a value stand for, those too that it had before it became real."""
+        known = quantization(value)
+        return self._were[value][0] if known is None and value is not None and value in self._were else known
+
+    def results(self, node: ir.Node, by: Quantization | None = None) -> None:
+        """Let a node yield real numbers where its results are quantized, `by` another map where one is given."""
+        for result in node.outputs:
+            known = quantization(result)
+            if known is None:
+                continue
+            if self._plain:
+                self._become_real(result, known)
+                continue
+            assert result.dtype is not None
+            name, uses = result.name, list(result.uses())
+            parameters = self._written(result, by or known, result.dtype)
+            written = self._node(self._quantize, [result, *parameters], _axis(known), node)
+            codes = written.outputs[0]
+            codes.type, codes.shape, codes.name = result.type, result.shape, name
+            codes.meta.update(result.meta)
+            result.meta.pop(KEY)
+            result.name = self._scope.fresh(f"{name}/real")
+            result.type = ir.TensorType(ir.DataType.FLOAT)
+            self._graph.insert_after(node, written)
+            for user, position in uses:
+                user.replace_input_with(position, codes)
+            for position, output in enumerate(self._graph.outputs):
+                if output is result:
+                    self._graph.outputs[position] = codes
+
+    def halves_away(self, node: ir.Node, known: Quantization) -> None:
+        """Let an average see codes as such, and be written so that halves are rounded away from 0.
+
+        An average of shifted or stretched numbers is shifted and stretched alike, so zero points can be left out on
+        both sides; and with a power of two for a scale, sums of codes are exact.
+        """
+        power = np.exp2(np.round(np.log2(known.scale))).astype(np.float32)
+        codes = replace(known, scale=power, zero_point=np.zeros_like(known.zero_point))
+        for position, value in enumerate(node.inputs):
+            if value is not None and quantization(value) is not None:
+                node.replace_input_with(position, self._read(node, value, codes))
+        self.results(node, replace(codes, scale=power * _nudge(node)))
+
+    def _signed(self, value: ir.Value) -> ir.Value:
+        """Weights that say uint8 and hold int8: hybrid kernels of old files read the bytes so."""
+        codes = stored(value)
+        if codes is None:
+            return value
+        if value not in self._reread:
+            self._reread[value] = self._scope.constant(codes.view(np.int8), f"{value.name}")
+            self._graph.register_initializer(self._reread[value])
+        return self._reread[value]
+
+    def _read(self, node: ir.Node, value: ir.Value, known: Quantization) -> ir.Value:
+        key = value, known.axis, known.scale.tobytes() + known.zero_point.tobytes()
+        if key not in self._real:
+            self._real[key] = self._dequantized(node, value, known)
+        return self._real[key]
+
+    def _dequantized(self, node: ir.Node, value: ir.Value, known: Quantization) -> ir.Value:
+        assert value.dtype is not None
+        codes = stored(value)
+        real = None if codes is None else functools.partial(real_numbers, codes, known)
+        read = takes(self._dequantize, value.dtype, self._opset, in_blocks(value))
+        if real is not None and (self._plain or not read):
+            extents = value.shape.numpy() if value.shape is not None else ()
+            return self._scope.constant(computed(real, ir.DataType.FLOAT, extents), f"{value.name}/real")
+        if not read:
+            raise RewriteError(f"{value.name}: codes of {value.dtype} have no real numbers at opset {self._opset}")
+        parameters = self._parameters(known, value.dtype)
+        made = self._node(self._dequantize, [value, *parameters], _axis(known), node)
+        result = made.outputs[0]
+        result.type, result.shape = ir.TensorType(ir.DataType.FLOAT), value.shape
+        result.name = self._scope.fresh(f"{value.name}/real")
+        if real is not None:
+            result.meta[NUMBERS] = real
+        producer = value.producer()
+        if producer is not None:
+            self._graph.insert_after(producer, made)
+        else:
+            self._graph.insert_before(self._graph[0], made)
+        return result
+
+    def _written(self, value: ir.Value, known: Quantization, dtype: ir.DataType) -> list[ir.Value]:
+        if not yields(self._quantize, dtype, self._opset):
+            raise RewriteError(f"{value.name}: real numbers cannot be quantized to {dtype} at opset {self._opset}")
+        return self._parameters(known, dtype)
+
+    def _parameters(self, known: Quantization, dtype: ir.DataType) -> list[ir.Value]:
+        shape = known.scale.shape if known.per_axis or known.block_size else ()
+        scale = known.scale.astype(np.float32).reshape(shape)
+        values = [self._scope.constant(scale, "scale")]
+        if dtype != ir.DataType.INT32:  # whose zero point is always 0, and is not written down
+            values.append(self._scope.constant(known.zero_point.astype(dtype.numpy()).reshape(shape), "zero_point"))
+        for value in values:
+            if value.graph is None:
+                self._graph.register_initializer(value)
+        return values
+
+    def _node(
+        self, spec: OperatorSpec, inputs: Sequence[ir.Value], attributes: Sequence[ir.Attr], source: ir.Node
+    ) -> ir.Node:
+        made = ir.Node(spec.domain, spec.name, inputs, attributes, num_outputs=1)
+        made.metadata_props.update(source.metadata_props)
+        made.name = self._scope.fresh(f"{source.name}/{spec.name}")
+        return made
+
+
+def real_numbers(codes: np.ndarray[Any, Any], known: Quantization) -> np.ndarray[Any, Any]:
+    """The real numbers that integers stand for: `(code - zero_point) * scale`, in float32 as the kernels compute it."""
+    scale: np.ndarray[Any, Any] = known.scale.astype(np.float32)
+    zero: np.ndarray[Any, Any] = known.zero_point.astype(np.int64)
+    if known.block_size:
+        block = np.arange(codes.shape[known.axis]) // known.block_size
+        scale, zero = (np.take(part, block, known.axis) for part in (scale, zero))
+    else:
+        extents = [-1 if known.per_axis and axis == known.axis else 1 for axis in range(codes.ndim)]
+        scale, zero = scale.reshape(extents), zero.reshape(extents)
+    real: np.ndarray[Any, Any] = ((codes.astype(np.int64) - zero).astype(np.float32) * scale).astype(np.float32)
+    return real
+
+
+def _products(
+    node: ir.Node, spec: OperatorSpec | None, known: Callable[[ir.Value | None], Quantization | None]
+) -> Iterator[tuple[int, Quantization]]:
+    """Operands whose scale is the product of others', as kernels that add a bias to an integer sum take it.
+
+    They do not look at the scale that the file gives it, and take integers without any for the same.
+    """
+    if spec is None:
+        return
+    places = {operand.name: position for position, operand in enumerate(spec.operands)}
+    for name, factors in spec.facts.get("products", {}).items():
+        positions = [places[factor] for factor in factors]
+        if places[name] >= len(node.inputs):
+            continue
+        maps = [known(node.inputs[position]) for position in positions]
+        own = node.inputs[places[name]]
+        codes = own is not None and own.dtype is not None and own.dtype.is_integer()
+        if not codes or any(m is None for m in maps):
+            continue
+        scale = functools.reduce(np.multiply, [m.scale.astype(np.float32) for m in maps if m is not None])
+        yield places[name], Quantization(scale, np.zeros(scale.shape, np.int64), 0)
+
+
+def _channels(spec: OperatorSpec | None) -> dict[int, int]:
+    """The axis along which kernels take the scales of an operand, by its position, whatever axis the file names."""
+    known = {} if spec is None else spec.facts.get("channels", {})
+    return {} if spec is None else {n: known[o.name] for n, o in enumerate(spec.operands) if o.name in known}
+
+
+def _axis(known: Quantization) -> list[ir.Attr]:
+    if known.block_size:
+        return [ir.AttrInt64("axis", known.axis), ir.AttrInt64(BLOCKS, known.block_size)]
+    return [ir.AttrInt64("axis", known.axis)] if known.per_axis else []

@@ -1,0 +1,261 @@
+"""Extents asked for: inputs of another shape or batch than the file says, and what in the graph speaks of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from ..base.constants import stored
+from ..base.errors import CallError, RewriteError
+from ..base.records import dataclass, field
+from ..dialects.inference import extents
+from ..dialects.operators import Dialect, OperatorSpec, option_value
+from ..rewrite.subgraphs import called
+from .base import Module, Visit
+
+#: what to ask for where the batch is to be known at run time only, and the name of such an extent
+DYNAMIC = "dynamic"
+_NAME = "batch"
+
+#: the key of ops.yaml for operands and options that list extents of the result, each with its word for any extent
+_FACT = "extents"
+#: the key that says that an operator merges and splits neighbouring axes
+_REGROUPS = "regroups"
+#: the key that says how many samples an operator takes, where it takes no others
+_BATCH = "batch"
+#: the key for the operand that lists axes along which elements are put together
+_MIXES = "mixes"
+#: all keys that say what another batch means to an operator
+ABOUT_BATCHES = frozenset({_FACT, _REGROUPS, _BATCH, _MIXES})
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Shapes by the names of inputs, and a batch: a number, `dynamic`, or None for that of the file."""
+
+    shapes: Mapping[str, Shape] = field(default_factory=dict)
+    batch: int | str | None = None
+
+    @classmethod
+    def parse(cls, shapes: Sequence[str], batch: int | str | None = None) -> Asked:
+        """Read `NAME=1,224,224,3` and a batch; raises CallError where a text is neither."""
+        found: dict[str, Shape] = {}
+        for text in shapes:
+            name, _, numbers = text.rpartition("=")
+            try:
+                shape = tuple(int(number) for number in numbers.split(",")) if numbers else ()
+            except ValueError:
+                shape = (-1,)
+            if not name or min(shape, default=0) < 0:
+                raise CallError(f"{text!r} is not an input with its shape, such as NAME=1,224,224,3")
+            if found.setdefault(name, shape) != shape:
+                raise CallError(f"two shapes are asked for the input {name}")
+        if isinstance(batch, str) and batch != DYNAMIC:
+            if not batch.isdecimal():
+                raise CallError(f"{batch!r} is not a batch: give a number, or {DYNAMIC}")
+            batch = int(batch)
+        if isinstance(batch, int) and batch < 1:
+            raise CallError(f"a batch of {batch} has no elements: give 1 or more")
+        return cls(found, batch)
+
+    def __bool__(self) -> bool:
+        return bool(self.shapes) or self.batch is not None
+
+
+class Resize:
+    """Give the inputs of the main graph the extents asked for, and the constants that speak of them."""
+
+    name, visits = "resize", Visit.MAIN
+
+    def __init__(self, asked: Asked) -> None:
+        self._asked = asked
+        self.resizing: Resizing | None = None
+
+    def run(self, module: Module) -> None:
+        """Change the inputs; raises CallError where one is not there, RewriteError where a node forbids the extents."""
+        if self._asked:
+            self.resizing = Resizing(module.graph, module.functions, module.source, self._asked)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckExtents:
+    """Refuse a converted graph of which a result still has the batch that was to be changed."""
+
+    resize: Resize
+    name, visits = "check extents", Visit.MAIN
+
+    def run(self, module: Module) -> None:
+        """Raise RewriteError with the first node that forbids the extents asked for."""
+        if self.resize.resizing is not None:
+            self.resize.resizing.check(module.graph)
+
+
+class Resizing:
+    """A graph of the source whose inputs are given other extents; `check` tells, of its rewritten form, who objects.
+
+    The batch is the first extent. Where it changes, constants that say extents of a result (`extents` in ops.yaml) say
+    the new batch if they said the old one of a value that has it. All other extents are forgotten, to be inferred anew.
+    """
+
+    def __init__(self, graph: ir.Graph, subgraphs: Sequence[ir.Graph], dialect: Dialect, asked: Asked) -> None:
+        self._dialect = dialect
+        self._asked = asked
+        self._graph = graph
+        self._carrying: dict[ir.Value, int] = {}
+        #: the batch that results had and keep if nothing carries the new one to them, by their names
+        self._was: dict[str, int] = {}
+        named = {value.name or "": value for value in graph.inputs}
+        for name in asked.shapes:
+            if name not in named:
+                raise CallError(f"the model has no input {name}, only {', '.join(named)}")
+        shapes = {value: _static(value) for value in _values(graph)}
+        if asked.batch is not None and not any(shapes[value] for value in graph.inputs):
+            raise CallError("no input of the model has a batch")
+        batch = next((shape[0] for value in graph.inputs if (shape := shapes[value])), 1)
+        for value in graph.inputs:
+            self._enlarge(value, shapes[value], batch)
+        self._subgraphs = subgraphs
+        self._run(graph, shapes)
+        for one in (graph, *subgraphs):
+            for value in _values(one):
+                if not value.is_graph_input() and value.const_value is None and value.shape is not None:
+                    first = self._new_batch() if value in self._carrying else None
+                    value.shape = ir.Shape([first if axis == 0 else None for axis in range(len(value.shape))])
+
+    def _enlarge(self, value: ir.Value, shape: Shape | None, batch: int) -> None:
+        """Give an input the extents asked for."""
+        asked, name = self._asked, value.name or ""
+        wanted: list[int | str | None] = list(extents(value) or ())
+        if name in asked.shapes:
+            if shape is not None and len(asked.shapes[name]) != len(shape):
+                raise CallError(
+                    f"the input {name} has {len(shape)} dimensions, {len(asked.shapes[name])} are asked for"
+                )
+            wanted = list(asked.shapes[name])
+        elif asked.batch is not None and shape and shape[0] == batch:
+            wanted[0] = _NAME if asked.batch == DYNAMIC else int(asked.batch)
+        if shape and wanted[0] != shape[0]:
+            self._carrying[value] = shape[0]
+        value.shape = ir.Shape(wanted)
+
+    def _run(self, graph: ir.Graph, shapes: Mapping[ir.Value, Shape | None]) -> None:
+        """Follow the batch through a graph, and through those that its nodes call, once each."""
+        for node in graph:
+            for body in called([node], self._dialect, self._subgraphs, deep=False):
+                for value, operand in zip(reversed(body.inputs), reversed(node.inputs), strict=False):
+                    if operand in self._carrying and value not in self._carrying:
+                        assert operand is not None
+                        self._carrying[value] = self._carrying[operand]
+                self._run(body, {value: _static(value) for value in _values(body)})
+            self._follow(node, shapes)
+
+    def _follow(self, node: ir.Node, shapes: Mapping[ir.Value, Shape | None]) -> None:
+        """Let what a node makes of values with the new batch have it too, and its constants say it."""
+        carriers = [value for value in node.inputs if value in self._carrying]
+        if not carriers:
+            return
+        carrier = carriers[0]
+        assert carrier is not None
+        old = self._carrying[carrier]
+        for result in node.outputs:
+            shape = shapes.get(result)
+            if shape and shape[0] == old:
+                self._carrying[result] = old
+                self._was[result.name or ""] = old
+        spec = self._dialect.operators.get(node.op_type)
+        if spec is not None and spec.facts.get(_BATCH, self._new_batch()) != self._new_batch():
+            self._object(node, f"it takes {spec.facts[_BATCH]} sample at a time")
+        if spec is not None and _MIXES in spec.facts:
+            self._part(node, spec, shapes[carrier])
+        if spec is not None and _FACT in spec.facts:
+            self._restate(node, spec, old, shapes[carrier], shapes[node.outputs[0]])
+
+    def _part(self, node: ir.Node, spec: OperatorSpec, before: Shape | None) -> None:
+        """Object to a node that puts samples together."""
+        place = [operand.name for operand in spec.operands].index(spec.facts[_MIXES])
+        listed = node.inputs[place]
+        axes = None if listed is None else stored(listed)
+        if before is not None and axes is not None and 0 in np.ravel(axes) % len(before):
+            self._object(node, "it puts the samples together")
+
+    def _restate(self, node: ir.Node, spec: OperatorSpec, old: int, before: Shape | None, after: Shape | None) -> None:
+        first, regroups = self._new_batch(), spec.facts.get(_REGROUPS)
+        if before is None or after is None:
+            return
+        for name, free in spec.facts[_FACT].items():
+            new = first if isinstance(first, int) else free
+            place = next((i for i, operand in enumerate(spec.operands) if operand.name == name), None)
+            if place is None:
+                said = list(option_value(node, spec.options[name]) or ())
+            else:
+                operand = node.inputs[place] if place < len(node.inputs) else None
+                numbers = None if operand is None else stored(operand)
+                said = [] if numbers is None else numbers.ravel().tolist()
+            if not said:
+                continue
+            if free == 1 and len(said) == len(before) and said[0] > old == 1:
+                self._object(node, f"it makes a value of the shape {said} of one sample")
+            if regroups and (said[0] != old or math.prod(before[1:]) != math.prod(after[1:])):
+                if -1 not in said:
+                    self._object(node, f"it makes a value of the shape {list(said)} whatever its operand is")
+                continue
+            if said[0] != old or node.outputs[0] not in self._carrying:
+                continue
+            changed = [new, *(after[1:] if regroups else said[1:])]
+            if place is None:
+                node.attributes.add(ir.AttrInt64s(name, changed))
+            elif operand is not None and numbers is not None:
+                self._replace(node, place, operand, np.array(changed, numbers.dtype).reshape(numbers.shape))
+
+    def _replace(self, node: ir.Node, place: int, operand: ir.Value, numbers: np.ndarray) -> None:
+        name = f"{operand.name}_of_{node.name}"
+        made = ir.Value(name=name, type=operand.type, shape=ir.Shape(numbers.shape))
+        made.const_value = ir.tensor(numbers, name=name)
+        assert node.graph is not None
+        node.graph.initializers.add(made)
+        node.replace_input_with(place, made)
+
+    def _new_batch(self) -> int | str | None:
+        """The new first extent of the inputs whose first extent changes: a number or a name."""
+        changed = [value for value in self._graph.inputs if value in self._carrying]
+        shape = extents(changed[0]) if changed else None
+        return shape[0] if shape else None
+
+    def check(self, graph: ir.Graph) -> None:
+        """Raise RewriteError where a result still has the batch of the file; names the first node that forbids another.
+
+        `graph` is the rewritten graph, whose values have the names that they had.
+        """
+        new = self._new_batch()
+        for node in graph:
+            for result in node.outputs:
+                old = self._was.get(result.name or "")
+                shape = extents(result)
+                if old is not None and shape and isinstance(shape[0], int) and shape[0] != new:
+                    self._object(node, f"its result {result.name} has the batch {shape[0]} whatever its operands have")
+
+    def _object(self, node: ir.Node, why: str) -> None:
+        place = node.metadata_props.get("nnrewrite.source", node.name or node.op_type)
+        raise RewriteError(f"{place} forbids the extents asked for: {why}")
+
+
+def _values(graph: ir.Graph) -> Iterator[ir.Value]:
+    yield from graph.inputs
+    for node in graph:
+        yield from node.outputs
+
+
+def _static(value: ir.Value) -> Shape | None:
+    """The extents that the file says, 1 or so for those that it calls unknown; None where nothing is known."""
+    known = value.meta.get("static_shape")
+    if known is not None:
+        return tuple(known)
+    shape = extents(value)
+    if shape is None or not all(isinstance(extent, int) for extent in shape):
+        return None
+    return tuple(extent for extent in shape if isinstance(extent, int))

@@ -1,0 +1,194 @@
+"""What rules make of each operator of their source: read from the rules themselves and from ops.yaml."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from ..base.errors import Span
+from ..base.records import dataclass
+from ..check.opset_range import Opsets, possible
+from ..dialects.operators import FORM, Catalogue, Dialect, OperatorSpec
+from ..expressions.compile import TRAIT
+from ..expressions.functions import plain
+from ..rewrite.rules import MEANING, NORMALIZE, OF_SOURCE, written_out
+from ..syntax import tree
+from ..syntax.diagnostics import spell
+from .state import ROLES
+
+#: an operator that rules take in every case, in some cases, or never
+WHOLE, PART, NONE = "yes", "in part", "no"
+#: an operator that no rule is about since the engine takes all of its role
+STATE = "as state"
+
+_ANY, _IGNORED = "any", "ignored"
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """One rule about an operator: at which opsets it applies, under which conditions, and what it asks of options."""
+
+    rule: str
+    span: Span
+    stage: str
+    opsets: Opsets
+    conditions: tuple[str, ...]
+    demands: tuple[str, ...]
+    options: Mapping[str, str]
+    #: the pattern is one node
+    alone: bool
+    #: the rule is about `any` operator of a kind
+    general: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Support:
+    """An operator with what rules make of it; `limits` says in words what is not taken."""
+
+    operator: OperatorSpec
+    uses: tuple[Use, ...]
+    state: str
+    options: Mapping[str, str]
+    limits: tuple[str, ...]
+    opsets: Opsets
+
+
+def survey(
+    files: Sequence[tree.RuleFile], catalogue: Catalogue, sources: Mapping[str, str] | None = None
+) -> list[Support]:
+    """What rules make of every operator of the dialect that they read, in the order of the operators' codes.
+
+    `sources` holds the texts of the files, from which conditions are quoted.
+    """
+    dialect = catalogue.dialect(files[0].source)
+    declared = frozenset(range(files[0].opsets[0], files[0].opsets[1] + 1))
+    uses: dict[str, list[Use]] = {}
+    for file, rule in written_out(files):
+        if rule.stage not in OF_SOURCE or rule.stage == MEANING:
+            continue
+        for call in _calls(rule.equations[-1].value):
+            for spec in _about(call, rule, dialect):
+                uses.setdefault(spec.name, []).append(_use(rule, call, spec, file, sources or {}))
+    told = [spec for spec in dialect.operators.values() if FORM not in spec.traits]
+    ranked = sorted(told, key=lambda spec: (spec.code is None, spec.code or 0, spec.name))
+    return [_support(spec, uses.get(spec.name, []), declared, dialect) for spec in ranked]
+
+
+def _calls(expression: tree.Expression) -> Iterator[tree.Call]:
+    if isinstance(expression, tree.Choice):
+        yield from _calls(expression.left)
+        yield from _calls(expression.right)
+    elif isinstance(expression, tree.Call):
+        yield expression
+
+
+def _about(call: tree.Call, rule: tree.Rule, dialect: Dialect) -> list[OperatorSpec]:
+    """The operators that a call in a pattern stands for: for `any`, those with the options and traits it asks for."""
+    if not call.wildcard:
+        named = dialect.operator(call.callee)
+        return [] if named is None else [named]
+    wanted = {attribute.name for attribute in call.attributes}
+    traits = {
+        node.arguments[1].value.name
+        for node in tree.walk(tuple(clause for clause in rule.clauses if isinstance(clause, tree.Where)))
+        if isinstance(node, tree.Call) and node.callee == TRAIT and isinstance(node.arguments[1].value, tree.Name)
+    }
+    return [spec for spec in dialect.operators.values() if wanted <= spec.options.keys() and traits <= spec.traits]
+
+
+def _use(rule: tree.Rule, call: tree.Call, spec: OperatorSpec, file: tree.RuleFile, sources: Mapping[str, str]) -> Use:
+    opsets = frozenset(range(file.opsets[0], file.opsets[1] + 1))
+    conditions: list[str] = []
+    demands: list[str] = []
+    for clause in rule.clauses:
+        if isinstance(clause, tree.Let):
+            continue
+        left = possible(clause.condition, opsets)
+        if left != opsets:
+            opsets = left
+        elif isinstance(clause, tree.Require):
+            demands.append(clause.message)
+        else:
+            conditions.append(_quoted(clause.condition.span, sources))
+    reached = frozenset(
+        o for t in rule.templates for o in (opsets if t.condition is None else possible(t.condition, opsets))
+    )
+    for argument in call.arguments:
+        if argument.const and isinstance(argument.value, tree.Name):
+            conditions.append(f"{argument.value.name} is constant")
+        elif isinstance(argument.value, tree.Literal):
+            conditions.append("an operand is " + spell(argument.value.value))
+    alone = len(rule.equations) == 1 and not any(isinstance(a.value, tree.Call | tree.Choice) for a in call.arguments)
+    return Use(
+        rule.name,
+        rule.span,
+        rule.stage,
+        reached,
+        tuple(conditions),
+        tuple(demands),
+        _options(call, spec),
+        alone,
+        call.wildcard,
+    )
+
+
+def _options(call: tree.Call, spec: OperatorSpec) -> dict[str, str]:
+    found = {}
+    mentioned = {attribute.name: attribute.value for attribute in call.attributes}
+    for option in spec.options.values():
+        value = mentioned.get(option.name)
+        if value is None:
+            found[option.name] = _ANY if call.rest else spell(plain(option.default))
+        elif isinstance(value, tree.Name):
+            found[option.name] = _IGNORED if value.name == "_" else _ANY
+        else:
+            found[option.name] = (
+                spell(value.value) if isinstance(value, tree.Literal) else getattr(value, "name", "some")
+            )
+    return found
+
+
+def _support(spec: OperatorSpec, uses: Sequence[Use], declared: Opsets, dialect: Dialect) -> Support:
+    own = [use for use in uses if use.alone and not use.general]
+    if not own:
+        if not uses and spec.role in ROLES:
+            return Support(spec, (), STATE, {}, (ROLES[spec.role],), declared)
+        said = "only inside larger patterns" if uses else spec.unsupported or "no rule is about it"
+        return Support(spec, tuple(uses), PART if uses else NONE, {}, (said,), frozenset())
+    options = {name: _together([use.options[name] for use in own]) for name in spec.options}
+    opsets = frozenset().union(*(use.opsets for use in own))
+    limits: list[str] = []
+    for name, taken in options.items():
+        if taken in (_ANY, _IGNORED) or _removed(name, uses, dialect) or _tells(name, spec, dialect):
+            continue
+        limits.append(f"{name} is {taken} only")
+    alone = {use.conditions[0] for use in own if len(use.conditions) == 1}
+    halves = any(f"`not {condition.strip('`')}`" in alone for condition in alone)
+    if not halves and not any(not use.conditions for use in own):
+        limits += dict.fromkeys("only where " + " and ".join(use.conditions) for use in own)
+    limits += dict.fromkeys(f"refused: {demand}" for use in own for demand in use.demands)
+    return Support(spec, tuple(uses), PART if limits else WHOLE, options, tuple(limits), opsets or declared)
+
+
+def _together(taken: Sequence[str]) -> str:
+    """What several rules take of one option."""
+    if _ANY in taken or set(taken) == {"true", "false"}:
+        return _ANY
+    return _IGNORED if _IGNORED in taken else " or ".join(dict.fromkeys(taken))
+
+
+def _tells(option: str, spec: OperatorSpec, dialect: Dialect) -> bool:
+    """Whether an option tells this operator from another one with its code."""
+    return any(option in other.when for other in dialect.operators.values() if other.code == spec.code)
+
+
+def _removed(option: str, uses: Sequence[Use], dialect: Dialect) -> bool:
+    return any(use.stage == NORMALIZE and use.options.get(option) == _ANY for use in uses)
+
+
+def _quoted(span: Span, sources: Mapping[str, str]) -> str:
+    lines = sources.get(span.file, "").splitlines()[span.line - 1 : span.end_line]
+    if not lines:
+        return f"the guard at {span} holds"
+    lines[-1] = lines[-1][: span.end_column - 1]
+    lines[0] = lines[0][span.column - 1 :]
+    return "`" + " ".join(" ".join(lines).split()) + "`"

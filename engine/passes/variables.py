@@ -1,0 +1,203 @@
+"""The variables of a model: what each graph reads and writes of them, and how they begin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from ..base.constants import stored
+from ..base.errors import Reason, Refusal, Span, UnsupportedError
+from ..base.records import dataclass, field
+from ..dialects.operators import Dialect, OperatorSpec, option_value
+from ..rewrite.subgraphs import Body, bound
+
+#: the roles in ops.yaml of the operators that name a variable, read it, write it, and run a graph the first time
+VARIABLE, READ, ASSIGN, INITIALIZE = "variable", "read", "assign", "initialize"
+#: the roles of the operators that name a table and fill it
+TABLE, FILL = "table", "fill"
+#: the key under which a value of the file says that it keeps its elements between calls
+KEPT = "variable"
+
+Array = np.ndarray[Any, Any]
+#: computes the outputs of a graph without inputs
+Evaluate = Callable[[ir.Graph], list[Array]]
+
+
+@dataclass(slots=True)
+class Variables:
+    """What is known of a model's variables, by their names.
+
+    `handles` are the values that name one; `touched` has the variables that each graph and those it calls read or
+    write; `samples` a value of the type and shape of each; `initial` what they begin with, where the model says so.
+    """
+
+    dialect: Dialect
+    subgraphs: Sequence[ir.Graph]
+    evaluate: Evaluate
+    handles: dict[ir.Value, str] = field(default_factory=dict)
+    touched: dict[ir.Graph, set[str]] = field(default_factory=dict)
+    samples: dict[str, ir.Value] = field(default_factory=dict)
+    initial: dict[str, Array] = field(default_factory=dict)
+    tables: dict[str, tuple[Array, ...]] = field(default_factory=dict)
+    #: how the variables are called that are no resources but values of a graph
+    _names: dict[ir.Value, str] = field(default_factory=dict)
+
+    def survey(self, graph: ir.Graph) -> None:
+        """Go through a graph and all that it calls; raises UnsupportedError where a table is not constant."""
+        self._graph(graph)
+        changed = True
+        while changed:
+            changed = False
+            for caller, own in self.touched.items():
+                for node in caller:
+                    called = [self.touched[body] for body in self.bodies(node)]
+                    together = {key for keys in called for key in keys}
+                    # All graphs of one node are given the same, and who calls them has it to give.
+                    for keys in (*called, own) if together else ():
+                        changed = changed or not together <= keys
+                        keys |= together
+
+    def shared(self, node: ir.Node) -> list[str]:
+        """The variables that the graphs of a node touch, in the order in which they came up."""
+        called = [self.touched[body] for body in self.bodies(node)]
+        return [key for key in self.samples if any(key in keys for keys in called)]
+
+    def spec(self, node: ir.Node) -> OperatorSpec | None:
+        return self.dialect.operators.get(node.op_type)
+
+    def role(self, node: ir.Node) -> str | None:
+        spec = self.spec(node)
+        return None if spec is None else spec.role
+
+    def graphs(self, node: ir.Node) -> Iterator[tuple[ir.Graph, bool]]:
+        """The graphs that a node runs whenever it is run, and whether each only decides and yields no results."""
+        spec = self.spec(node)
+        if spec is None or spec.role == INITIALIZE:
+            return
+        deciding = spec.facts.get("decides", ())
+        for option in spec.options.values():
+            if "subgraph" in option.type:
+                value = bound(option, option_value(node, option), self.subgraphs)
+                for body in value if isinstance(value, list) else [value]:
+                    if body is not None:
+                        yield body.graph, option.name in deciding
+
+    def bodies(self, node: ir.Node) -> Iterator[ir.Graph]:
+        """The graphs that a node runs whenever it is run."""
+        return (graph for graph, _ in self.graphs(node))
+
+    def name(self, value: ir.Value | None) -> str | None:
+        """The name of the variable that a value is itself, None where it is none."""
+        if value is None or not value.meta.get(KEPT) or value.is_graph_input():
+            return None
+        if value not in self._names:
+            base = value.name or KEPT
+            taken = set(self._names.values())
+            self._names[value] = base if base not in taken else f"{base}_{len(taken)}"
+        return self._names[value]
+
+    # ---- the survey
+
+    def _graph(self, graph: ir.Graph) -> None:
+        if graph in self.touched:
+            return
+        own = self.touched[graph] = set()
+        for node in graph:
+            role, first = self.role(node), node.inputs[0] if node.inputs else None
+            if role in (VARIABLE, TABLE):
+                self.handles[node.outputs[0]] = self._key(node)
+            elif role == INITIALIZE:
+                self._initialize(node)
+            elif first in self.handles and role in (READ, ASSIGN):
+                value = node.outputs[0] if role == READ else node.inputs[1]
+                if value is not None:
+                    self._touch(own, self.handles[first], value, role == READ)
+            elif first in self.handles and role == FILL:
+                self._fill(node, self.handles[first])
+            for value in (*node.inputs, *(graph.outputs if node is graph[-1] else ())):
+                name = self.name(value)
+                if name is not None and value is not None:
+                    self._touch(own, name, value, True)
+            self._passed(node)
+
+    def _touch(self, own: set[str], key: str, value: ir.Value, read: bool) -> None:
+        own.add(key)
+        if read or key not in self.samples:
+            self.samples[key] = value
+
+    def _passed(self, node: ir.Node) -> None:
+        """Follow names of variables into the graphs of a node and out of them."""
+        for body, decides in self.graphs(node):
+            shift = len(node.inputs) - len(body.inputs)
+            for outer, inner in zip(node.inputs[max(shift, 0) :], body.inputs, strict=False):
+                if outer in self.handles:
+                    known = self.handles.setdefault(inner, self.handles[outer])
+                    if known != self.handles[outer]:
+                        raise refused(
+                            node, f"a graph is given {known} by one node and {self.handles[outer]} by another"
+                        )
+            self._graph(body)
+            if not decides:
+                for inner, outer in zip(body.outputs, node.outputs, strict=False):
+                    if inner in self.handles:
+                        self.handles[outer] = self.handles[inner]
+
+    def _key(self, node: ir.Node) -> str:
+        """What a variable is called: its options, which name it the same in every graph of the model."""
+        spec = self.spec(node)
+        assert spec is not None
+        options = [option for option in spec.options.values() if option.type == "string"] or spec.options.values()
+        words = [str(option_value(node, option)) for option in options]
+        return "/".join(word for word in words if word) or spec.name.lower()
+
+    # ---- how they begin
+
+    def _initialize(self, node: ir.Node) -> None:
+        """Read initial values off the graph that runs once."""
+        spec = self.spec(node)
+        assert spec is not None
+        for option in spec.options.values():
+            body = bound(option, option_value(node, option), self.subgraphs)
+            if isinstance(body, Body):
+                self._assigned(node, body.graph)
+
+    def _assigned(self, node: ir.Node, graph: ir.Graph) -> None:
+        handles: dict[ir.Value | None, str] = {}
+        given: dict[str, ir.Value] = {}
+        for inner in list(graph):
+            role, key = self.role(inner), handles.get(inner.inputs[0]) if inner.inputs else None
+            if role in (VARIABLE, TABLE):
+                handles[inner.outputs[0]] = self._key(inner)
+            elif role == FILL and key is not None:
+                self._fill(inner, key)
+            elif role == ASSIGN and key is not None and inner.inputs[1] is not None:
+                given[key] = inner.inputs[1]
+            elif role in (READ, INITIALIZE):
+                raise refused(node, f"{inner.name} stands in the graph that initializes variables")
+            if role in (FILL, ASSIGN):
+                graph.remove(inner, safe=True)
+        computed = {key: value for key, value in given.items() if stored(value) is None}
+        if computed:
+            graph.outputs[:] = list(computed.values())
+            self.initial.update(zip(computed, self.evaluate(graph), strict=True))
+        for key, value in given.items():
+            constant = stored(value)
+            if constant is not None:
+                self.initial.setdefault(key, constant)
+            self.samples.setdefault(key, value)
+
+    def _fill(self, node: ir.Node, key: str) -> None:
+        """What a table holds; the first to fill it does."""
+        columns = [None if value is None else stored(value) for value in node.inputs[1:]]
+        columns = [c.astype(object) if c is not None and c.dtype.kind in "SU" else c for c in columns]
+        if any(column is None for column in columns):
+            raise refused(node, "what a table holds is computed when the model runs")
+        self.tables.setdefault(key, tuple(column for column in columns if column is not None))
+
+
+def refused(node: ir.Node, why: str) -> UnsupportedError:
+    """An error about one node that no rule can do anything about."""
+    return UnsupportedError([Refusal(node.op_type, node.name or "", (Reason("", Span("", 0, 0, 0, 0), why),))])

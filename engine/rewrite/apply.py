@@ -1,0 +1,278 @@
+"""One rule at one node: matched, held against its guards, built, checked, and put into the graph."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import onnx_ir as ir
+
+from ..base.budget import Budget, Exhausted, TooManyError, attempts
+from ..base.errors import InternalError, Reason, RewriteError, RewriteFailure, Span
+from ..base.quantization import inherit
+from ..base.records import dataclass, field
+from ..expressions.compile import Frame, Located, evaluate, truth
+from ..expressions.functions import EvaluationError, Unsupported
+from ..syntax import tree
+from . import coverage
+from .blame import blamed
+from .builder import Builder, Settle
+from .clauses import Refused, chosen, holds
+from .clone import Unreachable, home
+from .complex_numbers import minds, paired
+from .conditions import Guard
+from .edits import Edits
+from .matcher import LOOKED_INTO, Bindings
+from .profile import profiling
+from .replacement import Ill, check, computed
+from .rules import INTEGERS, Rule, RuleSet
+from .trace import Subject, watching
+from .traversal import within
+
+#: a value and what takes its place
+Pair = tuple[ir.Value, ir.Value]
+
+#: keys of `metadata_props` that say where a node comes from
+RULE, SOURCE = "nnrewrite.rule", "nnrewrite.source"
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What came of rules: how often each fired, by name; why one refused a node; and what is odd about the source.
+
+    `remarks` are sentences about extents of the source that its own operators contradict. `bounded` counts the nodes
+    that a rule was not tried on to its end, by the sentence that says which and why. `complex` says that some
+    values are complex, each a pair of real ones, of which most rules know nothing.
+    """
+
+    fired: Counter[str] = field(default_factory=Counter)
+    refused: dict[ir.Node, Reason] = field(default_factory=dict)
+    remarks: list[str] = field(default_factory=list)
+    bounded: Counter[str] = field(default_factory=Counter)
+    complex: bool = False
+
+
+class Firing:
+    """Applies rules to nodes of one graph, and notes what comes of it."""
+
+    def __init__(
+        self,
+        rules: RuleSet,
+        subgraphs: Sequence[ir.Graph],
+        edits: Edits,
+        outcome: Outcome,
+        settle: Settle | None = None,
+    ) -> None:
+        self._settle, self.outcome = settle, outcome
+        self._rules, self._opset, self._subgraphs, self._edits = rules, rules.opset, subgraphs, edits
+        profile = profiling()
+        self._try = self._attempt if profile is None else profile.measured(self._attempt)
+
+    def apply(self, rule: Rule, node: ir.Node) -> list[ir.Node] | None:
+        """Rewrite at a node and tell whoever watches; the nodes made, None where the rule does not apply.
+
+        Raises RewriteFailure or ModelError where what the rule makes is ill-formed, InternalError for all else that
+        goes wrong.
+        """
+        trace = watching()
+        try:
+            if trace is None:
+                return self._try(rule, node)
+            subject = Subject.of(node)
+            made = self._try(rule, node)
+        except RewriteFailure as failure:
+            raise blamed(failure, node, self._rules.source) from failure
+        except (RewriteError, MemoryError):
+            raise
+        except Exception as error:
+            raise InternalError(f"rule {rule.place} on {node.name or node.op_type}", error) from error
+        if made is not None:
+            trace.fired(rule.stage, rule.place, subject, made)
+        elif trace.watches(subject):
+            trace.missed(rule.stage, rule.place, subject, self.outcome.refused.get(node) or self.miss(rule, node))
+        return made
+
+    def _attempt(self, rule: Rule, node: ir.Node) -> list[ir.Node] | None:
+        if not rule.matcher.may_fit(node) or (self.outcome.complex and paired(node) and not minds(rule)):
+            return None
+        budget = self._budget(node)
+
+        def accept(bindings: Bindings) -> list[ir.Node] | None:
+            frame = self._frame(rule, bindings, budget)
+            template = chosen(rule, frame) if holds(rule, frame, None) else None
+            return None if template is None else self._rewrite(rule, node, template, frame)
+
+        def admits(guard: Guard, bindings: Bindings) -> bool:
+            try:
+                return truth(evaluate(guard.expression, self._frame(rule, bindings, budget)))
+            except Located:
+                return False  # as for a clause, which would be asked when all is bound
+
+        try:
+            return rule.matcher.search(node, accept, self._opset, self._subgraphs, budget, admits)
+        except Refused as refusal:
+            self.outcome.refused[node] = Reason(rule.name, refusal.span, str(refusal))
+        except TooManyError as error:
+            self.outcome.bounded[f"{rule.place}: {error}"] += 1
+        except Exhausted as error:
+            raise RewriteFailure(rule.span, rule.name, node.name or node.op_type, str(error)) from error
+        except RecursionError as error:
+            raise RewriteFailure(rule.span, rule.name, node.name or node.op_type, "nests too deep") from error
+        return None
+
+    def _budget(self, root: ir.Node) -> Budget:
+        return Budget(attempts=attempts(len(self._edits.graph) + len(root.inputs)))
+
+    def _frame(self, rule: Rule, bindings: Bindings, budget: Budget) -> Frame:
+        return Frame(bindings, dict(rule.layouts), self._rules.definitions, self._traits, budget=budget)
+
+    def _traits(self, operator: str) -> frozenset[str]:
+        for dialect in (self._rules.source, self._rules.target):
+            spec = dialect.operator(operator)
+            if spec is not None:
+                return spec.traits
+        return frozenset()
+
+    def _rewrite(self, rule: Rule, root: ir.Node, template: tree.Template, frame: Frame) -> list[ir.Node] | None:
+        old = {name: frame.values[name] for e in template.equations for name in _names(e) if name in rule.results}
+        builder = Builder(self._edits.scope, root, rule.builds, self._opset, frame.budget, self._settle)
+        frame.emitter = builder
+
+        def build() -> list[Pair]:
+            for equation in template.equations:
+                builder.equation(equation, frame)
+            pairs: list[Pair] = []
+            for name, values in old.items():
+                new = frame.values[name]
+                wanted, has = rule.layouts.get(name), frame.layouts.get(name)
+                if wanted and has and wanted != has:
+                    new = builder.permute(new, [has.index(axis) for axis in wanted])
+                pairs += self._pairs(template.span, values, new)
+            return pairs
+
+        pairs = self._built(rule, root, template.span, builder, build, frame.values.get(LOOKED_INTO, ()))
+        if pairs is None:
+            return None
+        if coverage.active is not None:
+            coverage.active.note(rule, template.span, frame.values)
+        return self._commit(rule, root, builder.nodes, pairs)
+
+    def _built(
+        self,
+        rule: Rule,
+        root: ir.Node,
+        span: Span,
+        builder: Builder,
+        build: Callable[[], list[Pair]],
+        graphs: Sequence[ir.Graph] = (),
+    ) -> list[Pair] | None:
+        """Build what takes the place of results, and hold it against them; None where it would need itself.
+
+        `graphs` are those of nodes that the pattern looked into, whose values are not to be read outside of them.
+        """
+        try:
+            pairs = build()
+            for before, after in pairs:
+                remark = check(span, before, after)
+                if remark is not None:
+                    self.outcome.remarks.append(remark)
+        except Located as error:
+            builder.discard()
+            if isinstance(error.cause, EvaluationError | Unsupported):
+                raise Refused(error.span, str(error)) from error
+            raise
+        except Ill as error:
+            builder.discard()
+            where = error.span if error.span.file else span
+            raise RewriteFailure(where, rule.name, root.name or root.op_type, str(error)) from error
+        except Unreachable:
+            builder.discard()
+            return None
+        if not _leaks(builder.nodes, pairs, graphs) and self._edits.admits(root, builder.nodes, pairs):
+            return pairs
+        builder.discard()
+        return None
+
+    def _pairs(self, span: Span, old: Any, new: Any) -> Iterator[Pair]:
+        olds, news = (old, new) if isinstance(old, list) else ([old], [new])
+        if len(olds) != len(news):
+            raise Ill(span, f"yields {len(news)} values where there were {len(olds)}")
+        for before, after in zip(olds, news, strict=True):
+            if before is None:
+                continue
+            if type(after) is not ir.Value:
+                after = computed(self._edits.scope, span, before, after)
+            yield before, after
+
+    def _commit(self, rule: Rule, root: ir.Node, made: list[ir.Node], pairs: list[Pair]) -> list[ir.Node]:
+        fresh = {output for node in made for output in node.outputs}
+        for before, after in pairs:
+            if after in fresh and after.name is None:
+                before.name, after.name = None, before.name
+        source = root.metadata_props.get(SOURCE, root.name or root.op_type)
+        stem = next((output.name for output in root.outputs if output.name), None) or next(
+            (after.name for _, after in pairs if after.name), root.op_type
+        )
+        for node in within(made):
+            self._edits.scope.christen(node, f"{stem}/{node.op_type}")
+            for value in node.inputs:
+                self._edits.register(value)
+            node.metadata_props.setdefault(RULE, rule.place)
+            node.metadata_props.setdefault(SOURCE, source)
+        if rule.stage == INTEGERS:
+            for before, after in pairs:
+                inherit(before, after)
+        self._edits.put(root, made, pairs)
+        self.outcome.fired[rule.name] += 1
+        return made
+
+    def refusal(self, rule: Rule, node: ir.Node) -> Reason | None:
+        """Why a rule that only says what is taken does not take a node; None where it does, or is not about it."""
+
+        def ask(bindings: Bindings) -> None:
+            holds(rule, self._frame(rule, bindings, Budget()), None)
+
+        try:
+            rule.matcher.search(node, ask, self._opset, self._subgraphs, self._budget(node))
+        except Refused as refusal:
+            return Reason(rule.name, refusal.span, str(refusal))
+        except TooManyError as error:
+            return Reason(rule.name, rule.span, str(error))
+        except Exhausted as error:
+            raise RewriteFailure(rule.span, rule.name, node.name or node.op_type, str(error)) from error
+        return None
+
+    def miss(self, rule: Rule, node: ir.Node) -> Reason | None:
+        """Why a rule does not take a node, from the place where it got furthest."""
+        if self.outcome.complex and paired(node) and not minds(rule):
+            return Reason(rule.name, rule.span, "the node computes with complex numbers, the rule with real ones alone")
+        misses: list[Reason] = []
+
+        def note(span: Span, text: str) -> None:
+            misses.append(Reason(rule.name, span, text))
+
+        def ask(bindings: Bindings) -> None:
+            frame = self._frame(rule, bindings, Budget())
+            if holds(rule, frame, misses):
+                none = chosen(rule, frame) is None
+                why = "no template is for this opset" if none else "what it makes would be computed from itself"
+                misses.append(Reason(rule.name, rule.span, why))
+
+        try:
+            rule.matcher.search(node, ask, self._opset, self._subgraphs, self._budget(node), note=note)
+        except TooManyError as error:
+            misses.append(Reason(rule.name, rule.span, str(error)))
+        return misses[-1] if misses else None
+
+
+def _leaks(made: list[ir.Node], pairs: list[Pair], graphs: Sequence[ir.Graph]) -> bool:
+    """Whether values of graphs that a pattern looked into would be read outside of them."""
+    if not graphs:
+        return False
+    read = (value for node in within(made) for value in node.inputs if value is not None)
+    return any(home(value) in graphs for value in (*read, *(after for _, after in pairs)))
+
+
+def _names(equation: tree.Equation) -> Iterator[str]:
+    return (target.name for target in equation.targets)

@@ -1,0 +1,49 @@
+"""Who is at fault where a rule makes something ill-formed of a node: the rule, or the model that holds the node."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from ..base.errors import ModelError, RewriteError, RewriteFailure
+from ..dialects.inference import extents
+from ..dialects.operators import Dialect
+from ..expressions.functions.registry import SHORT
+
+#: the key of an operator's entry in ops.yaml that lists the element types of each operand, and what admits all
+_TYPES, _ANY = "types", "any"
+#: marks types that quantized values are stored in; rules see real numbers in their place
+_STORED, _REAL = "q", "f32"
+
+
+def blamed(failure: RewriteFailure, node: ir.Node, source: Dialect) -> RewriteError:
+    """The error to raise for a failure: a ModelError where ops.yaml does not admit the types of the node's operands.
+
+    Otherwise nobody can tell, so that it is the failure with the node's operands beside it.
+    """
+    spec = source.operators.get(node.op_type) if node.domain != "" else None
+    if spec is not None:
+        for operand, value, types in zip(spec.operands, node.inputs, spec.facts.get(_TYPES, ()), strict=False):
+            if value is not None and value.dtype is not None and not _admits(types, value):
+                said = f"{node.name}: operand {operand.name} of {node.op_type} is {_words(value)}"
+                return ModelError(f"{said}, the operator takes {', '.join(types.split())}")
+    operands = ", ".join(map(_words, node.inputs))
+    message = f"{failure.message}; the model has {node.op_type}({operands}) there, which may be what is wrong"
+    return RewriteFailure(failure.span, failure.rule, failure.node, message)
+
+
+def _admits(types: str, value: ir.Value) -> bool:
+    known = types.split()
+    name = _short(value)
+    stored = [kind for kind in known if kind.startswith(_STORED)]
+    return _ANY in known or name in known or f"{_STORED}{name}" in stored or bool(stored and name == _REAL)
+
+
+def _short(value: ir.Value) -> str:
+    return "?" if value.dtype is None else SHORT.get(value.dtype, value.dtype.name.lower())
+
+
+def _words(value: ir.Value | None) -> str:
+    if value is None:
+        return "none"
+    shape = extents(value)
+    return _short(value) + ("" if shape is None else f"[{', '.join('?' if n is None else str(n) for n in shape)}]")

@@ -1,0 +1,369 @@
+"""Templates into nodes: the right side of a rule, built beside the graph and put into it when it is whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from ..base.budget import Budget
+from ..base.constants import KEPT, NUMBERS
+from ..base.errors import Span
+from ..base.names import Scope, permute_dequantized
+from ..dialects.folding import fold
+from ..dialects.inference import InferenceError, describe, infer, shaped
+from ..dialects.kernels import widenings
+from ..dialects.literals import attribute
+from ..dialects.onnx_schemas import signature, typed
+from ..dialects.operators import Dialect, OperatorSpec, schema
+from ..expressions.compile import Frame, evaluate
+from ..expressions.functions import DTYPES, EvaluationError
+from ..syntax import tree
+from .clone import Transplant
+from .matcher import LOOKED_INTO
+from .operands import taken
+from .pattern import rest_of
+from .replacement import Ill
+from .subgraphs import Body, bodies, detach, generalize, stack, yielded
+from .variadics import spread
+
+#: says of a node without a schema, by other means, what its results are
+Settle = Callable[[ir.Node], None]
+
+
+class Builder:
+    """Makes the nodes of one template; `take` hands them over, `discard` undoes them."""
+
+    __slots__ = (
+        "_budget",
+        "_counts",
+        "_dialects",
+        "_opset",
+        "_parameters",
+        "_permuted",
+        "_root",
+        "_scope",
+        "_settle",
+        "nodes",
+    )
+
+    def __init__(
+        self,
+        scope: Scope,
+        root: ir.Node,
+        dialects: Sequence[Dialect],
+        opset: int,
+        budget: Budget | None = None,
+        settle: Settle | None = None,
+    ) -> None:
+        self._scope = scope
+        self._root = root
+        self._dialects = dialects
+        self._opset = opset
+        self._budget = budget or Budget()
+        self._settle = settle
+        self._counts: dict[int, int] = {}
+        self._parameters: set[ir.Value] = set()
+        self._permuted: dict[tuple[ir.Value, tuple[int, ...]], ir.Value] = {}
+        self.nodes: list[ir.Node] = []
+
+    def discard(self) -> None:
+        """Undo what was built, so that no value of the graph has a use outside it."""
+        for node in reversed(self.nodes):
+            detach(node)
+        self.nodes.clear()
+
+    # ---- equations
+
+    def equation(self, equation: tree.Equation, frame: Frame) -> None:
+        """Evaluate one equation of a template and bind its targets."""
+        targets = equation.targets
+        lists = [target.name for target in targets if target.spread]
+        known = {name: found for name in lists if isinstance(found := frame.values.get(name), list)}
+        for call in tree.tails(equation.value):
+            self._counts[id(call)] = len(targets) - len(lists) + sum(map(len, known.values()))
+        result = evaluate(equation.value, frame)
+        # One name takes the whole of a list; several names, or one with `...`, take its items.
+        several = isinstance(result, list) and (len(targets) > 1 or bool(lists))
+        results = result if several else [result]
+        if not lists:
+            results = results[: len(targets)]
+        divided = next(spread(targets, len(results), known if len(lists) > 1 else {}), None)
+        if divided is None:
+            raise Ill(equation.span, f"{len(targets)} results are named, {len(results)} are there")
+        for target, place in zip(targets, divided[0], strict=True):
+            value: Any = results[place] if target.spread else results[place][0]
+            frame.values[target.name] = value
+            if target.layout:
+                frame.layouts = {**frame.layouts, target.name: target.layout}
+            elif target.name in frame.layouts:
+                frame.layouts = {key: layout for key, layout in frame.layouts.items() if key != target.name}
+
+    # ---- what expressions ask for
+
+    def node(self, frame: Frame, call: tree.Call, operator: Any, operands: list[Any], options: dict[str, Any]) -> Any:
+        """Make a node of the operator that a call names; its result, or a list where several are asked for.
+
+        A graph that an option of the source named is put in the place of the call.
+        """
+        if isinstance(operator, Body):
+            results = self._inlined(call.span, operator, operands)
+            return results if self._counts.get(id(call), 1) != 1 else results[0]
+        if not isinstance(operator, str):
+            raise EvaluationError(f"`{call.callee}` is no graph, so it cannot be called")
+        spec = self._spec(operator)
+        if call.rest:
+            kept = frame.values.get(rest_of(call.callee), self._root)
+            options = {**dict(kept.attributes.items()), **options}
+        found = (self._attribute(call.span, spec, name, value) for name, value in options.items())
+        attributes = [attribute for attribute in found if attribute is not None]
+        count = self._counts.get(id(call), 1) or yielded(spec, attributes)
+        results = self.make(call.span, spec, operands, attributes, count)
+        return results if count != 1 else results[0]
+
+    def place(self, frame: Frame, call: tree.Call, result: str) -> int:
+        """The position of a result that is named; what the call makes next has it and those that must be there."""
+        spec = self._spec(frame.values.get(call.callee, call.callee))
+        place = [one.name for one in spec.results].index(result)
+        self._counts[id(call)] = max(place + 1, sum(not one.optional for one in spec.results))
+        return place
+
+    def graph(
+        self,
+        frame: Frame,
+        expression: tree.GraphOf,
+        operator: str,
+        option: str,
+        operands: list[Any],
+        options: Mapping[str, Any],
+    ) -> Any:
+        """Build the graph that is an attribute of an operator; its parameters stand for the operator's operands.
+
+        Parameters without an operand have the types that ops.yaml gives the operator's graph; where it says `slices`,
+        the last operands, as many as that option counts, are given to the graph slice by slice along their first axis.
+        """
+        spec = self._spec(operator)
+        slices = options.get(spec.facts.get("slices", ""), 0)
+        operands = [*operands[: len(operands) - slices], *map(self._slice, operands[len(operands) - slices :])]
+        old = Transplant(frame.values.get(LOOKED_INTO, ()), self._scope, expression.span)
+        values = dict(frame.values)
+        inputs = self._declared(expression, operands, spec.facts.get("parameters", {}).get(option, []), values, old)
+        inner = Frame(values, dict(frame.layouts), frame.definitions, frame.traits, self, frame.budget)
+        outer, self.nodes = self.nodes, []
+        try:
+            outputs = self._body(expression, frame, inner, old)
+            nodes = self.nodes
+        finally:
+            self.nodes = outer
+        # A graph names what has no name, by numbers that are those of the graphs around it too.
+        for node in nodes:
+            self._scope.christen(node, f"{option}/{node.op_type}")
+        graph = ir.Graph(inputs, outputs, nodes=nodes, name=self._scope.fresh(option))
+        if old.nodes:
+            graph.sort()
+        return graph
+
+    def _declared(
+        self,
+        expression: tree.GraphOf,
+        operands: Sequence[Any],
+        kinds: Sequence[str],
+        values: dict[str, Any],
+        old: Transplant,
+    ) -> list[ir.Value]:
+        """The inputs of a graph, each like the operand that it stands for; `values` gets them by their names."""
+        inputs: list[ir.Value] = []
+        for parameter in expression.parameters:
+            position = len(inputs)
+            like = operands[position:] if parameter.spread else operands[position : position + 1]
+            was = values.get(parameter.name)
+            if parameter.spread and isinstance(was, list):
+                like = was  # as many as the graph of the pattern has, and like them
+            elif old.owns(was):
+                like = [was]
+            made = [self._parameter(value, kinds[position] if position < len(kinds) else None) for value in like]
+            inputs += made
+            values[parameter.name] = made if parameter.spread else made[0]
+        return inputs
+
+    def _body(self, expression: tree.GraphOf, frame: Frame, inner: Frame, old: Transplant) -> list[ir.Value]:
+        """Make the nodes of a graph, copies of what the pattern found in the old one among them; its outputs."""
+        for equation in expression.equations:
+            self.equation(equation, inner)
+        results: list[ir.Value] = []
+        for argument in expression.results:
+            found = evaluate(argument.value, inner)
+            results += found if argument.spread else [found]
+        old.stands(frame.values, inner.values)
+        for node in self.nodes:
+            for place, value in enumerate(node.inputs):
+                if old.owns(value):
+                    node.replace_input_with(place, old.value(value))
+        results = [old.value(value) for value in results]
+        self.nodes += old.nodes
+        return self._yielded(results)
+
+    def _slice(self, operand: Any) -> ir.Value:
+        """A value like a slice of an operand, or of a constant, along its first axis."""
+        value = operand if isinstance(operand, ir.Value) else self._scope.constant(np.asarray(operand), "sequence")
+        return ir.Value(type=value.type, shape=None if value.shape is None else ir.Shape(value.shape[1:]))
+
+    def _parameter(self, operand: Any, kind: str | None) -> ir.Value:
+        name = self._scope.fresh("parameter")
+        if isinstance(operand, ir.Value) and kind is None:
+            value = ir.Value(name=name, type=operand.type, shape=operand.shape)
+        else:
+            value = ir.Value(name=name, type=ir.TensorType(DTYPES[kind or "f32"]), shape=ir.Shape(()))
+        self._parameters.add(value)
+        return value
+
+    def _yielded(self, results: list[Any]) -> list[ir.Value]:
+        """The outputs of a graph: each is a node's own result, and stands there once."""
+        own = {output for node in self.nodes for output in node.outputs}
+        outputs: list[ir.Value] = []
+        for result in results:
+            fresh = result in own and result not in outputs
+            outputs.append(result if fresh else self._copy(result))
+        return outputs
+
+    def _copy(self, value: ir.Value) -> ir.Value:
+        spec = self._dialects[-1].role("copy")
+        node = ir.Node(spec.domain, spec.name, [value], num_outputs=1)
+        self.nodes.append(node)
+        node.outputs[0].type, node.outputs[0].shape = value.type, value.shape
+        return node.outputs[0]
+
+    def _inlined(self, span: Span, body: Body, operands: list[Any]) -> list[ir.Value]:
+        if len(operands) != len(body.graph.inputs):
+            raise Ill(span, f"{len(operands)} operands for a graph of {len(body.graph.inputs)} inputs")
+        for operand, inner in zip(operands, body.graph.inputs, strict=True):
+            if operand in self._parameters:
+                generalize(operand, inner)
+        nodes, results = body.copied(operands, self._scope)
+        self.nodes += nodes
+        return results
+
+    def infix(self, frame: Frame, symbol: str, left: Any, right: Any) -> Any:
+        """Make the node that an infix operator on run-time values stands for."""
+        target = self._dialects[-1]
+        operator = target.infix(symbol)
+        if operator is None:
+            raise EvaluationError(f"{symbol} on run-time values has no operator in dialect {target.name}")
+        return self.make(None, self._spec(operator), [left, right], [], 1)[0]
+
+    def arranged(self, frame: Frame, name: str, layout: str) -> Any:
+        """The value of a variable in a layout, through a permutation where it has another."""
+        value, has = frame.values[name], frame.layouts.get(name)
+        if value is None or has is None or has == layout:
+            return value
+        perm = [has.index(axis) for axis in layout]
+        if not isinstance(value, ir.Value):
+            return np.transpose(value, perm)
+        return self.permute(value, perm)
+
+    def permute(self, value: ir.Value, perm: Sequence[int]) -> ir.Value:
+        """A value with its axes in another order."""
+        if list(perm) == sorted(perm):
+            return value
+        key = value, tuple(perm)
+        if key not in self._permuted and NUMBERS in value.meta:
+            self.nodes.append(made := permute_dequantized(value, perm, self._scope))
+            self._permuted[key] = made.outputs[0]
+        if key not in self._permuted:
+            spec = self._dialects[-1].role("permute")
+            self._permuted[key] = self.make(None, spec, [value], [ir.AttrInt64s("perm", perm)], 1)[0]
+        return self._permuted[key]
+
+    # ---- nodes
+
+    def _spec(self, operator: str) -> OperatorSpec:
+        for dialect in self._dialects:
+            spec = dialect.operator(operator, self._opset)
+            if spec is not None:
+                return spec
+        raise EvaluationError(f"operator {operator} does not exist at opset {self._opset}")
+
+    def make(
+        self, span: Span | None, spec: OperatorSpec, operands: list[Any], attributes: Sequence[ir.Attr], count: int
+    ) -> list[ir.Value]:
+        """Make a node, or what it computes where all that it reads is constant; its results."""
+        self._budget.node()
+        inputs = taken(spec, operands, self._opset, self._scope)
+        target = self._dialects[-1]
+        wider = widenings(target, spec.name, self._opset, inputs) if spec.dialect == target.name else {}
+        if wider:
+            return self._widened(span, spec, inputs, list(attributes), count, wider)
+        node = ir.Node(spec.domain, spec.name, inputs, attributes, num_outputs=count)
+        self.nodes.append(node)
+        graphs = bodies(node)
+        if graphs or schema(spec.name, self._opset, spec.domain) is None:
+            if graphs:
+                counted = node.attributes.get(spec.facts.get("slices", ""))
+                stack(node, None if counted is None else counted.as_int())
+            else:
+                self._inherit(node)
+            if self._settle is not None:
+                self._settle(node)
+            return list(node.outputs)
+        try:
+            inferred = infer(node, self._opset)
+        except InferenceError as error:
+            raise Ill(span or Span("", 0, 0, 0, 0), f"{spec.name}: {error}") from error
+        folded = fold(node, spec, self._opset, inferred)
+        if folded is not None and spec.role == "convert" and inputs[0] is not None and KEPT in inputs[0].meta:
+            [numbers] = folded
+            node.outputs[0].meta[NUMBERS] = lambda: numbers
+        elif folded is not None:
+            self.nodes.pop()
+            node.resize_inputs(0)
+            base = next((v.name for v in inputs if v is not None and v.name), spec.name)
+            return [self._scope.constant(array, base) for array in folded]
+        describe(node, [(one.dtype, None if one.shape is None else shaped(one.shape)) for one in inferred])
+        return list(node.outputs)
+
+    def _widened(
+        self,
+        span: Span | None,
+        spec: OperatorSpec,
+        inputs: list[ir.Value | None],
+        attributes: list[ir.Attr],
+        count: int,
+        wider: Mapping[str, str],
+    ) -> list[ir.Value]:
+        """A node whose own types have no kernel: computed in wider ones, between two conversions."""
+        found = signature(spec.name, self._opset, spec.domain)
+        assert found is not None
+        own = {variable: value.dtype for value, variable in typed(inputs, found.operands) if value is not None}
+        operands = [
+            self._converted(value, DTYPES[wider[variable]]) if value is not None and variable in wider else value
+            for value, variable in typed(inputs, found.operands)
+        ]
+        results = self.make(span, spec, operands, attributes, count)
+        return [
+            self._converted(value, own[variable]) if variable in wider else value
+            for value, variable in typed(results, found.results)
+            if value is not None
+        ]
+
+    def _converted(self, value: ir.Value, dtype: ir.DataType | None) -> ir.Value:
+        spec = self._dialects[-1].role("convert")
+        return self.make(None, spec, [value], [ir.AttrInt64("to", int(dtype or 0))], 1)[0]
+
+    def _inherit(self, node: ir.Node) -> None:
+        """A node rebuilt in the source dialect yields what the node it replaces yielded."""
+        if node.op_type == self._root.op_type:
+            for output, old in zip(node.outputs, self._root.outputs, strict=False):
+                output.type, output.shape = old.type, old.shape
+                output.meta.update(old.meta)
+
+    def _attribute(self, span: Span, spec: OperatorSpec, name: str, value: Any) -> ir.Attr | None:
+        if value is None or type(value) is ir.Attr:
+            return value
+        if type(value) is ir.Graph:
+            return ir.AttrGraph(name, value)
+        option = spec.options.get(name)
+        if option is None:
+            raise Ill(span, f"{spec.name} has no attribute {name} at opset {self._opset}")
+        return attribute(option, value)

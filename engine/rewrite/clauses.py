@@ -1,0 +1,52 @@
+"""The clauses between a rule's two sides: whether it takes what its pattern found, and by which template."""
+
+from __future__ import annotations
+
+from ..base.errors import Reason, Span
+from ..expressions.compile import Frame, Located, evaluate, interpolate, truth
+from ..expressions.functions import Unsupported
+from ..syntax import tree
+from .rules import Rule
+
+
+class Refused(Exception):
+    """A rule that applies to a case it has no form for."""
+
+    def __init__(self, span: Span, message: str) -> None:
+        self.span = span
+        super().__init__(message)
+
+
+def holds(rule: Rule, frame: Frame, reasons: list[Reason] | None) -> bool:
+    """Whether all clauses hold; adds to `reasons` why one does not, and raises Refused where that is a `require`."""
+    for clause in rule.clauses:
+        try:
+            if isinstance(clause, tree.Let):
+                frame.values[clause.name] = evaluate(clause.value, frame)
+                continue
+            if truth(evaluate(clause.condition, frame)):
+                continue
+        except Located as error:
+            if isinstance(error.cause, Unsupported):
+                raise Refused(error.span, str(error)) from error
+            if reasons is not None:
+                reasons.append(Reason(rule.name, error.span, str(error)))
+            return False
+        if isinstance(clause, tree.Require):
+            raise Refused(clause.span, interpolate(clause.message, frame))
+        if reasons is not None:
+            message = interpolate(clause.message, frame) if clause.message else "the guard does not hold"
+            reasons.append(Reason(rule.name, clause.span, message))
+        return False
+    return True
+
+
+def chosen(rule: Rule, frame: Frame) -> tree.Template | None:
+    """The first template whose condition holds; raises Refused where a condition has no value."""
+    for template in rule.templates:
+        try:
+            if template.condition is None or truth(evaluate(template.condition, frame)):
+                return template
+        except Located as error:
+            raise Refused(error.span, str(error)) from error
+    return None

@@ -1,0 +1,109 @@
+"""Guards taken apart: the conditions that must all hold before a rule takes a node, and what they speak of."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+
+from ..base.records import dataclass
+from ..expressions.compile import TRAIT
+from ..expressions.functions import FUNCTIONS
+from ..expressions.functions.registry import fail
+from ..syntax import tree
+
+#: how many definitions in each other are looked into
+_DEEP = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A part of a guard that must hold: of the guard itself, or of a definition that it calls."""
+
+    expression: tree.Expression
+    #: what the parameters of that definition are in the rule
+    meant: Mapping[str, str]
+
+    @property
+    def certain(self) -> bool:
+        """Whether it holds or does not, and never refuses a node; what other definitions do is not looked into."""
+        called = {node.callee for node in tree.walk(self.expression) if isinstance(node, tree.Call)}
+        return fail.__name__ not in called and called <= FUNCTIONS.keys() | {TRAIT}
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """A condition as the rule writes it, which holds or does not and never refuses a node, and the names it needs."""
+
+    expression: tree.Expression
+    names: frozenset[str]
+
+
+def guards(
+    clauses: Sequence[tree.Where | tree.Require | tree.Let], definitions: Mapping[str, tree.Definition]
+) -> list[Guard]:
+    """The conditions in front of all other clauses, up to one that may refuse a node; the shortest are first."""
+    written = itertools.takewhile(lambda one: isinstance(one, tree.Where), clauses)
+    conditions = itertools.chain.from_iterable(_split(one.condition) for one in written if isinstance(one, tree.Where))
+    measured = ((_length(one, definitions), one) for one in conditions)
+    settled = itertools.takewhile(lambda found: found[0], measured)
+    return [Guard(one, frozenset(speaks_of(one))) for _, one in sorted(settled, key=lambda found: found[0])]
+
+
+def conditions(
+    clauses: Sequence[tree.Where | tree.Require | tree.Let], definitions: Mapping[str, tree.Definition]
+) -> Iterator[Condition]:
+    """What the guards in front of all other clauses ask for, one by one."""
+    for clause in clauses:
+        if not isinstance(clause, tree.Where):
+            return
+        yield from _conjuncts(Condition(clause.condition, {}), definitions, _DEEP)
+
+
+def speaks_of(expression: tree.Expression) -> set[str]:
+    """The variables of an expression; the second operand of `trait` is a word."""
+    calls = (node for node in tree.walk(expression) if isinstance(node, tree.Call) and node.callee == TRAIT)
+    words = {id(call.arguments[1].value) for call in calls}
+    return {n.name for n in tree.walk(expression) if isinstance(n, tree.Name) and id(n) not in words}
+
+
+def _split(condition: tree.Expression) -> Iterator[tree.Expression]:
+    if isinstance(condition, tree.Binary) and condition.operator == "and":
+        yield from _split(condition.left)
+        yield from _split(condition.right)
+    else:
+        yield condition
+
+
+def _length(condition: tree.Expression, definitions: Mapping[str, tree.Definition]) -> int:
+    """The nodes of a condition, and of all that it calls; 0 where these do more than compute, or may refuse a node."""
+    work, seen, found = [condition], set[str](), 0
+    while work:
+        for node in tree.walk(work.pop()):
+            found += 1
+            if not isinstance(node, tree.Call) or node.callee in seen or node.callee == TRAIT:
+                continue
+            seen.add(node.callee)
+            if node.callee in definitions:
+                work.append(definitions[node.callee].body)
+            elif node.callee not in FUNCTIONS or node.callee == fail.__name__:
+                return 0
+    return found
+
+
+def _conjuncts(one: Condition, definitions: Mapping[str, tree.Definition], deep: int) -> Iterator[Condition]:
+    condition = one.expression
+    if isinstance(condition, tree.Binary) and condition.operator == "and":
+        yield from _conjuncts(Condition(condition.left, one.meant), definitions, deep)
+        yield from _conjuncts(Condition(condition.right, one.meant), definitions, deep)
+        return
+    if deep and isinstance(condition, tree.Call) and condition.callee in definitions:
+        definition = definitions[condition.callee]
+        given = [
+            each.value.name for each in condition.arguments if isinstance(each.value, tree.Name) and not each.spread
+        ]
+        if len(given) == len(condition.arguments) == len(definition.parameters):
+            meant = [one.meant.get(name, name) for name in given]
+            inner = Condition(definition.body, dict(zip(definition.parameters, meant, strict=True)))
+            yield from _conjuncts(inner, definitions, deep - 1)
+            return
+    yield one

@@ -1,0 +1,84 @@
+"""Which nodes must stand before which, so that nodes put in the place of several never come to need themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import onnx_ir as ir
+
+from .traversal import within
+
+
+class Precedence:
+    """Levels of the nodes of one graph: a node's is never below those of the nodes that it reads.
+
+    A node that takes the place of one stands at its level. Nodes that take the place of several stand at the highest
+    of theirs, and with them all that reads what the lower ones computed: only nodes between the levels are looked at.
+    """
+
+    __slots__ = ("_graph", "_levels")
+
+    def __init__(self, graph: ir.Graph) -> None:
+        self._graph = graph
+        self._levels: dict[ir.Node, int] = {}
+
+    def forget(self) -> None:
+        """Read the levels off the graph anew when they are next asked for."""
+        self._levels = {}
+
+    def follow(self, root: ir.Node, made: Sequence[ir.Node]) -> None:
+        """Take note of nodes that take the place of one."""
+        if self._levels:
+            level = self._levels.get(root, 0)
+            self._levels.update((node, level) for node in made)
+
+    def join(self, pairs: Sequence[tuple[ir.Value, ir.Value]], made: Sequence[ir.Node]) -> bool:
+        """Take note of nodes that are to take the place of the producers of the first values of some pairs.
+
+        False where they cannot: what they read, or a second value, is computed from one of the first.
+        """
+        levels = self._levels = self._levels or _levels(self._graph)
+        level = max(levels.get(node, 0) for value, _ in pairs if (node := value.producer()) is not None)
+        fresh = set(within(made))
+        behind: set[ir.Node] = set()
+        work = [user for value, _ in pairs for user in _users(value) if user not in fresh]
+        while work:
+            node = work.pop()
+            if node in behind or levels.get(node, level) > level:
+                continue
+            if node.graph is not self._graph:
+                return False  # a node of an inner graph, whose place here is not known
+            behind.add(node)
+            work += [user for output in node.outputs for user in _users(output)]
+        operands = [value for node in fresh for value in node.inputs if value is not None]
+        if any(value.producer() in behind for value in (*operands, *(after for _, after in pairs))):
+            return False
+        levels.update((node, level) for node in (*behind, *made))
+        return True
+
+
+def _users(value: ir.Value) -> Iterable[ir.Node]:
+    return (usage.node for usage in value.uses())
+
+
+def _levels(graph: ir.Graph) -> dict[ir.Node, int]:
+    """The nodes of a graph, each with its number in an order in which none stands before one that it reads."""
+    waits: dict[ir.Node, set[ir.Node]] = {node: set() for node in graph if node.graph is graph}
+    feeds: dict[ir.Node, list[ir.Node]] = {}
+    for node, waiting in waits.items():
+        for inner in within((node,)):
+            for value in inner.inputs:
+                producer = value.producer() if value is not None else None
+                if producer in waits and producer is not node and producer not in waiting:
+                    waiting.add(producer)
+                    feeds.setdefault(producer, []).append(node)
+    ready = [node for node, waiting in waits.items() if not waiting]
+    levels: dict[ir.Node, int] = {}
+    while ready:
+        node = ready.pop()
+        levels[node] = len(levels)
+        for user in feeds.get(node, ()):
+            waits[user].discard(node)
+            if not waits[user]:
+                ready.append(user)
+    return levels

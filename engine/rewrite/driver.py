@@ -1,0 +1,157 @@
+"""The driver: the rules of one stage run over one graph, until nothing more applies."""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Iterable, Sequence
+
+import onnx_ir as ir
+
+from ..base.errors import ModelError, Reason, RewriteError
+from ..base.names import Scope
+from ..base.quantization import in_blocks
+from ..dialects.inference import InferenceError, extents, infer, merge, shaped
+from .apply import RULE, SOURCE, Firing, Outcome
+from .builder import Settle
+from .edits import Edits
+from .rules import INTEGERS, ONCE, Rule, RuleSet
+from .subgraphs import bodies
+from .traversal import around, taken
+
+#: firings a node, beyond which a stage is taken to run in circles
+_PATIENCE = 64
+#: nodes that a firing may make without counting for more than one
+_LARGE = 16
+
+
+class Driver:
+    """The rules of one stage over one graph.
+
+    `names` are those of the graph, or of the graph around it where it is `inner`, the body of a node. `functions` are
+    the graphs that nodes of the source call by their numbers. `settle` is called with each node that a template makes.
+    """
+
+    def __init__(
+        self,
+        graph: ir.Graph,
+        rules: RuleSet,
+        stage: str,
+        names: Scope,
+        functions: Sequence[ir.Graph] = (),
+        outcome: Outcome | None = None,
+        inner: bool = False,
+        settle: Settle | None = None,
+    ) -> None:
+        self._graph, self._rules, self._stage = graph, rules, stage
+        self._edits = Edits(graph, names, rules.target.role("copy"), inner)
+        self._firing = Firing(rules, functions, self._edits, outcome or Outcome(), settle)
+
+    def run(self) -> None:
+        """Go once over each node, or on until no rule applies, as the stage has it.
+
+        Raises RewriteError where the rules run in circles.
+        """
+        if self._stage not in self._rules.stages():
+            return
+        if self._stage in ONCE:
+            self._run_once()
+        else:
+            self._run_until_done()
+        self._edits.sweep()
+
+    def rewrite_nodes(self, nodes: Sequence[ir.Node]) -> None:
+        """Let the first rule that takes each of some nodes rewrite it, and leave what it makes as it is."""
+        for node in nodes:
+            self._first(node, self._candidates(node))
+        self._edits.sweep()
+
+    def explain_misses(self, node: ir.Node) -> tuple[Reason, ...]:
+        """Tell why each rule about a node's operator does not take it, from where it got furthest."""
+        candidates = self._rules.candidates(self._stage, node.domain, node.op_type)
+        misses = [self._firing.miss(rule, node) for rule in candidates]
+        return tuple(miss for miss in misses if miss is not None)
+
+    def refuse(self, node: ir.Node) -> Reason | None:
+        """Tell why a rule that says what is taken does not take a node; None where all do, or none is about it."""
+        candidates = self._rules.candidates(self._stage, node.domain, node.op_type)
+        return next((why for rule in candidates if (why := self._firing.refusal(rule, node)) is not None), None)
+
+    def _run_once(self) -> None:
+        """Patterns of several nodes go first, from the outputs on; then each node, operands before users."""
+        work = self._edits.nodes()[::-1]
+        for node in work:
+            if node.graph is not None:
+                self._first(node, self._candidates(node, deep=True))
+        work = self._edits.nodes()[::-1]
+        made: Sequence[ir.Node]
+        while work:
+            node = work.pop()
+            if node.graph is None:
+                continue
+            if node.domain == self._rules.target.domain != self._rules.source.domain:
+                self._refresh(node)
+            made = self._first(node, self._candidates(node, deep=False))
+            # The graph of a call that was put in its place holds operators of the source.
+            work += [other for other in reversed(made) if other.domain != self._rules.target.domain]
+
+    def _refresh(self, node: ir.Node) -> None:
+        """Infer anew what a node of the target yields, as what it reads may be known better by now."""
+        if any(bodies(node)):
+            return
+        try:
+            found = infer(node, self._rules.opset)
+        except InferenceError as error:
+            where = node.metadata_props.get(SOURCE, node.name or node.op_type)
+            raise ModelError(f"{where}: what the model says of its operands does not fit: {error}") from error
+        for result, inferred in zip(node.outputs, found, strict=True):
+            if inferred.shape is None:
+                continue
+            try:
+                result.shape = shaped(merge(extents(result), inferred.shape) or ())
+            except InferenceError:
+                result.shape = shaped(inferred.shape)
+
+    def _run_until_done(self) -> None:
+        first = self._edits.nodes()
+        again: deque[ir.Node] = deque()
+        waiting: set[ir.Node] = set()
+        left = _PATIENCE * (len(first) + 16)
+        recent: deque[Rule] = deque(maxlen=16)
+        for node in itertools.chain(first, taken(again)):
+            waiting.discard(node)
+            if node.graph is not self._graph:  # it is gone, or belongs to the graph of another node
+                continue
+            for rule in self._candidates(node):
+                made = self._firing.apply(rule, node)
+                if made is None:
+                    continue
+                recent.append(rule)
+                left -= max(1, len(made) // _LARGE)
+                if left < 0:
+                    cycle = " -> ".join(dict.fromkeys(r.place for r in recent))
+                    raise RewriteError(f"stage {self._stage} does not end: {cycle}")
+                for neighbour in (*made, *around(made)):
+                    if neighbour not in waiting and neighbour.graph is not None:
+                        waiting.add(neighbour)
+                        again.append(neighbour)
+                break
+
+    def _candidates(self, node: ir.Node, deep: bool | None = None) -> tuple[Rule, ...]:
+        """The rules to try on a node."""
+        if self._stage == INTEGERS and any(map(in_blocks, node.inputs)):
+            return ()  # functions tell one scale, or one for each index
+        return self._rules.candidates(self._stage, node.domain, node.op_type, deep)
+
+    def _first(self, node: ir.Node, rules: Iterable[Rule]) -> list[ir.Node]:
+        """Apply the first rule that takes a node; the nodes made."""
+        for rule in rules:
+            if node in self._firing.outcome.refused:
+                break
+            made = self._firing.apply(rule, node)
+            if made is not None:
+                return made
+        return []
+
+
+__all__ = ["RULE", "SOURCE", "Driver"]

@@ -1,0 +1,398 @@
+"""Patterns against the graph: the ways in which a rule's left side fits at a node, tried until one is accepted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import onnx_ir as ir
+
+from ..base.budget import Budget
+from ..base.constants import constant, equals
+from ..base.errors import Span
+from ..dialects.operators import OperatorSpec, option_value
+from ..expressions.compile import OPSET, Frame, evaluate, same
+from ..expressions.functions import plain
+from ..syntax import tree
+from . import subgraphs
+from .conditions import Condition, Guard
+from .pattern import (
+    IGNORED,
+    Absent,
+    AnyOf,
+    Defined,
+    NodePattern,
+    Number,
+    Operand,
+    OptionPattern,
+    Variable,
+    definers,
+    leads_to_all,
+    rest_of,
+    shared_users,
+    takings,
+)
+from .prefilter import NodeTest, prefilter
+from .variadics import spread
+
+#: under this name a match holds the graphs that it looked into
+LOOKED_INTO = "graphs.."
+
+#: what the names of a pattern stand for; whoever looks for several ways to fit gives each a copy of its own
+Bindings = dict[str, Any]
+#: told where a pattern stopped and why; kept only when somebody asks
+Note = Callable[[Span, str], None]
+#: whether a guard holds with what is bound so far
+Holds = Callable[[Guard, Bindings], bool]
+
+Made = TypeVar("Made")
+#: goes on with a way to fit; None asks for another
+Then = Callable[[Bindings], "Made | None"]
+
+
+class Matcher:
+    """The left side of a rule, compiled: its equations, matched from the last one, the root, and its early reject.
+
+    `may_fit` tells at once of most nodes that they do not fit. Where equations meet in a value that they share, guards
+    are asked as soon as what they speak of is bound, so that not every set of users is tried.
+    """
+
+    __slots__ = ("_definers", "_equations", "_guards", "may_fit")
+
+    def __init__(
+        self, equations: Sequence[Defined], conditions: Iterable[Condition] = (), guards: Iterable[Guard] = ()
+    ) -> None:
+        self._equations = equations
+        self._definers = definers(equations)
+        self._guards = () if leads_to_all(equations, self._definers) else tuple(guards)
+        self.may_fit: NodeTest = prefilter(equations, conditions)
+
+    def search(
+        self,
+        node: ir.Node,
+        accept: Then[Made],
+        opset: int,
+        graphs: Sequence[ir.Graph] = (),
+        budget: Budget | None = None,
+        holds: Holds | None = None,
+        note: Note | None = None,
+    ) -> Made | None:
+        """What `accept` makes of the first way to fit that it takes, the root at `node`; None where it takes none.
+
+        `graphs` are those that options name by number. Raises TooManyError beyond the attempts of the budget.
+        """
+        found = _Search(self._definers, graphs, budget or Budget(), holds, note)
+        root, guards = self._equations[-1], self._guards if holds is not None else ()
+
+        def others(bound: Bindings) -> Made | None:
+            return found.others(self._equations, guards, bound, accept)
+
+        return found.equation(root, node, {OPSET: opset}, accept if len(self._equations) == 1 else others)
+
+
+class _Search:
+    """One search at one node. Its methods yield what `then` makes of the first way to fit, None where there is none."""
+
+    __slots__ = ("_budget", "_definers", "_graphs", "_holds", "_note")
+
+    def __init__(
+        self,
+        definers: Mapping[str, Defined],
+        graphs: Sequence[ir.Graph],
+        budget: Budget,
+        holds: Holds | None,
+        note: Note | None,
+    ) -> None:
+        self._definers, self._graphs, self._budget, self._holds, self._note = definers, graphs, budget, holds, note
+
+    def others(
+        self,
+        equations: Sequence[Defined],
+        guards: Sequence[Guard],
+        bound: Bindings,
+        then: Then[Made],
+        fitting: Mapping[int, Sequence[ir.Node]] | None = None,
+    ) -> Made | None:
+        """Match the equations that the root does not lead to, through the users of a value they share.
+
+        Where there are several, `fitting` has for some of them the users that fit whatever the others are.
+        """
+        later = self._asked(guards, bound)
+        if later is None:
+            return None
+        left = [one for one in equations if not any(target.name in bound for target in one.targets)]
+        if not left:
+            return then(bound)
+        if fitting is None and later and len(left) > 1:
+            fitting = {id(one): found for one in left if (found := self._fitting(one, later, bound))}
+
+        def following(more: Bindings) -> Made | None:
+            return self.others(equations, later, more, then, fitting)
+
+        users = (fitting or {}).get(id(left[0]))
+        for user in shared_users(left[0].value, bound) if users is None else users:
+            made = self.equation(left[0], user, dict(bound), following)
+            if made is not None:
+                return made
+        return None
+
+    def _asked(self, guards: Sequence[Guard], bound: Bindings) -> list[Guard] | None:
+        """The guards that speak of what is not bound yet; None where one of the others does not hold."""
+        later: list[Guard] = []
+        for guard in guards:
+            if not guard.names <= bound.keys():
+                later.append(guard)
+            elif self._holds is not None and not self._holds(guard, bound):
+                return None
+        return later
+
+    def _fitting(self, equation: Defined, guards: Sequence[Guard], bound: Bindings) -> list[ir.Node]:
+        """The users of a shared value that an equation fits by itself."""
+
+        def fits(more: Bindings) -> bool | None:
+            return None if self._asked(guards, more) is None else True
+
+        users = shared_users(equation.value, bound)
+        return [user for user in users if self.equation(equation, user, dict(bound), fits)]
+
+    def equation(self, equation: Defined, node: ir.Node, bound: Bindings, then: Then[Made]) -> Made | None:
+        """Match a node, and bind the names of its results."""
+        outputs, targets = node.outputs, equation.targets
+        if not equation.spread:  # the first results have names, and those that there are
+            count = len(outputs)
+            for place, target in enumerate(targets):
+                if not self._result(target, outputs[place] if place < count else None, bound):
+                    return None
+            return self._node(equation.value, node, bound, then)
+        for places, start in spread(targets, len(outputs), bound):
+            own = dict(start)
+            for target, taken in zip(targets, places, strict=True):
+                values = list(outputs[taken])
+                if not self._result(target, values if target.spread else values[0], own):
+                    break
+            else:
+                made = self._node(equation.value, node, own, then)
+                if made is not None:
+                    return made
+        return None
+
+    def _result(self, target: tree.Target, value: Any, bound: Bindings) -> bool:
+        if target.name == IGNORED:
+            return True
+        known = bound.get(target.name)
+        if known is not None and known is not value and not (target.spread and known == value):
+            return self._no(target.span, "{} is not this result of the node", target.name)
+        unknown = type(value) is ir.Value and value.shape is None  # a result then has the rank the rule says
+        if target.layout and not unknown and not _fits(value, target.layout):
+            return self._no_rank(target.span, target.name, value, target.layout)
+        bound[target.name] = value
+        return True
+
+    def _node(self, pattern: Operand, node: ir.Node, bound: Bindings, then: Then[Made]) -> Made | None:
+        if isinstance(pattern, AnyOf):
+            for alternative in pattern.alternatives:
+                made = self._node(alternative, node, dict(bound), then)
+                if made is not None:
+                    return made
+            return None
+        assert isinstance(pattern, NodePattern)
+        self._budget.attempt()
+        spec = pattern.specs.get(node.op_type)
+        if spec is None or spec.domain != node.domain:
+            wanted = "an operator with these options" if pattern.wildcard else next(iter(pattern.specs), "nothing")
+            self._no(pattern.span, "wants {}, finds {}", wanted, node.op_type)
+            return None
+        if pattern.wildcard:
+            bound[pattern.wildcard], bound[rest_of(pattern.wildcard)] = node.op_type, node
+        if not self._options(pattern, spec, node, bound):
+            return None
+        following = self._inside(pattern.graphs, node, then) if pattern.graphs else then
+        inputs = node.inputs
+        if not (len(inputs) == len(pattern.operands) == 2 and "commutative" in spec.traits) or inputs[0] is inputs[1]:
+            return self._operands(pattern, inputs, bound, following)
+        made = self._operands(pattern, inputs, dict(bound), following)
+        return self._operands(pattern, inputs[::-1], bound, following) if made is None else made
+
+    def _inside(self, wanted: Sequence[OptionPattern], node: ir.Node, then: Then[Made]) -> Then[Made]:
+        """Match the graphs of a node that a pattern looks into, once its operands fit."""
+
+        def look(bound: Bindings) -> Made | None:
+            pattern = wanted[0].graph
+            attribute = node.attributes.get(wanted[0].name)
+            if pattern is None or attribute is None or attribute.type is not ir.AttributeType.GRAPH:
+                self._no(wanted[0].span, "{} is no graph of the node", wanted[0].name)
+                return None
+            body, equations, results = attribute.as_graph(), pattern.equations, pattern.results
+            rest = self._inside(wanted[1:], node, then) if len(wanted) > 1 else then
+            bound[LOOKED_INTO] = (*bound.get(LOOKED_INTO, ()), body)
+
+            def yielding(more: Bindings) -> Made | None:
+                return self._list(results, body.outputs, more, lambda last: self.others(equations, (), last, rest))
+
+            return self._list(pattern.parameters, body.inputs, bound, yielding)
+
+        return look
+
+    def _options(self, pattern: NodePattern, spec: OperatorSpec, node: ir.Node, bound: Bindings) -> bool:
+        for wanted in pattern.options:
+            if wanted.graph is not None or wanted.variable == IGNORED:
+                continue
+            described = spec.options[wanted.name]
+            value = subgraphs.bound(described, option_value(node, described), self._graphs)
+            if type(value) is str and value.endswith(")") and value.startswith(f"{described.type}("):
+                return self._no(wanted.span, "option {} is {}, which nothing says the meaning of", wanted.name, value)
+            if wanted.variable is not None and wanted.variable not in bound:
+                bound[wanted.variable] = value
+                continue
+            expected = evaluate(wanted.value, Frame(bound))
+            if not same(value, expected):
+                return self._no(wanted.span, "option {} is {}, the rule asks for {}", wanted.name, value, expected)
+        if not pattern.rest:
+            for name in node.attributes.data:
+                option = spec.options.get(name)
+                if name in pattern.named or (option is not None and same(option_value(node, option), option.default)):
+                    continue
+                value = node.attributes[name].value if option is None else option_value(node, option)
+                return self._no(pattern.span, "option {} is {}, and the rule does not mention it", name, value)
+        return True
+
+    def _operands(
+        self, pattern: NodePattern, inputs: Sequence[ir.Value | None], bound: Bindings, then: Then[Made]
+    ) -> Made | None:
+        patterns, count = pattern.operands, len(inputs)
+        if pattern.fixed < len(patterns):
+            if count >= pattern.fixed:
+                return self._list(patterns, inputs, bound, then)
+            self._no(pattern.span, "the node has {} operands, the rule names at least {}", count, pattern.fixed)
+            return None
+        if count > len(patterns) and any(value is not None for value in inputs[len(patterns) :]):
+            self._no(pattern.span, "the node has {} operands, the rule names {}", count, len(patterns))
+            return None
+        return self._each(patterns, inputs, 0, bound, then)
+
+    def _list(
+        self, patterns: Sequence[Operand], values: Sequence[ir.Value | None], bound: Bindings, then: Then[Made]
+    ) -> Made | None:
+        """Match each value of a list, where some patterns may take several."""
+        for places, start in spread(takings(patterns), len(values), bound):
+            self._budget.attempt()
+            own = dict(start)
+            single: list[Operand] = []
+            taken: list[ir.Value | None] = []
+            for pattern, place in zip(patterns, places, strict=True):
+                if not (isinstance(pattern, Variable) and pattern.spread):
+                    single.append(pattern)
+                    taken.append(values[place][0])
+                elif not self._several(pattern, list(values[place]), own):
+                    break
+            else:
+                made = self._each(single, taken, 0, own, then)
+                if made is not None:
+                    return made
+        return None
+
+    def _several(self, pattern: Variable, values: list[ir.Value | None], bound: Bindings) -> bool:
+        if pattern.name == IGNORED:
+            return True
+        if pattern.name in bound and bound[pattern.name] != values:
+            return self._no(pattern.span, "{} stands for other values before", pattern.name)
+        bound[pattern.name] = values
+        return True
+
+    def _each(
+        self,
+        patterns: Sequence[Operand],
+        values: Sequence[ir.Value | None],
+        start: int,
+        bound: Bindings,
+        then: Then[Made],
+    ) -> Made | None:
+        """Match values by patterns, from a place on; those that there are no values for are left out."""
+        count = len(values)
+        for place in range(start, len(patterns)):
+            pattern = patterns[place]
+            value = values[place] if place < count else None
+            if isinstance(pattern, Variable) and (value is None or pattern.name not in self._definers):
+                fits = self._variable(pattern, value, bound)
+            elif value is None or isinstance(pattern, Number | Absent):
+                fits = self._plain(pattern, value)
+            elif place + 1 == len(patterns):
+                return self._computed(pattern, value, bound, then)
+            else:
+                # Only what a node computes may fit in several ways, and what stands behind it then fits anew.
+                def following(more: Bindings, rest: int = place + 1) -> Made | None:
+                    return self._each(patterns, values, rest, more, then)
+
+                return self._computed(pattern, value, bound, following)
+            if not fits:
+                return None
+        return then(bound)
+
+    def _plain(self, pattern: Operand, value: ir.Value | None) -> bool:
+        if isinstance(pattern, Absent):
+            return value is None or self._no(pattern.span, "operand {} is there, the rule asks for none", value.name)
+        if value is None:
+            return self._no(pattern.span, "the operand is left out")
+        assert isinstance(pattern, Number)
+        fits = equals(value, pattern.value)
+        return fits or self._no(pattern.span, "{} is not the constant {}", value.name, f"{pattern.value}")
+
+    def _variable(self, pattern: Variable, value: ir.Value | None, bound: Bindings) -> bool:
+        """Bind a variable, or compare it with what it stands for."""
+        name = pattern.name
+        if name == IGNORED:
+            return True
+        found: Any = value
+        if value is None:
+            if not pattern.optional or bound.get(name) is not None:
+                return self._no(pattern.span, "operand {} is left out", name)
+            bound[name] = None
+            return True
+        if pattern.layout and not _fits(value, pattern.layout):
+            return self._no_rank(pattern.span, name, value, pattern.layout)
+        if pattern.const:
+            found = constant(value)
+            if found is None:
+                return self._no(pattern.span, "{} ({}) is not constant", name, value.name)
+        if name in bound and not same(bound[name], found):
+            return self._no(pattern.span, "{} stands for another value before", name)
+        bound[name] = found
+        return True
+
+    def _computed(self, pattern: Operand, value: ir.Value, bound: Bindings, then: Then[Made]) -> Made | None:
+        """Match a value by the node that computes it: a pattern in its place, or the equation of its name."""
+        definer = None
+        if isinstance(pattern, Variable):
+            if pattern.name in bound or (pattern.layout and not _fits(value, pattern.layout)):
+                return then(bound) if self._variable(pattern, value, bound) else None
+            definer = self._definers[pattern.name]
+        producer = value.producer()
+        if producer is None:
+            named = f"{pattern.name} ({value.name})" if isinstance(pattern, Variable) else value.name
+            self._no(pattern.span, "{} is not computed by a node", named)
+            return None
+        if definer is None:
+            return self._node(pattern, producer, bound, then) if producer.outputs[0] is value else None
+        assert isinstance(pattern, Variable)
+        name = pattern.name
+        return self.equation(definer, producer, bound, lambda more: then(more) if more[name] is value else None)
+
+    def _no_rank(self, span: Span, name: str, value: Any, layout: str) -> bool:
+        known = type(value) is ir.Value and value.shape is not None
+        rank = f"rank {len(value.shape)}" if known else "an unknown rank"
+        return self._no(span, "{} has {}, {} asks for {}", name, rank, layout, len(layout))
+
+    def _no(self, span: Span, message: str, *parts: Any) -> bool:
+        """Tell why nothing fits, where somebody asks; always False."""
+        if self._note is not None:
+            self._note(span, message.format(*map(_words, parts)))
+        return False
+
+
+def _fits(value: ir.Value | None, layout: str) -> bool:
+    return value is None or (value.shape is not None and len(value.shape) == len(layout))
+
+
+def _words(value: Any) -> str:
+    value = plain(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,45 @@
+"""Operands as a template gives them, values and numbers, into operands of a node."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from ..base.names import Scope
+from ..dialects.literals import array
+from ..dialects.onnx_schemas import described, signature
+from ..dialects.operators import OperatorSpec
+
+
+def taken(spec: OperatorSpec, operands: list[Any], opset: int, scope: Scope) -> list[ir.Value | None]:
+    """The operands of a node to be: numbers and lists become constants of the types that the operator asks for.
+
+    Operands left out at the end are dropped. Raises what `literals.array` does for numbers that a type does not hold.
+    """
+    while operands and operands[-1] is None:
+        operands = operands[:-1]
+    if all(operand is None or type(operand) is ir.Value for operand in operands):
+        return list(operands)
+    found = signature(spec.name, opset, spec.domain) or described(spec)
+    asked = [found.operand(position) if found else None for position in range(len(operands))]
+    bound: dict[str, ir.DataType] = {}
+    for exact in (True, False):  # run-time values say what a type variable is before arrays do
+        for parameter, operand in zip(asked, operands, strict=True):
+            if parameter is None or not parameter.variable or (type(operand) is ir.Value) != exact or operand is None:
+                continue
+            if type(operand) is ir.Value and operand.dtype is not None:
+                bound.setdefault(parameter.variable, operand.dtype)
+            elif isinstance(operand, np.ndarray):
+                bound.setdefault(parameter.variable, ir.DataType.from_numpy(operand.dtype))
+    inputs: list[ir.Value | None] = []
+    for position, (parameter, operand) in enumerate(zip(asked, operands, strict=True)):
+        if operand is None or type(operand) is ir.Value:
+            inputs.append(operand)
+            continue
+        name = parameter.name if parameter else f"operand{position}"
+        allowed = parameter.types if parameter else ()
+        elements = array(operand, bound.get(parameter.variable) if parameter else None, allowed, name)
+        inputs.append(scope.constant(elements, name))
+    return inputs

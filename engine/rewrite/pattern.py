@@ -1,0 +1,315 @@
+"""What a rule's left side asks of a graph: patterns compiled from the syntax tree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from typing import Any
+
+import onnx_ir as ir
+
+from ..base.errors import Span
+from ..base.records import dataclass
+from ..dialects.operators import Dialect, OperatorSpec, everything
+from ..syntax import tree
+
+#: the variable that binds nothing
+IGNORED = "_"
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """Binds the value that stands in its place; a repeat must be the same value.
+
+    `count` names the number of values of one that is spread, where the pattern says it.
+    """
+
+    name: str
+    const: bool
+    optional: bool
+    spread: bool
+    layout: str | None
+    span: Span
+    count: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A constant of one element that equals a number."""
+
+    value: int | float | bool
+    span: Span
+    spread: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """An operand that is left out, written `none`."""
+
+    span: Span
+    spread: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GraphPattern:
+    """A graph that belongs to a node: its inputs, nodes in it, and what it yields."""
+
+    parameters: tuple[Variable, ...]
+    equations: tuple[Defined, ...]
+    results: tuple[Operand, ...]
+
+    def weight(self) -> int:
+        """How much it asks for."""
+        asked = [equation.value for equation in self.equations]
+        return sum(weight(pattern) for pattern in (*asked, *self.results))
+
+
+@dataclass(frozen=True, slots=True)
+class OptionPattern:
+    """An option that is bound to a variable, ignored, compared with an expression, or a graph that is looked into."""
+
+    name: str
+    value: tree.Expression
+    span: Span
+    #: the variable it binds, None where it is compared
+    variable: str | None
+    graph: GraphPattern | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NodePattern:
+    """A node of one of some operators, with patterns for its operands and options."""
+
+    specs: Mapping[str, OperatorSpec]
+    wildcard: str | None
+    operands: tuple[Operand, ...]
+    options: tuple[OptionPattern, ...]
+    rest: bool
+    span: Span
+    #: how many operands take one value each, the names of the options, and those that are graphs to look into
+    fixed: int
+    named: frozenset[str]
+    graphs: tuple[OptionPattern, ...]
+    spread: bool = False
+
+    def weight(self) -> int:
+        """How much it asks for; of two rules that both match, the one that asks for more goes first."""
+        own = 4 * (self.wildcard is None) + sum(not option.variable for option in self.options)
+        own += sum(option.graph.weight() for option in self.graphs if option.graph is not None)
+        return own + sum(weight(operand) for operand in self.operands)
+
+
+def rest_of(wildcard: str) -> str:
+    """The name under which a match holds the node that a wildcard stands for, for the options that `..` keeps."""
+    return f"{wildcard}.."
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """Alternatives, tried in the order they are written."""
+
+    alternatives: tuple[NodePattern | AnyOf, ...]
+    span: Span
+    spread: bool = False
+
+
+Operand = Variable | Number | Absent | NodePattern | AnyOf
+
+
+def weight(pattern: Operand) -> int:
+    """How much a pattern asks for."""
+    match pattern:
+        case Variable():
+            return int(pattern.const)
+        case NodePattern():
+            return pattern.weight()
+        case AnyOf():
+            return min(weight(alternative) for alternative in pattern.alternatives)
+    return 1
+
+
+@dataclass(frozen=True, slots=True)
+class Defined:
+    """An equation of a left side: the names of a node's results, and whether one of them takes several."""
+
+    targets: tuple[tree.Target, ...]
+    value: NodePattern | AnyOf
+    spread: bool
+
+
+def nodes(pattern: Operand) -> Iterator[NodePattern]:
+    """The node patterns that may match at the root of a pattern."""
+    if isinstance(pattern, NodePattern):
+        yield pattern
+    elif isinstance(pattern, AnyOf):
+        for alternative in pattern.alternatives:
+            yield from nodes(alternative)
+
+
+def is_deep(equations: Sequence[Defined]) -> bool:
+    """Whether a left side covers more than one node."""
+    operands = (operand for equation in equations for node in nodes(equation.value) for operand in node.operands)
+    return len(equations) > 1 or any(isinstance(operand, NodePattern | AnyOf) for operand in operands)
+
+
+def compile_equations(equations: Iterable[tree.Equation], dialect: Dialect, opset: int) -> tuple[Defined, ...]:
+    """Compile the equations of a left side; the operators are those of `dialect` at `opset`.
+
+    A variable that is `const` in one place is so in all of them: it denotes its elements.
+    """
+    marked = {
+        argument.value.name
+        for argument in tree.walk(tuple(equations))
+        if isinstance(argument, tree.Argument) and argument.const and isinstance(argument.value, tree.Name)
+    }
+    return _equations(equations, dialect, opset, marked)
+
+
+def definers(equations: Sequence[Defined]) -> Mapping[str, Defined]:
+    """The equation of each name that is a result of a node, those in the graphs of nodes among them."""
+    inner = (equation for graph in graphs(equations) for equation in graph.equations)
+    return {target.name: one for one in (*equations, *inner) for target in one.targets}
+
+
+def leads_to_all(equations: Sequence[Defined], definers: Mapping[str, Defined]) -> bool:
+    """Whether all equations are matched from the last one on, by the names of what its operands are computed by."""
+    found, work = set[str](), list(nodes(equations[-1].value))
+    while work:
+        for operand in work.pop().operands:
+            if isinstance(operand, NodePattern | AnyOf):
+                work += nodes(operand)
+            elif isinstance(operand, Variable) and operand.name in definers and operand.name not in found:
+                one = definers[operand.name]
+                found.update(target.name for target in one.targets)
+                work += nodes(one.value)
+    return all(any(target.name in found for target in one.targets) for one in equations[:-1])
+
+
+def shared_users(pattern: Operand, bound: Mapping[str, Any]) -> list[ir.Node]:
+    """The nodes that read the first value of a pattern that is bound, each once."""
+    for value in _bound(pattern, bound):
+        return list(dict.fromkeys(usage.node for usage in value.uses()))
+    return []
+
+
+def _bound(pattern: Operand, bound: Mapping[str, Any]) -> Iterator[ir.Value]:
+    if isinstance(pattern, Variable) and type(bound.get(pattern.name)) is ir.Value:
+        yield bound[pattern.name]
+    for node in nodes(pattern):
+        for operand in node.operands:
+            yield from _bound(operand, bound)
+
+
+def takings(patterns: Iterable[Operand]) -> list[Variable]:
+    """What each of some patterns takes of a list: a name several values, any other pattern one."""
+    return [pattern if isinstance(pattern, Variable) else _ONE for pattern in patterns]
+
+
+_ONE = Variable(IGNORED, False, False, False, None, Span("", 0, 0, 0, 0))
+
+
+def graphs(equations: Iterable[Defined]) -> Iterator[GraphPattern]:
+    """The graphs that the nodes of some equations look into, those that these look into as well."""
+    for equation in equations:
+        for found in _within(equation.value):
+            yield found
+            yield from graphs(found.equations)
+            for result in found.results:
+                yield from _within(result)
+
+
+def _within(pattern: Operand) -> Iterator[GraphPattern]:
+    for node in nodes(pattern):
+        yield from (option.graph for option in node.graphs if option.graph is not None)
+        for operand in node.operands:
+            yield from _within(operand)
+
+
+def _equations(
+    equations: Iterable[tree.Equation], dialect: Dialect, opset: int, marked: Set[str]
+) -> tuple[Defined, ...]:
+    found = []
+    for equation in equations:
+        value = _operand(equation.value, dialect, opset, marked)
+        assert isinstance(value, NodePattern | AnyOf)
+        found.append(Defined(equation.targets, value, any(target.spread for target in equation.targets)))
+    return tuple(found)
+
+
+def _graph(written: tree.GraphOf, dialect: Dialect, opset: int, marked: Set[str]) -> GraphPattern:
+    parameters = tuple(Variable(p.name, False, False, p.spread, p.layout, p.span, p.count) for p in written.parameters)
+    results = tuple(_argument(argument, dialect, opset, marked) for argument in written.results)
+    return GraphPattern(parameters, _equations(written.equations, dialect, opset, marked), results)
+
+
+def _operand(expression: tree.Expression, dialect: Dialect, opset: int, marked: Set[str]) -> Operand:
+    match expression:
+        case tree.Call():
+            return _node(expression, dialect, opset, marked)
+        case tree.Choice(left, right, span):
+            sides = (_operand(left, dialect, opset, marked), _operand(right, dialect, opset, marked))
+            return AnyOf(tuple(side for side in sides if isinstance(side, NodePattern | AnyOf)), span)
+        case tree.Name(name, span):
+            return Variable(name, name in marked, False, False, None, span)
+        case tree.Index(tree.Name(name, span), tree.Name(count)):
+            return Variable(name, False, False, True, None, span, count)
+        case tree.Literal(None, span):
+            return Absent(span)
+        case tree.Literal(value, span) if not isinstance(value, str) and value is not None:
+            return Number(value, span)
+    raise AssertionError(f"{expression.span}: no pattern")  # the checker says so before
+
+
+class _Any(Mapping[str, OperatorSpec]):
+    """All operators of a dialect that have some options, each looked up when it is asked for."""
+
+    def __init__(self, dialect: Dialect, opset: int, options: Iterable[str]) -> None:
+        self._dialect, self._opset, self._options = dialect, opset, tuple(options)
+        self._found: dict[str, OperatorSpec | None] = {}
+
+    def __getitem__(self, name: str) -> OperatorSpec:
+        if name not in self._found:
+            spec = self._dialect.operator(name, self._opset)
+            self._found[name] = spec if spec is not None and spec.has(self._options) else None
+        found = self._found[name]
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        known = everything(self._dialect, self._opset)
+        return (name for name, spec in known.items() if spec.has(self._options))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def _node(call: tree.Call, dialect: Dialect, opset: int, marked: Set[str]) -> NodePattern:
+    options = tuple(
+        OptionPattern(
+            a.name,
+            a.value,
+            a.span,
+            a.value.name if isinstance(a.value, tree.Name) else None,
+            _graph(a.value, dialect, opset, marked) if isinstance(a.value, tree.GraphOf) else None,
+        )
+        for a in call.attributes
+    )
+    # An operator that lacks an option at this opset has no node that the pattern could match.
+    asked = [option.name for option in options]
+    named = None if call.wildcard else dialect.operator(call.callee, opset)
+    specs: Mapping[str, OperatorSpec] = {named.name: named} if named is not None and named.has(asked) else {}
+    if call.wildcard:
+        specs = _Any(dialect, opset, asked)
+    operands = tuple(_argument(argument, dialect, opset, marked) for argument in call.arguments)
+    wildcard = call.callee if call.wildcard else None
+    fixed = sum(not operand.spread for operand in operands)
+    inside = tuple(option for option in options if option.graph is not None)
+    return NodePattern(specs, wildcard, operands, options, call.rest, call.span, fixed, frozenset(asked), inside)
+
+
+def _argument(argument: tree.Argument, dialect: Dialect, opset: int, marked: Set[str]) -> Operand:
+    pattern = _operand(argument.value, dialect, opset, marked)
+    if isinstance(pattern, Variable):
+        marks = pattern.const, argument.optional, argument.spread, argument.layout
+        return Variable(pattern.name, *marks, pattern.span, pattern.count)
+    return pattern

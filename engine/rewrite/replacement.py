@@ -1,0 +1,61 @@
+"""What a rule yields, held against what it replaces."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from ..base.errors import Span
+from ..base.names import Scope
+from ..dialects.inference import InferenceError, extents, merge, shaped
+from ..expressions.functions import PAIR, is_complex
+
+
+class Ill(Exception):
+    """A template that built something its operator, or the value it replaces, does not admit."""
+
+    def __init__(self, span: Span, message: str) -> None:
+        self.span = span
+        super().__init__(message)
+
+
+def computed(scope: Scope, span: Span, old: ir.Value, value: Any) -> ir.Value:
+    """A result that is known at conversion time, as a constant of the type it has in the source.
+
+    Raises Ill where the value is `none`, or a part of it.
+    """
+    if value is None or (isinstance(value, list) and None in value):
+        raise Ill(span, f"yields nothing for {old.name}")
+    elements = np.asarray(value)
+    if old.dtype is not None and old.dtype != ir.DataType.STRING:
+        elements = elements.astype(old.dtype.numpy())
+    return scope.constant(elements, old.name or "constant")
+
+
+def check(span: Span, old: ir.Value, new: ir.Value) -> str | None:
+    """Compare what a rule yields with what it replaces, and keep what both say of the shape.
+
+    Raises Ill where element types or ranks differ. Extents that differ are told in words and those of the new value
+    kept: some files hold stale extents, which the interpreter computes anew as well.
+    """
+    if old.dtype is not None and new.dtype is not None and old.dtype != new.dtype:
+        raise Ill(span, f"yields {new.dtype.name} where {old.name} is {old.dtype.name}")
+    was, now = extents(old), extents(new)
+    if was is not None and now is not None and len(was) != len(now):
+        raise Ill(span, f"yields rank {len(now)} where {old.name} has rank {len(was)}")
+    remark = None
+    try:
+        shape = now if was == now else merge(was, now)
+    except InferenceError as error:
+        shape, remark = now, f"{old.name}: {error}"
+    if is_complex(old):
+        new.meta[PAIR] = True
+    if new.is_graph_input() or new.const_value is not None:
+        return remark
+    if new.type is None:
+        new.type = old.type
+    if shape is not None and shape != now:
+        new.shape = shaped(shape)
+    return remark

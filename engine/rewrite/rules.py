@@ -1,0 +1,325 @@
+"""Rule files into rules: families and tables written out, patterns compiled, indexed by stage and operator."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ..base.errors import Span
+from ..base.records import dataclass, replace
+from ..dialects.operators import Catalogue, Dialect, everything
+from ..syntax import tree
+from .conditions import conditions, guards
+from .matcher import Matcher
+from .pattern import AnyOf, Defined, NodePattern, Operand, Variable, compile_equations, is_deep, nodes
+
+#: in the order they run; what operators mean in others of the source is asked for where they are tried alone
+STAGES = ("meaning", "integers", "normalize", "lower", "recover", "simplify", "adapt", "accept")
+MEANING, INTEGERS, NORMALIZE, LOWER, RECOVER, SIMPLIFY, ADAPT, ACCEPT = STAGES
+#: those that read the source dialect, and those that go over each node once
+OF_SOURCE, ONCE = STAGES[:4], (INTEGERS, LOWER)
+
+
+def writes(stage: str, source: Dialect, target: Dialect) -> tuple[Dialect, ...]:
+    """The dialects in which the templates of a stage are written, the one that infix operators stand for last."""
+    return {MEANING: (source,), NORMALIZE: (source, target)}.get(stage, (target,))
+
+
+#: what `SOURCE => Target` entries of an `over` family are called in its rule
+FAMILY = ("SRC", "DST")
+
+Key = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule ready to run at one opset."""
+
+    name: str
+    stage: str
+    span: Span
+    equations: tuple[Defined, ...]
+    clauses: tuple[tree.Where | tree.Require | tree.Let, ...]
+    templates: tuple[tree.Template, ...]
+    layouts: Mapping[str, str]
+    builds: tuple[Dialect, ...]
+    order: tuple[int, int, int, int]
+    #: the names that the left side gives to results of nodes
+    results: frozenset[str]
+    #: its name and where it stands
+    place: str
+    #: it covers more than one node
+    deep: bool
+    #: its left side, ready to be tried at nodes
+    matcher: Matcher
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """What is known of a rule before it is compiled: where it stands, when it is tried, and at which operators.
+
+    `member` is the position in a table or an `over` family, None for a rule that stands for itself.
+    """
+
+    name: str
+    stage: str
+    roots: tuple[Key, ...]
+    order: tuple[int, int, int, int]
+    file: int
+    item: int
+    member: int | None
+    #: it covers more than one node
+    deep: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What rule files hold, by name: rules in outline, and where each definition stands (file and item)."""
+
+    outlines: tuple[Outline, ...]
+    definitions: Mapping[str, tuple[int, int]]
+
+
+class Override(NamedTuple):
+    """A rule of one pack that takes the place of a rule of another, each with its place, and the operator it is of."""
+
+    rule: str
+    instead_of: str
+    operator: str
+
+
+class RuleSet:
+    """The rules of a conversion at one opset, by stage and by root operator, each compiled when it is first asked for.
+
+    What is asked for is few of many: a model has a dozen kinds of operators, and reading all rules costs more than
+    converting it.
+    """
+
+    def __init__(
+        self, files: Sequence[tree.RuleFile], catalogue: Catalogue, opset: int, contents: Contents | None = None
+    ) -> None:
+        self._files, self._catalogue, self.opset = files, catalogue, opset
+        contents = contents or outline(files, catalogue)
+        self.source, self.target = catalogue.dialect(files[0].source), catalogue.dialect(files[0].target)
+        self.definitions: Mapping[str, tree.Definition] = _Definitions(files, contents.definitions)
+        self._compiled: dict[tuple[int, int, int, int], Rule] = {}
+        self._found: dict[tuple[str, str, str, bool | None], tuple[Rule, ...]] = {}
+        self._stages = frozenset(one.stage for one in contents.outlines)
+        self._index: dict[tuple[str, Key], list[Outline]] = {}
+        for one in contents.outlines:
+            for key in one.roots:
+                self._index.setdefault((one.stage, key), []).append(one)
+
+    def candidates(self, stage: str, domain: str, operator: str, deep: bool | None = None) -> tuple[Rule, ...]:
+        """The rules of a stage whose root may be an operator, the first to try first.
+
+        `deep` asks for those that cover several nodes, or one alone.
+        """
+        key = stage, domain, operator, deep
+        found = self._found.get(key)
+        if found is None:
+            found = self._found[key] = tuple(self._fit(*key))
+        return found
+
+    def _fit(self, stage: str, domain: str, operator: str, deep: bool | None) -> Iterator[Rule]:
+        found = [one for one in self._index.get((stage, (domain, operator)), ()) if deep in (None, one.deep)]
+        for one in sorted(found, key=lambda one: one.order):
+            rule = self._rule(one)
+            if any(operator in pattern.specs for pattern in nodes(rule.equations[-1].value)):
+                yield rule
+
+    def stages(self) -> frozenset[str]:
+        """The stages that have rules."""
+        return self._stages
+
+    def roots(self) -> Iterator[tuple[str, Key]]:
+        """Every stage and operator that rules are about."""
+        yield from self._index
+
+    def _rule(self, one: Outline) -> Rule:
+        if one.order not in self._compiled:
+            file = self._files[one.file]
+            written = _written(file.items[one.item], one.member)
+            source, target = self._catalogue.dialect(file.source), self._catalogue.dialect(file.target)
+            self._compiled[one.order] = _compile(written, source, target, one, self)
+        return self._compiled[one.order]
+
+
+class _Definitions(Mapping[str, tree.Definition]):
+    """Definitions by name, each looked up where it stands when it is called."""
+
+    def __init__(self, files: Sequence[tree.RuleFile], places: Mapping[str, tuple[int, int]]) -> None:
+        self._files, self._places = files, places
+        self._found: dict[str, tree.Definition] = {}
+
+    def __getitem__(self, name: str) -> tree.Definition:
+        if name not in self._found:
+            file, item = self._places[name]
+            found = self._files[file].items[item]
+            assert isinstance(found, tree.Definition)
+            self._found[name] = found
+        return self._found[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+
+def compile_rules(
+    files: Sequence[tree.RuleFile], catalogue: Catalogue, opset: int, contents: Contents | None = None
+) -> RuleSet:
+    """Compile checked rule files, the first of which names the dialects, for one opset."""
+    return RuleSet(files, catalogue, opset, contents)
+
+
+def outline(files: Sequence[tree.RuleFile], catalogue: Catalogue) -> Contents:
+    """Outline the rules of checked files: of the packs that are laid over each other the last is tried first."""
+    outlines: list[Outline] = []
+    places = {
+        item.name: (number, place)
+        for number, file in enumerate(files)
+        for place, item in enumerate(file.items)
+        if isinstance(item, tree.Definition)
+    }
+    for number, file in enumerate(files):
+        source, target = catalogue.dialect(file.source), catalogue.dialect(file.target)
+        for place, item in enumerate(file.items):
+            if isinstance(item, tree.Definition):
+                continue
+            for member, rule in _members(item):
+                reads = source if rule.stage in OF_SOURCE else target
+                equations = compile_equations(rule.equations, reads, file.opsets[1])
+                weight = sum(min(n.weight() for n in nodes(e.value)) for e in equations)
+                order = (-file.rank, -rule.priority, -weight, len(outlines))
+                roots = tuple(dict.fromkeys(_roots(rule.equations[-1].value, reads, file.opsets)))
+                deep = is_deep(equations)
+                outlines.append(Outline(rule.name, rule.stage, roots, order, number, place, member, deep))
+    return Contents(tuple(outlines), places)
+
+
+def _members(item: tree.Rule | tree.Table, known: Container[str] = ()) -> Iterator[tuple[int | None, tree.Rule]]:
+    if isinstance(item, tree.Rule) and not item.over:
+        if item.name not in known:
+            yield None, item
+        return
+    for member, entry in enumerate(item.over if isinstance(item, tree.Rule) else item.entries):
+        if f"{item.name}.{entry.source}" not in known:
+            yield member, _written(item, member)
+
+
+def _written(item: tree.Rule | tree.Table | tree.Definition, member: int | None) -> tree.Rule:
+    """A rule, or the one that a member of a table or an `over` family stands for."""
+    if isinstance(item, tree.Table):
+        assert member is not None
+        return _row(item, item.entries[member])
+    assert isinstance(item, tree.Rule)
+    return item if member is None else _member(item, item.over[member])
+
+
+def _roots(expression: tree.Expression, reads: Dialect, opsets: tuple[int, int]) -> Iterator[Key]:
+    """The operators that a pattern may match at its root, at some of the opsets."""
+    if isinstance(expression, tree.Choice):
+        yield from _roots(expression.left, reads, opsets)
+        yield from _roots(expression.right, reads, opsets)
+    elif isinstance(expression, tree.Call) and expression.wildcard:
+        options = {attribute.name for attribute in expression.attributes}
+        for opset in opsets:
+            known = everything(reads, opset).values()
+            yield from ((spec.domain, spec.name) for spec in known if options <= spec.options.keys())
+    elif isinstance(expression, tree.Call):
+        named = reads.operators.get(expression.callee)
+        yield reads.domain if named is None else named.domain, expression.callee
+
+
+def written_out(
+    files: Iterable[tree.RuleFile], known: Container[str] = ()
+) -> Iterator[tuple[tree.RuleFile, tree.Rule]]:
+    """Every rule of some files but for those `known` by name, one for each entry of a table or an `over` family."""
+    for file in files:
+        for item in file.items:
+            if not isinstance(item, tree.Definition):
+                yield from ((file, rule) for _, rule in _members(item, known))
+
+
+def family(rule: tree.Rule) -> list[tree.Rule]:
+    """The rules that an `over` family stands for; a rule without one stands for itself."""
+    return [_member(rule, entry) for entry in rule.over] if rule.over else [rule]
+
+
+def _member(rule: tree.Rule, entry: tree.Entry) -> tree.Rule:
+    named = replace(rule, name=f"{rule.name}.{entry.source}", over=())
+    found = renamed(named, dict(zip(FAMILY, (entry.source, entry.target), strict=True)))
+    assert isinstance(found, tree.Rule)
+    return found
+
+
+def _row(table: tree.Table, entry: tree.Entry) -> tree.Rule:
+    span = entry.span
+
+    def side(operator: str) -> tree.Equation:
+        operands = tree.Argument(tree.Name("xs", span), False, False, True, None, span)
+        call = tree.Call(operator, False, (operands,), (), False, span, span)
+        return tree.Equation((tree.Target("ys", True, None, span),), call, span)
+
+    template = tree.Template(None, (side(entry.target),), span)
+    name = f"{table.name}.{entry.source}"
+    return tree.Rule(name, LOWER, 0, (), (side(entry.source),), (), (template,), table.tests, span)
+
+
+def renamed(node: Any, names: Mapping[str, str]) -> Any:
+    """A syntax tree in which some operators, enumerants and functions have other names."""
+    kind = type(node)
+    if kind is tuple:
+        items = [renamed(item, names) for item in node]
+        return node if all(new is old for new, old in zip(items, node, strict=True)) else tuple(items)
+    below = tree.below(kind)
+    if below is None:
+        return node
+    changed = {}
+    for field in below:
+        old = getattr(node, field)
+        if (type(old) is tuple or tree.below(type(old)) is not None) and (new := renamed(old, names)) is not old:
+            changed[field] = new
+    if kind is tree.Call and node.callee in names:
+        changed["callee"] = names[node.callee]
+    elif kind is tree.Symbol and node.name in names:
+        changed["name"] = names[node.name]
+    return replace(node, **changed) if changed else node
+
+
+def _compile(rule: tree.Rule, source: Dialect, target: Dialect, one: Outline, rules: RuleSet) -> Rule:
+    reads = source if rule.stage in OF_SOURCE else target
+    equations = compile_equations(rule.equations, reads, rules.opset)
+    layouts = dict(_layouts(equations))
+    return Rule(
+        rule.name,
+        rule.stage,
+        rule.span,
+        equations,
+        rule.clauses,
+        rule.templates,
+        layouts,
+        writes(rule.stage, source, target),
+        one.order,
+        frozenset(target.name for equation in equations for target in equation.targets),
+        f"{rule.name} ({rule.span.file}:{rule.span.line})",
+        one.deep,
+        Matcher(equations, conditions(rule.clauses, rules.definitions), guards(rule.clauses, rules.definitions)),
+    )
+
+
+def _layouts(equations: Iterable[Defined]) -> Iterator[tuple[str, str]]:
+    def operands(pattern: Operand) -> Iterator[tuple[str, str]]:
+        if isinstance(pattern, Variable) and pattern.layout:
+            yield pattern.name, pattern.layout
+        for node in nodes(pattern) if isinstance(pattern, NodePattern | AnyOf) else ():
+            for operand in node.operands:
+                yield from operands(operand)
+
+    for equation in equations:
+        for target in equation.targets:
+            if target.layout:
+                yield target.name, target.layout
+        yield from operands(equation.value)

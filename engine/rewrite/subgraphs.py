@@ -1,0 +1,163 @@
+"""Graphs that belong to a node: bodies and branches, which rules call like functions and build anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import onnx_ir as ir
+
+from ..base.errors import ModelError
+from ..base.records import dataclass
+from ..dialects.operators import Dialect, OperatorSpec, Option, option_value
+
+if TYPE_CHECKING:
+    from ..base.names import Scope
+
+#: the types of options that name graphs of the model
+_ONE, _SEVERAL = "subgraph", "[subgraph]"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Body:
+    """A graph of the source model that an option of a node names."""
+
+    graph: ir.Graph
+
+    def copied(self, operands: Sequence[ir.Value | None], scope: Scope) -> tuple[list[ir.Node], list[ir.Value]]:
+        """Copies of the graph's nodes that read `operands` in place of its inputs, and the values of its outputs.
+
+        Constants are shared by all copies, and belong to the graph that `scope` is about.
+        """
+        found: dict[ir.Value, ir.Value | None] = dict(zip(self.graph.inputs, operands, strict=True))
+        for constant in self.graph.initializers.values():
+            found[constant] = scope.adopted(constant)
+        nodes = []
+        for node in self.graph:
+            if node.graph is None:
+                continue  # a rule has taken it and it is not swept away yet
+            inputs = [None if value is None else found.get(value, value) for value in node.inputs]
+            nodes.append(copied := copy(node, inputs, scope))
+            found.update(zip(node.outputs, copied.outputs, strict=True))
+        results = [found.get(output, output) for output in self.graph.outputs]
+        return nodes, [result for result in results if result is not None]
+
+
+def copy(node: ir.Node, inputs: Sequence[ir.Value | None], scope: Scope) -> ir.Node:
+    """A node that computes of other values what a node does; its results are named afresh."""
+    made = ir.Node(
+        node.domain,
+        node.op_type,
+        inputs,
+        node.attributes.values(),
+        num_outputs=len(node.outputs),
+        version=node.version,
+        name=node.name,
+    )
+    made.meta.update(node.meta)
+    made.metadata_props.update(node.metadata_props)
+    for old, new in zip(node.outputs, made.outputs, strict=True):
+        new.name, new.type, new.shape = scope.fresh(old.name or node.op_type), old.type, old.shape
+        new.meta.update(old.meta)
+    return made
+
+
+def bound(option: Option, value: Any, subgraphs: Sequence[ir.Graph]) -> Any:
+    """What a variable stands for that binds an option: a graph where the option is the number of one."""
+    if option.type == _ONE:
+        return Body(subgraphs[value]) if 0 <= value < len(subgraphs) else None
+    if option.type == _SEVERAL:
+        return [Body(subgraphs[index]) for index in value if 0 <= index < len(subgraphs)]
+    return value
+
+
+def called(
+    graph: Iterable[ir.Node], dialect: Dialect, subgraphs: Sequence[ir.Graph], deep: bool = True
+) -> list[ir.Graph]:
+    """The graphs that the nodes of a graph name, if `deep` those that their nodes name in turn too, each once."""
+    found: list[ir.Graph] = []
+    naming: dict[str, list[Option]] = {}  # the options of an operator that name graphs
+    work = [graph]
+    while work:
+        for body in _named(work.pop(), dialect, subgraphs, naming):
+            if body is not graph and body not in found:
+                found.append(body)
+                work += [body] if deep else []
+    return found
+
+
+def _named(
+    nodes: Iterable[ir.Node], dialect: Dialect, subgraphs: Sequence[ir.Graph], naming: dict[str, list[Option]]
+) -> Iterator[ir.Graph]:
+    """The graphs that nodes name, in their order; `naming` keeps which options of an operator do."""
+    for node in nodes:
+        if node.op_type not in naming:
+            spec = dialect.operators.get(node.op_type)
+            options = spec.options.values() if spec is not None else ()
+            naming[node.op_type] = [option for option in options if _ONE in option.type]
+        for option in naming[node.op_type]:
+            value = bound(option, option_value(node, option), subgraphs)
+            for body in value if isinstance(value, list) else [value]:
+                if isinstance(body, Body):
+                    yield body.graph
+
+
+def check_calls(graphs: Sequence[ir.Graph], dialect: Dialect, subgraphs: Sequence[ir.Graph]) -> None:
+    """Raise ModelError where one of some graphs comes to call itself, which would have no end."""
+    calls = {graph: set(_named(graph, dialect, subgraphs, {})) for graph in graphs}
+    while ends := [graph for graph, named in calls.items() if named.isdisjoint(calls)]:
+        for graph in ends:
+            del calls[graph]
+    if calls:
+        raise ModelError(f"graph {min(graph.name or '' for graph in calls)} calls itself, which never ends")
+
+
+def bodies(node: ir.Node) -> list[ir.Graph]:
+    """The graphs among a node's attributes."""
+    attributes = node.attributes.data.values()
+    return [attribute.as_graph() for attribute in attributes if attribute.type is ir.AttributeType.GRAPH]
+
+
+def yielded(spec: OperatorSpec, attributes: Iterable[ir.Attr]) -> int:
+    """How many results an operator has that yields what its graph does; 0 for one that does not."""
+    graphs = [attribute.as_graph() for attribute in attributes if attribute.type == ir.AttributeType.GRAPH]
+    return len(graphs[0].outputs) if graphs and "parameters" not in spec.facts else 0
+
+
+def stack(node: ir.Node, slices: int | None) -> None:
+    """Give the results of a node the types of what its graphs yield.
+
+    Of the last operands the graphs read `slices` slice by slice, and what they yield for each is stacked along a new
+    first axis of that extent; then shapes are known too. `slices` is None for an operator that does not count any: its
+    results are the last of what its graphs yield.
+    """
+    if slices is None:
+        for body in bodies(node):
+            for result, inner in zip(reversed(node.outputs), reversed(body.outputs), strict=False):
+                result.type = result.type or inner.type
+        return
+    carried = len(node.inputs) - slices
+    source = node.inputs[-1]
+    extent = None if source is None or source.shape is None else source.shape[0]
+    for body in bodies(node):
+        for place, (result, inner) in enumerate(zip(node.outputs, body.outputs, strict=True)):
+            result.type = inner.type
+            if inner.shape is not None:
+                result.shape = ir.Shape([*([] if place < carried else [extent]), *inner.shape])
+
+
+def detach(node: ir.Node) -> None:
+    """Let a node that is given up read nothing, nor any node of its graphs."""
+    node.resize_inputs(0)
+    for body in bodies(node):
+        for inner in body:
+            detach(inner)
+
+
+def generalize(value: ir.Value, other: ir.Value) -> None:
+    """Forget the extents of a graph's input that are not those of the body called with it: they may change."""
+    if value.shape is None or other.shape is None or len(value.shape) != len(other.shape):
+        value.shape = None if value.shape is None else other.shape
+        return
+    pairs = zip(value.shape, other.shape, strict=True)
+    value.shape = ir.Shape([a if isinstance(a, int) and a == b else None for a, b in pairs])

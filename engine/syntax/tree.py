@@ -1,0 +1,379 @@
+"""The syntax tree of rule files: frozen nodes, each with the span it was read from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ..base.errors import Span
+from ..base.records import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A number, string, `true`, `false` or `none`."""
+
+    value: int | float | str | bool | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A variable: lower case."""
+
+    name: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """An enumerant or a constant: upper case and not called."""
+
+    name: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Unary:
+    """`not x` or `-x`."""
+
+    operator: str
+    operand: Expression
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """An infix operator between two expressions."""
+
+    operator: str
+    left: Expression
+    right: Expression
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Conditional:
+    """`then if condition else other`."""
+
+    then: Expression
+    condition: Expression
+    other: Expression
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """`left | right` in a pattern: either may stand there."""
+
+    left: Expression
+    right: Expression
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """`x.C`, a dimension of a value whose layout was named; `TopK(x, k).Indices`, one result of an operator."""
+
+    value: Expression
+    name: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """`xs[i]`."""
+
+    value: Expression
+    index: Expression
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class ListOf:
+    """`[a, b, c]`."""
+
+    items: tuple[Expression, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """A long list of plain numbers, as it is written."""
+
+    text: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Comprehension:
+    """`[item for names in source if condition]`."""
+
+    item: Expression
+    names: tuple[str, ...]
+    source: Expression
+    condition: Expression | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """`fold(total = start for names in source: body)`: the body's value at each item, given the one before."""
+
+    total: str
+    start: Expression
+    names: tuple[str, ...]
+    source: Expression
+    body: Expression
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One argument of a call, with its marks: `const x`, `x?`, `xs...`, `x @ NHWC`."""
+
+    value: Expression
+    const: bool
+    optional: bool
+    spread: bool
+    layout: str | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """`name: value` in braces; `value` is the name itself where only the name was written."""
+
+    name: str
+    value: Expression
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """An operator or function applied to arguments; `wildcard` is the variable of `any op(...)`."""
+
+    callee: str
+    wildcard: bool
+    arguments: tuple[Argument, ...]
+    attributes: tuple[Attribute, ...]
+    rest: bool
+    span: Span
+    callee_span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class GraphOf:
+    """`graph(parameters) { equations yield results }`: a graph as the value of an attribute."""
+
+    parameters: tuple[Target, ...]
+    equations: tuple[Equation, ...]
+    results: tuple[Argument, ...]
+    span: Span
+
+
+Expression = (
+    Literal
+    | Name
+    | Symbol
+    | Unary
+    | Binary
+    | Conditional
+    | Choice
+    | Member
+    | Index
+    | ListOf
+    | Numbers
+    | Comprehension
+    | Fold
+    | Call
+    | GraphOf
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A name on the left of an equation; `count` names how many values it takes, where `xs[n]...` says so."""
+
+    name: str
+    spread: bool
+    layout: str | None
+    span: Span
+    count: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Equation:
+    """`targets = value`."""
+
+    targets: tuple[Target, ...]
+    value: Expression
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """A guard: false means that the rule does not apply."""
+
+    condition: Expression
+    message: str | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Require:
+    """A demand: false means that the rule applies but the case is unsupported."""
+
+    condition: Expression
+    message: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Let:
+    """A compile-time value given a name."""
+
+    name: str
+    value: Expression
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """One right-hand side, used where its condition holds."""
+
+    condition: Expression | None
+    equations: tuple[Equation, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """An extent, a range of extents, or a name for one that is drawn."""
+
+    low: int | None
+    high: int | None
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """`x: f32[1, 5..8]` in a test clause."""
+
+    name: str
+    type: str
+    shape: tuple[Dimension, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Generator:
+    """`option in [values]` in a test clause."""
+
+    name: str
+    domain: Expression
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """What is needed to try a rule: operand types, and the domains of options and constants."""
+
+    __test__ = False  # not for pytest to collect
+
+    declarations: tuple[Declaration, ...]
+    generators: tuple[Generator, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """`SOURCE => Target` in a table or an `over` family; `reversible` for `<=>`."""
+
+    source: str
+    target: str
+    reversible: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rewriting rule as written."""
+
+    name: str
+    stage: str
+    priority: int
+    over: tuple[Entry, ...]
+    equations: tuple[Equation, ...]
+    clauses: tuple[Where | Require | Let, ...]
+    templates: tuple[Template, ...]
+    tests: tuple[Test, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Operators that correspond one to one."""
+
+    name: str
+    entries: tuple[Entry, ...]
+    tests: tuple[Test, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A named compile-time expression with parameters."""
+
+    name: str
+    parameters: tuple[str, ...]
+    body: Expression
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class RuleFile:
+    """One file: from which dialect to which, for which opsets, and its items."""
+
+    name: str
+    source: str
+    target: str
+    opsets: tuple[int, int]
+    default_opset: int | None
+    items: Sequence[Rule | Table | Definition]
+    span: Span
+    #: the pack whose definitions it calls as its own, and whose rules come after its own
+    base: str | None = None
+    #: of packs that are laid over each other, the last has the highest
+    rank: int = 0
+
+
+def tails(expression: Expression) -> Iterator[Call]:
+    """The calls whose results an expression may be."""
+    if isinstance(expression, Call):
+        yield expression
+    elif isinstance(expression, Conditional):
+        yield from tails(expression.then)
+        yield from tails(expression.other)
+
+
+def walk(node: object) -> Iterator[Any]:
+    """Yield a node and all nodes below it, parents first."""
+    work = [node]
+    while work:
+        one = work.pop()
+        if type(one) is tuple:
+            work += one[::-1]
+        elif (names := below(type(one))) is not None:
+            yield one
+            work += [getattr(one, name) for name in names[::-1]]
+
+
+_below: dict[type[Any], tuple[str, ...] | None] = {}
+
+
+def below(kind: type[Any]) -> tuple[str, ...] | None:
+    """The fields of a class of syntax nodes; None for all other classes."""
+    if kind not in _below:
+        _below[kind] = getattr(kind, "__match_args__", None) if kind.__module__ == __name__ else None
+    return _below[kind]

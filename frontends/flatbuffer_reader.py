@@ -1,0 +1,274 @@
+"""FlatBuffers read by slots, types and defaults that are data: no generated code, no offset trusted."""
+
+from __future__ import annotations
+
+import functools
+import struct
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from ..engine.base.errors import ModelError
+from ..engine.base.records import dataclass
+from ..engine.dialects.operators import Dialect
+
+Record = dict[str, Any]
+
+#: struct codes of the scalar types; a subgraph is stored as its index
+SCALARS = {
+    "bool": "?",
+    "int8": "b",
+    "uint8": "B",
+    "int16": "h",
+    "uint16": "H",
+    "int32": "i",
+    "uint32": "I",
+    "int64": "q",
+    "uint64": "Q",
+    "float": "f",
+    "double": "d",
+    "subgraph": "i",
+}
+
+_U16 = struct.Struct("<H")
+_U32 = struct.Struct("<I")
+_I32 = struct.Struct("<i")
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of a table: its slot, its type by name, and how that is stored.
+
+    `code` is the struct code of a scalar or of a vector's elements, None for what is reached by an offset.
+    """
+
+    name: str
+    slot: int
+    type: str
+    code: str | None
+    vector: bool
+    default: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The tables and unions of a dialect, ready for reading and writing."""
+
+    tables: Mapping[str, Mapping[str, Field]]
+    unions: Mapping[str, Mapping[int, str]]
+
+    def union_of(self, table: str) -> tuple[str, int] | None:
+        """The union a table is a member of, and its number there."""
+        return _members(self).get(table)
+
+    def __hash__(self) -> int:
+        return id(self)
+
+
+class Reference(NamedTuple):
+    """A table of a union, not read yet: the table's name and its place in the file."""
+
+    table: str
+    at: int
+
+
+class _Plan(NamedTuple):
+    """How to read all tables that share one vtable: one unpacking, then the offsets.
+
+    A reference is the name of a field, where its offset is, the width and struct code of the elements it leads to
+    (width 0 for what is no vector of scalars), and the field.
+    """
+
+    unpacker: struct.Struct
+    names: tuple[str, ...]
+    references: tuple[tuple[str, int, int, Any, Field], ...]
+    absent: Record
+
+
+@functools.cache
+def schema(dialect: Dialect) -> Schema:
+    """The tables of a dialect of ops.yaml, with its enumerations as the numbers they are stored as."""
+    storage = dialect.facts.get("storage", {})
+    tables = {
+        table: {name: _field(name, row, dialect, storage) for name, row in rows.items()}
+        for table, rows in dialect.facts["tables"].items()
+    }
+    unions = {
+        union: {number: table for table, number in members.items()}
+        for union, members in dialect.facts["unions"].items()
+    }
+    return Schema(tables, unions)
+
+
+@functools.cache
+def _members(known: Schema) -> dict[str, tuple[str, int]]:
+    return {table: (union, number) for union, tables in known.unions.items() for number, table in tables.items()}
+
+
+def _elements(field: Field) -> tuple[int, str]:
+    """Width and struct code of the elements of a vector of scalars, no code for plain bytes; width 0 for all else."""
+    if field.type == "bytes" and not field.vector:
+        return 1, ""
+    if field.code is None:
+        return 0, ""
+    return struct.calcsize(f"<{field.code}"), field.code
+
+
+def _field(name: str, row: list[Any], dialect: Dialect, storage: Mapping[str, str]) -> Field:
+    slot, kind, *default = row
+    vector = kind.startswith("[")
+    base = kind.strip("[]")
+    code: str | None
+    value: Any
+    if base in dialect.enums:
+        code = SCALARS[storage.get(base, "int8")]
+        value = dialect.enums[base][default[0]] if default else 0
+    else:
+        code = SCALARS.get(base)
+        value = default[0] if default else {"bool": False, "float": 0.0, "double": 0.0}.get(base, 0)
+    return Field(name, slot, base, code, vector, None if vector or code is None else value)
+
+
+class FlatBuffer:
+    """A file of nested tables, each read as a dictionary of its fields.
+
+    Scalars are Python numbers, strings are str, vectors of scalars are typed memoryviews of the file, vectors of
+    strings and tables are lists, unions are a Reference or None; an absent string or vector is None. The work done is
+    bounded by the size of the file, whatever its offsets say. Every method raises ModelError on a malformed file.
+    """
+
+    def __init__(self, data: memoryview, name: str, known: Schema) -> None:
+        self.data = data
+        self.name = name
+        self.schema = known
+        self.size = len(data)
+        self._plans: dict[tuple[str, int], _Plan] = {}
+        # A table and the offset to it take eight bytes and cost five; the rest leaves room for what is shared.
+        self._budget = 2 * self.size + 1024
+
+    def error(self, message: str) -> ModelError:
+        """Word an error about this file."""
+        return ModelError(f"{self.name}: {message}")
+
+    def charge(self, amount: int) -> None:
+        """Account for work; raises ModelError when a file asks for more than its size can justify."""
+        self._budget -= amount
+        if self._budget < 0:
+            raise self.error(f"malformed: the file of {self.size} bytes refers to the same data again and again")
+
+    def span(self, what: str, start: int, count: int, width: int = 1) -> memoryview:
+        """`count` items of `width` bytes each from byte `start` of the file."""
+        end = start + count * width
+        if start < 0 or end > self.size:
+            raise self.error(f"truncated: {what} wants bytes {start}..{end}, the file has {self.size}")
+        return self.data[start:end]
+
+    def root(self, table: str, identifier: str) -> Record:
+        """Read the root table after checking the four letters that tell the format."""
+        if self.size < 8:
+            raise self.error(f"too short for a model: {self.size} bytes")
+        found = bytes(self.data[4:8])
+        if found != identifier.encode():
+            hint = ": this is a zip archive" if bytes(self.data[:2]) == b"PK" else ""
+            raise self.error(f"not a TensorFlow Lite model: bytes 4..8 are {found!r}, not {identifier}{hint}")
+        return self.table(table, _U32.unpack_from(self.data, 0)[0])
+
+    def table(self, table: str, at: int) -> Record:
+        """Read all fields of a table, defaults where the file says nothing."""
+        plan = self._locate(table, at)
+        return {**plan.absent, **self._fields(table, at, plan)}
+
+    def present(self, table: str, at: int) -> Record:
+        """Read the fields of a table that the file has."""
+        return self._fields(table, at, self._locate(table, at))
+
+    def _locate(self, table: str, at: int) -> _Plan:
+        self._budget -= 4
+        if self._budget < 0:
+            self.charge(0)
+        if not 0 <= at <= self.size - 4:
+            raise self.error(f"truncated: {table} should be at byte {at}, the file has {self.size}")
+        vtable = at - _I32.unpack_from(self.data, at)[0]
+        plan = self._plans.get((table, vtable))
+        if plan is None:
+            plan = self._plans[table, vtable] = self._plan(table, vtable)
+        if at + plan.unpacker.size > self.size:
+            raise self.error(f"truncated: {table} at byte {at} is cut off, the file has {self.size}")
+        return plan
+
+    def _fields(self, table: str, at: int, plan: _Plan) -> Record:
+        record: Record = dict(zip(plan.names, plan.unpacker.unpack_from(self.data, at), strict=True))
+        for name, offset, width, code, field in plan.references:
+            target = at + offset + record[name]
+            if not width:
+                record[name] = self._follow(table, field, record, target)
+                continue
+            start = target + 4
+            end = start + width * self._count(table, field, target)
+            if end > self.size:
+                self.span(f"{table}.{name}", start, end - start)
+            content = self.data[start:end]
+            record[name] = content.cast(code) if code else content
+        return record
+
+    def _count(self, table: str, field: Field, at: int) -> int:
+        """The number of elements of the vector at byte `at`."""
+        if at > self.size - 4:
+            raise self.error(f"truncated: {table}.{field.name} should be at byte {at}, the file has {self.size}")
+        count: int = _U32.unpack_from(self.data, at)[0]
+        return count
+
+    def _plan(self, table: str, vtable: int) -> _Plan:
+        """Turn a vtable into one struct over the inline part of its tables."""
+        if not 0 <= vtable <= self.size - 4:
+            raise self.error(f"malformed: the vtable of {table} is at byte {vtable} of {self.size}")
+        length, extent = struct.unpack_from("<HH", self.data, vtable)
+        slots = self.span(f"the vtable of {table}", vtable, max(length, 4))[4 : length & ~1].cast("H")
+        present: list[tuple[int, str, str, Field | None]] = []
+        absent: Record = {}
+        for field in self.schema.tables[table].values():
+            if field.type in self.schema.unions and 0 < field.slot <= len(slots) and slots[field.slot - 1]:
+                present.append((slots[field.slot - 1], "B", f"{field.name}_type", None))
+            offset = slots[field.slot] if field.slot < len(slots) else 0
+            if not offset:
+                absent[field.name] = field.default
+            elif field.vector or field.code is None:
+                present.append((offset, "I", field.name, field))
+            else:
+                present.append((offset, field.code, field.name, None))
+        present.sort(key=lambda entry: entry[0])
+        layout, end = ["<"], 0
+        for offset, code, name, _ in present:
+            if offset < end:
+                raise self.error(f"malformed: field {name} of {table} overlaps another one")
+            layout.append(f"{offset - end}x{code}")
+            end = offset + struct.calcsize(f"<{code}")
+        if end > extent:
+            raise self.error(f"malformed: the fields of {table} take {end} bytes, its vtable says {extent}")
+        references = tuple(
+            (field.name, offset, *_elements(field), field) for offset, _, _, field in present if field is not None
+        )
+        return _Plan(struct.Struct("".join(layout)), tuple(name for _, _, name, _ in present), references, absent)
+
+    def _follow(self, table: str, field: Field, record: Record, target: int) -> Any:
+        """Read what is at byte `target`: a table, a union, a string, or a vector of tables or strings."""
+        if field.type in self.schema.unions:
+            member = self.schema.unions[field.type].get(record.get(f"{field.name}_type", 0))
+            return None if member is None else Reference(member, target)
+        if not field.vector and field.type in self.schema.tables:
+            return self.table(field.type, target)
+        what = f"{table}.{field.name}"
+        if not field.vector:
+            return self._string(what, target)
+        start = target + 4
+        offsets = self.span(what, start, self._count(table, field, target), 4).cast("I")
+        self.charge(len(offsets))
+        places = [start + 4 * i + offset for i, offset in enumerate(offsets)]
+        if field.type == "string":
+            return [self._string(what, place) for place in places]
+        return [self.table(field.type, place) for place in places]
+
+    def _string(self, what: str, at: int) -> str:
+        length: int = _U32.unpack(self.span(what, at, 4))[0]
+        self.charge(length // 4)
+        # Names in the wild are not always UTF-8; every byte has to survive in some readable form.
+        return str(self.span(what, at + 4, length), "utf-8", "backslashreplace")

@@ -1,0 +1,51 @@
+"""Cases: models of one operator or a few, drawn out of a rule's `test` clause and ops.yaml."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+from . import perturb
+from .choices import Dice
+from .generate import Bench, Settle
+from .oracle import Laboratory
+from .sketch import Case, Step, Value
+from .subjects import Subject
+
+#: in so many of a hundred draws the opset is one at which the rule takes a turn, or any that matters
+_TURNING, _OTHER_OPSET = 50, 15
+#: in so many a result is not asked for, and one that others read is
+_FEWER, _INNER = 30, 10
+
+
+def draw(dice: Dice, subject: Subject, laboratory: Laboratory) -> Case:
+    """Draw a case for a rule; raises Rejected where the interpreter does not take what was drawn.
+
+    For rules over the target alone it is the runtime that does or does not.
+    """
+    test = dice.pick(subject.tests)
+    opset = draw_opset(dice, subject)
+    settle: Settle = laboratory.settle
+    if opset is not None and not subject.of_source:
+        settle = functools.partial(laboratory.twins.settle, opset=opset)
+    bench = Bench(dice, settle, subject, test, opset or subject.opsets[-1], astray=perturb.drawn(dice, subject, test))
+    steps = bench.steps()
+    return Case(subject.name, steps, opset, bench.widened, None if subject.of_source else _asked(dice, steps))
+
+
+def draw_opset(dice: Dice, subject: Subject) -> int | None:
+    """An opset to aim at, most often the default one or one at which the rule takes a turn."""
+    if subject.turning and dice.chance(_TURNING):
+        return dice.pick(subject.turning)
+    return dice.pick(subject.opsets) if dice.chance(_OTHER_OPSET) or not subject.of_source else None
+
+
+def _asked(dice: Dice, steps: Sequence[Step]) -> tuple[Value, ...] | None:
+    """At times fewer results than nobody uses, or others too: who reads a value may decide whether a rule applies."""
+    read = {value for step in steps for value in step.reads}
+    free = [value for step in steps for value in step.results if value not in read]
+    inner = [value for step in steps for value in step.results if value in read]
+    if len(free) > 1 and dice.chance(_FEWER):
+        free.remove(dice.pick(free))
+        return tuple(free)
+    return (*free, dice.pick(inner)) if inner and dice.chance(_INNER) else None

@@ -1,0 +1,155 @@
+"""Damaged copies of TensorFlow Lite files: some of their bytes changed, or what their tables say."""
+
+from __future__ import annotations
+
+import functools
+import random
+import struct
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ..backends.flatbuffer_writer import Union, encode
+from ..engine.dialects.operators import Dialect
+from ..frontends.flatbuffer_reader import Field, FlatBuffer, Record, Reference, Schema, schema
+
+#: numbers that hurt where an offset, a count or an index is meant
+NASTY = (0, 1, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0xFFFFFFFE, 0x10000, 0x40000000)
+#: how many places are changed in one copy
+_PLACES = (1, 1, 1, 2, 3)
+#: the elements of a vector of numbers that are looked at: weights are not what hurts
+_LONG = 1 << 12
+
+Damage = Callable[[bytes, random.Random], bytes]
+
+
+def damage_bytes(data: bytes, chance: random.Random) -> bytes:
+    """Flip bits and replace numbers at a few places, mostly where the tables are; now and then cut the tail."""
+    result = bytearray(data)
+    for _ in range(chance.choice((1, 1, 2, 4, 16))):
+        place = chance.randrange(len(result) - 4)
+        if chance.random() < 0.5:
+            near = chance.randrange(min(len(result) - 4, 4000))
+            place = chance.choice((near, len(result) - 4 - near))
+        kind = chance.randrange(3)
+        if kind == 0:
+            result[place] ^= 1 << chance.randrange(8)
+        elif kind == 1:
+            result[place] = chance.choice((0, 1, 127, 128, 255))
+        else:
+            struct.pack_into("<I", result, place, chance.choice((*NASTY, len(result), chance.randrange(len(result)))))
+    return bytes(result[: chance.randrange(len(result))] if chance.random() < 0.15 else result)
+
+
+def swap_ranges(data: bytes, chance: random.Random) -> bytes:
+    """Exchange two ranges of equal length."""
+    result = bytearray(data)
+    length = min(chance.choice((4, 8, 16, 64, 512)), len(result) // 4)
+    first = chance.randrange(len(result) // 2 - length)
+    second = chance.randrange(len(result) // 2, len(result) - length)
+    result[first : first + length], result[second : second + length] = (
+        result[second : second + length],
+        result[first : first + length],
+    )
+    return bytes(result)
+
+
+def damage_tables(data: bytes, chance: random.Random, dialect: Dialect) -> bytes:
+    """Change what a few tables say - indices, extents, types, options, which tables there are - in a whole file.
+
+    Raises ModelError where the file cannot be read.
+    """
+    known = schema(dialect)
+    root = _opened(FlatBuffer(memoryview(data), "model", known), Reference("Model", *struct.unpack_from("<I", data)))
+    tables: dict[str, list[Record]] = {}
+    for name, record in _tables(known, root):
+        if record:
+            tables.setdefault(name, []).append(record)
+    for _ in range(chance.choice(_PLACES)):
+        name = chance.choice(sorted(tables))
+        record = chance.choice(tables[name])
+        field = chance.choice([one for one in known.tables[name].values() if one.name in record])
+        record[field.name] = _changed(field, record[field.name], chance)
+    return b"".join(encode(known, "Model", root.record, dialect.facts["identifier"]))
+
+
+def kinds(dialect: Dialect) -> dict[str, Damage]:
+    """The ways to damage a file, by name."""
+    return {
+        "bytes": damage_bytes,
+        "ranges": swap_ranges,
+        "tables": functools.partial(damage_tables, dialect=dialect),
+    }
+
+
+def _opened(file: FlatBuffer, reference: Reference) -> Union:
+    """A table with all that it leads to, as the writer takes it."""
+    fields = file.schema.tables[reference.table]
+    record = {name: value for name, value in file.table(*reference).items() if name in fields}
+    return Union(reference.table, {name: _deep(file, fields[name], value) for name, value in record.items()})
+
+
+def _deep(file: FlatBuffer, field: Field, value: Any) -> Any:
+    if isinstance(value, Reference):
+        return _opened(file, value)
+    if isinstance(value, list):
+        return [_deep(file, field, one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    fields = file.schema.tables[field.type]
+    return {name: _deep(file, fields[name], inner) for name, inner in value.items() if name in fields}
+
+
+def _tables(known: Schema, union: Union) -> Iterator[tuple[str, Record]]:
+    """A table and all that it leads to, by name."""
+    record: Any = union.record
+    yield union.table, record
+    for field in known.tables[union.table].values():
+        value = record.get(field.name)
+        inner = value if isinstance(value, list) else [value]
+        for one in inner:
+            if isinstance(one, Union):
+                yield from _tables(known, one)
+            elif isinstance(one, dict):
+                yield from _tables(known, Union(field.type, one))
+
+
+def _changed(field: Field, value: Any, chance: random.Random) -> Any:
+    """Another value of a field: of the same type, so that it can be written."""
+    if not field.vector and field.code is not None:
+        return _number(field.code, value, chance)
+    if isinstance(value, str):
+        return chance.choice(("", value * 2, value[: len(value) // 2]))
+    if not value or chance.random() < 0.1:
+        return None if value or field.code is None else [_number(field.code, 0, chance)]
+    if field.code is None and not isinstance(value, list):
+        if isinstance(value, memoryview):  # bytes
+            return value[: chance.randrange(len(value))]
+        return None
+    items = list(value[:_LONG])
+    place = chance.randrange(len(items))
+    match chance.choice(("drop", "repeat", "swap", "change", "change", "change")):
+        case "drop":
+            del items[place]
+        case "repeat":
+            items.insert(place, items[place])
+        case "swap":
+            other = chance.randrange(len(items))
+            items[place], items[other] = items[other], items[place]
+        case _ if field.code is not None:
+            items[place] = _number(field.code, items[place], chance)
+    return items
+
+
+def _number(code: str, value: Any, chance: random.Random) -> Any:
+    """Another number that a struct code holds, most often one that hurts or one near."""
+    if code == "?":
+        return not value
+    if code in "fd":
+        return chance.choice((0.0, -1.0, 1e30, 1e-40, float("inf"), float("nan"), -value, value * 2))
+    bits = 8 * struct.calcsize(f"<{code}")
+    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if code.islower() else (0, (1 << bits) - 1)
+    found: int = chance.choice((0, 1, -1, 2, low, high, value + 1, value - 1, chance.randrange(64)))
+    return min(max(found, low), high)
+
+
+__all__ = ["NASTY", "Damage", "damage_bytes", "damage_tables", "kinds", "swap_ranges"]

@@ -1,0 +1,125 @@
+"""Evidence: a failure as files that anybody can look at and run again."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..engine.base.errors import RewriteError, VerificationError
+from ..engine.packs.loader import folders
+from ..options import DEFAULT, PORTABLE, Options
+from ..verify.comparison import unequal
+from ..verify.frames import Array
+from ..verify.interpreter import Interpreter, Kernels
+from ..verify.runtime import Runtime
+from ..verify.verification import Verification, compare_models
+from .baseline import left
+from .finding import Finding
+from .rule_sets import Stack
+from .sketch import Case, encode
+
+#: where the interpreter has no kernel: the model of what the operators mean
+_MEANING = ".meaning.tflite"
+
+
+class Saved(NamedTuple):
+    """What there is of a failure: the report, and the command that runs it again."""
+
+    report: Path
+    command: str
+
+
+def save(
+    case: Case,
+    finding: Finding,
+    folder: Path,
+    places: Mapping[str, str],
+    of_source: bool,
+    stack: Stack,
+    options: Options,
+    drawn: tuple[str, ...] = (),
+) -> Saved:
+    """Write the model, its inputs, the outputs of both sides and a report into a folder; raises OSError.
+
+    A case of the source dialect becomes a `.tflite` file, beside it what its operators mean where the interpreter
+    has no kernels for them; a case over the target alone is told in the report only. The command that runs it again
+    works from any folder, and names the rules and the target asked for in `options`, or the rules of the stack where
+    others are laid over them; where the case has to be drawn anew, `drawn` are the options that say which it is.
+    """
+    catalogue = stack.pack.catalogue
+    folder.mkdir(parents=True, exist_ok=True)
+    text = case.describe()
+    digest = hashlib.sha256(f"{text}{finding.reason}".encode()).hexdigest()[:8]
+    stem = folder / f"{re.sub(r'[^A-Za-z0-9_]+', '-', case.rule)}-{digest}"
+    arrays: dict[str, Array] = {f"input_{place}": value.content for place, value in enumerate(case.inputs)}
+    arrays |= {f"expected_{place}": array for place, array in enumerate(finding.expected)}
+    arrays |= {f"actual_{place}": array for place, array in enumerate(finding.actual)}
+    most = -1 if finding.most is None else finding.most
+    about: dict[str, Any] = {"opset": case.opset or 0, "exact": stack.exact, "most": most}
+    np.savez(stem.with_suffix(".npz"), **about, **arrays)  # type: ignore[arg-type]
+    lines = [f"# {places.get(case.rule, case.rule)}", "", finding.reason, "", "```", text, "```", ""]
+    lines += ["Rules that fired:", "", *(f"- {places.get(name, name)}" for name in finding.fired), ""]
+    try:
+        stored = encode(case, catalogue) if of_source else None
+    except RewriteError as error:
+        stored = None
+        lines += [f"No file can hold it: {error}", ""]
+    named = () if options.rules == DEFAULT.rules else options.rules
+    named = named if stack.rules == options.stacked else stack.rules
+    packs = [word for name in named for word in ("--rules", _whole(name))]
+    packs += ["--target", _whole(options.target)] if options.target != DEFAULT.target else []
+    again = ["--rule", case.rule, *drawn]
+    if stored is not None:
+        model = stem.with_suffix(".tflite")
+        model.write_bytes(stored)
+        if any(step.meaning for step in case.steps):
+            stem.with_suffix(_MEANING).write_bytes(encode(case.meant, catalogue))
+        if not finding.recorded or finding.most is not None:
+            again = ["--replay", f"{model.resolve()}"]
+    command = shlex.join(["rewrite", "fuzz", *packs, *again])
+    lines += ["Run it again:", "", f"    {command}", ""]
+    report = stem.with_suffix(".md")
+    report.write_text("\n".join(lines), encoding="utf-8")
+    return Saved(report, command)
+
+
+def _whole(name: str) -> str:
+    """A pack as any folder knows it."""
+    return f"{Path(name).resolve()}" if name != PORTABLE and folders([name]) == [Path(name)] else name
+
+
+def replay(path: Path, rules: tuple[str, ...]) -> Verification:
+    """Convert a saved model again and compare it on the saved inputs; raises what a conversion raises."""
+    from .. import pipeline
+
+    try:
+        with np.load(path.with_suffix(".npz"), allow_pickle=True) as saved:
+            opset, exact = int(saved["opset"]) or None, "exact" in saved.files and bool(saved["exact"])
+            most = int(saved["most"]) if "most" in saved.files else -1
+            count = sum(name.startswith("input_") for name in saved.files)
+            feeds = [saved[f"input_{place}"] for place in range(count)]
+    except OSError as error:
+        raise VerificationError(
+            f"{path.with_suffix('.npz')}: no inputs of a saved failure: {error.strerror}"
+        ) from error
+    conversion = pipeline.rewrite(path, rules=rules, opset=opset, target=PORTABLE)
+    model, operators = conversion.model.SerializeToString(), sum(conversion.report.target_operators.values())
+    meaning = path.with_suffix(_MEANING)
+    asked = meaning if meaning.exists() else path
+    with Interpreter() as interpreter:
+        found = compare_models(asked, model, inputs=[feeds], interpreter=interpreter)
+        if 0 <= most < operators:
+            found = replace(found, problems=(*found.problems, left(operators, most)))
+        if not exact:
+            return found
+        (want,) = interpreter.run(asked, [feeds], Kernels.REFERENCE)
+    names = [one.name for one in found.comparisons]
+    wrong = tuple(filter(None, map(unequal, names, want, Runtime(model).run(feeds))))
+    return replace(found, problems=(*found.problems, *wrong))

@@ -1,0 +1,402 @@
+"""The bench: where a left side is put together step by step, out of a rule's `test` clause and ops.yaml."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+import numpy as np
+import onnx_ir as ir
+
+from ..engine.dialects.operators import Dialect, OperatorSpec
+from ..engine.expressions.functions import DTYPES
+from ..engine.rewrite.pattern import Absent, AnyOf, Defined, NodePattern, Number, Operand, Variable
+from ..engine.rewrite.variadics import spread
+from ..engine.syntax import tree
+from ..verify.frames import Array
+from . import generate_body, perturb, results
+from .choices import Dice
+from .compatibility import alike, exchangeable, of_type, within
+from .element_types import Admitted, admitted, alternatives, bare, choice, fitting, number
+from .elements import elements, indices
+from .finding import Grids, Rejected
+from .node_options import draw_options
+from .quantization_parameters import Quantities
+from .sketch import SCRATCH, Step, Value
+from .subjects import Subject
+from .unknown import absent, extent_of, opened
+
+#: the most operands drawn for a variadic one
+_MOST = 4
+#: the most values that the number of a list's values stands for
+_FEW = 2
+#: in so many of a hundred draws what a graph reads depends on what it is given
+_COMPUTED = 50
+#: in so many of a hundred draws
+_UNKNOWN_EXTENTS, _CONSTANT = 16, 30
+#: in so many of a hundred draws the operands of a node with two are exchanged: what fires then must hold then
+_EXCHANGED = 12
+#: in so many a rule over the target is tried on elements of another type
+_STRANGE, _STRANGERS = 8, ("f16", "f64", "i32", "i64")
+
+
+#: finds the results of a step: how many, of which types and grids to try
+Settle = Callable[[Step, Sequence[int], Sequence[ir.DataType], Grids], Step]
+
+
+@dataclass(slots=True)
+class Bench:
+    """One case in the making: what the test names and what has been drawn so far.
+
+    `given` are values of earlier steps that operands may take instead of new ones, `position` how many steps there are;
+    with `free` the first operand may also have another rank than the test declares.
+    """
+
+    dice: Dice
+    settle: Settle
+    subject: Subject
+    test: tree.Test
+    opset: int
+    given: Sequence[Value] = ()
+    position: int = 0
+    free: bool = False
+    #: what is drawn otherwise than the test says
+    astray: str | None = None
+    widened: bool = False
+    made: list[Step] = field(default_factory=list)
+    values: dict[str, Any] = field(default_factory=dict)
+    named: dict[str, Any] = field(default_factory=dict)
+    extents: dict[str, int] = field(default_factory=dict)
+    sizes: list[int] = field(default_factory=list)
+    definers: dict[str, Defined] = field(default_factory=dict)
+    types: tuple[str, str] = ("", "")
+    #: the types of operands whose elements the test names
+    listed: set[ir.DataType] = field(default_factory=set)
+    unknown: bool = False
+    bare: bool = False
+    absent: int = 0
+    named_values: int = 0
+    #: how many values the pattern's counts stand for
+    counts: dict[str, int] = field(default_factory=dict)
+    #: where the operands begin that stand for one name
+    places: dict[str, int] = field(default_factory=dict)
+    #: how names begin in the graph that steps are added to, what it is given, and whether its steps depend on that
+    within: str = ""
+    parameters: Sequence[Value] = ()
+    moving: bool = False
+    shapes: dict[tuple[tree.Dimension, ...], tuple[int, ...]] = field(default_factory=dict)
+
+    def steps(self) -> tuple[Step, ...]:
+        """Build the left side, operands before users; raises Rejected where the interpreter does not take it."""
+        equations = self.subject.pattern(self.opset)
+        self.definers = {target.name: equation for equation in equations for target in equation.targets}
+        for generator in self.test.generators:
+            named = self.dice.pick(self.subject.domain(generator))
+            self.named[generator.name] = perturb.other(self.dice, named) if generator.name == self.astray else named
+        self.unknown = not self.given and self.subject.of_source and self.dice.chance(_UNKNOWN_EXTENTS)
+        self.widened |= self.unknown or self.astray is not None
+        self.absent = absent(self.dice, self.test)
+        for equation in reversed(equations):  # the root first
+            if not any(target.name in self.values for target in equation.targets):
+                self.node(equation.value, equation)
+        return tuple(self.made)
+
+    # ---- nodes
+
+    def node(self, pattern: Operand, equation: Defined | None) -> list[Value]:
+        if isinstance(pattern, AnyOf):
+            return self.node(self.dice.pick(pattern.alternatives), equation)
+        assert isinstance(pattern, NodePattern)
+        spec = self._operator(pattern)
+        kinds = admitted(spec)
+        self._choose_types(pattern, spec, kinds)
+        quantities = Quantities(self.dice, spec)
+        operands: list[Value | None] = []
+        for position, (operand, wanted) in enumerate(self._operands(pattern, spec)):
+            operands.append(self._operand(operand, wanted, spec, position, kinds, quantities, operands))
+        free = len(operands) == 2 and not quantities.limited and exchangeable(*operands)
+        if free and self.dice.chance(_EXCHANGED):
+            operands.reverse()
+            self.widened = True
+        options, widened = draw_options(self.dice, self.subject, pattern, spec, len(operands), self.named)
+        self.widened |= widened
+        for option in pattern.options:
+            if option.graph is not None:
+                options[option.name] = generate_body.draw(
+                    self, option.graph, spec.facts, option.name, operands, options
+                )
+        # Some kernels count their operands, those left out as well.
+        operands += [None] * (len(spec.operands) - len(operands) if spec.facts.get("padded") else 0)
+        while operands and operands[-1] is None and not spec.facts.get("padded"):
+            operands.pop()
+        step = Step(spec, tuple(operands), options)
+        targets = () if equation is None else equation.targets
+        types = results.types(self.dice, self.subject, self.named, step, kinds)
+        step = self.settle(step, results.counts(step, targets), types, quantities.results)
+        # What depends on positions known at run time only has extents that no file could tell.
+        if any(value is not None and value.fed and kinds.index_like(p) for p, value in enumerate(step.operands)):
+            unknown = self.dice.chance(60)
+            step = step.yielding([replace(value, open=value.open or unknown) for value in step.results])
+        found = self.add(step)
+        if equation is not None:
+            self._bind(equation, found)
+        return found
+
+    def add(self, step: Step) -> list[Value]:
+        """Take in a step, whose results have names of their own then."""
+        stem = f"{self.within}{step.operator.name}_{self.position + len(self.made)}"
+        names = [stem] if len(step.results) == 1 else [f"{stem}_{place}" for place in range(len(step.results))]
+        step = step.yielding([replace(value, name=name) for value, name in zip(step.results, names, strict=True)])
+        self.made.append(step)
+        return list(step.results)
+
+    def _operator(self, pattern: NodePattern) -> OperatorSpec:
+        if pattern.wildcard and pattern.wildcard in self.named:
+            return pattern.specs[self.named[pattern.wildcard]]
+        if not pattern.specs:
+            raise Rejected(f"the rule names an operator that opset {self.opset} does not have")
+        return self.dice.pick(sorted(pattern.specs.values(), key=lambda spec: spec.name))
+
+    def _bind(self, equation: Defined, found: Sequence[Value]) -> None:
+        # What becomes of mutable operands is no result in the file.
+        wanted = equation.targets if any(t.spread for t in equation.targets) else equation.targets[: len(found)]
+        places, _ = next(spread(wanted, len(found), self.counts), ([], {}))
+        for target, place in zip(wanted, places, strict=False):
+            self.values[target.name] = tuple(found[place]) if target.spread else found[place][0]
+
+    # ---- operands
+
+    def _operands(self, pattern: NodePattern, spec: OperatorSpec) -> list[tuple[Operand, tree.Declaration | None]]:
+        """The patterns of operands with their declarations, a variadic one as often as is drawn."""
+        declared = {declaration.name: declaration for declaration in self.test.declarations}
+        found: list[tuple[Operand, tree.Declaration | None]] = []
+        for operand in pattern.operands:
+            if not isinstance(operand, Variable) or not operand.spread:
+                found.append((operand, declared.get(operand.name) if isinstance(operand, Variable) else None))
+            elif operand.count is not None and operand.name in declared:
+                if operand.count not in self.counts:
+                    self.counts[operand.count] = self.dice.number(0, _FEW)
+                found += [(operand, declared[operand.name])] * self.counts[operand.count]
+            elif operand.name in self.named:
+                self.places[operand.name] = len(found)
+                found += [(operand, None)] * len(self.named[operand.name])
+            elif operand.name in declared:
+                least, most = spec.arity()
+                others = len(pattern.operands) - 1
+                count = self.dice.number(max(least - others, not others), _MOST if most is None else most - others)
+                found += [(operand, declared[operand.name])] * count
+            else:  # a table, whose tests give the operands in order
+                found += [(operand, declaration) for declaration in self.test.declarations]
+        return found
+
+    def _operand(
+        self,
+        pattern: Operand,
+        declaration: tree.Declaration | None,
+        spec: OperatorSpec,
+        position: int,
+        kinds: Admitted,
+        quantities: Quantities,
+        before: Sequence[Value | None],
+    ) -> Value | None:
+        if isinstance(pattern, Absent):
+            return None
+        if isinstance(pattern, Number):
+            given = [(place, one.dtype) for place, one in enumerate(before) if one is not None]
+            opset = self.opset if self.subject.reads.schemas else None
+            return self._constant(number(pattern.value, spec, position, given, opset))
+        if not isinstance(pattern, Variable):
+            return self.node(pattern, None)[0]
+        if pattern.name in self.definers and pattern.name not in self.values:
+            self.node(self.definers[pattern.name].value, self.definers[pattern.name])
+        if pattern.name in self.values and not pattern.spread:
+            if self.values[pattern.name] is not None:
+                quantities.take(position, self.values[pattern.name])
+            return cast("Value | None", self.values[pattern.name])
+        mutable = position < len(spec.operands) and spec.operands[position].mutable
+        if declaration is not None:
+            if pattern.optional and self.dice.chance(self.absent):
+                value = None
+            else:
+                value = self._declared(pattern, declaration, spec, position, kinds, quantities, before, mutable)
+        elif pattern.name in self.named:
+            listed, out = self.named[pattern.name], pattern.optional and self.dice.chance(self.absent)
+            if pattern.spread:  # the elements of each of its values
+                listed = listed[position - self.places[pattern.name]]
+            value = None if out else self._listed(pattern, listed, position, spec, kinds, before)
+        elif pattern.optional:
+            value = None
+        else:
+            raise Rejected(f"the test says nothing about {pattern.name}")
+        if self.moving and value is not None and not value.constant and self.dice.chance(_COMPUTED):
+            value = generate_body.computed(self, value)
+        if not pattern.spread:
+            self.values[pattern.name] = value
+        return value
+
+    def _declared(
+        self,
+        pattern: Variable,
+        declaration: tree.Declaration,
+        spec: OperatorSpec,
+        position: int,
+        kinds: Admitted,
+        quantities: Quantities,
+        before: Sequence[Value | None],
+        mutable: bool,
+    ) -> Value:
+        first, other = self.types
+        name = declaration.type
+        if name == first and first != other:
+            name = kinds.closest(position, other, name) if self.subject.of_source else other
+        if self.bare and (name.startswith("q") or kinds.sum_like(position)):
+            name = "f32"
+        quantized = name.startswith("q")
+        dtype = DTYPES[name.removeprefix("q")]
+        index = dtype.is_integer() and not quantized and kinds.index_like(position) and not mutable
+        limit = quantities.limit(position)
+        reused = None if index or quantities.anew(position) else self._reused(declaration, dtype, quantized, position)
+        if reused is not None:
+            quantities.take(position, reused)
+            return reused
+        shape = self.shape(declaration)
+        if declaration.name == self.astray:
+            shape = perturb.reshaped(self.dice, shape)
+            if pattern.layout is not None and len(shape) != len(pattern.layout):
+                raise Rejected(f"{pattern.name} has no such rank")
+        if mutable:
+            zeros = np.zeros(shape, dtype.numpy())
+            known = quantities.state(position, dtype) if quantized else None
+            return Value(self.name(pattern.name), dtype, zeros, variable=True, grid=known)
+        often = index or not self.subject.of_source  # rules over the target fold much, so they look for constants
+        held = spec.facts.get(SCRATCH) is not None and before and before[0] is not None and before[0].grid is not None
+        constant = pattern.const or held or self.dice.chance(_CONSTANT * (1 + often) if index or before else 0)
+        if quantized or quantities.is_sum(position):
+            made = quantities.operand(position, dtype, shape, pattern.layout, before)
+            if made is not None:
+                content, grid, weights = made
+                codes = quantities.stored(dtype, content)
+                value = Value(self.name(pattern.name), codes, content, bool(constant or weights), grid)
+                return opened(self.dice, value, not before) if self.unknown else value
+        if index:
+            content = indices(self.dice, dtype, shape, self.sizes, limit)
+        else:
+            content = elements(self.dice, dtype, shape, limit)
+        self.sizes += [extent for extent in shape if extent not in self.sizes]
+        value = Value(self.name(pattern.name), dtype, content, bool(constant))
+        return opened(self.dice, value, not before) if self.unknown and not index else value
+
+    def _reused(
+        self, declaration: tree.Declaration, dtype: ir.DataType, quantized: bool, position: int
+    ) -> Value | None:
+        """A value of an earlier step in place of a new one, of the type and rank that the test declares."""
+        # A list with an entry for each axis goes with the rank that is declared, any list with the extents.
+        lists = [listed for listed in self.named.values() if isinstance(listed, list)]
+        rank = len(declaration.shape)
+        free = self.free and not any(len(listed) == rank for listed in lists)
+        fit = [
+            value
+            for value in self.given
+            if value.dtype == dtype
+            and (value.grid is not None) == quantized
+            and (rank == value.content.ndim or (free and not position and value.content.ndim > rank))
+            and value.content.size
+        ]
+        if position:
+            shape = self.shape(declaration)
+            fit = [value for value in fit if list(value.content.shape) == shape]
+        elif lists and not free:
+            fit = [value for value in fit if all(map(within, declaration.shape, value.content.shape))]
+        fit = [value for value in fit if alike(declaration.shape, value.content.shape)]
+        if not fit or (position and self.dice.chance(40)):
+            return None
+        value = self.dice.pick(fit[::-1])
+        self.shapes[declaration.shape] = value.content.shape
+        for dimension, extent in zip(declaration.shape, value.content.shape, strict=False):
+            for said in (dimension.low, dimension.name):
+                if said is not None and said != 1:
+                    self.extents.setdefault(f"{said}", extent)
+        self.sizes += [extent for extent in value.content.shape if extent not in self.sizes]
+        return value
+
+    def _listed(
+        self,
+        pattern: Variable,
+        value: Any,
+        position: int,
+        spec: OperatorSpec,
+        kinds: Admitted,
+        before: Sequence[Value | None],
+    ) -> Value:
+        """An operand whose elements the test names: a constant, or fed where the rule lets it be."""
+        try:
+            array = np.array(value)
+        except ValueError as error:  # what is astray may have rows of different length
+            raise Rejected(f"{value}: {error}") from error
+        array = np.char.encode(array) if array.dtype.kind == "U" else array
+        given = [(place, value.dtype) for place, value in enumerate(before) if value is not None]
+        fit = fitting(array, spec, position, kinds, given, self.opset if self.subject.reads.schemas else None)
+        if not fit:
+            raise Rejected(f"{spec.name} takes no {array.tolist()} at opset {self.opset}")
+        like = [name for name in fit if DTYPES[name] in self.listed]  # lists that are joined are of one type
+        fit = like if len(fit) > 1 and like and self.dice.chance(60) else fit
+        dtype = DTYPES[self.dice.pick(fit)]
+        self.listed.add(dtype)
+        constant = pattern.const or not self.dice.chance(40)
+        return Value(self.name(pattern.name), dtype, array.astype(dtype.numpy()), constant)
+
+    def _constant(self, array: Array) -> Value:
+        self.named_values += 1
+        return Value(f"number_{self.position}_{self.named_values}", ir.DataType.from_numpy(array.dtype), array, True)
+
+    def name(self, stem: str) -> str:
+        """A name that no other value has."""
+        self.named_values += 1
+        return f"{stem}_{self.position}_{self.named_values}"
+
+    @property
+    def dialect(self) -> Dialect:
+        return self.subject.reads
+
+    def shape(self, declaration: tree.Declaration) -> list[int]:
+        """The extents that a test declares, or those of the operand of an earlier step that was declared alike."""
+        known = self.shapes.get(declaration.shape)
+        if known is not None:
+            return list(known)
+        return [extent_of(self.dice, dimension, self.extents) for dimension in declaration.shape]
+
+    def _choose_types(self, pattern: NodePattern, spec: OperatorSpec, kinds: Admitted) -> None:
+        """Decide on another element type for all operands that are declared alike, where ops.yaml admits one."""
+        if self.types[0]:
+            return
+        places = [
+            (position, declaration.type)
+            for position, (_, declaration) in enumerate(self._operands(pattern, spec))
+            if declaration is not None and not kinds.index_like(position) and not kinds.sum_like(position)
+        ]
+        self.bare = self.subject.of_source and not self.given and bare(self.dice, kinds, places)
+        self.widened |= self.bare
+        # Operands that are declared with quantized types of their own go together as they are.
+        if not places or len({name for _, name in places if name.startswith("q")}) > 1:
+            return
+        first = places[0][1]
+        if not self.subject.of_source:
+            strange = self.dice.chance(_STRANGE) and not first.startswith("q")
+            self.types = first, self.dice.pick(_STRANGERS) if strange else first
+            return
+        if any(name.startswith("q") and name != first for _, name in places):
+            self.types = first, first  # codes of several types are what the test is about
+            return
+        others = alternatives(kinds, [position for position, name in places if name == first], first)
+        wanted = [name for name in others if any(of_type(value, name) for value in self.given)]
+        if self.given and wanted:
+            self.types = first, self.dice.pick(wanted)
+            return
+        position = places[0][0]
+        other = choice(self.dice, kinds, position, first, others)
+        self.widened |= other.removeprefix("q") != first
+        self.types = first, other
+
+
+__all__ = ["Bench", "Settle"]

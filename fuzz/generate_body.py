@@ -1,0 +1,226 @@
+"""Bodies: graphs that belong to a drawn node: what a pattern sees in them, and sums where it sees nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import onnx_ir as ir
+
+from ..engine.dialects.operators import Dialect, OperatorSpec
+from ..engine.expressions.functions import DTYPES
+from ..engine.rewrite.pattern import Defined, GraphPattern, Operand, Variable
+from ..engine.rewrite.variadics import spread
+from ..verify.frames import Array
+from .choices import Dice
+from .finding import Grids, Rejected
+from .sketch import Body, Step, Value
+
+#: keys of ops.yaml: the types of parameters that stand for no operand, and the option that counts operands given slice
+#: by slice
+_PARAMETERS, _SLICES = "parameters", "slices"
+_INTEGERS = (ir.DataType.INT32, ir.DataType.INT64)
+#: in so many of a hundred draws a result that is carried on is computed, and one more comes of each turn
+_COMPUTED, _GATHERED = 75, 50
+#: in so many all that it reads may depend on what it is given
+_MOVING = 50
+#: what a turn may add to or take from what it was given
+_SUMS = ("+", "-")
+
+
+class Bench(Protocol):
+    """What a body needs of the case in the making."""
+
+    dice: Dice
+    opset: int
+    made: list[Step]
+    values: dict[str, Any]
+    counts: dict[str, int]
+    definers: dict[str, Defined]
+    within: str
+    parameters: Sequence[Value]
+    moving: bool
+
+    @property
+    def settle(self) -> Callable[[Step, Sequence[int], Sequence[ir.DataType], Grids], Step]: ...
+
+    @property
+    def dialect(self) -> Dialect: ...
+
+    def add(self, step: Step) -> list[Value]: ...
+
+    def node(self, pattern: Operand, equation: Defined | None) -> list[Value]: ...
+
+    def name(self, stem: str) -> str: ...
+
+
+def leading(facts: Mapping[str, Any], option: str) -> list[str]:
+    """The types of what a body yields before the results of its node: whether there is another turn."""
+    return [kind for kind in facts.get(_PARAMETERS, {}).get(option, []) if kind == "bool"]
+
+
+def draw(
+    bench: Bench,
+    pattern: GraphPattern,
+    facts: Mapping[str, Any],
+    option: str,
+    operands: Sequence[Value | None],
+    options: Mapping[str, Any],
+) -> Body:
+    """Draw a graph that a pattern looks into, for a node with some operands; raises Rejected where that cannot be."""
+    outer = bench.made, bench.within, bench.parameters, bench.moving
+    bench.made, bench.within, bench.moving = [], bench.name("in"), bench.dice.chance(_MOVING)
+    bench.definers |= {target.name: equation for equation in pattern.equations for target in equation.targets}
+    try:
+        kinds: Sequence[str] = facts.get(_PARAMETERS, {}).get(option, [])
+        sliced = int(options.get(facts.get(_SLICES, ""), 0))
+        bench.parameters = parameters = _parameters(bench, pattern, kinds, operands, sliced)
+        likes: list[Value | None] = [*parameters[len(kinds) - len(leading(facts, option)) :]]
+        return Body(tuple(parameters), *_yielded(bench, pattern, likes))
+    finally:
+        bench.made, bench.within, bench.parameters, bench.moving = outer
+
+
+def _parameters(
+    bench: Bench, pattern: GraphPattern, kinds: Sequence[str], operands: Sequence[Value | None], sliced: int
+) -> list[Value]:
+    """What a body is given in its first turn, under the names that the pattern has for it.
+
+    The first are of some kinds, whatever the operands are; of the last operands so many are given slice by slice.
+    """
+    found: list[Value] = []
+    for place, operand in enumerate(operands if kinds or sliced else ()):
+        if place < len(kinds):
+            dtype = DTYPES[kinds[place]]
+            content: Array = np.array(dtype == ir.DataType.BOOL, dtype.numpy())  # the first turn, which takes place
+        elif operand is None:
+            raise Rejected("an operand of a graph is left out")
+        else:
+            dtype, content = operand.dtype, operand.content
+            content = content[0] if place >= len(operands) - sliced else content
+        found.append(Value(bench.name("parameter"), dtype, content))
+    _take(bench, pattern.parameters, found)
+    return found
+
+
+def _take(bench: Bench, patterns: Sequence[Variable], values: Sequence[Value]) -> None:
+    """Give values the names of a list of variables, some of which take several."""
+    places = next(spread(patterns, len(values), bench.counts), None)
+    if places is None:
+        raise Rejected("the graph has another number of values than the pattern names")
+    for variable, place in zip(patterns, places[0], strict=True):
+        bench.values[variable.name] = list(values[place]) if variable.spread else values[place][0]
+
+
+def _yielded(
+    bench: Bench, pattern: GraphPattern, likes: Sequence[Value | None]
+) -> tuple[tuple[Step, ...], tuple[Value, ...]]:
+    """The steps of a body, and what it yields: values like those it was given, and maybe one more."""
+    taking = [one if isinstance(one, Variable) and one.spread else _ONE for one in pattern.results]
+    more = int(bench.dice.chance(_GATHERED)) if any(one.spread and one.count is None for one in taking) else 0
+    total = max(
+        len(likes) + more,
+        sum(not one.spread for one in taking)
+        + sum(bench.counts.get(one.count or "", 0) for one in taking if one.spread),
+    )
+    places = next(spread(taking, total, bench.counts), None)
+    if places is None:
+        raise Rejected("the graph yields another number of values than the pattern names")
+    yields: list[Value] = []
+    wanted: list[Value | None] = [*likes, *[None] * total]
+    for one, place in zip(pattern.results, places[0], strict=True):
+        for like in wanted[place]:
+            value = _result(bench, one, like)
+            own = any(value in step.results for step in bench.made) and value not in yields
+            yields.append(value if own else _copied(bench, value))
+    return tuple(bench.made), tuple(yields)
+
+
+_ONE = Variable("", False, False, False, None, None)  # type: ignore[arg-type]
+
+
+def _result(bench: Bench, pattern: Operand, like: Value | None) -> Value:
+    if not isinstance(pattern, Variable):
+        return bench.node(pattern, None)[0]
+    if pattern.name in bench.definers and pattern.name not in bench.values:
+        bench.node(bench.definers[pattern.name].value, bench.definers[pattern.name])
+    known = bench.values.get(pattern.name)
+    if isinstance(known, Value):
+        return known
+    alike = [one for one in bench.parameters if like is not None and _same(one, like)]
+    base = bench.dice.pick(alike or bench.parameters)
+    if base.dtype == ir.DataType.BOOL:
+        found = _flag(bench, base)
+    else:
+        found = computed(bench, base) if bench.dice.chance(_COMPUTED) else base
+    if not pattern.spread:
+        bench.values[pattern.name] = found
+    return found
+
+
+def computed(bench: Bench, base: Value) -> Value:
+    """A value like another one that depends on what a body is given, and so differs from turn to turn."""
+    shape = base.content.shape
+    fit = [
+        value
+        for value in (*bench.parameters, *(result for step in bench.made for result in step.results))
+        if value.dtype == base.dtype and value is not base and _extends(value.content.shape, shape)
+    ]
+    fit += _counters(bench.parameters)
+    sums = [_spec(bench, spec) for spec in bench.dialect.operators.values() if spec.infix in _SUMS]
+    if not fit or not sums or base.dtype in (ir.DataType.BOOL, ir.DataType.STRING):
+        return base
+    other = bench.dice.pick(fit)
+    if other.dtype != base.dtype:
+        other = _converted(bench, other, base.dtype)
+    spec = bench.dice.pick(sums)
+    return _run(bench, Step(spec, (base, other), {}), base.dtype)
+
+
+def _same(one: Value, other: Value) -> bool:
+    return (one.dtype, one.content.shape) == (other.dtype, other.content.shape)
+
+
+def _flag(bench: Bench, base: Value) -> Value:
+    """Whether there is another turn: what was said before, or whether a count has not come to its end."""
+    counters = _counters(bench.parameters)
+    less = [_spec(bench, spec) for spec in bench.dialect.operators.values() if spec.infix == "-"]
+    if not counters or not less or bench.dice.chance(30):
+        return base
+    counter = bench.dice.pick(counters)
+    end = Value(bench.name("end"), counter.dtype, np.array(bench.dice.number(1, 4), counter.dtype.numpy()), True)
+    return _converted(bench, _run(bench, Step(less[0], (end, counter), {}), counter.dtype), base.dtype)
+
+
+def _counters(values: Sequence[Value]) -> list[Value]:
+    return [value for value in values if value.dtype in _INTEGERS and not value.content.ndim]
+
+
+def _converted(bench: Bench, value: Value, dtype: ir.DataType) -> Value:
+    return _run(bench, Step(_spec(bench, bench.dialect.role("convert")), (value,), {"to": int(dtype)}), dtype)
+
+
+def _copied(bench: Bench, value: Value) -> Value:
+    return _run(bench, Step(_spec(bench, bench.dialect.role("copy")), (value,), {}), value.dtype)
+
+
+def _run(bench: Bench, step: Step, dtype: ir.DataType) -> Value:
+    return bench.add(bench.settle(step, [1], [dtype], lambda dtype: []))[0]
+
+
+def _spec(bench: Bench, known: OperatorSpec) -> OperatorSpec:
+    """An operator as it is at the opset of the case."""
+    found = bench.dialect.operator(known.name, bench.opset)
+    if found is None:
+        raise Rejected(f"there is no {known.name} at opset {bench.opset}")
+    return found
+
+
+def _extends(inner: Sequence[int], outer: Sequence[int]) -> bool:
+    """Whether one shape can be extended to another."""
+    pairs = zip(reversed(inner), reversed(outer), strict=False)
+    return len(inner) <= len(outer) and all(a in (1, b) for a, b in pairs)
+
+
+__all__ = ["computed", "draw", "leading"]

@@ -1,0 +1,91 @@
+"""Meanings: what an operator without a kernel yields, asked of the operators that a rule says it means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import onnx_ir as ir
+
+from ..engine.base.errors import RewriteError
+from ..engine.base.names import Scope
+from ..engine.dialects.inference import shaped
+from ..engine.dialects.operators import Catalogue, option_value
+from ..engine.passes.base import Module, run_passes
+from ..engine.passes.meanings import Meanings
+from ..engine.rewrite.rules import MEANING, RuleSet
+from .element_types import USUAL, admitted
+from .finding import Rejected
+from .sketch import Blank, Step, Value, graph
+
+#: how far meanings may lead to operators that mean others
+_DEPTH = 8
+
+#: finds the results of a step, as many as are counted
+Settled = Callable[[Step, int, Sequence[ir.DataType]], Step]
+
+
+def meant(rules: RuleSet, step: Step) -> bool:
+    """Whether rules say what the operator of a step means."""
+    return bool(rules.candidates(MEANING, step.operator.domain, step.operator.name))
+
+
+def explained(
+    step: Step, count: int, rules: RuleSet, catalogue: Catalogue, opset: int, settled: Settled, depth: int
+) -> Step:
+    """A step with the results that its meaning yields, each of whose steps is settled as the rule is read.
+
+    Raises Rejected where the rules do not say what it means here, or the interpreter does not take that.
+    """
+    if depth > _DEPTH:
+        raise Rejected(f"what {step.operator.name} means is said by itself")
+    blanks = [Blank(f"result_{place}") for place in range(count)]
+    dialect = rules.source
+    # The meaning is of this case, and its extents are known here.
+    closed = tuple(None if value is None else replace(value, open=False) for value in step.operands)
+    made = graph([replace(step, operands=closed)], blanks, dialect)
+    known = {value.name: value for value in step.operands if value is not None}
+    values: dict[ir.Value, Value] = {}
+    steps: dict[ir.Node, Step] = {}
+
+    def drawn(value: ir.Value) -> Value:
+        if value not in values:
+            name = value.name or ""
+            content = value.const_value
+            if name in known:
+                values[value] = known[name]
+            elif content is None:
+                raise Rejected(f"what {step.operator.name} means has graphs of its own")
+            else:
+                values[value] = Value(f"number_{len(values)}", content.dtype, content.numpy(), True)
+        return values[value]
+
+    def settle(node: ir.Node) -> None:
+        spec = catalogue.spec(node)
+        assert spec is not None
+        operands = tuple(None if value is None else drawn(value) for value in node.inputs)
+        options = {name: option_value(node, spec.options[name]) for name in node.attributes}
+        typed = [
+            ir.DataType[dialect.types[options[name]]["dtype"]]
+            for name, option in spec.options.items()
+            if option.type == "TensorType" and name in options
+        ]
+        said = [dtype for types in admitted(spec).results[:1] for dtype in types]
+        own = [value.dtype for value in operands if value is not None]
+        types = list(dict.fromkeys([*typed, *said, *own, *USUAL]))
+        found = settled(Step(spec, operands, options), len(node.outputs), types)
+        steps[node] = found
+        for output, value in zip(node.outputs, found.results, strict=True):
+            output.type, output.shape = ir.TensorType(value.dtype), shaped(value.content.shape)
+            values[output] = value
+
+    try:
+        run_passes([Meanings(settle)], Module(made, rules, Scope(made)))
+    except RewriteError as error:
+        raise Rejected(f"{error}") from error
+    inner = tuple(steps[node] for node in made)
+    yielded = {value for one in inner for value in one.results}
+    results = tuple(found for value in made.outputs if (found := values.get(value)) in yielded)
+    if len(set(results)) < count:
+        raise Rejected(f"what {step.operator.name} means yields a result that no operator of its own computes")
+    return replace(step, results=results, meaning=inner)

@@ -1,0 +1,109 @@
+"""Options: those that a test names, and others that ops.yaml lets an operator have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import onnx_ir as ir
+
+from ..engine.dialects.operators import OperatorSpec, Option
+from ..engine.expressions.compile import Frame, evaluate
+from ..engine.expressions.functions import plain
+from ..engine.rewrite.pattern import NodePattern, OptionPattern
+from .choices import Dice
+from .subjects import Subject
+
+#: in so many of a hundred draws an option that the rule reads, and one that it does not mention, is not its default
+_OTHER, _UNMENTIONED = 40, 6
+#: the same for an enumeration that the rule does not mention, which others may deal with
+_UNMENTIONED_WORD = 16
+#: in so many an option that the test names is left out of the file, which is how its default is read
+_LEFT_OUT = 5
+#: so many of the fixed cases are without no option, and after so many more each option has been left out of one
+_WHOLE, _TURNS = 3, 7
+#: numbers for an option of which 0 is all that is known
+_COUNTING = (1, 2, 4)
+#: the role of operators whose required option is an element type, and such types
+_CONVERT, _TYPES = "convert", (int(ir.DataType.INT64), int(ir.DataType.INT32), int(ir.DataType.FLOAT))
+#: keys of ops.yaml: what options count, options that keep their default, and enumerants that kernels read past
+_COUNTS, _STAYS, _UNHEEDED = "counts", "stays", "unheeded"
+
+
+def draw_options(
+    dice: Dice, subject: Subject, pattern: NodePattern, spec: OperatorSpec, operands: int, named: dict[str, Any]
+) -> tuple[dict[str, Any], bool]:
+    """Draw the options of a node, and tell whether one was drawn that the test does not name.
+
+    `named` holds what the test names, and takes in what the pattern's variables stand for; `operands` is how many the
+    node has. An option that is left out has its default.
+    """
+    found: dict[str, Any] = {}
+    widened = False
+    patterns = {option.name: option for option in pattern.options}
+    lacking = _lacking(dice, subject, spec, patterns, named)
+    counts = spec.facts.get(_COUNTS, {})
+    for name, option in spec.options.items():
+        wanted = patterns.get(name)
+        if wanted is not None and wanted.graph is not None:
+            continue
+        variable = wanted.variable if wanted is not None else None
+        if name in named or variable in named:
+            found[name] = named[name if name in named else str(variable)]
+            wants = None if dice.turn is None else name in lacking
+            if _may_lack(option, subject, spec) and dice.chance(_LEFT_OUT, wants):
+                del found[name]
+                widened = True
+                named |= dict.fromkeys({name, str(variable or name)} & named.keys(), option.default)
+        elif wanted is not None and variable is None:
+            found[name] = plain(evaluate(wanted.value, Frame(named)))
+        elif counts.get(name) in {operand.name for operand in spec.operands}:
+            found[name] = operands
+        else:
+            read = variable not in (None, "_")
+            if variable == "_" and option.required and spec.role == _CONVERT:
+                found[name] = dice.pick(_TYPES)
+                continue
+            stays = name in spec.facts.get(_STAYS, ())
+            others = [] if stays else _others(option, subject)
+            word = option.type in subject.reads.enums and not read
+            often = _OTHER if read else _UNMENTIONED_WORD if word else _UNMENTIONED
+            counting = spec.table is not None and option.type == "int32" and option.default == 0
+            if counting and read and not stays and not others:
+                others, often = list(_COUNTING), _UNMENTIONED  # masks, axes
+            if others and dice.chance(often):
+                found[name] = dice.pick(others)
+                widened = True
+        if variable not in (None, "_") and name in found:
+            named[str(variable)] = found[name]
+    return {name: value for name, value in found.items() if value is not None}, widened
+
+
+def _may_lack(option: Option, subject: Subject, spec: OperatorSpec) -> bool:
+    """Whether a file may say nothing of an option: numbers in tables of the format, whatever a custom operator has."""
+    numbers = option.type in ("bool", "float", *subject.reads.enums) or option.type.startswith("int")
+    return subject.of_source and (spec.table is None or numbers)
+
+
+def _lacking(
+    dice: Dice, subject: Subject, spec: OperatorSpec, patterns: Mapping[str, OptionPattern], named: Mapping[str, Any]
+) -> list[str]:
+    """The options that a fixed case is without: each of those that the test names has its turn, the first have none."""
+    if dice.turn is None or dice.turn < _WHOLE:
+        return []
+    told = {name for name in spec.options if name in named or (name in patterns and patterns[name].variable in named)}
+    found = [name for name, option in spec.options.items() if name in told and _may_lack(option, subject, spec)]
+    return found[dice.turn - _WHOLE :: _TURNS]
+
+
+def _others(option: Option, subject: Subject) -> list[Any]:
+    """Values that an option may have besides its default; none where nothing is known of it."""
+    enumeration = subject.reads.enums.get(option.type)
+    if option.type == "bool":
+        return [not option.default]
+    if enumeration is not None and option.type != "TensorType":
+        unheeded = subject.reads.facts.get(_UNHEEDED, {}).get(option.type, ())
+        return [name for name in enumeration if name != option.default and name not in unheeded]
+    if option.type.startswith("int") and isinstance(option.default, int) and option.default > 0:
+        return [option.default + 1, option.default + 2]
+    return []

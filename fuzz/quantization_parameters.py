@@ -1,0 +1,173 @@
+"""Quantities: scales and zero points for the operands and results of one operator, as ops.yaml constrains them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from ..engine.base.quantization import Quantization
+from ..engine.dialects.operators import OperatorSpec
+from ..verify.frames import Array
+from .choices import Dice
+from .elements import axis_grid, codes, grid, one_grid, sums
+from .finding import Rejected
+from .sketch import Value
+
+#: keys of an operator's entry: its class, the operands whose scale is a product, and what is fixed of its results
+_CLASS, _PRODUCTS, _GRID, _LIMITS = "quantization", "products", "grid", "limits"
+#: the key of the scale from which on kernels are wrong
+_FAULTY_FROM = "faulty_from"
+#: the key of weights, and of the axis along which these have scales of their own
+_CHANNELS = "channels"
+_CODES, _MATCHED, _SAME, _OWN = "codes", "matched", "same", "own"
+#: in so many of a hundred draws all scales are powers of two, which some kernels compute otherwise
+_OF_TWO = 12
+#: in so many a sum says no scale, and is an input of the model
+_UNSAID, _FED = 6, 6
+#: in so many of a hundred draws values of operators that move codes stand for different numbers
+_MIXED = 20
+#: of so many fixed cases the last has values that stand for different numbers, where ops.yaml lets it
+_TURNS, _LAST = 4, 3
+
+
+class Quantities:
+    """The quantization of one step in the making."""
+
+    def __init__(self, dice: Dice, spec: OperatorSpec) -> None:
+        self._dice = dice
+        self._places = {operand.name: place for place, operand in enumerate(spec.operands)}
+        self._products: dict[str, list[str]] = spec.facts.get(_PRODUCTS, {})
+        channels: dict[str, int] = spec.facts.get(_CHANNELS, {})
+        self._channels = {self._places[name]: axis for name, axis in channels.items()}
+        self._fixed = spec.facts.get(_GRID)
+        self._alike = spec.facts.get(_CLASS) in (_CODES, _MATCHED)
+        self._mixed = (self._fixed == _SAME or (self._alike and self._fixed != _OWN)) and dice.chance(
+            _MIXED, True if dice.turn is not None and dice.turn % _TURNS == _LAST else None
+        )
+        self._limits: dict[str, str] = spec.facts.get(_LIMITS, {})
+        self._faulty_from: float = spec.facts.get(_FAULTY_FROM, np.inf)
+        states: dict[str, list[float]] = spec.facts.get("states", {})
+        self._states = {self._places[name]: asked for name, asked in states.items()}
+        self._grids: dict[int, Quantization] = {}
+        self._powers = dice.chance(_OF_TWO)
+        self._bits = 0
+
+    def is_sum(self, position: int) -> bool:
+        """Whether an operand is added to a product of others, all of which are quantized."""
+        return bool(self._factors(position))
+
+    def anew(self, position: int) -> bool:
+        """Whether an operand is drawn for its place alone: a sum, stored as its factors ask, or limited."""
+        return self.limit(position) is not None or self.is_sum(position)
+
+    @property
+    def limited(self) -> bool:
+        """Whether ops.yaml says of any operand what its numbers must be."""
+        return bool(self._limits)
+
+    def limit(self, position: int) -> str | None:
+        """What ops.yaml says that an operand's integers must be, None where nothing."""
+        return next((limit for name, limit in self._limits.items() if self._places[name] == position), None)
+
+    def take(self, position: int, value: Value) -> None:
+        """Enter an operand that is there already.
+
+        Raises Rejected where kernels are wrong from some scale on, and it has a larger one.
+        """
+        if value.grid is not None:
+            if _scale(value.grid) >= self._faulty_from:
+                raise Rejected(f"kernels are wrong about codes of the scale {_scale(value.grid):g}")
+            self._grids[position] = value.grid
+
+    def stored(self, dtype: ir.DataType, content: Array) -> ir.DataType:
+        """The element type of what was drawn, which for a sum is wider than that of its factors."""
+        return ir.DataType.from_numpy(content.dtype) if content.dtype.itemsize > 2 else dtype
+
+    def operand(
+        self,
+        position: int,
+        dtype: ir.DataType,
+        shape: Sequence[int],
+        layout: str | None,
+        before: Sequence[Value | None],
+    ) -> tuple[Array, Quantization | None, bool] | None:
+        """Draw a quantized operand: its codes, its grid, and whether it must be constant as weights are.
+
+        Sums may come without a grid: kernels know it without being told.
+        """
+        factors = self._factors(position)
+        if factors:
+            # Kernels add up 64 bits where one factor has 16, and 32 where all or none have.
+            sixteen = [value.dtype == ir.DataType.INT16 for place in factors if (value := before[place]) is not None]
+            wide = ir.DataType.INT64 if any(sixteen) and not all(sixteen) else ir.DataType.INT32
+            scale = functools.reduce(np.multiply, [self._grids[place].scale for place in factors])
+            made = Quantization(scale, np.zeros(scale.shape, np.int64), 0)
+            unsaid = wide == ir.DataType.INT32 and self._dice.chance(_UNSAID)
+            fed = self._dice.chance(_FED)
+            return sums(self._dice, wide, shape), None if unsaid else made, not fed
+        if not dtype.is_integer():
+            return None
+        channels = self._channels.get(position)
+        weights = channels is not None
+        # Kernels of sixteen bits compare codes, whatever those stand for.
+        free = self._fixed == _OWN and dtype.bitwidth == 8
+        alike = self._grids and not free and ((self._alike and not self._mixed) or self._fixed == _SAME)
+        # Kernels that have a layout take signed weights for symmetric.
+        symmetric = weights and dtype == ir.DataType.INT8
+        before_it = next(iter(self._grids.values()), None)
+        if self._bits not in (0, dtype.bitwidth) and not alike:
+            before_it = None  # scales of sixteen bits are finer
+        self._bits = self._bits or dtype.bitwidth
+        if before_it is not None and (
+            alike or (self._dice.chance(30) and not (symmetric and layout is not None and before_it.zero_point.any()))
+        ):
+            found = before_it
+        elif channels is not None and layout is not None and dtype == ir.DataType.INT8 and self._dice.chance(60):
+            found = axis_grid(self._dice, shape[channels], channels)
+        else:
+            found = grid(self._dice, dtype, symmetric, self._powers or (self._alike and free))
+        self._grids[position] = found
+        zero = int(found.zero_point.flat[0])
+        return codes(self._dice, dtype, shape, weights, zero, self.limit(position)), found, weights
+
+    def state(self, position: int, dtype: ir.DataType) -> Quantization:
+        """The grid of an operand that is state: what kernels ask for, or any."""
+        asked = self._states.get(position)
+        found = grid(self._dice, dtype, True) if asked is None else one_grid(float(asked[0]), int(asked[1]))
+        self._grids[position] = found
+        return found
+
+    def results(self, dtype: ir.DataType) -> Sequence[Quantization]:
+        """Grids that a result of some type may have, those to try first in front; none where it is not quantized."""
+        if dtype not in (ir.DataType.INT8, ir.DataType.UINT8, ir.DataType.INT16):
+            return ()
+        if isinstance(self._fixed, dict):
+            fixed = self._fixed.get(f"q{'u' if dtype == ir.DataType.UINT8 else 'i'}{dtype.bitwidth}")
+            if fixed is not None and self._grids:
+                return (one_grid(float(fixed[0]), int(fixed[1])),)
+        if not self._grids and self._fixed != _OWN:
+            return ()
+        # No kernel yields codes with a scale for each channel, but where it moves them.
+        known = [found for found in self._grids.values() if self._alike or not found.per_axis]
+        same = next(iter(known), None)
+        own = max(known, key=_scale) if self._powers and known else grid(self._dice, dtype)
+        if same is None:
+            return (own,)
+        if not self._mixed and (self._fixed == _SAME or (self._alike and self._fixed != _OWN)):
+            return (same,)
+        return (own, same)
+
+    def _factors(self, position: int) -> list[int]:
+        """The places of the operands whose product has the scale of one, where all of them are quantized."""
+        for name, factors in self._products.items():
+            places = [self._places[factor] for factor in factors]
+            if self._places[name] == position and all(place in self._grids for place in places):
+                return places
+        return []
+
+
+def _scale(quantization: Quantization) -> float:
+    return float(quantization.scale.flat[0])

@@ -1,0 +1,146 @@
+"""Chains: small graphs of several operators, where layouts, fused activations, quantization and sharing meet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..engine.base.errors import Span
+from ..engine.passes.quantize_dequantize import HYBRID
+from ..engine.rewrite.pattern import Variable, nodes
+from .cases import draw_opset
+from .choices import Dice
+from .finding import Rejected
+from .generate import Bench
+from .oracle import RANDOM, Laboratory
+from .sketch import Case, Step, Value, leaves
+from .subjects import Subject
+
+#: how many operators, and how many draws an operator is given before the graph goes on without it
+_LENGTHS = (2, 6)
+_DRAWS, _FEW = 5, 2
+#: what a graph of several operators is called where a rule would be named
+NAME = "several operators"
+#: elements of a value that is used again, at most
+_LARGEST = 4096
+_HUGE = 1e6
+#: the rank of images, whose layouts differ
+_IMAGE = 4
+_REAL = "f32"
+
+
+def chains(subjects: Sequence[Subject]) -> Subject:
+    """The subject that stands for graphs of several operators of the source dialect."""
+    first = subjects[0]
+    nowhere = Span("graphs drawn from the tests of several rules", 0, 0, 0, 0)
+    return Subject(NAME, nowhere, first.stage, first.reads, (), (), first.definitions, first.opsets)
+
+
+def draw(dice: Dice, subjects: Sequence[Subject], laboratory: Laboratory) -> Case:
+    """Draw a graph out of the tests of rules; raises Rejected where fewer than two operators came about.
+
+    Every operator but the first takes results or inputs of those before it where they fit, so that values are shared.
+    """
+    graph = _Graph(dice, laboratory, draw_opset(dice, subjects[0]))
+    for _ in range(dice.number(*_LENGTHS)):
+        for _ in range(_DRAWS):
+            if graph.add(dice.pick(subjects), free=dice.chance(30)):
+                break
+    return graph.case()
+
+
+def between(dice: Dice, subject: Subject, subjects: Sequence[Subject], laboratory: Laboratory) -> Case:
+    """Draw a graph with the operator of one rule between two whose layouts differ on both sides.
+
+    Raises Rejected where it does not take what the first of them yields, or where no operator of them has a layout.
+    """
+    images = [other for other in subjects if of_images(other)]
+    if not images:
+        raise Rejected("no operator has a layout")
+    graph = _Graph(dice, laboratory, None)
+    if not any(graph.add(dice.pick(images), free=False) for _ in range(_FEW)):
+        raise Rejected("no operator on images came about")
+    if not any(graph.add(subject, free=True) for _ in range(_FEW)):
+        raise Rejected("the operator does not take an image")
+    for _ in range(_FEW):
+        if graph.add(dice.pick(images), free=False, latest=True):
+            break
+    return graph.case()
+
+
+class _Graph:
+    """A graph in the making."""
+
+    def __init__(self, dice: Dice, laboratory: Laboratory, opset: int | None) -> None:
+        self._dice, self._laboratory, self._opset = dice, laboratory, opset
+        self._steps: list[Step] = []
+
+    def add(self, subject: Subject, free: bool, latest: bool = False) -> bool:
+        """Add the operator of a rule where it fits; `latest` wants it to take a result of the last step."""
+        steps = self._steps
+        given = _usable(steps[-1].results) if latest else _given(steps)
+        bench = Bench(
+            self._dice,
+            self._laboratory.settle,
+            subject,
+            self._dice.pick(subject.tests),
+            self._opset or subject.opsets[-1],
+            given,
+            len(steps),
+            free,
+        )
+        try:
+            made = bench.steps()
+        except Rejected:
+            return False
+        fit = all(_moderate(value) for value in made[-1].results) and RANDOM not in made[-1].operator.traits
+        fit = fit and not any(_coarse(step) for step in made)
+        if not fit or (steps and not _joined(made, steps)):
+            return False
+        steps += made
+        return True
+
+    def case(self) -> Case:
+        """The graph as it stands; raises Rejected where it is one operator, or none."""
+        if len(self._steps) < _LENGTHS[0]:
+            raise Rejected("the operators drawn do not fit each other")
+        return Case(NAME, tuple(self._steps), self._opset, True)
+
+
+def takes_images(subject: Subject) -> bool:
+    """Whether the operator of a rule may come between two that have layouts: one of its operands is of real numbers."""
+    return subject.of_source and any(d.type == _REAL and d.shape for test in subject.tests for d in test.declarations)
+
+
+def of_images(subject: Subject) -> bool:
+    """Whether the operator of a rule has a layout of its own for images."""
+    patterns = nodes(subject.pattern(subject.opsets[-1])[-1].value)
+    operands = (operand for pattern in patterns for operand in pattern.operands if isinstance(operand, Variable))
+    return any(operand.layout is not None and len(operand.layout) == _IMAGE for operand in operands)
+
+
+def _given(steps: Sequence[Step]) -> list[Value]:
+    """The values that a further operator may take: what was fed, and results, the latest last."""
+    fed = [value for value in leaves(steps) if value.fed]
+    return _usable([*fed, *(value for step in steps for value in step.results)])
+
+
+def _usable(values: Sequence[Value]) -> list[Value]:
+    return [value for value in values if 0 < value.content.size <= _LARGEST and not value.open]
+
+
+def _moderate(value: Value) -> bool:
+    """Whether what follows can still compute with a value: no infinities, and nothing close to them."""
+    return value.content.dtype.kind != "f" or bool((np.abs(value.content.astype(np.float64)) < _HUGE).all())
+
+
+def _coarse(step: Step) -> bool:
+    """Whether a kernel rounds real operands to codes of its own, as rules follow it only where that is faster."""
+    scaled = any(value is not None and value.grid is not None for value in step.operands)
+    return HYBRID in step.operator.traits and scaled and not any(value.grid is not None for value in step.results)
+
+
+def _joined(made: Sequence[Step], steps: Sequence[Step]) -> bool:
+    known = {value for step in steps for value in (*step.operands, *step.results)}
+    return any(value in known for step in made for value in step.operands if value is not None)

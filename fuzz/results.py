@@ -1,0 +1,53 @@
+"""Results: how many a drawn step may have, and of which types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import onnx_ir as ir
+
+from ..engine.syntax import tree
+from .choices import Dice
+from .element_types import USUAL, Admitted
+from .generate_body import leading
+from .sketch import Body, Step
+from .subjects import Subject
+
+#: keys of ops.yaml: the operands or results that an option counts, and the operands that are weights
+_COUNTS, _CHANNELS = "counts", "channels"
+
+
+def counts(step: Step, targets: Sequence[tree.Target]) -> list[int]:
+    """How many results to try: as many as its graph yields or an option counts, or as the pattern names."""
+    spec = step.operator
+    for option, body in step.options.items():
+        if isinstance(body, Body):
+            return [len(body.yields) - len(leading(spec.facts, option))]
+    counted = {option for option, of in spec.facts.get(_COUNTS, {}).items() if of in {r.name for r in spec.results}}
+    for name in counted & step.options.keys():
+        return [int(step.options[name])]
+    if any(result.variadic for result in spec.results):
+        return [1, 2, 3] if not targets or any(target.spread for target in targets) else [len(targets)]
+    least = max(1, sum(not result.optional for result in spec.results))
+    if targets:
+        most = min(len(targets), len(spec.results))
+        return list(dict.fromkeys([most, min(most, least)]))
+    return [least]
+
+
+def types(dice: Dice, subject: Subject, named: Mapping[str, Any], step: Step, kinds: Admitted) -> list[ir.DataType]:
+    """Types to try for results: what ops.yaml or an option says, those of operands, then the usual ones.
+
+    Weights may be narrower than what they weigh, and no result has their type then: kernels that let it pass are wrong.
+    """
+    weights = step.operator.facts.get(_CHANNELS, {})
+    weighed = {place for place, operand in enumerate(step.operator.operands) if operand.name in weights}
+    said = [dice.pick(names) for names in kinds.results[:1] if names]
+    tensor = {name for name, option in step.operator.options.items() if option.type == "TensorType"} & named.keys()
+    typed = [ir.DataType[subject.reads.types[named[name]]["dtype"]] for name in sorted(tensor)]
+    data = sorted(
+        (place for place, value in enumerate(step.operands) if value is not None), key=lambda p: kinds.index_like(p)
+    )
+    operands = [value.dtype for place in data if place not in weighed and (value := step.operands[place]) is not None]
+    return list(dict.fromkeys([*typed, *said, *operands, *([] if said else USUAL)]))

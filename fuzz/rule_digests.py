@@ -1,0 +1,125 @@
+"""Fingerprints: what each rule and category comes down to, to see what changed since it was last tried at length."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import re
+from collections.abc import Callable, Collection, Container, Mapping
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, NamedTuple
+
+from ..engine.base.errors import Span
+from ..engine.dialects.operators import Dialect, OperatorSpec
+from ..engine.packs.loader import Pack
+from ..engine.rewrite.rules import MEANING, written_out
+from ..engine.syntax import tree
+from .categories import categories
+
+#: the trait of operators that `activation` names an option of
+_ACTIVATED = "output_activation"
+_WORD = re.compile(r"\b[A-Za-z_][\w.]*")
+
+
+class Fingerprint(NamedTuple):
+    """A digest of what one rule or category comes down to, and of how many entries of ops.yaml that is."""
+
+    digest: str
+    breadth: int
+
+
+def fingerprints(pack: Pack, names: Container[str]) -> dict[str, Fingerprint]:
+    """Of each rule and layout category called by `names`: its text, the definitions and the entries of ops.yaml that
+    it uses."""
+    definitions = {d.name: d for file in pack.files for d in file.items if isinstance(d, tree.Definition)}
+    closed = functools.cache(lambda name: _closed(name, definitions, _text))
+    specs = {name: (dialect, spec) for dialect in pack.catalogue.dialects.values()
+             for name, spec in dialect.operators.items()}  # fmt: skip
+    entry = functools.cache(lambda name: _entry(*specs[name]))
+    meanings: dict[str, str] = {}
+    for _, rule in written_out(map(_of_meanings, pack.files)):
+        for operator in _operators(rule):
+            meanings[operator] = meanings.get(operator, "") + _text(rule)
+    # What rules without tests make of an operator is tried with the rules that name it.
+    helpers: dict[str, str] = {}
+    for _, rule in written_out(pack.files):
+        for operator in _operators(rule) if not rule.tests and rule.stage != MEANING else ():
+            helpers[operator] = helpers.get(operator, "") + _text(rule)
+    found = {}
+    for _, rule in written_out(pack.files):
+        if rule.name not in names:
+            continue
+        text = _text(rule)
+        meant = [meanings[operator] for operator in sorted(_operators(rule)) if operator in meanings]
+        meant += [helpers[operator] for operator in sorted(set(_WORD.findall(text)) & helpers.keys())]
+        used = set(_WORD.findall(" ".join((text, *meant))))
+        parts = [text, *meant, *(closed(word) for word in sorted(used & definitions.keys()))]
+        named = sorted(set(_WORD.findall(" ".join(parts))) & specs.keys())
+        found[rule.name] = Fingerprint(_digest([*parts, *map(entry, named)]), len(named))
+    for category in categories(pack):
+        if category.name in names:
+            found[category.name] = Fingerprint(_digest([entry(category.operator)]), 1)
+    return found
+
+
+def _of_meanings(file: tree.RuleFile) -> tree.RuleFile:
+    """A file with nothing but the rules that say what operators mean."""
+    return replace(file, items=tuple(i for i in file.items if isinstance(i, tree.Rule) and i.stage == MEANING))
+
+
+def _operators(rule: tree.Rule) -> frozenset[str]:
+    """The operators that the left side of a rule names."""
+    calls = (node for node in tree.walk(rule.equations) if isinstance(node, tree.Call))
+    return frozenset(call.callee for call in calls)
+
+
+def _digest(parts: Collection[str]) -> str:
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
+
+
+def _text(node: Any) -> str:
+    """A syntax tree as text, without the places where it stands."""
+    kind: Any = type(node)
+    if kind is str:
+        return str(node)
+    if kind is tuple or kind is list:
+        return f"[{' '.join(map(_text, node))}]"
+    if kind is Span:
+        return ""
+    names = _fields(kind)
+    if names is None:
+        return repr(node)
+    return f"{kind.__name__}({' '.join([_text(getattr(node, name)) for name in names])})"
+
+
+@functools.cache
+def _fields(kind: type) -> tuple[str, ...] | None:
+    return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else None
+
+
+def _closed(name: str, definitions: Mapping[str, tree.Definition], worded: Callable[[Any], str]) -> str:
+    """A definition with all that it uses."""
+    seen: dict[str, str] = {}
+    waiting = [name]
+    while waiting:
+        one = waiting.pop()
+        if one not in seen:
+            seen[one] = worded(definitions[one])
+            waiting += sorted(set(_WORD.findall(seen[one])) & definitions.keys())
+    return " ".join(seen[one] for one in sorted(seen))
+
+
+def _entry(dialect: Dialect, spec: OperatorSpec) -> str:
+    """What ops.yaml says of an operator, its table and its enumerations."""
+    kinds = {option.type for option in spec.options.values()} & dialect.enums.keys()
+    numbers = {kind: dict(dialect.enums[kind]) for kind in sorted(kinds)}
+    unions = [members.get(spec.table) for members in dialect.facts.get("unions", {}).values()]
+    kernels = dialect.facts.get("kernels", {}).get(spec.name)
+    more: list[object] = [
+        {kind: dialect.facts.get(key, {}).get(kind) for kind in sorted(kinds)} for key in ("unheeded", "storage")
+    ]
+    more.append(dialect.facts.get("activation") if _ACTIVATED in spec.traits else None)
+    more.append(dialect.facts.get("begins") if any(operand.mutable for operand in spec.operands) else None)
+    return repr((spec.domain, spec.operands, spec.results, dict(spec.options), spec.code, spec.table,
+                 sorted(spec.traits), spec.role, spec.infix, dict(spec.facts), numbers, unions, kernels,
+                 more))  # fmt: skip

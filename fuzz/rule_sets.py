@@ -1,0 +1,112 @@
+"""Stacks: the rule sets that conversions lay over each other, each with the rules and categories to try in it."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+from collections.abc import Container, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..engine.base.errors import RewriteError
+from ..engine.base.garbage_collection import uncollected
+from ..engine.packs import loader
+from ..engine.packs.loader import Pack
+from ..options import DEFAULT, PORTABLE, Options
+from . import baseline
+from .categories import Category, categories
+from .rule_digests import Fingerprint, fingerprints
+from .subjects import Subject, subjects
+
+Trial = Subject | Category
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stack:
+    """Rule sets that are laid over each other, and what is tried in them rather than in other stacks.
+
+    With `exact` they promise the codes of the reference kernels. `own` are the rules of packs that do not come with the
+    program, each with the folder of its pack.
+    """
+
+    rules: tuple[str, ...]
+    pack: Pack
+    exact: bool
+    trials: tuple[Trial, ...]
+    own: Mapping[str, Path] = field(default_factory=dict)
+
+
+def stacks(options: Options) -> list[Stack]:
+    """The stack of the rule sets of a conversion, then those that further options make of them.
+
+    There is the first alone where packs of others than the program's are among them; a rule of these goes before others
+    of its name. Raises RuleError for mistakes in rule files, CallError for unknown rule sets.
+    """
+    added = loader.added(options.stacked)
+    found: list[Stack] = []
+    known: set[str] = set()
+    variants = {variant.stacked: variant.settled.exact for variant in ((options,) if added else options.variants)}
+    with uncollected(), _ahead(list(variants)[2:]):
+        for stacked, exact in variants.items():
+            pack = loader.load(stacked)
+            new = trials(pack, known)
+            theirs = {one.name: one for one in new if isinstance(one, Subject) and one.span.file in added}
+            own = {name: added[one.span.file] for name, one in theirs.items()}
+            if new:
+                tried = {one.name: theirs.get(one.name, one) for one in new}
+                found.append(Stack(stacked, pack, exact, tuple(tried.values()), own))
+            known.update(trial.name for trial in new)
+    return found
+
+
+def records(found: Sequence[Stack], options: Options) -> dict[str, Path]:
+    """The names of what has a record, each with the file that the record of its pack is in.
+
+    Those of other packs than the program's are in their folders. The program's own, and those of packs that are not the
+    target itself, are of conversions for the default target.
+    """
+    stack, usual = found[0], options.target == DEFAULT.target
+    if stack.own:
+        target = () if usual or options.target == PORTABLE else loader.folders([options.target])
+        return {name: folder / baseline.NAME for name, folder in stack.own.items() if usual or folder in target}
+    return {trial.name: baseline.TRIED for one in found for trial in one.trials} if usual else {}
+
+
+@contextmanager
+def _ahead(stacked: Sequence[tuple[str, ...]]) -> Iterator[None]:
+    """Have other processes read packs meanwhile, which are then found where packs are kept."""
+    processes = []
+    if sys.platform == "linux" and (os.cpu_count() or 1) > 1:
+        fork = multiprocessing.get_context("fork")
+        processes = [fork.Process(target=_read_ahead, args=(names,), daemon=True) for names in stacked]
+    for process in processes:
+        process.start()
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.join()
+
+
+def _read_ahead(names: tuple[str, ...]) -> None:
+    with suppress(RewriteError):  # who asks for it is told
+        loader.load(names)
+
+
+def trials(pack: Pack, known: Container[str] = ()) -> list[Trial]:
+    """All that can be tried of a pack but for what is `known` by name: rules with tests, and layout categories."""
+    rules = (
+        subject for subject in subjects(pack, known) if subject.tests and (subject.of_source or not subject.excuse)
+    )
+    return [*rules, *(category for category in categories(pack) if category.name not in known)]
+
+
+def digests(found: Sequence[Stack], names: Container[str]) -> dict[str, str]:
+    """The fingerprints of what is tried, by those of its `names`; first what uses few entries of ops.yaml, as it tells
+    most."""
+    made: dict[str, Fingerprint] = {}
+    for stack in found:
+        made |= fingerprints(stack.pack, {trial.name for trial in stack.trials if trial.name in names})
+    return {name: made[name].digest for name in sorted(made, key=lambda name: (made[name].breadth, name))}

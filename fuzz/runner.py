@@ -1,0 +1,297 @@
+"""Campaigns: a bounded, seeded number of cases for one rule, the failure among them made small."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from ..engine.base.errors import RewriteError
+from . import baseline, categories, snapshot
+from .cases import draw
+from .categories import Category
+from .choices import Dice, shrink
+from .file_digest import imprint
+from .finding import End, Finding, Rejected
+from .oracle import Laboratory
+from .sketch import Case
+from .subjects import Subject
+
+#: draws that the interpreter refuses for each case wanted, before giving up
+PATIENCE = 8
+#: what the interpreter says of custom operators, whose kernels are the user's own
+_UNHEARD = "unresolved custom op"
+#: seconds for making a failure small
+SHRINKING = 3.0
+
+Drawn = Callable[[Dice], Case]
+Judge = Callable[[Case], Finding]
+
+
+@dataclass(slots=True)
+class Tally:
+    """What came of the cases of one rule.
+
+    `rejected` counts draws that the interpreter refused, by what it said; `refused` cases that the rules refused, by
+    their reasons; `fired` how often each rule fired. `failure` is the smallest case that failed; `crash` says how the
+    process ended that tried it, where it did not live to tell. `excuse` says why it cannot be tried at all, and with
+    `fires` it is at fault when it never fires although that was `sought`. `outcomes` are those of the cases that the
+    record has, `worse` says what is wrong with the draws of these.
+    """
+
+    rule: str
+    place: str = ""
+    tried: int = 0
+    passed: int = 0
+    seconds: float = 0.0
+    rejected: Counter[str] = field(default_factory=Counter)
+    refused: Counter[str] = field(default_factory=Counter)
+    fired: Counter[str] = field(default_factory=Counter)
+    failure: tuple[Case, Finding] | None = None
+    crash: str = ""
+    excuse: str = ""
+    fires: bool = True
+    sought: bool = False
+    outcomes: tuple[str, ...] = ()
+    worse: str = ""
+
+    @property
+    def failed(self) -> bool:
+        """Whether something is wrong that further cases do not mend."""
+        return self.failure is not None or bool(self.crash or self.worse)
+
+    @property
+    def acceptance(self) -> float:
+        """The share of draws that the interpreter took."""
+        draws = self.tried + self.rejected.total()
+        return self.tried / draws if draws else 0.0
+
+    def problem(self) -> str:
+        """What is wrong, in words; nothing where all is well."""
+        if self.failure is not None:
+            case, finding = self.failure
+            opset = "" if case.opset is None else f" at opset {case.opset}"
+            return f"{self.place}: {finding.reason}\n{case.describe()}{opset}"
+        if self.crash or self.worse:
+            return f"{self.place}: {self.crash or self.worse}"
+        if self.unheard:
+            said = "say in a rule of `stage meaning` what it means, or in ops.yaml why it is `untried`"
+            return f"{self.place}: the interpreter has no kernel for the operator: {said}"
+        if not (self.idle and self.sought):
+            return ""
+        if not self.tried:
+            said = max(self.rejected, key=lambda words: self.rejected[words], default="nothing was drawn")
+            return f"{self.place}: the interpreter takes none of {self.rejected.total()} draws: {said}"
+        said = max(self.refused, key=lambda words: self.refused[words], default="other rules go first")
+        return f"{self.place}: does not fire in {self.tried} cases: {said}"
+
+    @property
+    def idle(self) -> bool:
+        """Whether it was tried in vain: nothing could be drawn, or it never fired."""
+        drawn = bool(self.tried) or (bool(self.rejected) and not self.excuse and not self.unheard)
+        return drawn and self.fires and self.failure is None and not self.fired[self.rule]
+
+    @property
+    def unheard(self) -> bool:
+        """Whether nothing could be tried, as the interpreter knows the operators by name alone."""
+        heard = any(_UNHEARD not in said for said in self.rejected)
+        return bool(self.rejected) and not self.tried and not heard and not self.excuse
+
+    def count(self, finding: Finding) -> None:
+        """Take in what came of one case."""
+        self.tried += 1
+        self.passed += finding.end is End.PASSED
+        self.fired.update(finding.fired)
+        if finding.end is End.REFUSED:
+            self.refused[finding.reason] += 1
+
+    def add(self, other: Tally) -> None:
+        """Take in what came of more cases of the same rule."""
+        self.tried, self.passed = self.tried + other.tried, self.passed + other.passed
+        self.seconds += other.seconds
+        for mine, theirs in (
+            (self.rejected, other.rejected),
+            (self.refused, other.refused),
+            (self.fired, other.fired),
+        ):
+            mine.update(theirs)
+        self.failure = self.failure or other.failure
+        self.crash = self.crash or other.crash
+        self.worse = self.worse or other.worse
+        self.outcomes = other.outcomes or self.outcomes
+        self.sought = self.sought or other.sought
+
+
+def examine(
+    subject: Subject | Category,
+    laboratory: Laboratory,
+    examples: int,
+    seed: int | str = 0,
+    drawn: Drawn | None = None,
+    patience: int = PATIENCE,
+    until: bool = False,
+    shrinking: float = SHRINKING,
+) -> Tally:
+    """Try a rule or a layout category on so many cases, with up to `patience` draws for each.
+
+    With `until` only until it fires.
+
+    The same seed draws the same. Stops at the first failure and makes it small, in `shrinking` seconds at most. `drawn`
+    draws other cases than those of the rule's own tests.
+    """
+    tally = Tally(subject.name, subject.place, excuse=subject.excuse, sought=until)
+    judge, source = _trial(subject, laboratory)
+    source = drawn or source
+    started = time.monotonic()
+    attempts = 0
+    while tally.tried < examples and attempts < examples * patience and not tally.failed:
+        attempts += 1
+        dice = Dice(f"{seed}/{subject.name}/{attempts}")
+        case = _drawn(source, dice, tally)
+        if case is None:
+            continue
+        finding = judge(case)
+        tally.count(finding)
+        if until and finding.fired.get(subject.name):
+            break
+        if finding.end is End.FAILED:
+            tally.failure = _smallest(dice.choices, (case, finding), source, judge, shrinking)
+    tally.seconds = time.monotonic() - started
+    return tally
+
+
+def repeat(
+    subject: Subject | Category,
+    laboratory: Laboratory,
+    before: Sequence[str],
+    cases: int = baseline.CASES,
+    shrinking: float = SHRINKING,
+) -> Tally:
+    """Try a rule or a layout category on the first fixed cases of the record, which had the outcomes `before` then.
+
+    Stops at the first failure, and makes it small where it is one whatever is recorded: a smaller case has no outcome
+    to compare with. The laboratory must be one in which nothing was tried yet, for the same cases to be drawn.
+    """
+    tally = Tally(subject.name, subject.place, excuse=subject.excuse, fires=not subject.excuse)
+    judge, source = _trial(subject, laboratory)
+    started = time.monotonic()
+    outcomes: list[str] = []
+    stored = isinstance(subject, Subject) and subject.of_source
+    alone = isinstance(subject, Subject) and not subject.of_source
+    whole = cases == baseline.CASES
+    for place in range(baseline.ALONE if whole and alone else cases):
+        finding = None
+        case, dice, refused = _fixed(subject, place, source, tally)
+        mark = _marked(case, laboratory, tally) if case is not None and stored else ""
+        if case is not None:
+            finding = judge(case)
+            if finding.end is End.FAILED:
+                case, finding = _smallest(dice.choices, (case, finding), source, judge, shrinking)
+            elif place < len(before):
+                finding = baseline.judged(case, finding, before[place], alone, mark, before)
+            tally.count(finding)
+        outcomes.append(baseline.outcome(case, finding, mark, refused))
+        if case is not None and finding is not None and finding.end is End.FAILED:
+            tally.failure = case, finding
+            break
+    else:
+        tally.worse = tally.worse or (baseline.fewer(outcomes, before) if whole else "")
+    tally.outcomes, tally.seconds = tuple(outcomes), time.monotonic() - started
+    return tally
+
+
+def _fixed(subject: Subject | Category, place: int, source: Drawn, tally: Tally) -> tuple[Case | None, Dice, int]:
+    """One of the fixed cases, what it was drawn by, and how many draws were refused before; None where all were."""
+    seed = f"{baseline.SEED}/{subject.name}/{place}"
+    draws = [Dice(seed, turn=place), *(Dice(f"{seed}/{more}") for more in range(baseline.DRAWS - 1))]
+    for refused, dice in enumerate(draws):  # from the second on with all the options that it may have to have
+        case = _drawn(source, dice, tally)
+        if case is not None:
+            return case, dice, refused
+    return None, dice, len(draws)
+
+
+def _marked(case: Case, laboratory: Laboratory, tally: Tally) -> str:
+    """The imprint of a case; why there is none is told of."""
+    try:
+        return imprint(case, laboratory.catalogue, laboratory.rebatched(case))
+    except Exception:
+        tally.worse = f"internal error while it was written: {traceback.format_exc()}"
+        return ""
+
+
+def _drawn(source: Drawn, dice: Dice, tally: Tally) -> Case | None:
+    """A case, or none; why there is none is told of."""
+    try:
+        return source(dice)
+    except Rejected as rejection:
+        tally.rejected[f"{rejection}"] += 1
+    except RewriteError as error:
+        tally.worse = f"no model can be made of it: {error}"
+    except Exception:
+        tally.worse = f"internal error while a model was made of it: {traceback.format_exc()}"
+    return None
+
+
+def _guarded(judge: Judge) -> Judge:
+    """A judge that tells of what it stumbles over as a failure of the case."""
+
+    def judged(case: Case) -> Finding:
+        try:
+            return judge(case)
+        except RewriteError as error:
+            return Finding(End.FAILED, f"{error}")
+        except Exception:
+            return Finding(End.FAILED, f"internal error: {traceback.format_exc()}")
+
+    return judged
+
+
+def _trial(subject: Subject | Category, laboratory: Laboratory) -> tuple[Judge, Drawn]:
+    """How cases are judged, what a judge stumbles over being a failure of the case, and how they are drawn."""
+    if subject.excuse:
+        assert isinstance(subject, Subject)
+        judged = functools.partial(snapshot.judge, rules=laboratory.rules)
+        return _guarded(judged), functools.partial(snapshot.draw, subject=subject)
+    if isinstance(subject, Category):
+        judging = categories.shuffled if subject.family == categories.SHUFFLE else categories.judge
+        return (
+            _guarded(functools.partial(judging, category=subject)),
+            functools.partial(categories.draw, category=subject, twins=laboratory.twins),
+        )
+    judge = laboratory.judge if subject.of_source else laboratory.twins.judge
+    return _guarded(judge), functools.partial(draw, subject=subject, laboratory=laboratory)
+
+
+class _Enough(Exception):
+    """Ends a search whose time is over."""
+
+
+def _smallest(
+    choices: Sequence[int], first: tuple[Case, Finding], source: Drawn, judge: Judge, seconds: float
+) -> tuple[Case, Finding]:
+    """The simplest case to be found that fails too."""
+    end = time.monotonic() + seconds
+    found = {tuple(choices): first}
+
+    def fails(candidate: Sequence[int]) -> Sequence[int] | None:
+        if time.monotonic() > end:
+            raise _Enough
+        dice = Dice(given=candidate)
+        try:
+            case = source(dice)
+        except (Rejected, RewriteError):
+            return None
+        finding = judge(case)
+        if finding.end is not End.FAILED:
+            return None
+        found[tuple(dice.choices)] = case, finding
+        return dice.choices
+
+    with contextlib.suppress(_Enough):  # what is smallest by then has to do
+        shrink(choices, fails)
+    return found[min(found, key=lambda made: (len(made), made))]
