@@ -19,7 +19,8 @@ from nnrewrite.verify.campaign import examine
 from nnrewrite.verify.laboratory import Laboratory
 from nnrewrite.verify.subjects import Subject, subjects
 
-pytestmark = pytest.mark.slow
+#: the record has what the interpreter made of each case
+pytestmark = [pytest.mark.slow, pytest.mark.runtime_fact("ai-edge-litert", "rewrite fuzz --record")]
 
 #: with the rules of the default target, which are tried on their own left sides
 RULES = ("tflite2onnx", "onnxruntime", "uint8", "kernels", "hybrid")
