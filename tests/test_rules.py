@@ -20,7 +20,8 @@ from nnrewrite.fuzz.runner import examine
 from nnrewrite.fuzz.subjects import Subject, subjects
 from nnrewrite.verify import Interpreter
 
-pytestmark = pytest.mark.slow
+#: the record has what the interpreter made of each case
+pytestmark = [pytest.mark.slow, pytest.mark.runtime_fact("ai-edge-litert", "rewrite fuzz --record")]
 
 #: with the rules of the default target, which are tried on their own left sides
 RULES = ("tflite2onnx", "onnxruntime", "uint8", "kernels", "hybrid")
