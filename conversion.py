@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from .console import Console
+    from .engine.layout.explain import Remaining
     from .engine.profile import Profile
     from .jobs import Job
     from .options import Options
@@ -45,7 +46,7 @@ class Call:
 class Result:
     """One model converted: sizes in bytes, time in seconds without that of verification.
 
-    `explained` has a line for each Transpose that is left, where they were asked for. `unverified` says why a
+    `explained` has each Transpose that is left, where they were asked for. `unverified` says why a
     verification that was asked for could not be carried out.
     """
 
@@ -56,7 +57,7 @@ class Result:
     seconds: float
     verification: Verification | None = None
     unverified: str = ""
-    explained: tuple[str, ...] = ()
+    explained: tuple[Remaining, ...] = ()
     profile: Profile | None = None
 
     @property
@@ -287,7 +288,8 @@ def convert(job: Job, call: Call, interpreter: Interpreter | None = None) -> Res
     seconds = time.perf_counter() - started
     source = original(job)
     size = len(source) if isinstance(source, bytes) else source.stat().st_size
-    explained = tuple(f"{one}" for one in explain(conversion.sketch, call.options.rules)) if call.explain else ()
+    options = call.options
+    explained = tuple(explain(conversion.sketch, options.rules, options.target)) if call.explain else ()
     if call.picture is not None:
         with replacing(call.picture) as file:
             file.write(picture(conversion.sketch, call.options.rules).encode())

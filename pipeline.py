@@ -31,12 +31,12 @@ from .engine.profile import timed
 from .engine.records import dataclass, field
 from .engine.rules import RuleSet, compile_rules
 from .engine.scope import Scope
-from .engine.stages import Rewriter
+from .engine.stages import RULE, Rewriter
 from .engine.state import described, externalize
 from .engine.subgraphs import called
 from .engine.view import real_interface
 from .frontends import bundle, tflite
-from .options import DEFAULT, INTERNAL, Options
+from .options import DEFAULT, INTERNAL, PORTABLE, Options
 
 if TYPE_CHECKING:
     from .engine.layout.explain import Remaining
@@ -55,7 +55,8 @@ class Report:
     `layout` is what was asked of inputs and outputs, `layouts` has those with another order of axes than in the source,
     as letters before and after. `remarks` tells what is odd about the source, in sentences. `signature` is the one that
     was converted, where it is not of the source's first graph. `inexact` counts, by name, the quantized operators that
-    integers of the option `exact` do not cover: they compute with real numbers and round once.
+    integers of the option `exact` do not cover: they compute with real numbers and round once. `target` is what the
+    model was converted for, `for_speed` counts, by rule, the permutations left that its rules put in on purpose.
     """
 
     source_operators: Mapping[str, int]
@@ -69,6 +70,8 @@ class Report:
     remarks: tuple[str, ...] = ()
     signature: str | None = None
     inexact: Mapping[str, int] = field(default_factory=dict)
+    target: str = PORTABLE
+    for_speed: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +187,7 @@ def _rewrite(source: Source, options: Options) -> Conversion:
     outputs = [*subject.outputs, *state.values()]
     rewriter = _rewriter(subject, options, prepared)
     layouts = _run(rewriter, subject, prepared, interface, state, resized)
-    report = _report(subject, prepared, before, rewriter, f"{interface}", layouts, options.exact)
+    report = _report(subject, prepared, before, rewriter, f"{interface}", layouts, options)
     metadata = {**_layouts(report), **described(state), **signatures.described(subject.renamed)}
     return Conversion(onnx_backend.write(graph, outputs, dialect, opset, metadata), report)
 
@@ -275,11 +278,19 @@ def _layouts(report: Report) -> dict[str, str]:
     return {LAYOUT: report.layout, **{f"{LAYOUT}.{name}": axes for name, axes in report.layouts.items()}}
 
 
-def explain(model: onnx.ModelProto, rules: str | Sequence[str] = "tflite2onnx") -> list[Remaining]:
-    """Tell of each permutation left in a model what it moves and which two operators force it."""
+def explain(
+    model: onnx.ModelProto, rules: str | Sequence[str] = "tflite2onnx", target: str = DEFAULT.target
+) -> list[Remaining]:
+    """Tell of each permutation left in a model what it moves, and which two operators force it, or which rule of the
+    target put it in to be quick."""
     from .engine.layout.explain import explain
 
-    return explain(model, _target(rules))
+    packs = (rules,) if isinstance(rules, str) else tuple(rules)
+    prepared = prepare(Options(rules=packs, target=target).stacked, None)
+    places = [entry.value for node in model.graph.node for entry in node.metadata_props if entry.key == RULE]
+    speeding = _speeding(prepared, target, places)
+    purposes = {place: f"for speed, by {rule}" for place, rule in speeding.items()}
+    return explain(model, prepared.rules.target, purposes)
 
 
 def picture(model: onnx.ModelProto, rules: str | Sequence[str] = "tflite2onnx") -> str:
@@ -335,12 +346,14 @@ def _report(
     rewriter: Rewriter,
     layout: str,
     layouts: Mapping[str, str],
-    exact: bool,
+    options: Options,
 ) -> Report:
     graph, dialect, signature = subject.graph, prepared.rules.target, subject.signature
     permute = dialect.role("permute").name
-    moves = [node.outputs[0] for node in graph if node.op_type == permute and node.domain == dialect.domain]
-    sizes = [_elements(value) for value in moves]
+    moves = [node for node in graph if node.op_type == permute and node.domain == dialect.domain]
+    sizes = [_elements(node.outputs[0]) for node in moves]
+    places = [node.metadata_props.get(RULE, "") for node in moves]
+    speeding = _speeding(prepared, options.target, places)
     return Report(
         source_operators=before,
         target_operators=Counter(node.op_type for node in graph),
@@ -352,8 +365,20 @@ def _report(
         layouts=layouts,
         remarks=(*_remarks(rewriter.remarks), *signatures.remarks(subject.model, signature)),
         signature=signature.key if signature is not None and signature.subgraph else None,
-        inexact=dict(rewriter.viewed) if exact else {},
+        inexact=dict(rewriter.viewed) if options.exact else {},
+        target=options.target,
+        for_speed=Counter(speeding[place] for place in places if place in speeding),
     )
+
+
+def _speeding(prepared: Prepared, target: str, places: Sequence[str]) -> Mapping[str, str]:
+    """Of rules by their places, those that a target has to be quick and that put in permutations, with their names."""
+    if target == PORTABLE or not places:
+        return {}
+    from .target import introducing
+
+    dialect = prepared.rules.target
+    return introducing(target, prepared.pack.files, dialect.role("permute").name, places)
 
 
 def _remarks(contradictions: Sequence[str]) -> tuple[str, ...]:
