@@ -39,12 +39,13 @@ from .engine.passes.layout import LAYOUT, Interface
 from .engine.passes.lists import PassOptions, list_passes
 from .engine.passes.resize import Asked
 from .engine.passes.state import described
+from .engine.rewrite.driver import RULE
 from .engine.rewrite.profile import timed
 from .engine.rewrite.rules import RuleSet, compile_rules
 from .engine.rewrite.subgraphs import called, check_calls
 from .frontends import bundle, tflite_reader
 from .frontends.source import Source, accept
-from .options import DEFAULT, INTERNAL, Options, OptionsDict
+from .options import DEFAULT, INTERNAL, PORTABLE, Options, OptionsDict
 from .report import Report
 
 if TYPE_CHECKING:
@@ -227,7 +228,7 @@ def _rewrite(source: str | bytes, options: Options) -> Conversion:
         if not asked:
             raise
         raise RewriteError(f"{failure.node} forbids the extents asked for: {failure.message}") from failure
-    report = _report(subject, prepared, before, module, f"{interface}", options.exact)
+    report = _report(subject, prepared, before, module, f"{interface}", options)
     numbers = {NUMBERS: REAL} if options.float else {}
     metadata = {**_layouts(report), **numbers, **described(module.state), **signatures.described(subject.renamed)}
     outputs = [*subject.outputs, *module.state.values()]
@@ -268,11 +269,19 @@ def _layouts(report: Report) -> dict[str, str]:
     return {LAYOUT: report.layout, **{f"{LAYOUT}.{name}": axes for name, axes in report.layouts.items()}}
 
 
-def explain(model: onnx.ModelProto, rules: str | Sequence[str] = "tflite2onnx") -> list[Remaining]:
-    """Tell of each permutation left in a model what it moves and which two operators force it."""
+def explain(
+    model: onnx.ModelProto, rules: str | Sequence[str] = "tflite2onnx", target: str = DEFAULT.target
+) -> list[Remaining]:
+    """Tell of each permutation left in a model what it moves, and which two operators force it, or which rule of the
+    target put it in to be quick."""
     from .engine.passes.layout.explain import explain
 
-    return explain(model, _target(rules))
+    packs = (rules,) if isinstance(rules, str) else tuple(rules)
+    prepared = prepare(Options(rules=packs, target=target).stacked, None)
+    places = [entry.value for node in model.graph.node for entry in node.metadata_props if entry.key == RULE]
+    speeding = _speeding(prepared, target, places)
+    purposes = {place: f"for speed, by {rule}" for place, rule in speeding.items()}
+    return explain(model, prepared.rules.target, purposes)
 
 
 def picture(model: onnx.ModelProto, rules: str | Sequence[str] = "tflite2onnx") -> str:
@@ -327,12 +336,14 @@ def _report(
     before: Mapping[str, int],
     module: Module,
     layout: str,
-    exact: bool,
+    options: Options,
 ) -> Report:
     graph, dialect, signature = subject.graph, prepared.rules.target, subject.signature
     permute = dialect.role("permute").name
-    moves = [node.outputs[0] for node in graph if node.op_type == permute and node.domain == dialect.domain]
-    sizes = [_elements(value) for value in moves]
+    moves = [node for node in graph if node.op_type == permute and node.domain == dialect.domain]
+    sizes = [_elements(node.outputs[0]) for node in moves]
+    places = [node.metadata_props.get(RULE, "") for node in moves]
+    speeding = _speeding(prepared, options.target, places)
     return Report(
         source_operators=before,
         target_operators=Counter(node.op_type for node in graph),
@@ -348,8 +359,20 @@ def _report(
             *signatures.remarks(subject.model, signature),
         ),
         signature=signature.key if signature is not None and signature.subgraph else None,
-        inexact=dict(module.real) if exact else {},
+        inexact=dict(module.real) if options.exact else {},
+        target=options.target,
+        for_speed=Counter(speeding[place] for place in places if place in speeding),
     )
+
+
+def _speeding(prepared: Prepared, target: str, places: Sequence[str]) -> Mapping[str, str]:
+    """Of rules by their places, those that a target has to be quick and that put in permutations, with their names."""
+    if target == PORTABLE or not places:
+        return {}
+    from .target import introducing
+
+    dialect = prepared.rules.target
+    return introducing(target, prepared.pack.files, dialect.role("permute").name, places)
 
 
 def _remarks(contradictions: Sequence[str]) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import functools
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from .engine.base.data_files import BUILT_IN
 from .engine.base.errors import CallError
 from .engine.base.records import dataclass
 from .engine.packs import file_cache, loader
+from .engine.syntax import tree
 
 #: the file of a pack that makes it more than rules
 FILE = "target.yaml"
@@ -63,10 +64,39 @@ def reason(place: str) -> str:
     """The comment above a rule, by its place as models record it, `rule (file:line)`; empty where it is not found."""
     if (written := _PLACE.search(place)) is None:
         return ""
-    file = next((one for one in (BUILT_IN / written[1], Path(written[1])) if one.is_file()), None)
+    file = _file(written[1])
     lines = [] if file is None else file.read_text(encoding="utf-8").splitlines()
     at = int(written[2]) - 1
     return _above(lines, at) if at < len(lines) and _RULE.match(lines[at]) else ""
+
+
+def introducing(name: str, files: Sequence[tree.RuleFile], operator: str, places: Iterable[str]) -> Mapping[str, str]:
+    """Of rules by their places, those of a target that make nodes of an operator of which they find none, with names.
+
+    `files` are those of the conversion, which has the target's among them.
+    """
+    folder = _folder(name)
+    found: dict[str, str] = {}
+    for place in set(places):
+        written = _PLACE.search(place)
+        file = _file(written[1]) if written is not None else None
+        if written is None or file is None or folder.resolve() not in file.resolve().parents:
+            continue
+        items = (item for one in files if one.span.file == written[1] for item in one.items)
+        rule = next((item for item in items if item.span.line == int(written[2])), None)
+        if isinstance(rule, tree.Rule) and not _finds(rule, operator):
+            found[place] = rule.name
+    return found
+
+
+def _finds(rule: tree.Rule, operator: str) -> bool:
+    calls = (node for node in tree.walk(rule.equations) if isinstance(node, tree.Call))
+    return any(call.wildcard or call.callee == operator for call in calls)
+
+
+def _file(written: str) -> Path | None:
+    """A rule file by the name it has in messages."""
+    return next((one for one in (BUILT_IN / written, Path(written)) if one.is_file()), None)
 
 
 def _above(lines: Sequence[str], place: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from types import TracebackType
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 SHOWN = 6
 """How many operators of a histogram are named, the most frequent first."""
+
+#: letters of a line where there is no terminal, and before a line about a Transpose
+_WIDTH, _INDENT = 100, 4
 
 
 class Console:
@@ -71,8 +75,7 @@ class Console:
         verification = result.verification
         if not self._quiet:
             self._note(result.report)
-            several = [line(result), *(f"  {one}" for one in result.explained)]
-            self._print(block(result) if self._jobs == 1 else several)
+            self._print(block(result) if self._jobs == 1 else [line(result), *_explained(result)])
         if verification is not None and not self._quiet and (self._jobs == 1 or not verification.passed):
             from ..verify.report import table
 
@@ -148,8 +151,7 @@ def block(result: Result) -> list[str]:
     facts = [
         ("operators in", f"{into:>{width}}  {_histogram(report.source_operators)}"),
         ("operators out", f"{out:>{width}}  {_histogram(report.target_operators)}"),
-        ("Transposes left", _permutations(report.permutations, report.moved)),
-        *(("", one) for one in result.explained),
+        ("Transposes left", _permutations(report)),
         ("layout", _layout(report)),
         ("opset", f"{report.opset}"),
         *([("not exact", _histogram(report.inexact))] if report.inexact else []),
@@ -159,7 +161,8 @@ def block(result: Result) -> list[str]:
     if result.verification is not None or result.unverified:
         facts.append(("verified", _verdict(result)))
     heading = click.style(result.job.name, bold=True) + " -> " + click.style(f"{result.job.target}", bold=True)
-    return [heading, *("  " + click.style(f"{name:<16}", dim=True) + text for name, text in facts)]
+    lines = ["  " + click.style(f"{name:<16}", dim=True) + text for name, text in facts]
+    return [heading, *lines[:3], *_explained(result), *lines[3:]]
 
 
 def line(result: Result) -> str:
@@ -196,10 +199,19 @@ def _histogram(operators: Mapping[str, int]) -> str:
     return ", ".join(named) + (f" and {times(rest, 'more kind')}" if rest > 0 else "")
 
 
-def _permutations(count: int, moved: int | None) -> str:
-    if not count:
+def _permutations(report: Report) -> str:
+    if not report.permutations:
         return "0"
-    return f"{count}, moving {'an unknown number of elements' if moved is None else times(moved, 'element')}"
+    moved = "an unknown number of elements" if report.moved is None else times(report.moved, "element")
+    quick = sum(report.for_speed.values())
+    added = f" ({quick} of them put in by speed rules of target {report.target})" if quick else ""
+    return f"{report.permutations}, moving {moved}{added}"
+
+
+def _explained(result: Result) -> list[str]:
+    """Of each Transpose, where they were asked about, in lines no wider than the terminal."""
+    width = shutil.get_terminal_size((_WIDTH, 0)).columns if sys.stdout.isatty() else _WIDTH
+    return [" " * _INDENT + text for one in result.explained for text in one.lines(width - _INDENT)]
 
 
 def _layout(report: Report) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..engine.base.records import dataclass
 
 if TYPE_CHECKING:
+    from ..engine.passes.layout.explain import Remaining
     from ..engine.rewrite.profile import Profile
     from ..options import Options
     from ..report import Report
@@ -38,7 +39,7 @@ class Call:
 class Result:
     """One model converted: sizes in bytes, time in seconds without that of verification.
 
-    `explained` has a line for each Transpose that is left, where they were asked for. `unverified` says why a
+    `explained` has each Transpose that is left, where they were asked for. `unverified` says why a
     verification that was asked for could not be carried out.
     """
 
@@ -49,7 +50,7 @@ class Result:
     seconds: float
     verification: Verification | None = None
     unverified: str = ""
-    explained: tuple[str, ...] = ()
+    explained: tuple[Remaining, ...] = ()
     profile: Profile | None = None
 
     @property
@@ -91,7 +92,8 @@ def convert(job: Job, call: Call, interpreter: Interpreter | None = None) -> Res
     seconds = time.perf_counter() - started
     source = original(job)
     size = len(source) if isinstance(source, bytes) else source.stat().st_size
-    explained = tuple(f"{one}" for one in explain(conversion.sketch, call.options.rules)) if call.explain else ()
+    options = call.options
+    explained = tuple(explain(conversion.sketch, options.rules, options.target)) if call.explain else ()
     if call.picture is not None:
         with replacing(call.picture) as file:
             file.write(picture(conversion.sketch, call.options.rules).encode())

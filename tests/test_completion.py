@@ -35,7 +35,7 @@ def plain(*words: str) -> list[str]:
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_program_prints_what_a_shell_loads(shell: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", "from nnrewrite.cli import main; main()"],
+        [sys.executable, "-c", "from nnrewrite.cli.dispatch import main; main()"],
         env={**os.environ, "_REWRITE_COMPLETE": f"{shell}_source"},
         capture_output=True,
         text=True,

@@ -18,10 +18,10 @@ def imported(folder: Path, *call: str, then: str = "") -> set[str]:
     """The modules that are there after a call of the command."""
     code = f"""
 import sys
-from nnrewrite import cli
+from nnrewrite.cli import dispatch
 sys.argv[1:] = {call!r}
 try:
-    cli.main()
+    dispatch.main()
 except SystemExit as end:
     assert not end.code, end
 {then}

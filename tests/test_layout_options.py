@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import nnrewrite
@@ -18,6 +19,7 @@ from nnrewrite.cli.dispatch import app
 from nnrewrite.engine.base.errors import CallError
 from nnrewrite.engine.dialects.operators import Catalogue, load
 from nnrewrite.engine.passes.layout.drawing import dot, picture
+from nnrewrite.engine.passes.layout.explain import Remaining
 from nnrewrite.pipeline import explain
 from nnrewrite.pipeline import picture as drawn
 from nnrewrite.verify import compare_models
@@ -107,6 +109,35 @@ def test_each_transpose_left_is_explained(pool: bytes) -> None:
     assert last.before.startswith("MaxPool")
     assert last.after.startswith("output ")
     assert f"{first}".startswith(first.name)
+
+
+def test_lines_about_a_transpose_fit_a_terminal() -> None:
+    ends = ["Conv " + "a" * 80, "Reshape " + "b" * 60 + " (from CONV_2D@0:1)"]
+    forced = Remaining("model/" * 30 + "Transpose", (0, 3, 1, 2), 1_000_000, False, *ends)
+    for one in (forced, replace(forced, purpose="for speed, by a_rule")):
+        for width in (80, 100):
+            first, second = one.lines(width)
+            assert len(first) <= width and len(second) <= width
+            assert first.endswith("/Transpose [0, 3, 1, 2] moves about 1,000,000 elements:")
+    first, second = forced.lines(100)
+    assert second.startswith("  Conv ...a") and " -> Reshape ...b" in second and second.endswith("(from CONV_2D@0:1)")
+    short = replace(forced, name="T", before="input x", after="Conv y")
+    assert short.lines(80) == [f"{short}"] == ["T [0, 3, 1, 2] moves about 1,000,000 elements: input x -> Conv y"]
+
+
+def test_transposes_that_a_target_puts_in_to_be_quick_are_told_apart(models: list[Path], tmp_path: Path) -> None:
+    path = next(path for path in models if path.name == "dperson_shufflenetv2.tflite")
+    conversion = nnrewrite.rewrite(path)
+    report = conversion.report
+    assert report.target == "onnxruntime"
+    assert 0 < report.for_speed["columns_beside_channels"] <= report.permutations
+    purposes = [one.purpose for one in explain(conversion.model)]
+    assert purposes.count("for speed, by columns_beside_channels") == report.for_speed["columns_beside_channels"]
+    result = CliRunner().invoke(app, [f"{path}", "-d", f"{tmp_path}", "--explain-layout"])
+    quick = sum(report.for_speed.values())
+    assert f"({quick} of them put in by speed rules of target onnxruntime)" in result.output
+    assert result.output.count("for speed, by ") == quick
+    assert not nnrewrite.rewrite(path, target="portable").report.for_speed
 
 
 def test_a_picture_shows_operators_and_the_cut(pool: bytes) -> None:

@@ -93,7 +93,7 @@ def test_the_wheel_holds_modules_and_data(wheel: Path) -> None:
 def test_an_installed_wheel_runs(wheel: Path, tmp_path: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path)
-    program = "import nnrewrite; from nnrewrite.cli import main; print(nnrewrite.__file__); main()"
+    program = "import nnrewrite; from nnrewrite.cli.dispatch import main; print(nnrewrite.__file__); main()"
     done = subprocess.run(
         [sys.executable, "-c", program, "--version"],
         env={"PYTHONPATH": str(tmp_path), "PATH": ""},

@@ -99,7 +99,7 @@ def rewrite(source, *rest, **named):
 
 pipeline.rewrite = rewrite
 sys.argv[1:] = {arguments!r}
-cli.main()
+dispatch.main()
 """
 
 

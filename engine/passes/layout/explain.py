@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 import onnx
 import onnx_ir as ir
@@ -10,10 +10,14 @@ import onnx_ir as ir
 from ...base.records import dataclass
 from ...dialects.inference import extents
 from ...dialects.operators import Dialect
-from ...rewrite.driver import SOURCE
+from ...rewrite.driver import RULE, SOURCE
 from .axis_groups import arrangement, local
 from .order import Order, elements, identity, inverse
 from .permute_weights import Tensors
+
+#: the fewest letters that are left of a name
+_LEAST = 12
+_GAP = "..."
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +25,8 @@ class Remaining:
     """One permutation that is left: its name, what it does to the axes, and the elements it moves.
 
     `before` and `after` are the nearest operators on either side that cannot run in the other order, or the graph's
-    input or output that is reached. `fixed` tells whether the number of elements is known.
+    input or output that is reached. `fixed` tells whether the number of elements is known. `purpose` says why rules put
+    it in that would not have had to.
     """
 
     name: str
@@ -30,21 +35,57 @@ class Remaining:
     fixed: bool
     before: str
     after: str
+    purpose: str = ""
 
     def __str__(self) -> str:
-        about = "" if self.fixed else "about "
-        return f"{self.name} {list(self.perm)} moves {about}{self.elements:,} elements: {self.before} -> {self.after}"
+        return f"{self.name}{self._moves}: {self._why}"
+
+    def lines(self, width: int) -> list[str]:
+        """Tell of it in one line, or in two, of which none is wider than so many letters: long names lose a part."""
+        if len(f"{self}") <= width:
+            return [f"{self}"]
+        moves = f"{self._moves}:"
+        first = _shortened([self.name], width - len(moves))[0] + moves
+        if self.purpose:
+            return [first, f"  {self.purpose}"]
+        before, after = _shortened([self.before, self.after], width - len("   -> "))
+        return [first, f"  {before} -> {after}"]
+
+    @property
+    def _moves(self) -> str:
+        return f" {list(self.perm)} moves {'' if self.fixed else 'about '}{self.elements:,} elements"
+
+    @property
+    def _why(self) -> str:
+        return self.purpose or f"{self.before} -> {self.after}"
 
 
-def explain(model: onnx.ModelProto, dialect: Dialect) -> list[Remaining]:
-    """Explain every permutation of a model of a dialect, in the model's order, as far as shapes are known."""
+def _shortened(names: Sequence[str], room: int) -> list[str]:
+    """Names that take up so much room together: the longest lose a part behind their first word, to equal lengths."""
+    most = max(map(len, names))
+    while most > _LEAST and sum(min(len(name), most) for name in names) > room:
+        most -= 1
+    return [name if len(name) <= most else _cut(name, most) for name in names]
+
+
+def _cut(name: str, most: int) -> str:
+    first, space, _ = name.partition(" ")
+    kept = f"{first} {_GAP}" if space and len(first) < most // 2 else _GAP
+    return kept + name[len(kept) - most :]
+
+
+def explain(model: onnx.ModelProto, dialect: Dialect, purposes: Mapping[str, str] | None = None) -> list[Remaining]:
+    """Explain every permutation of a model of a dialect, in the model's order, as far as shapes are known.
+
+    `purposes` says why rules, by their places, make permutations that nothing would have asked for.
+    """
     graph = ir.from_proto(model).graph
     opset = graph.opset_imports.get(dialect.domain, 0)
     tensors = Tensors(graph, dialect, opset)
-    return [found for node in graph for found in _explained(tensors, node)]
+    return [found for node in graph for found in _explained(tensors, node, purposes or {})]
 
 
-def _explained(tensors: Tensors, node: ir.Node) -> Iterator[Remaining]:
+def _explained(tensors: Tensors, node: ir.Node, purposes: Mapping[str, str]) -> Iterator[Remaining]:
     perm = tensors.permutation(node)
     value = node.inputs[0] if node.inputs else None
     shape = extents(value) if value is not None else None
@@ -52,7 +93,8 @@ def _explained(tensors: Tensors, node: ir.Node) -> Iterator[Remaining]:
         return
     fixed = all(isinstance(extent, int) for extent in shape)
     ends = _upwards(tensors, value, perm), _downwards(tensors, node.outputs[0], perm)
-    yield Remaining(node.name or value.name or "", perm, elements(shape), fixed, *ends)
+    purpose = purposes.get(node.metadata_props.get(RULE, ""), "")
+    yield Remaining(node.name or value.name or "", perm, elements(shape), fixed, *ends, purpose)
 
 
 def _upwards(tensors: Tensors, value: ir.Value, order: Order) -> str:
