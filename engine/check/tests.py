@@ -87,7 +87,7 @@ def _matches(test: tree.Test, left: Left, demanded: Mapping[str, tuple[Any, str]
         for item in generator.domain.items:
             try:
                 takes = same(plain(evaluate(item, Frame({}))), value)
-            except Located:
+            except (Located, KeyError):
                 continue  # what is wrong with it has been told
             if not takes:
                 message = f"the pattern takes `{generator.name}` only where it is {spell(value)}"
