@@ -36,7 +36,7 @@ from .engine.packs import loader
 from .engine.passes.base import Module, run_passes
 from .engine.passes.evaluation import evaluate
 from .engine.passes.layout import LAYOUT, Interface
-from .engine.passes.lists import PassOptions, list_passes
+from .engine.passes.pass_list import PassOptions, list_passes
 from .engine.passes.resize import Asked
 from .engine.passes.state import described
 from .engine.rewrite.driver import RULE

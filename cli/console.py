@@ -13,7 +13,7 @@ import click
 from ..engine.base.errors import times
 from ..summary import measure, operators
 from .dispatch import complain
-from .results import occurring, override_note
+from .result_documents import occurring, override_note
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -77,7 +77,7 @@ class Console:
             self._note(result.report)
             self._print(block(result) if self._jobs == 1 else [line(result), *_explained(result)])
         if verification is not None and not self._quiet and (self._jobs == 1 or not verification.passed):
-            from ..verify.report import table
+            from ..verify.verification_table import table
 
             self._print(table(verification, sys.stdout.isatty()))
         if result.unverified:
@@ -185,7 +185,7 @@ def _verdict(result: Result) -> str:
     verification = result.verification
     if verification is None:
         return click.style("NOT VERIFIED", fg="red", bold=True)
-    from ..verify.report import conclude
+    from ..verify.verification_table import conclude
 
     if not verification.passed:
         return click.style(conclude(verification), fg="red", bold=True)

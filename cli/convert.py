@@ -198,7 +198,7 @@ def run(jobs: list[Job], call: Call, overrides: Sequence[Override] = ()) -> bool
         raise KeyboardInterrupt(f"{finished} of {len(jobs)} models {done}") from None
     seconds = time.perf_counter() - started
     if call.as_json:
-        from .results import show_conversions
+        from .result_documents import show_conversions
 
         show_conversions(results, failures, len(jobs), seconds, overrides)
         return not failures and all(one.passed for one in results)

@@ -21,9 +21,9 @@ from ..engine.base.names import Scope
 from ..engine.dialects.operators import Dialect, OperatorSpec, schema
 from ..engine.expressions.functions import DTYPES
 from ..engine.packs.loader import Pack
-from ..engine.passes.layout.apply import Layout
 from ..engine.passes.layout.axis_groups import ATTRIBUTE, TRANSPARENT
 from ..engine.passes.layout.permute_weights import Tensors, linked
+from ..engine.passes.layout.placement import Layout
 from ..engine.passes.layout.regroup import Opaque
 from ..engine.passes.layout.views import DEQUANTIZE, PERMUTE, QUANTIZE
 from ..verify.frames import Array

@@ -397,6 +397,3 @@ class Bench:
         other = choice(self.dice, kinds, position, first, others)
         self.widened |= other.removeprefix("q") != first
         self.types = first, other
-
-
-__all__ = ["Bench", "Settle"]

@@ -24,7 +24,7 @@ from ..verify.runtime import Runtime
 from ..verify.verification import compare_models
 from .elements import shifted
 from .finding import End, Finding, Grids, Kind, Rejected
-from .meanings import explained, meant
+from .meaning_oracle import explained, meant
 from .self_check import Twins
 from .sketch import Case, Step, Value, draft, encode
 

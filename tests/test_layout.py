@@ -23,10 +23,10 @@ from nnrewrite.engine.base.names import Scope
 from nnrewrite.engine.dialects.inference import extents
 from nnrewrite.engine.dialects.operators import load
 from nnrewrite.engine.passes.layout import Interface, arrange
-from nnrewrite.engine.passes.layout.apply import Layout
 from nnrewrite.engine.passes.layout.cut import FIRST, SECOND, THIRD, Problem, Term, solve
 from nnrewrite.engine.passes.layout.order import elements, still
 from nnrewrite.engine.passes.layout.permute_weights import Tensors
+from nnrewrite.engine.passes.layout.placement import Layout
 from nnrewrite.engine.passes.layout.problem import Region, Regions
 
 from .random_graphs import FIRST as TO_FIRST

@@ -20,8 +20,8 @@ from nnrewrite.engine.base.data_files import BUILT_IN
 from nnrewrite.engine.base.names import Scope
 from nnrewrite.engine.dialects.operators import OperatorSpec, load
 from nnrewrite.engine.packs import loader
-from nnrewrite.engine.passes.layout.apply import Layout
 from nnrewrite.engine.passes.layout.axis_groups import ATTRIBUTE, TRANSPARENT
+from nnrewrite.engine.passes.layout.placement import Layout
 from nnrewrite.engine.passes.layout.views import DEQUANTIZE, PERMUTE, QUANTIZE, Tensors
 from nnrewrite.engine.syntax import tree
 

@@ -13,8 +13,8 @@ from nnrewrite.engine.base.names import Scope
 from nnrewrite.engine.base.quantization import Quantization
 from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.engine.passes.base import Module, Visit, observe, run_passes
-from nnrewrite.engine.passes.lists import PassOptions, list_passes
 from nnrewrite.engine.passes.observers import check_graph, print_after
+from nnrewrite.engine.passes.pass_list import PassOptions, list_passes
 from nnrewrite.engine.rewrite.rules import RuleSet
 from nnrewrite.options import DEFAULT
 from nnrewrite.pipeline import prepare, rewrite

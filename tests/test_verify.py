@@ -29,7 +29,7 @@ from nnrewrite.verify import (
 from nnrewrite.verify.comparison import distance, largest_difference, worst
 from nnrewrite.verify.frames import Array, receive, send
 from nnrewrite.verify.inputs import draw
-from nnrewrite.verify.report import conclude, table
+from nnrewrite.verify.verification_table import conclude, table
 
 
 def floats(*shape: int) -> Tensor:

@@ -9,7 +9,7 @@ import click
 
 from ...engine.base.errors import times
 from .. import completion, flags
-from ..results import override_note
+from ..result_documents import override_note
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -324,9 +324,9 @@ def _complain(
 def _replayed(path: Path, rules: tuple[str, ...], as_json: bool) -> bool:
     """Run a saved failure again and print the comparison; whether it passes by now."""
     from ...fuzz.failure_files import replay
-    from ...verify.report import table
+    from ...verify.verification_table import table
     from ..json_documents import show
-    from ..results import differences, verification_entry
+    from ..result_documents import differences, verification_entry
 
     verification = replay(path, rules)
     if as_json:

@@ -63,7 +63,7 @@ def command(
     from ...frontends.tflite_reader import load
     from ...verify import Interpreter, compare_models
     from ..json_documents import plain, show
-    from ..results import differences, verification_entry
+    from ..result_documents import differences, verification_entry
 
     if source.suffix == ".onnx" or target.suffix == ".tflite":
         raise CallError("the TensorFlow Lite model comes first, the ONNX model second: rewrite verify A.tflite B.onnx")
@@ -134,7 +134,7 @@ def _steps(
 
 
 def _print(verification: Verification, steps: Sequence[Step], per_layer: bool) -> None:
-    from ...verify.report import conclude, table
+    from ...verify.verification_table import conclude, table
 
     if per_layer:
         for line in _layers(steps, verification.passed):

@@ -73,3 +73,17 @@ def inherit(before: ir.Value, after: ir.Value) -> None:
     """Let a value that takes the place of another stand for the same real numbers."""
     if quantization(before) is not None:
         after.meta[KEY] = before.meta[KEY]
+
+
+def dequantize(codes: np.ndarray[Any, Any], known: Quantization) -> np.ndarray[Any, Any]:
+    """Compute the real numbers that integers stand for: `(code - zero_point) * scale`, in float32 as kernels do."""
+    scale: np.ndarray[Any, Any] = known.scale.astype(np.float32)
+    zero: np.ndarray[Any, Any] = known.zero_point.astype(np.int64)
+    if known.block_size:
+        block = np.arange(codes.shape[known.axis]) // known.block_size
+        scale, zero = (np.take(part, block, known.axis) for part in (scale, zero))
+    else:
+        extents = [-1 if known.per_axis and axis == known.axis else 1 for axis in range(codes.ndim)]
+        scale, zero = scale.reshape(extents), zero.reshape(extents)
+    real: np.ndarray[Any, Any] = ((codes.astype(np.int64) - zero).astype(np.float32) * scale).astype(np.float32)
+    return real

@@ -12,7 +12,7 @@ from ..expressions.functions import DTYPES, FUNCTIONS
 from ..syntax import tree
 from ..syntax.diagnostics import suggest
 from ..syntax.habits import function
-from .graphs import called
+from .graph_values import called
 from .kinds import ANY, ELEMENT, GRAPH, OPERATOR, RUNTIME, STRING, VALUES, Kinds, may, one, signature, words
 from .messages import placeholders
 from .operations import Given, arranged, operator, rebuilt

@@ -6,7 +6,7 @@ from ..base.errors import Refusal
 from ..rewrite.apply import RULE, SOURCE
 from ..rewrite.rules import ACCEPT
 from .base import Module, Visit
-from .rules import drive
+from .rule_stage import drive
 
 
 class Accepted:

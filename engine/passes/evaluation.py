@@ -12,7 +12,7 @@ from ..base.constants import stored
 from ..base.names import Scope
 from ..rewrite.rules import RuleSet
 from .base import Module, run_passes
-from .lists import PassOptions, list_passes
+from .pass_list import PassOptions, list_passes
 
 
 def convert_graph(graph: ir.Graph, rules: RuleSet, functions: Sequence[ir.Graph] = ()) -> Module:

@@ -6,7 +6,7 @@ from ..base.records import dataclass
 from ..rewrite.builder import Settle
 from ..rewrite.rules import MEANING
 from .base import Module, Visit
-from .rules import drive
+from .rule_stage import drive
 from .supported import refuse
 
 

@@ -14,7 +14,7 @@ import onnx_ir as ir
 from ..base.constants import NUMBERS, computed, stored
 from ..base.errors import RewriteError
 from ..base.names import Scope
-from ..base.quantization import CLASS, KEY, RAW, Quantization, in_blocks, quantization
+from ..base.quantization import CLASS, KEY, RAW, Quantization, dequantize, in_blocks, quantization
 from ..base.records import dataclass
 from ..dialects.operators import Dialect, OperatorSpec, option_value
 from ..dialects.opsets import BLOCKS, takes, yields
@@ -58,23 +58,6 @@ class QuantizeDequantize:
         remove_unused(module.graph)
 
 
-class FloatInterface:
-    """Let the inputs and outputs be real numbers: quantized on their way in, dequantized on their way out.
-
-    Inputs with an initial value, which are state and no interface, stay as they are.
-    """
-
-    name, visits = "float interface", Visit.MAIN
-
-    def run(self, module: Module) -> None:
-        """Put the conversions into the main graph."""
-        view = _View(module.graph, module.target, module.opset, Scope(module.graph))
-        for position, value in enumerate(list(module.graph.inputs)):
-            if value.const_value is None and quantization(value) is not None:
-                module.graph.inputs[position] = view.entrance(value)
-        view.exits()
-
-
 def expose(
     graph: ir.Graph, source: Dialect, target: Dialect, opset: int, scope: Scope, plain: bool = False
 ) -> Counter[str]:
@@ -91,7 +74,7 @@ def expose(
     With `plain` no value stays quantized: constants become real numbers, and so do all others, unrounded, except those
     that operators of the class `raw` read and yield.
     """
-    view = _View(graph, target, opset, scope, plain)
+    view = Inserter(graph, target, opset, scope, plain)
     if plain:
         view.inputs()
     keep = target.facts.get(CODES) != "real"
@@ -167,7 +150,7 @@ def _nudge(node: ir.Node) -> np.float32 | None:
     return None if dtype is None else _NUDGES.get(dtype.bitwidth)
 
 
-class _View:
+class Inserter:
     """The conversions put into one graph; each value is dequantized once."""
 
     def __init__(self, graph: ir.Graph, target: Dialect, opset: int, scope: Scope, plain: bool = False) -> None:
@@ -191,7 +174,7 @@ class _View:
                 continue
             self._become_real(value, known)
             if value.const_value is not None:
-                value.const_value = ir.Tensor(real_numbers(value.const_value.numpy(), known), name=value.name)
+                value.const_value = ir.Tensor(dequantize(value.const_value.numpy(), known), name=value.name)
 
     def codes(self, node: ir.Node) -> None:
         """Let a node that means the integers read them where its operands have become real, or in a type there is."""
@@ -326,7 +309,7 @@ class _View:
     def _dequantized(self, node: ir.Node, value: ir.Value, known: Quantization) -> ir.Value:
         assert value.dtype is not None
         codes = stored(value)
-        real = None if codes is None else functools.partial(real_numbers, codes, known)
+        real = None if codes is None else functools.partial(dequantize, codes, known)
         read = takes(self._dequantize, value.dtype, self._opset, in_blocks(value))
         if real is not None and (self._plain or not read):
             extents = value.shape.numpy() if value.shape is not None else ()
@@ -370,20 +353,6 @@ class _View:
         made.metadata_props.update(source.metadata_props)
         made.name = self._scope.fresh(f"{source.name}/{spec.name}")
         return made
-
-
-def real_numbers(codes: np.ndarray[Any, Any], known: Quantization) -> np.ndarray[Any, Any]:
-    """The real numbers that integers stand for: `(code - zero_point) * scale`, in float32 as the kernels compute it."""
-    scale: np.ndarray[Any, Any] = known.scale.astype(np.float32)
-    zero: np.ndarray[Any, Any] = known.zero_point.astype(np.int64)
-    if known.block_size:
-        block = np.arange(codes.shape[known.axis]) // known.block_size
-        scale, zero = (np.take(part, block, known.axis) for part in (scale, zero))
-    else:
-        extents = [-1 if known.per_axis and axis == known.axis else 1 for axis in range(codes.ndim)]
-        scale, zero = scale.reshape(extents), zero.reshape(extents)
-    real: np.ndarray[Any, Any] = ((codes.astype(np.int64) - zero).astype(np.float32) * scale).astype(np.float32)
-    return real
 
 
 def _products(

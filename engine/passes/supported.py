@@ -7,7 +7,7 @@ import onnx_ir as ir
 from ..base.errors import Refusal
 from ..base.records import dataclass
 from .base import Module, Visit
-from .rules import drive
+from .rule_stage import drive
 
 #: the options of a custom operator as they stand in its file, among the facts about a node and as an attribute
 _OPTIONS = "custom_options"

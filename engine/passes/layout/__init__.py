@@ -17,12 +17,12 @@ from ...dialects.inference import extents
 from ...dialects.operators import Dialect
 from ...rewrite.edits import remove_unused
 from ..base import Module, Visit
-from .apply import Layout
 from .axis_groups import Arrangement
 from .cut import solve
 from .interface import KEPT, LAYOUT, SOURCE, TARGET, Interface, Port, impose, ports, worded
 from .order import Order, compose, identity
 from .permute_weights import Tensors
+from .placement import Layout
 from .problem import Regions, Unit
 
 #: rounds, each with another pair of orders for tensors that are read in three or more

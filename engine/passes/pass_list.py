@@ -9,10 +9,11 @@ from .base import Pass, Visit
 from .common_subexpressions import CommonSubexpressions
 from .complex import Complex
 from .float16 import KeepFloat16
+from .float_interface import FloatInterface
 from .layout import Interface, PlaceTransposes
-from .quantize_dequantize import FloatInterface, QuantizeDequantize
+from .quantize_dequantize import QuantizeDequantize
 from .resize import Asked, CheckExtents, Resize
-from .rules import Rules
+from .rule_stage import Rules
 from .sort import Sort
 from .state import State
 from .supported import Supported
