@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import math
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -24,11 +23,11 @@ from .engine.constants import keep
 from .engine.errors import CallError, RewriteError, RewriteFailure, RuleError, UnsupportedError
 from .engine.evaluation import evaluate
 from .engine.extents import Asked, Resizing
-from .engine.layout import LAYOUT, SOURCE, Interface, arrange
+from .engine.layout import LAYOUT, Interface, arrange
 from .engine.operators import Catalogue, Dialect
 from .engine.opsets import least_opset
 from .engine.profile import timed
-from .engine.records import dataclass, field
+from .engine.records import dataclass, replace
 from .engine.rules import RuleSet, compile_rules
 from .engine.scope import Scope
 from .engine.stages import RULE, Rewriter
@@ -37,6 +36,7 @@ from .engine.subgraphs import called
 from .engine.view import real_interface
 from .frontends import bundle, tflite
 from .options import DEFAULT, INTERNAL, PORTABLE, Options
+from .statistics import Report, elements, lacking, remarks, stored
 
 if TYPE_CHECKING:
     from .engine.layout.explain import Remaining
@@ -46,32 +46,6 @@ _LATER = 21
 
 #: a model: its path, or the bytes of its file
 Source: TypeAlias = str | os.PathLike[str] | bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """What a conversion did: operators in and out, permutations left and the elements they move, rules fired.
-
-    `layout` is what was asked of inputs and outputs, `layouts` has those with another order of axes than in the source,
-    as letters before and after. `remarks` tells what is odd about the source, in sentences. `signature` is the one that
-    was converted, where it is not of the source's first graph. `inexact` counts, by name, the quantized operators that
-    integers of the option `exact` do not cover: they compute with real numbers and round once. `target` is what the
-    model was converted for, `for_speed` counts, by rule, the permutations left that its rules put in on purpose.
-    """
-
-    source_operators: Mapping[str, int]
-    target_operators: Mapping[str, int]
-    permutations: int
-    moved: int | None
-    opset: int
-    rules: Mapping[str, int]
-    layout: str = SOURCE
-    layouts: Mapping[str, str] = field(default_factory=dict)
-    remarks: tuple[str, ...] = ()
-    signature: str | None = None
-    inexact: Mapping[str, int] = field(default_factory=dict)
-    target: str = PORTABLE
-    for_speed: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,12 +125,12 @@ def rewrite(source: Source, options: Options = DEFAULT, **changes: Any) -> Conve
     with uncollected():
         try:
             return _rewrite(source, options)
-        except UnsupportedError:
+        except UnsupportedError as error:
             if options.opset is not None:
                 raise
             # What the opset that rules aim at cannot say a later one may, and nobody asked for the first.
             with contextlib.suppress(RewriteError):
-                return _rewrite(source, options.but(opset=_LATER))
+                return _rewrite(source, options.but(opset=_LATER), lacking(error.refusals[0]))
             raise
 
 
@@ -175,19 +149,26 @@ class Subject:
     renamed: Mapping[str, str]
 
 
-def _rewrite(source: Source, options: Options) -> Conversion:
+def _rewrite(source: Source, options: Options, reason: str = "") -> Conversion:
+    """Convert a model; `reason` says why for another opset than rules aim at."""
     interface, asked = Interface.parse(options.layout), Asked.parse(options.input_shape, options.batch)
     prepared = prepare(options.stacked, options.opset)
     subject = _read(source, options, prepared.pack.catalogue)
-    prepared = _aimed(subject, options, prepared)
+    prepared, held = _aimed(subject, options, prepared)
     graph, dialect, opset = subject.graph, prepared.rules.target, prepared.opset
     before = Counter(node.op_type for node in graph)
+    given = stored([graph, *called(graph, prepared.rules.source, subject.subgraphs)])
     resized = Resizing(graph, subject.subgraphs, prepared.rules.source, asked) if asked else None
     state = _opened(subject, options, prepared)
     outputs = [*subject.outputs, *state.values()]
     rewriter = _rewriter(subject, options, prepared)
     layouts = _run(rewriter, subject, prepared, interface, state, resized)
-    report = _report(subject, prepared, before, rewriter, f"{interface}", layouts, options)
+    left = stored([graph, *graph.subgraphs()])
+    report = replace(
+        _report(subject, prepared, before, rewriter, f"{interface}", layouts, options),
+        opset_reason=reason or held,
+        constants={name: (given[name], left[name]) for name in sorted(given | left)},
+    )
     metadata = {**_layouts(report), **described(state), **signatures.described(subject.renamed)}
     return Conversion(onnx_backend.write(graph, outputs, dialect, opset, metadata), report)
 
@@ -204,16 +185,19 @@ def _read(source: Source, options: Options, catalogue: Catalogue) -> Subject:
     return Subject(model, graph, subgraphs, signature, *signatures.named(graph, signature))
 
 
-def _aimed(subject: Subject, options: Options, prepared: Prepared) -> Prepared:
-    """The rules for an opset that holds the types of the model; raises RewriteError where another was asked for."""
+def _aimed(subject: Subject, options: Options, prepared: Prepared) -> tuple[Prepared, str]:
+    """The rules for an opset that holds the types of the model, and the type that is the reason, where another would
+    not do; raises RewriteError where that was asked for."""
     rules = prepared.rules
     graphs = [subject.graph, *called(subject.graph, rules.source, subject.subgraphs)]
     least = least_opset(graphs, rules.source, rules.target, options.float)
-    if least <= prepared.opset:
-        return prepared
+    if least.opset <= prepared.opset:
+        return prepared, ""
     if options.opset is not None:
-        raise RewriteError(f"opset {options.opset} cannot hold the element types of the model, opset {least} can")
-    return prepare(options.stacked, least)
+        raise RewriteError(
+            f"opset {options.opset} cannot hold the element types of the model ({least.held}), opset {least.opset} can"
+        )
+    return prepare(options.stacked, least.opset), f"the first that holds {least.held}"
 
 
 def _opened(subject: Subject, options: Options, prepared: Prepared) -> Mapping[str, str]:
@@ -351,7 +335,7 @@ def _report(
     graph, dialect, signature = subject.graph, prepared.rules.target, subject.signature
     permute = dialect.role("permute").name
     moves = [node for node in graph if node.op_type == permute and node.domain == dialect.domain]
-    sizes = [_elements(node.outputs[0]) for node in moves]
+    sizes = [elements(node.outputs[0]) for node in moves]
     places = [node.metadata_props.get(RULE, "") for node in moves]
     speeding = _speeding(prepared, options.target, places)
     return Report(
@@ -363,7 +347,7 @@ def _report(
         rules=dict(rewriter.fired),
         layout=layout,
         layouts=layouts,
-        remarks=(*_remarks(rewriter.remarks), *signatures.remarks(subject.model, signature)),
+        remarks=(*remarks(rewriter.remarks), *signatures.remarks(subject.model, signature)),
         signature=signature.key if signature is not None and signature.subgraph else None,
         inexact=dict(rewriter.viewed) if options.exact else {},
         target=options.target,
@@ -379,16 +363,3 @@ def _speeding(prepared: Prepared, target: str, places: Sequence[str]) -> Mapping
 
     dialect = prepared.rules.target
     return introducing(target, prepared.pack.files, dialect.role("permute").name, places)
-
-
-def _remarks(contradictions: Sequence[str]) -> tuple[str, ...]:
-    if not contradictions:
-        return ()
-    more = f", and {len(contradictions) - 1} more" if len(contradictions) > 1 else ""
-    return (f"shapes in the file are stale and were computed anew: {contradictions[0]}{more}",)
-
-
-def _elements(value: ir.Value) -> int | None:
-    if value.shape is None or not all(isinstance(extent, int) for extent in value.shape):
-        return None
-    return math.prod(extent for extent in value.shape if isinstance(extent, int))
