@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -29,7 +28,7 @@ from .engine.base.errors import (
 from .engine.base.garbage_collection import uncollected
 from .engine.base.names import Scope
 from .engine.base.quantization import NUMBERS, REAL
-from .engine.base.records import dataclass
+from .engine.base.records import dataclass, replace
 from .engine.dialects.operators import Catalogue, Dialect
 from .engine.dialects.opsets import least_opset
 from .engine.packs import loader
@@ -46,7 +45,7 @@ from .engine.rewrite.subgraphs import called, check_calls
 from .frontends import bundle, tflite_reader
 from .frontends.source import Source, accept
 from .options import DEFAULT, INTERNAL, PORTABLE, Options, OptionsDict
-from .report import Report
+from .report import Report, count_bytes, word_bounds, word_lack, word_remarks
 
 if TYPE_CHECKING:
     from .engine.passes.layout.explain import Remaining
@@ -161,7 +160,7 @@ def _attempt(source: str | bytes, options: Options) -> Conversion:
         if options.opset is None:
             # What the opset that rules aim at cannot say a later one may, and nobody asked for the first.
             try:
-                return _rewrite(source, options.but(opset=_LATER))
+                return _rewrite(source, options.but(opset=_LATER), word_lack(error.refusals[0]))
             except InternalError:
                 raise
             except RewriteError:
@@ -201,14 +200,16 @@ class Subject:
     renamed: Mapping[str, str]
 
 
-def _rewrite(source: str | bytes, options: Options) -> Conversion:
+def _rewrite(source: str | bytes, options: Options, reason: str = "") -> Conversion:
+    """Convert a model; `reason` says why for another opset than rules aim at."""
     interface, asked = Interface.parse(options.layout), Asked.parse(options.input_shape, options.batch)
     prepared = prepare(options.stacked, options.opset)
     if prepared.rules.source is prepared.rules.target:
         raise CallError(f"the rules of {', '.join(options.rules)} do not read models: {_below(options)}")
     subject = _read(source, options, prepared.pack.catalogue)
-    prepared = _aimed(subject, options, prepared)
+    prepared, held = _aimed(subject, options, prepared)
     graph, opset = subject.graph, prepared.opset
+    given = count_bytes([graph, *called(graph, prepared.rules.source, subject.subgraphs)])
     before = Counter(node.op_type for node in graph)
     module = Module(graph, prepared.rules, Scope(graph), subject.subgraphs)
     chosen = PassOptions(
@@ -228,7 +229,12 @@ def _rewrite(source: str | bytes, options: Options) -> Conversion:
         if not asked:
             raise
         raise RewriteError(f"{failure.node} forbids the extents asked for: {failure.message}") from failure
-    report = _report(subject, prepared, before, module, f"{interface}", options)
+    left = count_bytes([graph, *graph.subgraphs()])
+    report = replace(
+        _report(subject, prepared, before, module, f"{interface}", options),
+        opset_reason=reason or held,
+        constants={name: (given[name], left[name]) for name in sorted(given | left)},
+    )
     numbers = {NUMBERS: REAL} if options.float else {}
     metadata = {**_layouts(report), **numbers, **described(module.state), **signatures.described(subject.renamed)}
     outputs = [*subject.outputs, *module.state.values()]
@@ -251,17 +257,20 @@ def _read(source: str | bytes, options: Options, catalogue: Catalogue) -> Subjec
     return Subject(model, graph, subgraphs, signature, *signatures.named(graph, signature))
 
 
-def _aimed(subject: Subject, options: Options, prepared: Prepared) -> Prepared:
-    """The rules for an opset that holds the types of the model; raises RewriteError where another was asked for."""
+def _aimed(subject: Subject, options: Options, prepared: Prepared) -> tuple[Prepared, str]:
+    """The rules for an opset that holds the types of the model, and the type that is the reason, where another would
+    not do; raises RewriteError where that was asked for."""
     rules = prepared.rules
     graphs = [subject.graph, *called(subject.graph, rules.source, subject.subgraphs)]
     check_calls(graphs, rules.source, subject.subgraphs)
     least = least_opset(graphs, rules.source, rules.target, options.float)
-    if least <= prepared.opset:
-        return prepared
+    if least.opset <= prepared.opset:
+        return prepared, ""
     if options.opset is not None:
-        raise RewriteError(f"opset {options.opset} cannot hold the element types of the model, opset {least} can")
-    return prepare(options.stacked, least)
+        raise RewriteError(
+            f"opset {options.opset} cannot hold the element types of the model ({least.held}), opset {least.opset} can"
+        )
+    return prepare(options.stacked, least.opset), f"the first that holds {least.held}"
 
 
 def _layouts(report: Report) -> dict[str, str]:
@@ -341,7 +350,7 @@ def _report(
     graph, dialect, signature = subject.graph, prepared.rules.target, subject.signature
     permute = dialect.role("permute").name
     moves = [node for node in graph if node.op_type == permute and node.domain == dialect.domain]
-    sizes = [_elements(node.outputs[0]) for node in moves]
+    sizes = [count_elements(node.outputs[0]) for node in moves]
     places = [node.metadata_props.get(RULE, "") for node in moves]
     speeding = _speeding(prepared, options.target, places)
     return Report(
@@ -354,8 +363,8 @@ def _report(
         layout=layout,
         layouts=module.layouts,
         remarks=(
-            *_remarks(module.outcome.remarks),
-            *_bounded(module.outcome.bounded),
+            *word_remarks(module.outcome.remarks),
+            *word_bounds(module.outcome.bounded),
             *signatures.remarks(subject.model, signature),
         ),
         signature=signature.key if signature is not None and signature.subgraph else None,
@@ -373,20 +382,3 @@ def _speeding(prepared: Prepared, target: str, places: Sequence[str]) -> Mapping
 
     dialect = prepared.rules.target
     return introducing(target, prepared.pack.files, dialect.role("permute").name, places)
-
-
-def _remarks(contradictions: Sequence[str]) -> tuple[str, ...]:
-    if not contradictions:
-        return ()
-    more = f", and {len(contradictions) - 1} more" if len(contradictions) > 1 else ""
-    return (f"shapes in the file are stale and were computed anew: {contradictions[0]}{more}",)
-
-
-def _bounded(rules: Mapping[str, int]) -> tuple[str, ...]:
-    return tuple(f"rule {said}, and was left out at {count} node{'s' * (count > 1)}" for said, count in rules.items())
-
-
-def _elements(value: ir.Value) -> int | None:
-    if value.shape is None or not all(isinstance(extent, int) for extent in value.shape):
-        return None
-    return math.prod(extent for extent in value.shape if isinstance(extent, int))

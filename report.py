@@ -1,12 +1,20 @@
-"""What a conversion did, in numbers and names."""
+"""What a conversion did, in numbers and names, and what is counted for that."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 
+import onnx_ir as ir
+
+from .engine.base.errors import Refusal, times
 from .engine.base.records import dataclass, field
 from .engine.passes.layout import SOURCE
 from .options import PORTABLE
+
+#: element types whose names in ONNX do not say how many bits they have
+_NAMES = {ir.DataType.FLOAT: "float32", ir.DataType.DOUBLE: "float64"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +26,8 @@ class Report:
     was converted, where it is not of the source's first graph. `inexact` counts, by name, the quantized operators that
     integers of the option `exact` do not cover: they compute with real numbers and round once. `target` is what the
     model was converted for, `for_speed` counts, by rule, the permutations left that its rules put in on purpose.
+    `opset_reason` says why the opset is not the one that the rules aim at, where nobody asked for another. `constants`
+    has the bytes of constants by element type, in the source and in the result.
     """
 
     source_operators: Mapping[str, int]
@@ -33,3 +43,42 @@ class Report:
     inexact: Mapping[str, int] = field(default_factory=dict)
     target: str = PORTABLE
     for_speed: Mapping[str, int] = field(default_factory=dict)
+    opset_reason: str = ""
+    constants: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+
+
+def count_bytes(graphs: Iterable[ir.Graph]) -> Counter[str]:
+    """The bytes of the constants of some graphs by element type."""
+    sizes: Counter[str] = Counter()
+    for one in graphs:
+        for value in one.initializers.values():
+            if value.const_value is not None and value.const_value.dtype != ir.DataType.STRING:
+                dtype = value.const_value.dtype
+                sizes[_NAMES.get(dtype, dtype.name.lower())] += value.const_value.nbytes
+    return sizes
+
+
+def word_lack(refusal: Refusal) -> str:
+    """What an earlier opset cannot say, and the rule that says so."""
+    reasons = [f"{one.message} (rule {one.rule})" for one in refusal.reasons[-1:]]
+    return f"{refusal.operator} needs it: {', '.join(reasons)}" if reasons else f"{refusal.operator} needs it"
+
+
+def word_remarks(contradictions: Sequence[str]) -> tuple[str, ...]:
+    """What is odd about the shapes of a source, in a sentence."""
+    if not contradictions:
+        return ()
+    more = f", and {len(contradictions) - 1} more" if len(contradictions) > 1 else ""
+    return (f"shapes in the file are stale and were computed anew: {contradictions[0]}{more}",)
+
+
+def count_elements(value: ir.Value) -> int | None:
+    """How many elements a value has; None where that is not known before run time."""
+    if value.shape is None or not all(isinstance(extent, int) for extent in value.shape):
+        return None
+    return math.prod(extent for extent in value.shape if isinstance(extent, int))
+
+
+def word_bounds(rules: Mapping[str, int]) -> tuple[str, ...]:
+    """Which rules were not tried to their end, in sentences."""
+    return tuple(f"rule {said}, and was left out at {times(count, 'node')}" for said, count in rules.items())

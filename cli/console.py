@@ -28,6 +28,8 @@ SHOWN = 6
 
 #: letters of a line where there is no terminal, and before a line about a Transpose
 _WIDTH, _INDENT = 100, 4
+#: the part of a source's size from which on it is said what makes the result larger
+_LARGER = 0.5
 
 
 class Console:
@@ -153,9 +155,10 @@ def block(result: Result) -> list[str]:
         ("operators out", f"{out:>{width}}  {_histogram(report.target_operators)}"),
         ("Transposes left", _permutations(report)),
         ("layout", _layout(report)),
-        ("opset", f"{report.opset}"),
+        ("opset", f"{report.opset}" + (f": {report.opset_reason}" if report.opset_reason else "")),
         *([("not exact", _histogram(report.inexact))] if report.inexact else []),
         ("bytes", f"{result.bytes_in:,} in, {result.bytes_out:,} out"),
+        *([("", growth)] if (growth := _growth(result)) else []),
         ("seconds", f"{result.seconds:.2f}"),
     ]
     if result.verification is not None or result.unverified:
@@ -217,3 +220,26 @@ def _explained(result: Result) -> list[str]:
 def _layout(report: Report) -> str:
     changed = ", ".join(f"{name} {axes}" for name, axes in report.layouts.items())
     return f"{report.layout}; in another order than in the source: {changed}" if changed else report.layout
+
+
+def _growth(result: Result) -> str:
+    """Why a file is much larger than its source: the types of constants that take more room, and the graph itself."""
+    more = result.bytes_out - result.bytes_in
+    if more <= _LARGER * result.bytes_in:
+        return ""
+    constants = result.report.constants
+    changes = {name: out - before for name, (before, out) in constants.items()}
+    wider = [name for name in changes if changes[name] > more / 10]
+    fewer = [name for name in changes if changes[name] < 0 and -changes[name] > more / 20]
+    parts = []
+    if wider:
+        now = ", ".join(f"{measure(constants[name][1])} of {name}" for name in wider)
+        then = ", ".join(f"{measure(constants[name][0])} of {name}" for name in (*wider, *fewer) if constants[name][0])
+        parts.append(f"constants take {now}" + (f" for {then}" if then else ""))
+    if "float16" in fewer:
+        parts.append("--keep-float16 leaves those as they are")
+    rest = result.bytes_out - sum(out for _, out in constants.values())
+    if rest > more / 3:
+        nodes = sum(result.report.target_operators.values())
+        parts.append(f"{nodes} nodes with their names, shapes and rules take {measure(rest)}")
+    return "larger: " + "; ".join(parts) if parts else ""

@@ -50,3 +50,14 @@ def test_what_reads_two_equal_nodes_is_shared_after_them(catalogue: Catalogue) -
     made.outputs[:] = [node.outputs[0] for node in second]
     share(made, catalogue.dialect("onnx"))
     assert [node.op_type for node in made] == ["Exp", "Neg"]
+
+
+def test_of_equal_constants_one_is_left(catalogue: Catalogue) -> None:
+    x = ir.Value(name="x")
+    constants = [ir.Value(name=f"c{i}", const_value=ir.tensor([1.0, float(i == 2)], name=f"c{i}")) for i in range(3)]
+    nodes = [ir.Node("", "Add", [x, constant], num_outputs=1) for constant in constants]
+    made = graph(*nodes)
+    for constant in constants:
+        made.register_initializer(constant)
+    share(made, catalogue.dialect("onnx"), constants=True)
+    assert list(made.initializers) == ["c0", "c2"] and len(made) == 2

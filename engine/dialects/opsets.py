@@ -8,6 +8,7 @@ import onnx.defs
 import onnx_ir as ir
 
 from ..base.quantization import CLASS, RAW, in_blocks, quantization
+from ..base.records import dataclass
 from .operators import Dialect, OperatorSpec, schema
 
 #: the attribute that says of how many elements a block is
@@ -16,8 +17,16 @@ BLOCKS = "block_size"
 _QUANTIZED, _PLAIN = ("quantize", "dequantize"), ("convert",)
 
 
-def least_opset(graphs: Iterable[ir.Graph], source: Dialect, target: Dialect, plain: bool = False) -> int:
-    """The first opset that holds the element types of some graphs.
+@dataclass(frozen=True, slots=True)
+class Least:
+    """The first opset that holds what a model has, and what that is, in words."""
+
+    opset: int
+    held: str = ""
+
+
+def least_opset(graphs: Iterable[ir.Graph], source: Dialect, target: Dialect, plain: bool = False) -> Least:
+    """The first opset that holds the element types of some graphs, and the type that needs it.
 
     With `plain`, quantized values matter only where they are computed for operators that mean their integers.
     """
@@ -28,10 +37,14 @@ def least_opset(graphs: Iterable[ir.Graph], source: Dialect, target: Dialect, pl
             quantized = quantization(value) is not None
             if not quantized or meant is None or value in meant:
                 wanted.add((value.dtype, quantized, in_blocks(value)))
-    found = 1
-    for dtype, quantized, blocks in wanted:
+    found = Least(1)
+    for dtype, quantized, blocks in sorted(wanted, key=str):
         for role in _QUANTIZED if quantized else _PLAIN:
-            found = max(found, _first(target.role(role), dtype, blocks) or 1)
+            opset = _first(target.role(role), dtype, blocks) or 1
+            if opset > found.opset:
+                name = "" if dtype is None else dtype.name.lower()
+                held = f"quantized {name}" if quantized else name
+                found = Least(opset, f"{held} with scales of blocks" if blocks else held)
     return found
 
 

@@ -51,6 +51,8 @@ def _share_constants(graph: ir.Graph) -> None:
         kept = known.setdefault(key, value)
         if kept is not value:
             ir.convenience.replace_all_uses_with(value, kept)
+            if value.name is not None:
+                del graph.initializers[value.name]  # nothing sweeps after this
 
 
 def _share(graph: ir.Graph, dialect: Dialect) -> None:

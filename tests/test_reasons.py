@@ -1,0 +1,58 @@
+"""The summary says why an opset is a later one than usual, and why a file is much larger than its source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import nnrewrite
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from nnrewrite.cli import app
+from nnrewrite.engine.quantization import Quantization
+
+Single = Callable[..., bytes]
+
+
+def summary(source: bytes, folder: Path, *options: str) -> str:
+    path = folder / "model.tflite"
+    path.write_bytes(source)
+    result = CliRunner().invoke(app, [f"{path}", "-d", f"{folder}", *options])
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_an_element_type_that_raises_the_opset_is_named(single: Single, tmp_path: Path) -> None:
+    grid = Quantization(np.array([0.5], np.float32), np.array([0], np.int64))
+    source = single("RELU", {"x": ("INT16", [2, 3], grid)}, [("INT16", [2, 3], grid)])
+    assert "21: the first that holds quantized int16\n" in summary(source, tmp_path)
+    assert nnrewrite.rewrite(source).report.opset_reason == "the first that holds quantized int16"
+    with pytest.raises(nnrewrite.RewriteError, match=r"\(quantized int16\), opset 21 can"):
+        nnrewrite.rewrite(source, opset=18)
+
+
+def test_an_operator_that_raises_the_opset_is_named_with_its_rule(single: Single, tmp_path: Path) -> None:
+    source = single("EQUAL", {"x": ("STRING", [2]), "y": ("STRING", [2])}, [("BOOL", [2])])
+    text = summary(source, tmp_path)
+    assert "21: EQUAL needs it: strings are compared from opset 19 on (rule comparison.EQUAL)\n" in text
+
+
+def test_a_usual_opset_needs_no_reason(single: Single, tmp_path: Path) -> None:
+    source = single("RELU", {"x": ("FLOAT32", [2, 3])}, [("FLOAT32", [2, 3])])
+    assert "18\n" in summary(source, tmp_path)
+    assert not nnrewrite.rewrite(source, opset=20).report.opset_reason
+
+
+def test_constants_that_take_more_room_are_named_with_their_types(single: Single, tmp_path: Path) -> None:
+    halves = np.random.default_rng(0).normal(size=(64, 128)).astype(np.float16)
+    source = single("DEQUANTIZE", {"w": halves}, [("FLOAT32", [64, 128])])
+    text = summary(source, tmp_path)
+    assert "larger: constants take 32.8 kB of float32 for 16.4 kB of float16; --keep-float16 leaves those as" in text
+    assert "larger" not in summary(source, tmp_path, "--keep-float16")
+    assert nnrewrite.rewrite(source).report.constants == {"float16": (16_384, 0), "float32": (0, 32_768)}
+
+
+def test_a_graph_that_takes_more_room_is_told_from_its_constants(single: Single, tmp_path: Path) -> None:
+    source = single("ATAN2", {"y": ("FLOAT32", [2]), "x": ("FLOAT32", [2])}, [("FLOAT32", [2])])
+    assert "nodes with their names, shapes and rules take" in summary(source, tmp_path)
