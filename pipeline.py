@@ -45,7 +45,7 @@ from .engine.rewrite.subgraphs import called, check_calls
 from .frontends import bundle, tflite_reader
 from .frontends.source import Source, accept
 from .options import DEFAULT, INTERNAL, PORTABLE, Options, OptionsDict
-from .report import Report, count_bytes, word_bounds, word_lack, word_remarks
+from .report import Report, count_bytes, count_elements, word_bounds, word_lack, word_remarks
 
 if TYPE_CHECKING:
     from .engine.passes.layout.explain import Remaining

@@ -5,7 +5,9 @@ from __future__ import annotations
 import gc
 
 import numpy as np
+import onnx_ir as ir
 import pytest
+from nnrewrite.engine.base.constants import NUMBERS
 from nnrewrite.engine.expressions import memo
 from nnrewrite.engine.expressions.compile import Frame, evaluate
 from nnrewrite.engine.expressions.functions import FUNCTIONS
@@ -93,3 +95,36 @@ def test_comparing_weights_with_nothing_does_not_read_them(text: str) -> None:
 
     weights = np.zeros(1000, np.float32).view(Unread)
     assert evaluate(guard(text), Frame({"w": weights})) is ("!=" in text)
+
+
+def test_a_constant_whose_axes_have_other_names_is_asked_anew() -> None:
+    text = """ruleset demo : onnx -> onnx opset 13..25
+        def height(v) = v.H
+        rule r { y = Conv(x, const w) where height(w) == 8 => y = x }"""
+    definition, rule = parse(text, "demo.rules").items
+    assert isinstance(definition, tree.Definition)
+    assert isinstance(rule, tree.Rule)
+    clause = rule.clauses[0]
+    assert isinstance(clause, tree.Where)
+    weights, definitions = np.zeros((8, 9, 2, 2), np.float32), {"height": definition}
+    for layout, holds in (("HWIO", True), ("WHIO", False), ("HWIO", True)):
+        frame = Frame({"w": weights, "opset": 18}, {"w": layout}, definitions)
+        assert evaluate(clause.condition, frame) is holds
+
+
+def test_a_dequantized_constant_is_computed_no_more_often_than_it_is_asked_for() -> None:
+    asked: list[int] = []
+
+    def real() -> np.ndarray:
+        asked.append(1)
+        return np.zeros(1000, np.float32)
+
+    x = ir.Value(name="x")
+    x.meta[NUMBERS] = real
+    assert evaluate(guard("max(flatten(value(x))) == 0"), Frame({"x": x})) is True
+    assert len(asked) == 1
+
+
+def test_what_is_not_asked_for_need_not_be_bound() -> None:
+    condition = guard("[v for v in [1] if v == 1 or v == n] == [1]")
+    assert evaluate(condition, Frame({})) is True

@@ -55,7 +55,7 @@ def _compile(expression: tree.Expression) -> Code:
     if isinstance(expression, tree.Literal | tree.Name | tree.Symbol):
         return code  # which has a value always
     if goes_through(expression) and (needed := leaves(expression)):
-        code = once(code, [_code(leaf) for leaf in needed])
+        code = once(code, needed)
     span = expression.span
 
     def located(frame: Frame) -> Any:
@@ -297,11 +297,14 @@ class _Defined:
             self._definition, self._pure = definition, computes(definition, frame.definitions)
             self._kept.clear()
         given = values(frame)
+        layouts = self._layouts(frame, definition.parameters)
         key = frozen([opset, *given]) if self._pure else None
-        if key is not None and key in self._kept:
-            return self._kept[key]
+        if key is not None:
+            key = key, tuple(layouts.items())  # by which a constant's dimensions are named
+            if key in self._kept:
+                return self._kept[key]
         inner = frame.inner({OPSET: opset, **dict(zip(definition.parameters, given, strict=True))})
-        inner.layouts = self._layouts(frame, definition.parameters)
+        inner.layouts = layouts
         found = evaluate(definition.body, inner)
         if key is not None and (short(found) or np.ndarray not in map(type, given)):
             if len(self._kept) >= _KEPT:

@@ -8,7 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import onnx_ir as ir
 
+from ..base.constants import stored
 from ..syntax import tree
 from .frame import Frame
 from .functions import FUNCTIONS, lists, numbers
@@ -45,7 +47,7 @@ def frozen(value: Any) -> Any:
 def short(value: Any) -> bool:
     """Whether a value takes so little that it may outlive the constants that it was computed of."""
     if type(value) is np.ndarray:
-        return bool(value.size <= _ITEMS)
+        return False  # which may be a view of a constant
     return not isinstance(value, list) or (len(value) <= _ITEMS and all(type(item) in SCALARS for item in value))
 
 
@@ -79,20 +81,22 @@ def goes_through(expression: tree.Expression) -> bool:
     return found is not None and found.call.__module__ in (lists.__name__, numbers.__name__)
 
 
-def leaves(expression: tree.Expression) -> list[tree.Expression] | None:
-    """The variables that an expression depends on, and `value` of one, each once; None where it may depend on more."""
-    found: dict[str, tree.Expression] = {}
+def leaves(expression: tree.Expression) -> list[Callable[[Frame], Any]] | None:
+    """What yields the variables that an expression depends on, and `value` of one; None where it may depend on more."""
+    found: dict[str, Callable[[Frame], Any]] = {}
     work: list[tuple[Any, frozenset[str]]] = [(expression, frozenset())]
     while work:
         one, bound = work.pop()
         match one:
             case tree.Name(name):
                 if name not in bound:
-                    found[name] = one
+                    found[name] = _bound_to(name)
             case tree.Call(callee) if callee == value.__name__ and isinstance(one.arguments[0].value, tree.Name):
                 if one.arguments[0].value.name in bound:
                     return None
-                found[f"{callee} {one.arguments[0].value.name}"] = one
+                found[f"{callee} {one.arguments[0].value.name}"] = _elements_of(one.arguments[0].value.name)
+            case tree.Argument(layout=layout) if layout is not None:
+                return None
             case tree.Call(callee) if callee not in FUNCTIONS or callee == fail.__name__:
                 return None
             case tree.Comprehension(item, names, source, condition):
@@ -106,6 +110,21 @@ def leaves(expression: tree.Expression) -> list[tree.Expression] | None:
             case _:
                 work += [(getattr(one, field), bound) for field in tree.below(type(one)) or ()]
     return list(found.values()) or None
+
+
+def _bound_to(name: str) -> Callable[[Frame], Any]:
+    return lambda frame: frame.values.get(name)
+
+
+def _elements_of(name: str) -> Callable[[Frame], Any]:
+    """What `value` yields of a variable, as far as that is stored; else the value itself, which is no key."""
+
+    def elements(frame: Frame) -> Any:
+        bound = frame.values.get(name)
+        found = stored(bound) if type(bound) is ir.Value else None
+        return bound if found is None else found
+
+    return elements
 
 
 def _number(array: np.ndarray[Any, Any]) -> int:
