@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias, TypedDict, Unpack
 
-from .engine.base.errors import CallError, meant
+from .engine.base.errors import CallError, suggest_nearest
 from .engine.base.records import dataclass
 from .option_values import ACTIVATIONS, HYBRID
 
@@ -100,7 +100,7 @@ class Options:
         """These options with some fields changed; raises CallError for a name that is no field, and a wrong value."""
         for name in changes:
             if name not in Options.__annotations__:
-                raise CallError(f"there is no option {name}{meant(name, Options.__annotations__)}")
+                raise CallError(f"there is no option {name}{suggest_nearest(name, Options.__annotations__)}")
         named: dict[str, Any] = {**changes}
         return replace(self, **named)
 
@@ -155,7 +155,7 @@ def _taken(name: str, kind: str, value: Any) -> Any:
         raise CallError(f"{name} takes {wanted}, got {_told(value)}") from None
     known = _KNOWN.get(name, (found,))
     if found not in known:
-        raise CallError(f"{name} takes {' or '.join(known)}, got {_told(value)}{meant(found, known)}")
+        raise CallError(f"{name} takes {' or '.join(known)}, got {_told(value)}{suggest_nearest(found, known)}")
     return found
 
 

@@ -25,7 +25,7 @@ from .engine.base.errors import (
     RuleError,
     UnsupportedError,
 )
-from .engine.base.garbage_collection import uncollected
+from .engine.base.garbage_collection import pause_collection
 from .engine.base.names import Scope
 from .engine.base.quantization import NUMBERS, REAL
 from .engine.base.records import dataclass, replace
@@ -37,11 +37,11 @@ from .engine.passes.evaluation import evaluate
 from .engine.passes.layout import LAYOUT, Interface
 from .engine.passes.pass_list import PassOptions, list_passes
 from .engine.passes.resize import Asked
-from .engine.passes.state import described
+from .engine.passes.state import describe_state
 from .engine.rewrite.driver import RULE
-from .engine.rewrite.profile import timed
+from .engine.rewrite.profile import time_part
 from .engine.rewrite.rules import RuleSet, compile_rules
-from .engine.rewrite.subgraphs import called, check_calls
+from .engine.rewrite.subgraphs import check_calls, list_called
 from .frontends import bundle, tflite_reader
 from .frontends.source import Source, accept
 from .options import DEFAULT, INTERNAL, PORTABLE, Options, OptionsDict
@@ -83,7 +83,7 @@ class Conversion:
         With `external_data`, and where the model exceeds 2 GB, large constants are in a second file, `PATH.data`. One
         that an older model had there goes with it. Raises DestinationError for what the system refuses.
         """
-        with timed("writing"):
+        with time_part("writing"):
             return self._save(Path(path), external_data)
 
     def _save(self, target: Path, external_data: bool) -> int:
@@ -114,7 +114,7 @@ def members(path: str | os.PathLike[str]) -> list[str]:
     return bundle.members(path) if bundle.is_bundle(path) else []
 
 
-def signed(path: str | os.PathLike[str], member: str | None = None) -> list[str]:
+def list_signatures(path: str | os.PathLike[str], member: str | None = None) -> list[str]:
     """The names of a model's signatures; raises ModelError when it cannot be read."""
     data = path if member is None else bundle.open_member(path, member)
     return signatures.keys(tflite_reader.read(data, prepare(DEFAULT.stacked, None).pack.catalogue))
@@ -142,7 +142,7 @@ def rewrite(source: Source, options: Options = DEFAULT, **changes: Unpack[Option
         )
     options, source = options.but(**changes).settled, accept(source)
     try:
-        with uncollected():
+        with pause_collection():
             return _attempt(source, options)
     except RewriteError:
         raise
@@ -207,9 +207,9 @@ def _rewrite(source: str | bytes, options: Options, reason: str = "") -> Convers
     if prepared.rules.source is prepared.rules.target:
         raise CallError(f"the rules of {', '.join(options.rules)} do not read models: {_below(options)}")
     subject = _read(source, options, prepared.pack.catalogue)
-    prepared, held = _aimed(subject, options, prepared)
+    prepared, held = _choose_opset(subject, options, prepared)
     graph, opset = subject.graph, prepared.opset
-    given = count_bytes([graph, *called(graph, prepared.rules.source, subject.subgraphs)])
+    given = count_bytes([graph, *list_called(graph, prepared.rules.source, subject.subgraphs)])
     before = Counter(node.op_type for node in graph)
     module = Module(graph, prepared.rules, Scope(graph), subject.subgraphs)
     chosen = PassOptions(
@@ -236,7 +236,12 @@ def _rewrite(source: str | bytes, options: Options, reason: str = "") -> Convers
         constants={name: (given[name], left[name]) for name in sorted(given | left)},
     )
     numbers = {NUMBERS: REAL} if options.float else {}
-    metadata = {**_layouts(report), **numbers, **described(module.state), **signatures.described(subject.renamed)}
+    metadata = {
+        **_layouts(report),
+        **numbers,
+        **describe_state(module.state),
+        **signatures.describe_names(subject.renamed),
+    }
     outputs = [*subject.outputs, *module.state.values()]
     return Conversion(onnx_backend.write(graph, outputs, prepared.rules.target, opset, metadata), report)
 
@@ -247,21 +252,23 @@ def _read(source: str | bytes, options: Options, catalogue: Catalogue) -> Subjec
     if member is not None and isinstance(source, bytes):
         raise CallError(f"member {member} is of a bundle, which is read from its path")
     data = source if member is None or isinstance(source, bytes) else bundle.open_member(source, member)
-    with timed("reading"):
-        model = tflite_reader.read(data, catalogue, _called(source, member))
-    signature = signatures.chosen(model, options.signature)
+    with time_part("reading"):
+        model = tflite_reader.read(data, catalogue, _name_source(source, member))
+    signature = signatures.choose(model, options.signature)
     subgraphs: Sequence[ir.Graph] = model.meta["subgraphs"]
     graph = model.graph if signature is None else subgraphs[signature.subgraph]
     if not graph.outputs:
-        raise ModelError(f"{_called(source, member) or 'model'}: graph {graph.name} has no outputs: nothing to compute")
-    return Subject(model, graph, subgraphs, signature, *signatures.named(graph, signature))
+        raise ModelError(
+            f"{_name_source(source, member) or 'model'}: graph {graph.name} has no outputs: nothing to compute"
+        )
+    return Subject(model, graph, subgraphs, signature, *signatures.name_interface(graph, signature))
 
 
-def _aimed(subject: Subject, options: Options, prepared: Prepared) -> tuple[Prepared, str]:
+def _choose_opset(subject: Subject, options: Options, prepared: Prepared) -> tuple[Prepared, str]:
     """The rules for an opset that holds the types of the model, and the type that is the reason, where another would
     not do; raises RewriteError where that was asked for."""
     rules = prepared.rules
-    graphs = [subject.graph, *called(subject.graph, rules.source, subject.subgraphs)]
+    graphs = [subject.graph, *list_called(subject.graph, rules.source, subject.subgraphs)]
     check_calls(graphs, rules.source, subject.subgraphs)
     least = least_opset(graphs, rules.source, rules.target, options.float)
     if least.opset <= prepared.opset:
@@ -304,7 +311,7 @@ def _target(rules: str | Sequence[str]) -> Dialect:
     return prepare((rules,) if isinstance(rules, str) else tuple(rules), None).rules.target
 
 
-def _called(source: str | bytes, member: str | None) -> str | None:
+def _name_source(source: str | bytes, member: str | None) -> str | None:
     if isinstance(source, bytes):
         return None
     return source if member is None else f"{source}:{member}"
@@ -324,11 +331,11 @@ def prepare(rules: tuple[str, ...], opset: int | None) -> Prepared:
 
     Raises RuleError for mistakes in rule files, CallError for an unknown rule set or an opset out of range.
     """
-    return _prepared(rules, opset, loader.stamp(rules))
+    return _prepare(rules, opset, loader.stamp(rules))
 
 
 @functools.lru_cache(maxsize=64)  # as many as there are opsets, for a few sets of packs
-def _prepared(rules: tuple[str, ...], opset: int | None, stamp: loader.Stamp) -> Prepared:
+def _prepare(rules: tuple[str, ...], opset: int | None, stamp: loader.Stamp) -> Prepared:
     pack = _pack(rules, stamp)
     if isinstance(pack, RuleError):
         raise RuleError(pack.diagnostics, pack.sources)

@@ -20,7 +20,7 @@ def keys(model: ir.Model) -> list[str]:
     return [signature.key for signature in model.meta["signatures"]]
 
 
-def chosen(model: ir.Model, key: str | None) -> Signature | None:
+def choose(model: ir.Model, key: str | None) -> Signature | None:
     """The signature of a model that is asked for: where none is, `serving_default` or the only one.
 
     None where the model has no signature, or several and none is asked for: then its first graph is meant.
@@ -43,7 +43,7 @@ def remarks(model: ir.Model, signature: Signature | None) -> tuple[str, ...]:
     return (f"the model's signatures are {', '.join(known)}: its first graph was converted, --signature names another",)
 
 
-def named(graph: ir.Graph, signature: Signature | None) -> tuple[list[str], dict[str, str]]:
+def name_interface(graph: ir.Graph, signature: Signature | None) -> tuple[list[str], dict[str, str]]:
     """Name the inputs of a graph as a signature does; the names for its outputs, and the source's names by the new.
 
     A name that would stand for two things is left to the first, the other keeps that of the source.
@@ -87,6 +87,6 @@ def _rename(values: dict[str | None, ir.Value], name: str) -> None:
     values[other] = value
 
 
-def described(renamed: Mapping[str, str]) -> dict[str, str]:
+def describe_names(renamed: Mapping[str, str]) -> dict[str, str]:
     """The source's names as entries of a model's metadata."""
     return {f"{NAME}.{public}": source for public, source in renamed.items()}

@@ -112,7 +112,7 @@ def _folder(name: str) -> Path:
     try:
         (folder,) = loader.folders([name])
     except loader.UnknownPackError as error:
-        known = [pack for pack in loader.built_in() if (BUILT_IN / pack / FILE).is_file()]
+        known = [pack for pack in loader.list_built_in() if (BUILT_IN / pack / FILE).is_file()]
         raise CallError(
             f"there is no target {name}: it is neither {', '.join(known)}, portable nor a folder"
         ) from error
@@ -124,11 +124,11 @@ def _document(name: str) -> Mapping[str, Any]:
     file = folder / FILE
     if not file.is_file():
         return {}
-    return _parsed(file, file.read_bytes())
+    return _parse(file, file.read_bytes())
 
 
 @functools.lru_cache(maxsize=16)
-def _parsed(file: Path, data: bytes) -> Mapping[str, Any]:
+def _parse(file: Path, data: bytes) -> Mapping[str, Any]:
     # Each conversion asks, and reading YAML takes longer than a small one.
     key = hashlib.sha256(b"settings" + data).hexdigest()
     kept = file_cache.fetch(key)

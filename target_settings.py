@@ -10,7 +10,7 @@ import yaml
 
 from .engine.base.errors import CallError, Diagnostic, Note
 from .engine.passes.layout.interface import Interface
-from .engine.syntax.diagnostics import joined, spell, suggest
+from .engine.syntax.diagnostics import join_words, spell, suggest
 from .engine.syntax.yaml_documents import compose, span
 from .option_values import ACTIVATIONS, HYBRID
 
@@ -62,7 +62,7 @@ def _options(file: str, node: yaml.MappingNode, opsets: tuple[int, int] | None) 
     for key, given in node.value:
         name = key.value
         if name not in OPTIONS:
-            help = suggest(name, OPTIONS) or f"it may set {joined(OPTIONS, 'and')}"
+            help = suggest(name, OPTIONS) or f"it may set {join_words(OPTIONS, 'and')}"
             yield Diagnostic(span(file, key), f"a target sets no option `{name}`", (), help)
             continue
         if name in places:
@@ -85,7 +85,7 @@ def _wrong(name: str, value: object, opsets: tuple[int, int] | None) -> str:
         said = repr(value) if isinstance(value, str) else spell(value)
         return f"`{name}` is {said}, it takes {_TAKES[wanted]}"
     if name in _WORDS and value not in _WORDS[name]:
-        return f"`{name}` is {value!r}, it takes {joined(_WORDS[name])}"
+        return f"`{name}` is {value!r}, it takes {join_words(_WORDS[name])}"
     if isinstance(value, int) and name == "opset" and opsets is not None and not opsets[0] <= value <= opsets[1]:
         return f"opset {value} is none of {opsets[0]} to {opsets[1]}, which the rules can write"
     if isinstance(value, list):

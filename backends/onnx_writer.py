@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from ..engine.base.errors import RewriteError
 from ..engine.dialects.operators import Dialect
-from ..engine.rewrite.profile import timed
+from ..engine.rewrite.profile import time_part
 from .stream import Encoded
 
 #: the ONNX intermediate representation that first carried an opset; runtimes refuse models that claim a newer one
@@ -32,9 +32,9 @@ def write(
             graph.opset_imports[node.domain] = node.version or 1
     version = max(v for first, v in _IR_VERSIONS.items() if first <= opset)
     model = ir.Model(graph, ir_version=version, producer_name="nnrewrite", metadata_props=dict(metadata or {}))
-    with timed("encoding"):
+    with time_part("encoding"):
         encoded = Encoded.of(model)
-    with timed("checking"):
+    with time_part("checking"):
         known = all(type(v.type) is ir.TensorType and v.shape is not None for v in (*graph.inputs, *graph.outputs))
         check(encoded.outline(), known)
     return encoded
@@ -59,7 +59,7 @@ def name_outputs(graph: ir.Graph, names: Sequence[str], dialect: Dialect) -> Non
                 value = _copy(graph, value, dialect)
                 graph.outputs[position] = value
                 if other is not None and other is not value and other.name == name:
-                    other.name = _unused(f"{name}_inner", taken)
+                    other.name = _find_free_name(f"{name}_inner", taken)
                     taken[other.name] = other
                 value.name = name
             taken[name] = value
@@ -77,7 +77,7 @@ def _values(graph: ir.Graph) -> list[ir.Value]:
     return [*graph.inputs, *graph.initializers.values(), *(output for node in graph for output in node.outputs)]
 
 
-def _unused(base: str, taken: dict[str | None, ir.Value]) -> str:
+def _find_free_name(base: str, taken: dict[str | None, ir.Value]) -> str:
     count = 1
     while f"{base}_{count}" in taken:
         count += 1

@@ -86,7 +86,7 @@ class Encoded:
             if tensor is None or tensor.dtype == ir.DataType.STRING:
                 small.append(_words(name, tensor))
                 continue
-            weight = Weight(_described(name, tensor), tensor)
+            weight = Weight(_encode_header(name, tensor), tensor)
             # A state's initial value is an input as well, and stands with the inputs.
             if tensor.nbytes >= LARGE and not value.is_graph_input():
                 weights.append(weight)
@@ -126,9 +126,9 @@ class Encoded:
             message = weight.beside(location, offsets[-1])
             messages.append(_prefix(_INITIALIZER, len(message)) + message)
         body = self.graph + b"".join(messages)
-        return self.head + _prefix(_GRAPH, len(body)) + body, self._aligned(offsets)
+        return self.head + _prefix(_GRAPH, len(body)) + body, self._align(offsets)
 
-    def _aligned(self, offsets: Sequence[int]) -> Iterator[Buffer]:
+    def _align(self, offsets: Sequence[int]) -> Iterator[Buffer]:
         end = 0
         for weight, offset in zip(self.weights, offsets, strict=True):
             yield bytes(offset - end)
@@ -179,7 +179,7 @@ def content(tensor: ir.TensorProtocol) -> Iterator[Buffer]:
     if not array.flags.c_contiguous:
         step = max(1, len(array) * _CHUNK // array.nbytes)
         for start in range(0, len(array), step):
-            yield _bytes(_arranged(array[start : start + step]))
+            yield _bytes(_copy_permuted(array[start : start + step]))
     else:
         yield _bytes(array)
     release(array)
@@ -202,7 +202,7 @@ def release(array: np.ndarray[Any, Any]) -> None:
         held.madvise(mmap.MADV_DONTNEED, first, whole)
 
 
-def _arranged(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _copy_permuted(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """A copy in the order of the axes, made so that whatever is read of memory is used before it leaves the cache."""
     made = np.empty(array.shape, array.dtype)
     last = array.shape[-1]
@@ -217,7 +217,7 @@ def _bytes(array: np.ndarray[Any, Any]) -> memoryview:
     return array.reshape(-1).view(np.uint8).data
 
 
-def _described(name: str, tensor: ir.TensorProtocol) -> bytes:
+def _encode_header(name: str, tensor: ir.TensorProtocol) -> bytes:
     """What a tensor says of itself before its bytes."""
     head = onnx.TensorProto(name=name, data_type=int(tensor.dtype), dims=tensor.shape.numpy())
     return bytes(head.SerializeToString())

@@ -13,7 +13,7 @@ import onnx_ir as ir
 from flatbuffers import flexbuffers
 
 from ..engine.base.errors import ModelError
-from ..engine.base.garbage_collection import uncollected
+from ..engine.base.garbage_collection import pause_collection
 from ..engine.base.quantization import Quantization
 from ..engine.base.records import dataclass, field
 from ..engine.dialects.operators import Catalogue, Dialect, OperatorSpec, Option
@@ -43,7 +43,7 @@ def write(model: ir.Model, catalogue: Catalogue, inline: int = _INLINE) -> bytes
 def parts(model: ir.Model, catalogue: Catalogue, inline: int = _INLINE) -> Iterator[flatbuffer_writer.Buffer]:
     """Write as `write` does, in parts to be put one behind the other; constants behind the tables are not copied."""
     dialect = catalogue.dialect("tflite")
-    with uncollected():
+    with pause_collection():
         record = _Writer(dialect, inline).model(model)
         try:
             yield from flatbuffer_writer.encode(schema(dialect), "Model", record, dialect.facts["identifier"])
@@ -342,5 +342,5 @@ def _custom_options(node: ir.Node, spec: OperatorSpec | None) -> bytes | None:
     if {name: attribute for name, attribute in known.items() if attribute is not None} == dict(node.attributes):
         return raw or None
     if spec is not None and custom.stores_struct(spec):
-        return custom.packed({name: attribute.value for name, attribute in node.attributes.items()}, spec)
+        return custom.pack_options({name: attribute.value for name, attribute in node.attributes.items()}, spec)
     return pack_options(node.attributes)

@@ -161,7 +161,7 @@ def main() -> None:
     sizes = [int(size) for size in asked.sizes.split(",")]
     found: dict[str, list[Count]] = {}
     left: set[str] = set()
-    for pack in asked.rules or loader.built_in():
+    for pack in asked.rules or loader.list_built_in():
         each, opset = rules([pack])
         for rule in each:
             if rule.place in found or rule.place in left:

@@ -19,7 +19,7 @@ from nnrewrite.engine.packs import loader
 from nnrewrite.engine.rewrite.pattern import NodePattern, Variable
 from nnrewrite.fuzz.cases import draw
 from nnrewrite.fuzz.choices import Dice
-from nnrewrite.fuzz.element_types import admitted
+from nnrewrite.fuzz.element_types import read_admitted
 from nnrewrite.fuzz.finding import Rejected
 from nnrewrite.fuzz.oracle import Laboratory
 from nnrewrite.fuzz.sketch import Case, encode
@@ -64,7 +64,7 @@ def quantized(subject: Subject, wanted: str) -> Subject | None:
     if not subject.of_source or not isinstance(root, NodePattern) or root.wildcard or len(root.specs) != 1:
         return None
     [spec] = root.specs.values()
-    kinds = admitted(spec)
+    kinds = read_admitted(spec)
     places = {operand.name: place for place, operand in enumerate(root.operands) if isinstance(operand, Variable)}
     tests, fits = [], False
     for test in subject.tests:

@@ -71,9 +71,9 @@ def rules(ctx: click.Context, param: click.Parameter, text: str) -> list[Complet
 
 def signatures(ctx: click.Context, param: click.Parameter, text: str) -> list[CompletionItem]:
     """Offer the signatures of the models that are given already."""
-    from ..pipeline import signed
+    from ..pipeline import list_signatures
 
-    return _begun(("all", *_told(ctx, signed)), text)
+    return _begun(("all", *_told(ctx, list_signatures)), text)
 
 
 def members(ctx: click.Context, param: click.Parameter, text: str) -> list[CompletionItem]:

@@ -37,7 +37,7 @@ def _version(ctx: click.Context, option: click.Parameter, wanted: bool) -> None:
     epilog=commands_help(),
 )
 @click.argument("models", metavar="MODEL...", nargs=-1, type=flags.File(folders=True), shell_complete=completion.models)
-@flags.asked
+@flags.take_options
 @click.option(
     "-o",
     "--output",
@@ -118,12 +118,12 @@ def command(
     from ..engine.base.errors import CallError
     from ..engine.passes.layout import Interface
     from ..engine.passes.resize import Asked
-    from ..engine.rewrite.trace import Trace, traced
+    from ..engine.rewrite.trace import Trace, trace_rules
     from ..options import Options
+    from ..pipeline import list_signatures as names
     from ..pipeline import members, prepare
-    from ..pipeline import signed as names
     from ..signatures import ALL
-    from .jobs import plan, signed
+    from .jobs import plan, split_signatures
 
     if trace and (not models or Path(trace).exists()):
         models, trace = (
@@ -138,7 +138,7 @@ def command(
     options = Options(**asked).settled
     jobs = plan(models, output, folder, options.member, members)
     if options.signature == ALL:
-        jobs, options = signed(jobs, names), options.but(signature=None)
+        jobs, options = split_signatures(jobs, names), options.but(signature=None)
     # Rules that cannot be had concern no single model: they are told before the first is read, and once.
     overrides = prepare(options.stacked, options.opset).pack.overrides
     Interface.parse(options.layout)
@@ -157,7 +157,7 @@ def command(
     call = Call(
         options, verify, keep_going, quiet, explain_layout, layout_svg, external_data, profile, workers, as_json
     )
-    with traced(watcher):
+    with trace_rules(watcher):
         done = run(jobs, call, overrides)
     if watcher is not None and (unmet := watcher.unmet()):
         complain(f"--trace: {unmet}")

@@ -153,7 +153,7 @@ FLAGS = (
 )
 
 
-def asked(command: Command) -> Command:
+def take_options(command: Command) -> Command:
     """Let a command take every field of Options, as an argument of the same name."""
     for flag in reversed(FLAGS):
         command = flag(command)

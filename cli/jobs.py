@@ -68,7 +68,7 @@ def plan(
     return jobs
 
 
-def signed(jobs: Sequence[Job], signatures: Callable[[Path, str | None], Sequence[str]]) -> list[Job]:
+def split_signatures(jobs: Sequence[Job], signatures: Callable[[Path, str | None], Sequence[str]]) -> list[Job]:
     """Part each job into one for each signature of its model, written to `<output>.<signature>.onnx`.
 
     Models without signatures stay as they are. Raises CallError as `plan` does.

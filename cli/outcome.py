@@ -80,12 +80,12 @@ def original(job: Job) -> Path | bytes:
 def convert(job: Job, call: Call, interpreter: Interpreter | None = None) -> Result:
     """Convert one model, write it, and verify it where there is an interpreter to do so with."""
     from ..engine.base.atomic_write import replacing
-    from ..engine.rewrite.profile import Profile, profiled
+    from ..engine.rewrite.profile import Profile, note_costs
     from ..pipeline import explain, picture, rewrite
 
     profile = Profile() if call.profile else None
     started = time.perf_counter()
-    with profiled(profile):
+    with note_costs(profile):
         signature = job.signature or call.options.signature
         conversion = rewrite(job.source, call.options, member=job.member, signature=signature)
         written = conversion.save(job.target, call.external_data)

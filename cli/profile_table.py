@@ -24,7 +24,7 @@ def table(profile: Profile, seconds: float, pretty: bool = False) -> list[str]:
     several = [
         (name, stage, f"{cost.attempts}", f"{cost.matches}", *_figures(cost, seconds)) for (stage, name), cost in rules
     ]
-    draw = _drawn if pretty else _aligned
+    draw = _draw if pretty else _align
     return [*draw(PARTS, rows), "", *draw(RULES, several)]
 
 
@@ -32,7 +32,7 @@ def _figures(cost: Cost, seconds: float) -> tuple[str, str]:
     return f"{1000 * cost.seconds:.1f}", f"{cost.seconds / seconds:.0%}" if seconds else ""
 
 
-def _aligned(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
+def _align(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
     cells = [columns, *rows]
     widths = [max(len(row[place]) for row in cells) for place in range(len(columns))]
     lines = []
@@ -42,7 +42,7 @@ def _aligned(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[
     return [line.rstrip() for line in lines]
 
 
-def _drawn(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
+def _draw(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table

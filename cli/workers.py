@@ -34,7 +34,7 @@ def working(jobs: Sequence[Job], call: Call) -> Iterator[Iterator[Result | Failu
     kind = "fork" if "fork" in multiprocessing.get_all_start_methods() else None
     context = multiprocessing.get_context(kind)
     pool = ProcessPoolExecutor(min(call.workers, len(jobs)), context, _begin, (call,))
-    futures = [pool.submit(_converted, job, call) for job in jobs]
+    futures = [pool.submit(_convert, job, call) for job in jobs]
     try:
         yield _outcomes(jobs, futures)
     except (KeyboardInterrupt, SystemExit) as ended:
@@ -72,7 +72,7 @@ def _begin(call: Call) -> None:
     multiprocessing.util.Finalize(None, stack.close, exitpriority=10)
 
 
-def _converted(job: Job, call: Call) -> Result | Failure:
+def _convert(job: Job, call: Call) -> Result | Failure:
     try:
         return attempt(job, call, _interpreter)
     except SystemExit as ended:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..engine.base.errors import ModelError
-from .tensor import quoted
+from .tensor import quote_name
 from .tflite_reader import load
 
 #: what tells a TensorFlow Lite file, at bytes 4 to 8
@@ -67,9 +67,9 @@ def open_member(path: str | os.PathLike[str], member: str) -> memoryview:
     for found, content in _models(data, name, ""):
         if found == member:
             return content
-        known.append(quoted(found))
+        known.append(quote_name(found))
     raise ModelError(
-        f"{name}: there is no model {quoted(member)} in this bundle, only {', '.join(known) or 'none at all'}"
+        f"{name}: there is no model {quote_name(member)} in this bundle, only {', '.join(known) or 'none at all'}"
     )
 
 
@@ -126,17 +126,17 @@ def _models(data: memoryview, name: str, prefix: str, depth: int = 1) -> Iterato
 
 def _content(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, data: memoryview, name: str) -> memoryview:
     if entry.flag_bits & 1:
-        raise ModelError(f"{name}: {quoted(entry.filename)} is encrypted")
+        raise ModelError(f"{name}: {quote_name(entry.filename)} is encrypted")
     if entry.compress_type != zipfile.ZIP_STORED:
         if entry.file_size > _RATIO * entry.compress_size + _ALLOWANCE:
-            raise ModelError(f"{name}: {quoted(entry.filename)} would unpack to {entry.file_size} bytes")
+            raise ModelError(f"{name}: {quote_name(entry.filename)} would unpack to {entry.file_size} bytes")
         return memoryview(archive.read(entry))
     start = entry.header_offset
     header = bytes(data[start : start + 30]) if start >= 0 else b""
     if len(header) < 30 or header[:4] != _HEADER:
-        raise ModelError(f"{name}: malformed archive: {quoted(entry.filename)} is not where the directory says")
+        raise ModelError(f"{name}: malformed archive: {quote_name(entry.filename)} is not where the directory says")
     start += 30 + sum(struct.unpack_from("<HH", header, 26))
     if start + entry.file_size > len(data):
         end = start + entry.file_size
-        raise ModelError(f"{name}: truncated: {quoted(entry.filename)} ends at byte {end} of {len(data)}")
+        raise ModelError(f"{name}: truncated: {quote_name(entry.filename)} ends at byte {end} of {len(data)}")
     return data[start : start + entry.file_size]

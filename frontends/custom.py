@@ -38,7 +38,7 @@ def options(data: memoryview, spec: OperatorSpec | None) -> dict[str, Any]:
     return found
 
 
-def packed(values: Mapping[str, Any], spec: OperatorSpec) -> bytes:
+def pack_options(values: Mapping[str, Any], spec: OperatorSpec) -> bytes:
     """Write options as the struct that `options` reads."""
     formats = "".join(_FORMATS[known.type] for known in spec.options.values())
     return struct.pack(f"@{formats}", *(values.get(name, known.default) for name, known in spec.options.items()))

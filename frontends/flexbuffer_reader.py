@@ -66,16 +66,16 @@ class _Reader:
             raise FlexBufferError("the same data again and again")
         return self.data[start : start + length]
 
-    def unsigned(self, at: int, width: int) -> int:
+    def read_unsigned(self, at: int, width: int) -> int:
         return int.from_bytes(self.span(at, width), "little")
 
     def follow(self, at: int, width: int) -> int:
-        return at - self.unsigned(at, width)
+        return at - self.read_unsigned(at, width)
 
     def map(self, at: int, width: int) -> dict[str, Any]:
-        count = self.unsigned(at - width, width)
+        count = self.read_unsigned(at - width, width)
         keys = self.follow(at - 3 * width, width)
-        key_width = self.unsigned(at - 2 * width, width)
+        key_width = self.read_unsigned(at - 2 * width, width)
         if key_width not in (1, 2, 4, 8) or count * width > len(self.data):
             raise FlexBufferError("a malformed map")
         types = self.span(at + count * width, count)
@@ -90,7 +90,7 @@ class _Reader:
         return result
 
     def blobs(self, at: int, width: int) -> list[bytes]:
-        length = self.unsigned(at - width, width)
+        length = self.read_unsigned(at - width, width)
         if length * width > len(self.data):
             raise FlexBufferError("a vector leaves the bytes")
         found = []
@@ -98,7 +98,7 @@ class _Reader:
             if packed >> 2 != _STRING:
                 raise FlexBufferError("not a vector of strings")
             target, inner = self.follow(at + i * width, width), 1 << (packed & 3)
-            found.append(bytes(self.span(target, self.unsigned(target - inner, inner))))
+            found.append(bytes(self.span(target, self.read_unsigned(target - inner, inner))))
         return found
 
     def key(self, at: int) -> str:
@@ -137,7 +137,7 @@ class _Reader:
         if _FIXED_FIRST <= kind <= _FIXED_LAST:
             length, inner = (kind - _FIXED_FIRST) // 3 + 2, (kind - _FIXED_FIRST) % 3 + _INT
             return [self.scalar(target + i * width, width, inner) for i in range(length)]
-        length = self.unsigned(target - width, width)
+        length = self.read_unsigned(target - width, width)
         if kind == _STRING:
             return self.text(self.span(target, length))
         return self.vector(target, width, kind, length)

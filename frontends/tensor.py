@@ -12,7 +12,7 @@ import onnx_ir as ir
 from ..engine.base.errors import ModelError
 from ..engine.base.quantization import Quantization
 from ..engine.base.records import dataclass, field
-from ..engine.dialects.inference import shaped
+from ..engine.dialects.inference import make_shape
 from ..engine.dialects.operators import Dialect
 from . import constant
 from .flatbuffer_reader import FlatBuffer, Record
@@ -21,7 +21,7 @@ from .flatbuffer_reader import FlatBuffer, Record
 _NO_BUFFER = 0
 
 
-def quoted(name: str) -> str:
+def quote_name(name: str) -> str:
     """A name out of a file, fit to stand in one line of a message."""
     return json.dumps(name if len(name) <= 80 else f"{name[:77]}...")
 
@@ -69,7 +69,7 @@ class Subgraph:
 
     def label(self, i: int) -> str:
         """How errors call a tensor."""
-        return f"tensor {i} ({quoted(self.names[i])})"
+        return f"tensor {i} ({quote_name(self.names[i])})"
 
 
 class TensorReader:
@@ -143,13 +143,13 @@ class TensorReader:
     def _shape(self, subgraph: Subgraph, i: int, static: tuple[int, ...], value: ir.Value) -> ir.Shape | None:
         record = subgraph.tensors[i]
         if value.const_value is not None:
-            return shaped(static)
+            return make_shape(static)
         if not static and not record["has_rank"] and (i not in subgraph.inputs or subgraph.says_rank):
             # Also how files from before the field say scalar; an operator's result can be inferred, an input cannot.
             return None
         signature = record["shape_signature"]
         if signature is None or len(signature) != len(static) or -1 not in signature.tolist():
-            return shaped(static)
+            return make_shape(static)
         value.meta["static_shape"] = static
         symbol = value.name if i in subgraph.inputs else None
         return ir.Shape([n if n >= 0 else symbol and f"{symbol}_d{axis}" for axis, n in enumerate(signature)])

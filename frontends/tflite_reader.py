@@ -10,12 +10,12 @@ from pathlib import Path
 import onnx_ir as ir
 
 from ..engine.base.errors import ModelError
-from ..engine.base.garbage_collection import uncollected
+from ..engine.base.garbage_collection import pause_collection
 from ..engine.base.records import dataclass, field
 from ..engine.dialects.operators import Catalogue, Dialect
 from . import custom, option
 from .flatbuffer_reader import FlatBuffer, Record, schema
-from .tensor import Subgraph, TensorReader, quoted, unique
+from .tensor import Subgraph, TensorReader, quote_name, unique
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def read(
     else:
         data, name = load(source), name or os.fspath(source)
     dialect = catalogue.dialect("tflite")
-    with uncollected():
+    with pause_collection():
         return _Reader(FlatBuffer(data, name, schema(dialect)), dialect).model()
 
 
@@ -287,13 +287,13 @@ class _Reader:
     def _signature(self, record: Record, subgraphs: list[Subgraph]) -> Signature:
         index, key = record["subgraph_index"], record["signature_key"] or ""
         if index >= len(subgraphs):
-            raise self.error(f"malformed: signature {quoted(key)} is of subgraph {index} of {len(subgraphs)}")
+            raise self.error(f"malformed: signature {quote_name(key)} is of subgraph {index} of {len(subgraphs)}")
         names = subgraphs[index].names
         sides: list[dict[str, str]] = []
         for side in ("inputs", "outputs"):
             entries = record[side] or []
             for entry in entries:
                 if entry["tensor_index"] >= len(names):
-                    raise self.error(f"malformed: signature {quoted(key)} names tensor {entry['tensor_index']}")
+                    raise self.error(f"malformed: signature {quote_name(key)} names tensor {entry['tensor_index']}")
             sides.append({entry["name"] or "": names[entry["tensor_index"]] for entry in entries})
         return Signature(key, index, sides[0], sides[1])

@@ -58,11 +58,11 @@ def outcome(case: Case | None, finding: Finding | None, mark: str = "", before: 
     if finding.end is End.REFUSED:
         return f"{told}:{_REFUSED}{stored}"
     arrays = finding.actual if case.unknown else finding.expected if any(step.meaning for step in case.steps) else ()
-    yields = f":{snapshot.told(arrays)}" if arrays else ""
+    yields = f":{snapshot.word_arrays(arrays)}" if arrays else ""
     return f"{told}:{int(bool(finding.fired.get(case.rule)))}/{finding.operators}{yields}{stored}"
 
 
-def judged(
+def judge_fixed(
     case: Case, finding: Finding, before: str, alone: bool, mark: str = "", others: Sequence[str] = ()
 ) -> Finding:
     """A finding on a fixed case, which is a failure where the same case had a better outcome when that was recorded.
@@ -97,14 +97,14 @@ def judged(
     elif now[3] == "0" and known[3] == "1":
         said = "the rule does not fire, which it did when that was recorded"
     elif int(now[4]) > int(known[4]):
-        said, most = left(int(now[4]), int(known[4])), int(known[4])
+        said, most = word_left(int(now[4]), int(known[4])), int(known[4])
     else:
         return finding
     reason = f"{said} {_MEANT}"
     return replace(finding, end=End.FAILED, reason=reason, most=most, recorded=True)
 
 
-def left(operators: int, most: int) -> str:
+def word_left(operators: int, most: int) -> str:
     """What is said of a case of which more operators are left than there were."""
     return f"{operators} operators are left, where {most} were when that was recorded"
 
@@ -122,11 +122,11 @@ def fewer(now: Sequence[str], before: Sequence[str]) -> str:
     if told and not any(found[1] in told for new in now if (found := _OUTCOME.fullmatch(new))):
         return f"none of its cases is what it was, and nothing else tells what is right {_MEANT}"
     pairs = [(new, old) for new, old in zip(now, before, strict=False) if old != _NO_DRAW]
-    left = [(new, old) for new, old in pairs if new != _NO_DRAW and _refused(new) <= _refused(old)]
-    same = sum(new.split(":")[0] == old.split(":")[0] for new, old in left)
-    if len(left) == len(pairs) or (2 * same < len(left) and len(left) >= _TAKEN * len(pairs)):
+    kept = [(new, old) for new, old in pairs if new != _NO_DRAW and _count_refused(new) <= _count_refused(old)]
+    same = sum(new.split(":")[0] == old.split(":")[0] for new, old in kept)
+    if len(kept) == len(pairs) or (2 * same < len(kept) and len(kept) >= _TAKEN * len(pairs)):
         return ""
-    said = f"of {len(pairs)} recorded draws the interpreter takes {len(left)} by now"
+    said = f"of {len(pairs)} recorded draws the interpreter takes {len(kept)} by now"
     return f"{said} {_MEANT}"
 
 
@@ -135,7 +135,7 @@ def _good(outcome: str) -> bool:
     return outcome != _NO_DRAW and f":{_REFUSED}" not in outcome
 
 
-def _refused(outcome: str) -> int:
+def _count_refused(outcome: str) -> int:
     """How many draws were refused before one was taken."""
     count, found, _ = outcome.partition("#")
     return int(count) if found else 0
@@ -163,7 +163,7 @@ def admit(files: Iterable[Path]) -> None:
         raise CallError("--record is about rules as they are tried for the default target, or about a target's own")
 
 
-def changed(now: Mapping[str, str], known: Mapping[str, Entry]) -> frozenset[str]:
+def list_changed(now: Mapping[str, str], known: Mapping[str, Entry]) -> frozenset[str]:
     """Of rules and categories with their fingerprints, the names of those that are not as in what is recorded."""
     return frozenset(name for name, digest in now.items() if name not in known or known[name].digest != digest)
 
@@ -177,4 +177,4 @@ def merge(file: Path, now: Mapping[str, str], outcomes: Mapping[str, Sequence[st
     return "".join(f"{line}\n" for line in lines)
 
 
-__all__ = ["CASES", "SEED", "TRIED", "Entry", "changed", "entries", "fewer", "judged", "merge", "outcome"]
+__all__ = ["CASES", "SEED", "TRIED", "Entry", "entries", "fewer", "judge_fixed", "list_changed", "merge", "outcome"]

@@ -28,9 +28,11 @@ def draw(dice: Dice, subject: Subject, laboratory: Laboratory) -> Case:
     settle: Settle = laboratory.settle
     if opset is not None and not subject.of_source:
         settle = functools.partial(laboratory.twins.settle, opset=opset)
-    bench = Bench(dice, settle, subject, test, opset or subject.opsets[-1], astray=perturb.drawn(dice, subject, test))
+    bench = Bench(
+        dice, settle, subject, test, opset or subject.opsets[-1], astray=perturb.choose_astray(dice, subject, test)
+    )
     steps = bench.steps()
-    return Case(subject.name, steps, opset, bench.widened, None if subject.of_source else _asked(dice, steps))
+    return Case(subject.name, steps, opset, bench.widened, None if subject.of_source else _choose_outputs(dice, steps))
 
 
 def draw_opset(dice: Dice, subject: Subject) -> int | None:
@@ -40,7 +42,7 @@ def draw_opset(dice: Dice, subject: Subject) -> int | None:
     return dice.pick(subject.opsets) if dice.chance(_OTHER_OPSET) or not subject.of_source else None
 
 
-def _asked(dice: Dice, steps: Sequence[Step]) -> tuple[Value, ...] | None:
+def _choose_outputs(dice: Dice, steps: Sequence[Step]) -> tuple[Value, ...] | None:
     """At times fewer results than nobody uses, or others too: who reads a value may decide whether a rule applies."""
     read = {value for step in steps for value in step.reads}
     free = [value for step in steps for value in step.results if value not in read]

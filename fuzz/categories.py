@@ -22,7 +22,7 @@ from ..engine.dialects.operators import Dialect, OperatorSpec, schema
 from ..engine.expressions.functions import DTYPES
 from ..engine.packs.loader import Pack
 from ..engine.passes.layout.axis_groups import ATTRIBUTE, TRANSPARENT
-from ..engine.passes.layout.permute_weights import Tensors, linked
+from ..engine.passes.layout.permute_weights import Tensors, list_linked_places
 from ..engine.passes.layout.placement import Layout
 from ..engine.passes.layout.regroup import Opaque
 from ..engine.passes.layout.views import DEQUANTIZE, PERMUTE, QUANTIZE
@@ -30,7 +30,7 @@ from ..verify.frames import Array
 from .choices import Dice
 from .elements import elements, indices
 from .finding import End, Finding, Rejected
-from .self_check import Twins, written
+from .self_check import Twins, write_model
 from .sketch import Case, Step, Value, graph
 
 #: what the names of these trials begin with
@@ -82,10 +82,10 @@ def categories(pack: Pack) -> list[Category]:
     target = pack.catalogue.dialect(pack.files[0].target)
     operators = target.operators.items() if target.schemas else ()
     movable = [name for name, spec in operators if spec.facts.get("layout") in (TRANSPARENT, ATTRIBUTE)]
-    shuffled = [name for name, spec in operators if spec.facts.keys() & _SHUFFLED]
+    along = [name for name, spec in operators if spec.facts.keys() & _SHUFFLED]
     return [
         *(Category(name, target, pack.opsets) for name in movable),
-        *(Category(name, target, pack.opsets, SHUFFLE) for name in shuffled),
+        *(Category(name, target, pack.opsets, SHUFFLE) for name in along),
     ]
 
 
@@ -104,7 +104,7 @@ def draw(dice: Dice, category: Category, twins: Twins) -> Case:
     return Case(category.name, (step,), opset)
 
 
-def shuffled(case: Case, category: Category) -> Finding:
+def judge_shuffle(case: Case, category: Category) -> Finding:
     """Put elements along one axis of an operand in another order, and those that ops.yaml says go with them."""
     assert case.opset is not None
     (step,) = case.steps
@@ -122,7 +122,7 @@ def shuffled(case: Case, category: Category) -> Finding:
         return Finding(End.REFUSED, "there is one element only")
     where = places[zlib.crc32(case.describe().encode()) % len(places)]
     try:
-        found = linked(_Plain(made, category.dialect, case.opset), made.node(0), where)
+        found = list_linked_places(_Plain(made, category.dialect, case.opset), made.node(0), where)
     except Opaque:
         return Finding(End.REFUSED, "its elements are told apart")
     operands, results = list(step.operands), list(step.results)
@@ -133,13 +133,13 @@ def shuffled(case: Case, category: Category) -> Finding:
         order = [*range(start), *range(start + 1, start + count), start, *range(start + count, content.shape[axis])]
         values[position] = replace(values[position], content=np.take(content, order, axis))
     other = replace(case, steps=(replace(step, operands=tuple(operands), results=tuple(results)),))
-    model = written(
+    model = write_model(
         graph(other.steps, other.outputs, category.dialect),
         [v.name for v in other.outputs],
         category.dialect,
         case.opset,
     )
-    return Twins.compared(
+    return Twins.compare_case(
         other,
         model,
         {category.name: 1},
@@ -175,12 +175,12 @@ def judge(case: Case, category: Category) -> Finding:
         Layout(tensors, {node: chosen}, Scope(made)).apply()
         made.sort()
         said = f"axes arranged as {list(chosen)}: "
-        model = written(made, [value.name for value in case.outputs], category.dialect, case.opset)
+        model = write_model(made, [value.name for value in case.outputs], category.dialect, case.opset)
     except RewriteError as error:
         return Finding(End.FAILED, f"{error}", {category.name: 1}, expected)
     except Exception:
         return Finding(End.FAILED, "internal error: " + traceback.format_exc(), {category.name: 1}, expected)
-    found = Twins.compared(case, model, {category.name: 1}, said, optimized=False)
+    found = Twins.compare_case(case, model, {category.name: 1}, said, optimized=False)
     return replace(found, operators=len(made))
 
 
@@ -216,7 +216,7 @@ class _Bench:
         numbers: dict[str, list[int]] = {}
         for name in sorted(words, key=lambda name: words[name] != "axes"):
             if name in self.spec.options or any(operand.name == name for operand in self.spec.operands):
-                numbers |= self._counted(name, words[name])
+                numbers |= self._count(name, words[name])
         if facts.get("broadcasts"):
             numbers |= {name: list(self.shape) for name in words}
             self.shape = self._lower()
@@ -232,38 +232,38 @@ class _Bench:
 
     # ---- numbers that count axes
 
-    def _counted(self, name: str, word: str) -> dict[str, list[int]]:
+    def _count(self, name: str, word: str) -> dict[str, list[int]]:
         dice, facts = self.dice, self.spec.facts
-        if not self._required(name) and word != "perm" and dice.chance(_ABSENT):
+        if not self._is_required(name) and word != "perm" and dice.chance(_ABSENT):
             return {}
         rank = len(self.shape)
         if word == "axis":
-            self.axes = [self._signed(dice.number(0, rank - 1), rank)]
+            self.axes = [self._sign(dice.number(0, rank - 1), rank)]
             return {name: self.axes}
         if word == "axes":
             if facts.get("inserts") == name:
                 rank += 1
-                return {name: [self._signed(dice.number(0, rank - 1), rank)]}
-            self.axes = [self._signed(axis, rank) for axis in self._shuffled(range(rank))[: dice.number(1, rank)]]
+                return {name: [self._sign(dice.number(0, rank - 1), rank)]}
+            self.axes = [self._sign(axis, rank) for axis in self._shuffle(range(rank))[: dice.number(1, rank)]]
             return {name: self.axes}
         if word == "perm":
-            return {name: self._shuffled(range(rank))}
+            return {name: self._shuffle(range(rank))}
         if facts.get("regroups"):
-            return {name: self._regrouped()}
+            return {name: self._regroup()}
         count = rank if self.axes is None else len(self.axes)
         low, high = (0, 2) if word == "per_axis_pairs" else dice.pick(_RANGES)
         return {name: [dice.number(low, high) for _ in range(count * (2 if word == "per_axis_pairs" else 1))]}
 
-    def _signed(self, axis: int, rank: int) -> int:
+    def _sign(self, axis: int, rank: int) -> int:
         return axis - rank if self.dice.chance(_NEGATIVE) else axis
 
-    def _shuffled(self, items: Sequence[int]) -> list[int]:
+    def _shuffle(self, items: Sequence[int]) -> list[int]:
         left, found = list(items), []
         while left:
             found.append(left.pop(self.dice.number(0, len(left) - 1)))
         return found
 
-    def _regrouped(self) -> list[int]:
+    def _regroup(self) -> list[int]:
         """A shape with the same elements: neighbours merged, extents split, ones put in."""
         found: list[int] = []
         for extent in self.shape:
@@ -288,7 +288,7 @@ class _Bench:
         more = self.dice.number(0, 2) if last >= 0 and self.spec.operands[last].variadic else 0
         return [*range(last + 1), *[last] * more]
 
-    def _required(self, name: str) -> bool:
+    def _is_required(self, name: str) -> bool:
         if name in self.spec.options:
             return self.spec.options[name].required
         return any(operand.name == name and not operand.optional for operand in self.spec.operands)

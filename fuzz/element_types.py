@@ -74,17 +74,19 @@ class Admitted:
         return declared
 
 
-def admitted(spec: OperatorSpec) -> Admitted:
+def read_admitted(spec: OperatorSpec) -> Admitted:
     """Read the types of an operator's entry in ops.yaml."""
     variadic = any(operand.variadic for operand in spec.operands)
     faulty = frozenset(spec.facts.get(_FAULTY, ()))
     products = spec.facts.get(_PRODUCTS, {})
     sums = frozenset(place for place, operand in enumerate(spec.operands) if operand.name in products)
-    return _admitted(tuple(spec.facts.get("types", ())), tuple(spec.facts.get(_YIELDS, ())), variadic, faulty, sums)
+    return _read_admitted(
+        tuple(spec.facts.get("types", ())), tuple(spec.facts.get(_YIELDS, ())), variadic, faulty, sums
+    )
 
 
 @functools.cache
-def _admitted(
+def _read_admitted(
     operands: tuple[str, ...], results: tuple[str, ...], variadic: bool, faulty: frozenset[str], sums: frozenset[int]
 ) -> Admitted:
     return Admitted(

@@ -32,10 +32,10 @@ def elements(dice: Dice, dtype: ir.DataType, shape: Sequence[int], limit: str | 
     found = np.asarray(_elements(dice, dtype, shape))
     if not dtype.is_integer() and limit not in _OF_FLOATS:
         return found
-    return np.asarray(_limited(found, limit), found.dtype)
+    return np.asarray(_limit(found, limit), found.dtype)
 
 
-def _limited(array: Array, limit: str | None) -> Array:
+def _limit(array: Array, limit: str | None) -> Array:
     """Take other numbers for those that a limit rules out."""
     if limit == "byte" and array.dtype.kind in "if":
         return np.clip(array, -128, 127)
@@ -100,7 +100,7 @@ def indices(
     A few are drawn one by one, -1 and the extents themselves among them; many lie below one of the extents. `limit` is
     what ops.yaml says that they must be.
     """
-    return _limited(_indices(dice, dtype, shape, extents), limit)
+    return _limit(_indices(dice, dtype, shape, extents), limit)
 
 
 def _indices(dice: Dice, dtype: ir.DataType, shape: Sequence[int], extents: Sequence[int]) -> Array:

@@ -20,7 +20,7 @@ from ..verify.frames import Array
 from ..verify.interpreter import Interpreter, Kernels
 from ..verify.runtime import Runtime
 from ..verify.verification import Verification, compare_models
-from .baseline import left
+from .baseline import word_left
 from .finding import Finding
 from .rule_sets import Stack
 from .sketch import Case, encode
@@ -116,7 +116,7 @@ def replay(path: Path, rules: tuple[str, ...]) -> Verification:
     with Interpreter() as interpreter:
         found = compare_models(asked, model, inputs=[feeds], interpreter=interpreter)
         if 0 <= most < operators:
-            found = replace(found, problems=(*found.problems, left(operators, most)))
+            found = replace(found, problems=(*found.problems, word_left(operators, most)))
         if not exact:
             return found
         (want,) = interpreter.run(asked, [feeds], Kernels.REFERENCE)

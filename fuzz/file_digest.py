@@ -20,7 +20,7 @@ from ..engine.base.errors import RewriteError
 from ..engine.base.names import Scope
 from ..engine.base.quantization import KEY, quantization
 from ..engine.dialects.operators import Catalogue, OperatorSpec, option_value
-from ..engine.passes.quantize_dequantize import CODES, expose
+from ..engine.passes.quantize_dequantize import CODES, insert_quantize_dequantize
 from ..frontends.tflite_reader import read
 from .oracle import GRID
 from .sketch import Case, graph
@@ -52,7 +52,7 @@ def imprint(case: Case, catalogue: Catalogue, rebatched: str = "") -> str:
 def _file(made: ir.Graph, catalogue: Catalogue) -> bytes:
     """The file that a graph is without numbers."""
     operators = catalogue.dialect("tflite").operators
-    named = {id(value) for node in made.all_nodes() for value in _named(node, operators[node.op_type])}
+    named = {id(value) for node in made.all_nodes() for value in _list_named(node, operators[node.op_type])}
     for node in made.all_nodes():
         node.version = 1  # others may depend on the interpreter that there is
         for value in (*node.inputs, *node.outputs):
@@ -63,7 +63,7 @@ def _file(made: ir.Graph, catalogue: Catalogue) -> bytes:
     return tflite_writer.write(ir.Model(made, ir_version=10), catalogue)
 
 
-def _named(node: ir.Node, spec: OperatorSpec) -> Iterator[ir.Value]:
+def _list_named(node: ir.Node, spec: OperatorSpec) -> Iterator[ir.Value]:
     """The values of a node whose scales ops.yaml names."""
     states = spec.facts.get(_STATES, {})
     for operand, value in zip(spec.operands, node.inputs, strict=False):
@@ -87,7 +87,7 @@ def _view(made: ir.Graph, catalogue: Catalogue, plain: bool) -> list[str]:
     if not any(quantization(value) for node in made.all_nodes() for value in (*node.inputs, *node.outputs)):
         return []
     portable = replace(target, facts={name: fact for name, fact in target.facts.items() if name != CODES})
-    expose(made, source, portable, _OPSET, Scope(made), plain)
+    insert_quantize_dequantize(made, source, portable, _OPSET, Scope(made), plain)
     return [f"{node.op_type}({[_word(v) for v in node.inputs]}) {[*node.attributes.values()]}" for node in made]
 
 

@@ -12,20 +12,20 @@ import onnx_ir as ir
 from ..engine.dialects.operators import Dialect, OperatorSpec
 from ..engine.expressions.functions import DTYPES
 from ..engine.rewrite.pattern import Absent, AnyOf, Defined, NodePattern, Number, Operand, Variable
-from ..engine.rewrite.variadics import spread
+from ..engine.rewrite.variadics import assign_places
 from ..engine.syntax import tree
 from ..verify.frames import Array
 from . import generate_body, perturb, results
 from .choices import Dice
 from .compatibility import alike, exchangeable, of_type, within
-from .element_types import Admitted, admitted, alternatives, bare, choice, fitting, number
+from .element_types import Admitted, alternatives, bare, choice, fitting, number, read_admitted
 from .elements import elements, indices
 from .finding import Grids, Rejected
 from .node_options import draw_options
 from .quantization_parameters import Quantities
 from .sketch import SCRATCH, Step, Value
 from .subjects import Subject
-from .unknown import absent, extent_of, opened
+from .unknown import absent, extent_of, forget_extents
 
 #: the most operands drawn for a variadic one
 _MOST = 4
@@ -109,7 +109,7 @@ class Bench:
             return self.node(self.dice.pick(pattern.alternatives), equation)
         assert isinstance(pattern, NodePattern)
         spec = self._operator(pattern)
-        kinds = admitted(spec)
+        kinds = read_admitted(spec)
         self._choose_types(pattern, spec, kinds)
         quantities = Quantities(self.dice, spec)
         operands: list[Value | None] = []
@@ -161,7 +161,7 @@ class Bench:
     def _bind(self, equation: Defined, found: Sequence[Value]) -> None:
         # What becomes of mutable operands is no result in the file.
         wanted = equation.targets if any(t.spread for t in equation.targets) else equation.targets[: len(found)]
-        places, _ = next(spread(wanted, len(found), self.counts), ([], {}))
+        places, _ = next(assign_places(wanted, len(found), self.counts), ([], {}))
         for target, place in zip(wanted, places, strict=False):
             self.values[target.name] = tuple(found[place]) if target.spread else found[place][0]
 
@@ -219,23 +219,23 @@ class Bench:
             if pattern.optional and self.dice.chance(self.absent):
                 value = None
             else:
-                value = self._declared(pattern, declaration, spec, position, kinds, quantities, before, mutable)
+                value = self._draw_declared(pattern, declaration, spec, position, kinds, quantities, before, mutable)
         elif pattern.name in self.named:
             listed, out = self.named[pattern.name], pattern.optional and self.dice.chance(self.absent)
             if pattern.spread:  # the elements of each of its values
                 listed = listed[position - self.places[pattern.name]]
-            value = None if out else self._listed(pattern, listed, position, spec, kinds, before)
+            value = None if out else self._draw_listed(pattern, listed, position, spec, kinds, before)
         elif pattern.optional:
             value = None
         else:
             raise Rejected(f"the test says nothing about {pattern.name}")
         if self.moving and value is not None and not value.constant and self.dice.chance(_COMPUTED):
-            value = generate_body.computed(self, value)
+            value = generate_body.add_computed(self, value)
         if not pattern.spread:
             self.values[pattern.name] = value
         return value
 
-    def _declared(
+    def _draw_declared(
         self,
         pattern: Variable,
         declaration: tree.Declaration,
@@ -256,13 +256,13 @@ class Bench:
         dtype = DTYPES[name.removeprefix("q")]
         index = dtype.is_integer() and not quantized and kinds.index_like(position) and not mutable
         limit = quantities.limit(position)
-        reused = None if index or quantities.anew(position) else self._reused(declaration, dtype, quantized, position)
+        reused = None if index or quantities.anew(position) else self._reuse(declaration, dtype, quantized, position)
         if reused is not None:
             quantities.take(position, reused)
             return reused
         shape = self.shape(declaration)
         if declaration.name == self.astray:
-            shape = perturb.reshaped(self.dice, shape)
+            shape = perturb.change_shape(self.dice, shape)
             if pattern.layout is not None and len(shape) != len(pattern.layout):
                 raise Rejected(f"{pattern.name} has no such rank")
         if mutable:
@@ -276,20 +276,18 @@ class Bench:
             made = quantities.operand(position, dtype, shape, pattern.layout, before)
             if made is not None:
                 content, grid, weights = made
-                codes = quantities.stored(dtype, content)
+                codes = quantities.store_type(dtype, content)
                 value = Value(self.name(pattern.name), codes, content, bool(constant or weights), grid)
-                return opened(self.dice, value, not before) if self.unknown else value
+                return forget_extents(self.dice, value, not before) if self.unknown else value
         if index:
             content = indices(self.dice, dtype, shape, self.sizes, limit)
         else:
             content = elements(self.dice, dtype, shape, limit)
         self.sizes += [extent for extent in shape if extent not in self.sizes]
         value = Value(self.name(pattern.name), dtype, content, bool(constant))
-        return opened(self.dice, value, not before) if self.unknown and not index else value
+        return forget_extents(self.dice, value, not before) if self.unknown and not index else value
 
-    def _reused(
-        self, declaration: tree.Declaration, dtype: ir.DataType, quantized: bool, position: int
-    ) -> Value | None:
+    def _reuse(self, declaration: tree.Declaration, dtype: ir.DataType, quantized: bool, position: int) -> Value | None:
         """A value of an earlier step in place of a new one, of the type and rank that the test declares."""
         # A list with an entry for each axis goes with the rank that is declared, any list with the extents.
         lists = [listed for listed in self.named.values() if isinstance(listed, list)]
@@ -320,7 +318,7 @@ class Bench:
         self.sizes += [extent for extent in value.content.shape if extent not in self.sizes]
         return value
 
-    def _listed(
+    def _draw_listed(
         self,
         pattern: Variable,
         value: Any,

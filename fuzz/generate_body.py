@@ -11,7 +11,7 @@ import onnx_ir as ir
 from ..engine.dialects.operators import Dialect, OperatorSpec
 from ..engine.expressions.functions import DTYPES
 from ..engine.rewrite.pattern import Defined, GraphPattern, Operand, Variable
-from ..engine.rewrite.variadics import spread
+from ..engine.rewrite.variadics import assign_places
 from ..verify.frames import Array
 from .choices import Dice
 from .finding import Grids, Rejected
@@ -77,7 +77,7 @@ def draw(
         sliced = int(options.get(facts.get(_SLICES, ""), 0))
         bench.parameters = parameters = _parameters(bench, pattern, kinds, operands, sliced)
         likes: list[Value | None] = [*parameters[len(kinds) - len(leading(facts, option)) :]]
-        return Body(tuple(parameters), *_yielded(bench, pattern, likes))
+        return Body(tuple(parameters), *_draw_yielded(bench, pattern, likes))
     finally:
         bench.made, bench.within, bench.parameters, bench.moving = outer
 
@@ -106,14 +106,14 @@ def _parameters(
 
 def _take(bench: Bench, patterns: Sequence[Variable], values: Sequence[Value]) -> None:
     """Give values the names of a list of variables, some of which take several."""
-    places = next(spread(patterns, len(values), bench.counts), None)
+    places = next(assign_places(patterns, len(values), bench.counts), None)
     if places is None:
         raise Rejected("the graph has another number of values than the pattern names")
     for variable, place in zip(patterns, places[0], strict=True):
         bench.values[variable.name] = list(values[place]) if variable.spread else values[place][0]
 
 
-def _yielded(
+def _draw_yielded(
     bench: Bench, pattern: GraphPattern, likes: Sequence[Value | None]
 ) -> tuple[tuple[Step, ...], tuple[Value, ...]]:
     """The steps of a body, and what it yields: values like those it was given, and maybe one more."""
@@ -124,7 +124,7 @@ def _yielded(
         sum(not one.spread for one in taking)
         + sum(bench.counts.get(one.count or "", 0) for one in taking if one.spread),
     )
-    places = next(spread(taking, total, bench.counts), None)
+    places = next(assign_places(taking, total, bench.counts), None)
     if places is None:
         raise Rejected("the graph yields another number of values than the pattern names")
     yields: list[Value] = []
@@ -133,7 +133,7 @@ def _yielded(
         for like in wanted[place]:
             value = _result(bench, one, like)
             own = any(value in step.results for step in bench.made) and value not in yields
-            yields.append(value if own else _copied(bench, value))
+            yields.append(value if own else _copy(bench, value))
     return tuple(bench.made), tuple(yields)
 
 
@@ -153,13 +153,13 @@ def _result(bench: Bench, pattern: Operand, like: Value | None) -> Value:
     if base.dtype == ir.DataType.BOOL:
         found = _flag(bench, base)
     else:
-        found = computed(bench, base) if bench.dice.chance(_COMPUTED) else base
+        found = add_computed(bench, base) if bench.dice.chance(_COMPUTED) else base
     if not pattern.spread:
         bench.values[pattern.name] = found
     return found
 
 
-def computed(bench: Bench, base: Value) -> Value:
+def add_computed(bench: Bench, base: Value) -> Value:
     """A value like another one that depends on what a body is given, and so differs from turn to turn."""
     shape = base.content.shape
     fit = [
@@ -173,7 +173,7 @@ def computed(bench: Bench, base: Value) -> Value:
         return base
     other = bench.dice.pick(fit)
     if other.dtype != base.dtype:
-        other = _converted(bench, other, base.dtype)
+        other = _convert(bench, other, base.dtype)
     spec = bench.dice.pick(sums)
     return _run(bench, Step(spec, (base, other), {}), base.dtype)
 
@@ -190,18 +190,18 @@ def _flag(bench: Bench, base: Value) -> Value:
         return base
     counter = bench.dice.pick(counters)
     end = Value(bench.name("end"), counter.dtype, np.array(bench.dice.number(1, 4), counter.dtype.numpy()), True)
-    return _converted(bench, _run(bench, Step(less[0], (end, counter), {}), counter.dtype), base.dtype)
+    return _convert(bench, _run(bench, Step(less[0], (end, counter), {}), counter.dtype), base.dtype)
 
 
 def _counters(values: Sequence[Value]) -> list[Value]:
     return [value for value in values if value.dtype in _INTEGERS and not value.content.ndim]
 
 
-def _converted(bench: Bench, value: Value, dtype: ir.DataType) -> Value:
+def _convert(bench: Bench, value: Value, dtype: ir.DataType) -> Value:
     return _run(bench, Step(_spec(bench, bench.dialect.role("convert")), (value,), {"to": int(dtype)}), dtype)
 
 
-def _copied(bench: Bench, value: Value) -> Value:
+def _copy(bench: Bench, value: Value) -> Value:
     return _run(bench, Step(_spec(bench, bench.dialect.role("copy")), (value,), {}), value.dtype)
 
 
@@ -223,4 +223,4 @@ def _extends(inner: Sequence[int], outer: Sequence[int]) -> bool:
     return len(inner) <= len(outer) and all(a in (1, b) for a, b in pairs)
 
 
-__all__ = ["computed", "draw", "leading"]
+__all__ = ["add_computed", "draw", "leading"]

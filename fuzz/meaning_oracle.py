@@ -9,12 +9,12 @@ import onnx_ir as ir
 
 from ..engine.base.errors import RewriteError
 from ..engine.base.names import Scope
-from ..engine.dialects.inference import shaped
+from ..engine.dialects.inference import make_shape
 from ..engine.dialects.operators import Catalogue, option_value
 from ..engine.passes.base import Module, run_passes
 from ..engine.passes.meanings import Meanings
 from ..engine.rewrite.rules import MEANING, RuleSet
-from .element_types import USUAL, admitted
+from .element_types import USUAL, read_admitted
 from .finding import Rejected
 from .sketch import Blank, Step, Value, graph
 
@@ -25,12 +25,12 @@ _DEPTH = 8
 Settled = Callable[[Step, int, Sequence[ir.DataType]], Step]
 
 
-def meant(rules: RuleSet, step: Step) -> bool:
+def has_meaning(rules: RuleSet, step: Step) -> bool:
     """Whether rules say what the operator of a step means."""
     return bool(rules.candidates(MEANING, step.operator.domain, step.operator.name))
 
 
-def explained(
+def explain_step(
     step: Step, count: int, rules: RuleSet, catalogue: Catalogue, opset: int, settled: Settled, depth: int
 ) -> Step:
     """A step with the results that its meaning yields, each of whose steps is settled as the rule is read.
@@ -70,13 +70,13 @@ def explained(
             for name, option in spec.options.items()
             if option.type == "TensorType" and name in options
         ]
-        said = [dtype for types in admitted(spec).results[:1] for dtype in types]
+        said = [dtype for types in read_admitted(spec).results[:1] for dtype in types]
         own = [value.dtype for value in operands if value is not None]
         types = list(dict.fromkeys([*typed, *said, *own, *USUAL]))
         found = settled(Step(spec, operands, options), len(node.outputs), types)
         steps[node] = found
         for output, value in zip(node.outputs, found.results, strict=True):
-            output.type, output.shape = ir.TensorType(value.dtype), shaped(value.content.shape)
+            output.type, output.shape = ir.TensorType(value.dtype), make_shape(value.content.shape)
             values[output] = value
 
     try:

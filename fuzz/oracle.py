@@ -24,7 +24,7 @@ from ..verify.runtime import Runtime
 from ..verify.verification import compare_models
 from .elements import shifted
 from .finding import End, Finding, Grids, Kind, Rejected
-from .meaning_oracle import explained, meant
+from .meaning_oracle import explain_step, has_meaning
 from .self_check import Twins
 from .sketch import Case, Step, Value, draft, encode
 
@@ -81,8 +81,8 @@ class Laboratory:
         `counts` and `types` are tried in their order, after what the interpreter took before for such operands. Raises
         Rejected when it takes none.
         """
-        if meant(self._meanings, step):
-            return self._explained(step, counts[0])
+        if has_meaning(self._meanings, step):
+            return self._explain(step, counts[0])
         key = (step.operator.name, *(None if v is None else (v.dtype, v.grid is None) for v in step.operands))
         said = tuple(value for value in step.options.values() if isinstance(value, str))
         names = [f"{step.operator.name}_{place}" for place in range(max(counts))]
@@ -112,7 +112,7 @@ class Laboratory:
                 for (dtype, grid), array in zip(kinds, arrays, strict=True)
             ]
             self._hopeless -= {(step.operator.name, complaint) for complaint in complaints}
-            kinds, arrays = self._fitted(step, kinds, arrays)
+            kinds, arrays = self._fit(step, kinds, arrays)
             self._known[(*key, *said)] = tuple(dtype for dtype, _ in kinds)
             unknown = any(value is not None and value.open for value in step.operands)
             results = tuple(
@@ -139,7 +139,7 @@ class Laboratory:
         )
         return replace(step, results=results)
 
-    def _explained(self, step: Step, count: int) -> Step:
+    def _explain(self, step: Step, count: int) -> Step:
         """Find the results of a step by what rules say that its operator means."""
 
         def settled(inner: Step, count: int, types: Sequence[ir.DataType]) -> Step:
@@ -147,7 +147,9 @@ class Laboratory:
 
         self._depth += 1
         try:
-            found = explained(step, count, self._meanings, self.catalogue, self._meanings.opset, settled, self._depth)
+            found = explain_step(
+                step, count, self._meanings, self.catalogue, self._meanings.opset, settled, self._depth
+            )
         finally:
             self._depth -= 1
         unknown = any(value is not None and value.open for value in step.operands)
@@ -160,7 +162,7 @@ class Laboratory:
 
     def _run(self, step: Step, kinds: Sequence[Kind]) -> tuple[Step, list[Array]]:
         """Run a step on its own, at the first version of its operator that the interpreter knows."""
-        feeds = [[value.content for value in _fed(step)]]
+        feeds = [[value.content for value in _list_fed(step)]]
         version = self._versions.get(step.operator.name, step.version)
         while True:
             step = replace(step, version=version)
@@ -195,7 +197,7 @@ class Laboratory:
                         (dtype, choice[min(place, len(choice) - 1)]) for dtype, choice in zip(row, choices, strict=True)
                     ]
 
-    def _fitted(self, step: Step, kinds: list[Kind], arrays: list[Array]) -> tuple[list[Kind], list[Array]]:
+    def _fit(self, step: Step, kinds: list[Kind], arrays: list[Array]) -> tuple[list[Kind], list[Array]]:
         """Change the scale of the one quantized result while its codes say little and the interpreter lets us."""
         for _ in range(_FITTINGS):
             (dtype, grid), codes = kinds[0], arrays[0]
@@ -303,10 +305,10 @@ class Laboratory:
             return Finding(End.FAILED, "internal error: " + traceback.format_exc())
         if not case.taken:
             return Finding(End.PASSED, "", dict(conversion.report.rules))
-        finding = self._compared(case, source, conversion)
+        finding = self._compare(case, source, conversion)
         return replace(finding, operators=sum(conversion.report.target_operators.values()))
 
-    def rebatched(self, case: Case) -> str:
+    def describe_rebatched(self, case: Case) -> str:
         """What becomes of a case with another batch: the shapes of its results, or `refused`.
 
         Nothing where ops.yaml says of none of its operators what another batch means to it.
@@ -320,7 +322,7 @@ class Laboratory:
             return "refused"
         return " ".join(str([d.dim_value or d.dim_param for d in one.type.tensor_type.shape.dim]) for one in found)
 
-    def _compared(self, case: Case, source: bytes, conversion: pipeline.Conversion) -> Finding:
+    def _compare(self, case: Case, source: bytes, conversion: pipeline.Conversion) -> Finding:
         """Run both models on the inputs of a case."""
         fired = dict(conversion.report.rules)
         feeds = [value.content for value in case.inputs]
@@ -366,7 +368,7 @@ def _following(step: Step) -> list[Kind]:
     return [(value.dtype, value.grid) for value in found if value is not None and value.grid is not None]
 
 
-def _fed(step: Step) -> list[Value]:
+def _list_fed(step: Step) -> list[Value]:
     return [value for value in dict.fromkeys(step.operands) if value is not None and value.fed]
 
 

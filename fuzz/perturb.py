@@ -15,7 +15,7 @@ _TARGET, _SOURCE = 45, 8
 _GUARDED = 80
 
 
-def drawn(dice: Dice, subject: Subject, test: tree.Test) -> str | None:
+def choose_astray(dice: Dice, subject: Subject, test: tree.Test) -> str | None:
     """The operand or option to draw otherwise than the test says, in a few of the draws; None in the others."""
     if not dice.chance(_SOURCE if subject.of_source else _TARGET):
         return None
@@ -44,7 +44,7 @@ def other(dice: Dice, value: Any) -> Any:
     return value
 
 
-def reshaped(dice: Dice, shape: Sequence[int]) -> list[int]:
+def change_shape(dice: Dice, shape: Sequence[int]) -> list[int]:
     """A shape with another extent, or with an axis more or less."""
     place = dice.number(-2, len(shape) - 1)
     if place < 0 or not shape:

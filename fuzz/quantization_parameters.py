@@ -82,7 +82,7 @@ class Quantities:
                 raise Rejected(f"kernels are wrong about codes of the scale {_scale(value.grid):g}")
             self._grids[position] = value.grid
 
-    def stored(self, dtype: ir.DataType, content: Array) -> ir.DataType:
+    def store_type(self, dtype: ir.DataType, content: Array) -> ir.DataType:
         """The element type of what was drawn, which for a sum is wider than that of its factors."""
         return ir.DataType.from_numpy(content.dtype) if content.dtype.itemsize > 2 else dtype
 

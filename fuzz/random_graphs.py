@@ -79,7 +79,7 @@ class _Graph:
     def add(self, subject: Subject, free: bool, latest: bool = False) -> bool:
         """Add the operator of a rule where it fits; `latest` wants it to take a result of the last step."""
         steps = self._steps
-        given = _usable(steps[-1].results) if latest else _given(steps)
+        given = _usable(steps[-1].results) if latest else _list_given(steps)
         bench = Bench(
             self._dice,
             self._laboratory.settle,
@@ -96,7 +96,7 @@ class _Graph:
             return False
         fit = all(_moderate(value) for value in made[-1].results) and RANDOM not in made[-1].operator.traits
         fit = fit and not any(_coarse(step) for step in made)
-        if not fit or (steps and not _joined(made, steps)):
+        if not fit or (steps and not _is_joined(made, steps)):
             return False
         steps += made
         return True
@@ -120,7 +120,7 @@ def of_images(subject: Subject) -> bool:
     return any(operand.layout is not None and len(operand.layout) == _IMAGE for operand in operands)
 
 
-def _given(steps: Sequence[Step]) -> list[Value]:
+def _list_given(steps: Sequence[Step]) -> list[Value]:
     """The values that a further operator may take: what was fed, and results, the latest last."""
     fed = [value for value in leaves(steps) if value.fed]
     return _usable([*fed, *(value for step in steps for value in step.results)])
@@ -141,6 +141,6 @@ def _coarse(step: Step) -> bool:
     return HYBRID in step.operator.traits and scaled and not any(value.grid is not None for value in step.results)
 
 
-def _joined(made: Sequence[Step], steps: Sequence[Step]) -> bool:
+def _is_joined(made: Sequence[Step], steps: Sequence[Step]) -> bool:
     known = {value for step in steps for value in (*step.operands, *step.results)}
     return any(value in known for step in made for value in step.operands if value is not None)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from ..engine.base.errors import Span
 from ..engine.dialects.operators import Dialect, OperatorSpec
 from ..engine.packs.loader import Pack
-from ..engine.rewrite.rules import MEANING, written_out
+from ..engine.rewrite.rules import MEANING, write_out
 from ..engine.syntax import tree
 from .categories import categories
 
@@ -32,21 +32,21 @@ def fingerprints(pack: Pack, names: Container[str]) -> dict[str, Fingerprint]:
     """Of each rule and layout category called by `names`: its text, the definitions and the entries of ops.yaml that
     it uses."""
     definitions = {d.name: d for file in pack.files for d in file.items if isinstance(d, tree.Definition)}
-    closed = functools.cache(lambda name: _closed(name, definitions, _text))
+    closed = functools.cache(lambda name: _word_closure(name, definitions, _text))
     specs = {name: (dialect, spec) for dialect in pack.catalogue.dialects.values()
              for name, spec in dialect.operators.items()}  # fmt: skip
     entry = functools.cache(lambda name: _entry(*specs[name]))
     meanings: dict[str, str] = {}
-    for _, rule in written_out(map(_of_meanings, pack.files)):
+    for _, rule in write_out(map(_of_meanings, pack.files)):
         for operator in _operators(rule):
             meanings[operator] = meanings.get(operator, "") + _text(rule)
     # What rules without tests make of an operator is tried with the rules that name it.
     helpers: dict[str, str] = {}
-    for _, rule in written_out(pack.files):
+    for _, rule in write_out(pack.files):
         for operator in _operators(rule) if not rule.tests and rule.stage != MEANING else ():
             helpers[operator] = helpers.get(operator, "") + _text(rule)
     found = {}
-    for _, rule in written_out(pack.files):
+    for _, rule in write_out(pack.files):
         if rule.name not in names:
             continue
         text = _text(rule)
@@ -97,7 +97,7 @@ def _fields(kind: type) -> tuple[str, ...] | None:
     return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else None
 
 
-def _closed(name: str, definitions: Mapping[str, tree.Definition], worded: Callable[[Any], str]) -> str:
+def _word_closure(name: str, definitions: Mapping[str, tree.Definition], worded: Callable[[Any], str]) -> str:
     """A definition with all that it uses."""
     seen: dict[str, str] = {}
     waiting = [name]

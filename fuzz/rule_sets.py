@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..engine.base.errors import RewriteError
-from ..engine.base.garbage_collection import uncollected
+from ..engine.base.garbage_collection import pause_collection
 from ..engine.packs import loader
 from ..engine.packs.loader import Pack
 from ..options import DEFAULT, PORTABLE, Options
@@ -48,7 +48,7 @@ def stacks(options: Options) -> list[Stack]:
     found: list[Stack] = []
     known: set[str] = set()
     variants = {variant.stacked: variant.settled.exact for variant in ((options,) if added else options.variants)}
-    with uncollected(), _ahead(list(variants)[2:]):
+    with pause_collection(), _ahead(list(variants)[2:]):
         for stacked, exact in variants.items():
             pack = loader.load(stacked)
             new = trials(pack, known)

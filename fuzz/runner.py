@@ -151,7 +151,7 @@ def examine(
     while tally.tried < examples and attempts < examples * patience and not tally.failed:
         attempts += 1
         dice = Dice(f"{seed}/{subject.name}/{attempts}")
-        case = _drawn(source, dice, tally)
+        case = _draw_case(source, dice, tally)
         if case is None:
             continue
         finding = judge(case)
@@ -185,14 +185,14 @@ def repeat(
     whole = cases == baseline.CASES
     for place in range(baseline.ALONE if whole and alone else cases):
         finding = None
-        case, dice, refused = _fixed(subject, place, source, tally)
-        mark = _marked(case, laboratory, tally) if case is not None and stored else ""
+        case, dice, refused = _draw_fixed(subject, place, source, tally)
+        mark = _mark(case, laboratory, tally) if case is not None and stored else ""
         if case is not None:
             finding = judge(case)
             if finding.end is End.FAILED:
                 case, finding = _smallest(dice.choices, (case, finding), source, judge, shrinking)
             elif place < len(before):
-                finding = baseline.judged(case, finding, before[place], alone, mark, before)
+                finding = baseline.judge_fixed(case, finding, before[place], alone, mark, before)
             tally.count(finding)
         outcomes.append(baseline.outcome(case, finding, mark, refused))
         if case is not None and finding is not None and finding.end is End.FAILED:
@@ -204,27 +204,27 @@ def repeat(
     return tally
 
 
-def _fixed(subject: Subject | Category, place: int, source: Drawn, tally: Tally) -> tuple[Case | None, Dice, int]:
+def _draw_fixed(subject: Subject | Category, place: int, source: Drawn, tally: Tally) -> tuple[Case | None, Dice, int]:
     """One of the fixed cases, what it was drawn by, and how many draws were refused before; None where all were."""
     seed = f"{baseline.SEED}/{subject.name}/{place}"
     draws = [Dice(seed, turn=place), *(Dice(f"{seed}/{more}") for more in range(baseline.DRAWS - 1))]
     for refused, dice in enumerate(draws):  # from the second on with all the options that it may have to have
-        case = _drawn(source, dice, tally)
+        case = _draw_case(source, dice, tally)
         if case is not None:
             return case, dice, refused
     return None, dice, len(draws)
 
 
-def _marked(case: Case, laboratory: Laboratory, tally: Tally) -> str:
+def _mark(case: Case, laboratory: Laboratory, tally: Tally) -> str:
     """The imprint of a case; why there is none is told of."""
     try:
-        return imprint(case, laboratory.catalogue, laboratory.rebatched(case))
+        return imprint(case, laboratory.catalogue, laboratory.describe_rebatched(case))
     except Exception:
         tally.worse = f"internal error while it was written: {traceback.format_exc()}"
         return ""
 
 
-def _drawn(source: Drawn, dice: Dice, tally: Tally) -> Case | None:
+def _draw_case(source: Drawn, dice: Dice, tally: Tally) -> Case | None:
     """A case, or none; why there is none is told of."""
     try:
         return source(dice)
@@ -237,7 +237,7 @@ def _drawn(source: Drawn, dice: Dice, tally: Tally) -> Case | None:
     return None
 
 
-def _guarded(judge: Judge) -> Judge:
+def _guard(judge: Judge) -> Judge:
     """A judge that tells of what it stumbles over as a failure of the case."""
 
     def judged(case: Case) -> Finding:
@@ -256,15 +256,15 @@ def _trial(subject: Subject | Category, laboratory: Laboratory) -> tuple[Judge, 
     if subject.excuse:
         assert isinstance(subject, Subject)
         judged = functools.partial(snapshot.judge, rules=laboratory.rules)
-        return _guarded(judged), functools.partial(snapshot.draw, subject=subject)
+        return _guard(judged), functools.partial(snapshot.draw, subject=subject)
     if isinstance(subject, Category):
-        judging = categories.shuffled if subject.family == categories.SHUFFLE else categories.judge
+        judging = categories.judge_shuffle if subject.family == categories.SHUFFLE else categories.judge
         return (
-            _guarded(functools.partial(judging, category=subject)),
+            _guard(functools.partial(judging, category=subject)),
             functools.partial(categories.draw, category=subject, twins=laboratory.twins),
         )
     judge = laboratory.judge if subject.of_source else laboratory.twins.judge
-    return _guarded(judge), functools.partial(draw, subject=subject, laboratory=laboratory)
+    return _guard(judge), functools.partial(draw, subject=subject, laboratory=laboratory)
 
 
 class _Enough(Exception):

@@ -131,11 +131,13 @@ def fuzz(
     named = {subject.name: subject for subject in chosen}
     first = [named[name] for name in early if name in named]
     soon = until - (1 - _SHARE) * budget.seconds
-    late: Iterator[Task] = itertools.chain(_fixed(tallies, chosen) if recorded else (), _idle(tallies, budget))
+    late: Iterator[Task] = itertools.chain(
+        _list_last_turns(tallies, chosen) if recorded else (), _idle(tallies, budget)
+    )
     order = _turns(chosen, graphs, budget, not reach)
     musts: Iterator[Task] = itertools.chain(
-        (_recorded(subject, early, baseline.CASES) for subject in first[:_NARROW]),
-        itertools.islice(order, len(_heard(chosen)) if reach else 0),
+        (_make_task(subject, early, baseline.CASES) for subject in first[:_NARROW]),
+        itertools.islice(order, len(_list_heard(chosen)) if reach else 0),
     )
     turns: Iterator[Task] = itertools.chain(_early(first, early, graphs, budget, soon), order, late)
     if only_odd:
@@ -143,7 +145,7 @@ def fuzz(
     if first:  # where what changed fails, the rest has no turns
 
         def go_on(task: Task) -> bool:
-            found = _failed(tallies, {*early, *([random_graphs.NAME] if graphs else [])})
+            found = _count_failed(tallies, {*early, *([random_graphs.NAME] if graphs else [])})
             return found < (1 if task.fixed is None else _ENOUGH)
 
         turns, late = itertools.takewhile(go_on, turns), itertools.takewhile(go_on, late)
@@ -179,13 +181,13 @@ def _early(
     The first have had theirs, and the very first have some of the others at once.
     """
     for turn in range(_SOON if graphs else 0):  # rules asked for by name have no more than what is asked
-        for subject in _heard(chosen[:_NARROWEST]):
+        for subject in _list_heard(chosen[:_NARROWEST]):
             yield Task(subject.name, min(_TURN, budget.examples), f"{budget.seed}/soon/{turn}")
     for cases in (_FIRST, baseline.CASES):  # a few of each before more of any
         for subject in chosen[_NARROW:]:
-            yield _recorded(subject, known, cases)
+            yield _make_task(subject, known, cases)
     for turn in range(_EARLY if graphs else 0):
-        for subject in _heard(chosen):
+        for subject in _list_heard(chosen):
             if time.monotonic() > until:
                 return
             seed = f"{budget.seed}/early/{turn}"
@@ -194,11 +196,11 @@ def _early(
                 yield Task(random_graphs.NAME, _ABOUT, f"{seed}/{subject.name}", subject.name)
 
 
-def _recorded(subject: Trial, known: Mapping[str, tuple[str, ...]], cases: int) -> Task:
+def _make_task(subject: Trial, known: Mapping[str, tuple[str, ...]], cases: int) -> Task:
     return Task(subject.name, cases, "", fixed=known[subject.name])
 
 
-def _fixed(tallies: Mapping[str, Tally], chosen: Sequence[Trial]) -> Iterator[Task]:
+def _list_last_turns(tallies: Mapping[str, Tally], chosen: Sequence[Trial]) -> Iterator[Task]:
     """A last turn of each rule that has not failed, for what is to be recorded of it."""
     for subject in chosen:
         if not tallies[subject.name].failed:
@@ -210,7 +212,7 @@ def _turns(chosen: Sequence[Trial], graphs: bool, budget: Budget, of_any: bool) 
 
     With `of_any` there are graphs of any operators among them.
     """
-    order = _heard(chosen)
+    order = _list_heard(chosen)
     shuffle = random.Random(budget.seed)
     for turn in range(-(-budget.examples // _TURN)):
         shuffle.shuffle(order)
@@ -231,17 +233,17 @@ def _odd(chosen: Sequence[Trial], budget: Budget) -> Iterator[Task]:
             yield Task(subject.name, min(_TURN, budget.examples - turn * _TURN), f"{budget.seed}/odd/{turn}", odd=True)
 
 
-def _heard(chosen: Sequence[Trial]) -> list[Trial]:
+def _list_heard(chosen: Sequence[Trial]) -> list[Trial]:
     """Those that are tried on more than the recorded cases: of the others nobody knows what they ought to yield."""
     return [subject for subject in chosen if not subject.excuse]
 
 
 def _sources(stack: Stack) -> list[Subject]:
     """The rules that graphs of several operators are drawn from."""
-    return [trial for trial in _heard(stack.trials) if isinstance(trial, Subject) and trial.of_source]
+    return [trial for trial in _list_heard(stack.trials) if isinstance(trial, Subject) and trial.of_source]
 
 
-def _failed(tallies: Mapping[str, Tally], names: Iterable[str]) -> int:
+def _count_failed(tallies: Mapping[str, Tally], names: Iterable[str]) -> int:
     return sum(tallies[name].failed for name in names)
 
 
@@ -258,7 +260,7 @@ def _idle(tallies: Mapping[str, Tally], budget: Budget) -> Iterator[Task]:
 
 def _next(turns: Iterator[Task], tallies: dict[str, Tally]) -> Task | None:
     task = next((task for task in turns if not tallies[task.name].failed), None)
-    many = task is not None and _failed(tallies, tallies) >= _MANY
+    many = task is not None and _count_failed(tallies, tallies) >= _MANY
     return replace(task, shrinking=SHRINKING / 10) if task is not None and many else task
 
 
@@ -325,7 +327,7 @@ def serve(pipe: Connection, other: Connection, stacks: Sequence[Stack]) -> None:
     other.close()
     gc.freeze()  # the rules stay, and need not be looked through again and again
     try:
-        with loader.held(), Interpreter(_TIMEOUT) as interpreter:
+        with loader.hold_files(), Interpreter(_TIMEOUT) as interpreter:
             _serve(pipe, interpreter, stacks)
     finally:
         coverage.save()

@@ -44,12 +44,12 @@ class Twins:
         blanks = tuple(Blank(f"result_{place}") for place in range(counts[0]))
         named = graph([step], blanks, self._dialect)
         try:
-            for value, (dtype, shape) in zip(named.outputs, _described(step, named.node(0), opset), strict=True):
+            for value, (dtype, shape) in zip(named.outputs, _describe(step, named.node(0), opset), strict=True):
                 value.type = None if dtype is None else ir.TensorType(dtype)
                 value.shape = None if shape is None else ir.Shape(shape)
-            model = written(named, [blank.name for blank in blanks], self._dialect, opset)
+            model = write_model(named, [blank.name for blank in blanks], self._dialect, opset)
             arrays = Runtime(model, threads=1).run(
-                [value.content for value in _fed(step)], _PATIENCE if step.graphs else None
+                [value.content for value in _list_fed(step)], _PATIENCE if step.graphs else None
             )
         except (RewriteError, VerificationError, InferenceError) as error:
             raise Rejected(f"{error}") from error
@@ -68,7 +68,7 @@ class Twins:
         alone = _alone(prepared.pack, case.rule, prepared.opset)
         try:
             module = convert_graph(made, alone)
-            model = written(made, names, self._dialect, prepared.opset)
+            model = write_model(made, names, self._dialect, prepared.opset)
         except RewriteFailure as failure:
             return Finding(End.FAILED, f"{failure}")
         except RewriteError as error:
@@ -79,10 +79,12 @@ class Twins:
         expected = tuple(value.content for value in outputs)
         if not fired:
             return Finding(End.REFUSED, "the rule does not match its own left side", fired, expected)
-        return replace(self.compared(case, model, fired), operators=len(made))
+        return replace(self.compare_case(case, model, fired), operators=len(made))
 
     @staticmethod
-    def compared(case: Case, model: bytes, fired: Mapping[str, int], said: str = "", optimized: bool = True) -> Finding:
+    def compare_case(
+        case: Case, model: bytes, fired: Mapping[str, int], said: str = "", optimized: bool = True
+    ) -> Finding:
         """Run what became of a case, by the runtime as `optimized` says, and compare; `said` precedes what is wrong."""
         outputs = case.outputs
         expected = tuple(value.content for value in outputs)
@@ -91,9 +93,15 @@ class Twins:
             actual = runtime.run([value.content for value in case.inputs], _PATIENCE if _turns(case) else None)
         except VerificationError as error:
             return Finding(End.FAILED, f"{said}{error}", fired, expected)
-        rounded = _rounded(case)
+        rounded = _list_rounded(case)
         compared = [
-            compare(_tensor(value, value in rounded), value.content, got, Kernels.REFERENCE, _lost(value, case.inputs))
+            compare(
+                _tensor(value, value in rounded),
+                value.content,
+                got,
+                Kernels.REFERENCE,
+                _bound_cancellation(value, case.inputs),
+            )
             for value, got in zip(outputs, actual, strict=True)
         ]
         wrong = "; ".join(f"{one.name}: {one.reason}" for one in compared if not one.verdict.passed)
@@ -106,7 +114,7 @@ class Twins:
         return pipeline.prepare(self._rules, None).rules.target
 
 
-def _described(step: Step, node: ir.Node, opset: int) -> list[tuple[ir.DataType | None, Extents | None]]:
+def _describe(step: Step, node: ir.Node, opset: int) -> list[tuple[ir.DataType | None, Extents | None]]:
     """The types and shapes of what a step yields, as far as they are known: of its graphs, the types alone."""
     if step.graphs:
         return [(value.dtype, None) for value in step.graphs[0].yields[-len(node.outputs) :]]
@@ -116,7 +124,7 @@ def _described(step: Step, node: ir.Node, opset: int) -> list[tuple[ir.DataType 
     return [(found.dtype or dtype, shape if found.shape is None else found.shape) for found in known]
 
 
-def written(made: ir.Graph, names: Sequence[str], dialect: Dialect, opset: int) -> bytes:
+def write_model(made: ir.Graph, names: Sequence[str], dialect: Dialect, opset: int) -> bytes:
     """A graph of the target dialect as the bytes of a model; raises RewriteError where it is none."""
     return b"".join(onnx_backend.write(made, names, dialect, opset).parts())
 
@@ -127,7 +135,7 @@ def _alone(pack: Pack, name: str, opset: int) -> RuleSet:
     return compile_rules(pack.files, pack.catalogue, opset, replace(pack.contents, outlines=outlines))
 
 
-def _lost(value: Value, inputs: Sequence[Value]) -> float:
+def _bound_cancellation(value: Value, inputs: Sequence[Value]) -> float:
     """What a real result may lose by cancellation, whatever is left of it: units of the result."""
     if value.content.dtype.kind != "f":
         return 0.0
@@ -135,7 +143,7 @@ def _lost(value: Value, inputs: Sequence[Value]) -> float:
     return _CANCELLED * max((float(one.max()) for one in real if one.size), default=0.0)
 
 
-def _fed(step: Step) -> list[Value]:
+def _list_fed(step: Step) -> list[Value]:
     return [value for value in dict.fromkeys(step.reads) if value.fed]
 
 
@@ -144,7 +152,7 @@ def _turns(case: Case) -> bool:
     return any(step.graphs for step in case.steps)
 
 
-def _rounded(case: Case) -> set[Value]:
+def _list_rounded(case: Case) -> set[Value]:
     """The codes that sums are rounded to: other orders of summation may fall on the other side of a half."""
     sums = any(step.operator.facts.get("layout") not in (TRANSPARENT, ATTRIBUTE) for step in case.steps)
     return {value for step in case.steps if sums and step.operator.role == QUANTIZE for value in step.results}

@@ -24,7 +24,7 @@ from .cases import draw_opset
 from .choices import Dice
 from .finding import End, Finding, Grids, Rejected
 from .generate import Bench
-from .self_check import written
+from .self_check import write_model
 from .sketch import Blank, Case, Step, graph
 from .subjects import Subject
 
@@ -77,7 +77,7 @@ def judge(case: Case, rules: tuple[str, ...]) -> Finding:
             left = sorted({node.op_type for node in made if node.domain == prepared.rules.source.domain})
             if left:
                 raise RewriteError(f"no rule takes {', '.join(left)}")
-            model = written(made, [blank.name for blank in blanks], prepared.rules.target, prepared.opset)
+            model = write_model(made, [blank.name for blank in blanks], prepared.rules.target, prepared.opset)
             actual = Runtime(model, threads=1).run([value.content for value in case.inputs])
         except (RewriteFailure, RewriteError, VerificationError) as error:
             reason = reason or f"{error}"
@@ -97,7 +97,7 @@ def _types(case: Case) -> list[list[ir.DataType | None]]:
     return [[None] * (more + 1), [first] * (more + 1), [first, *[_COUNTS] * more], [_COUNTS] * (more + 1)]
 
 
-def told(arrays: Sequence[Array]) -> str:
+def word_arrays(arrays: Sequence[Array]) -> str:
     """Some arrays in a word: of each its type and shape, its magnitude, its sum, and a sum that tells places apart."""
     return ";".join(map(_word, arrays))
 

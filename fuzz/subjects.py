@@ -13,7 +13,7 @@ from ..engine.expressions.compile import OPSET, Frame, evaluate
 from ..engine.expressions.functions import plain
 from ..engine.packs.loader import Pack
 from ..engine.rewrite.pattern import Defined, compile_equations, nodes
-from ..engine.rewrite.rules import OF_SOURCE, written_out
+from ..engine.rewrite.rules import OF_SOURCE, write_out
 from ..engine.syntax import tree
 
 
@@ -84,7 +84,7 @@ def subjects(pack: Pack, known: Container[str] = ()) -> list[Subject]:
     compared = _sides(bounds(item for file in pack.files for item in file.items), low, high)
     opsets = tuple(dict.fromkeys((low, *compared, high)))
     found = []
-    for file, rule in written_out(pack.files, known):
+    for file, rule in write_out(pack.files, known):
         reads = pack.catalogue.dialect(file.source if rule.stage in OF_SOURCE else file.target)
         turning = _sides(bounds([rule]), low, high)
         conditions = (*rule.clauses, *(template.condition for template in rule.templates))

@@ -17,7 +17,7 @@ _OTHERS = 30
 _ABSENT, _SEVERAL, _COMPLETE = 15, 8, 80
 
 
-def opened(dice: Dice, value: Value, first: bool) -> Value:
+def forget_extents(dice: Dice, value: Value, first: bool) -> Value:
     """The same where a file does not tell its extents: none of them, the last alone, all but the first, or all but one.
 
     Constants have theirs, and so have most operands that are not the `first`.

@@ -515,7 +515,7 @@ def test_several_models_have_a_progress_bar_on_a_terminal(folder: Path, relu: by
 
 def test_every_field_of_options_is_an_option_of_the_command_line() -> None:
     @click.command()
-    @flags.asked
+    @flags.take_options
     def command(**asked: Any) -> None:
         pass
 

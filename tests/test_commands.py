@@ -12,7 +12,7 @@ from nnrewrite.cli.dispatch import app
 from nnrewrite.engine.base.data_files import BUILT_IN
 from nnrewrite.engine.packs import loader
 from nnrewrite.engine.passes.support import survey
-from nnrewrite.engine.syntax.formatter import formatted
+from nnrewrite.engine.syntax.formatter import format_rules
 
 ROOT = Path(BUILT_IN).parent
 DOCS = ROOT / "docs"
@@ -324,17 +324,17 @@ def test_a_file_that_cannot_be_parsed_is_told(folder: Path) -> None:
 @pytest.mark.parametrize("path", sorted(BUILT_IN.rglob("*.rules")), ids=lambda path: path.stem)
 def test_rules_of_the_program_are_formatted(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
-    assert formatted(text, path.name) == text
+    assert format_rules(text, path.name) == text
 
 
 @pytest.mark.parametrize(
     "path", sorted((Path(__file__).parent / "golden" / "checker").glob("*.rules")), ids=lambda path: path.stem
 )
 def test_formatting_twice_is_formatting_once(path: Path) -> None:
-    once = formatted(path.read_text(encoding="utf-8"), path.name)
-    assert formatted(once, path.name) == once
+    once = format_rules(path.read_text(encoding="utf-8"), path.name)
+    assert format_rules(once, path.name) == once
 
 
 def test_any_layout_of_one_text_comes_to_the_same_meaning() -> None:
     squeezed = re.sub(r"[ \t]+", " ", NEAT.replace("\n  ", "\n"))
-    assert formatted(squeezed, "a.rules").replace("# note", "").split() == NEAT.replace("# note", "").split()
+    assert format_rules(squeezed, "a.rules").replace("# note", "").split() == NEAT.replace("# note", "").split()

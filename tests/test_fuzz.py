@@ -28,7 +28,7 @@ from nnrewrite.fuzz import baseline, results, snapshot
 from nnrewrite.fuzz.cases import draw
 from nnrewrite.fuzz.categories import SHUFFLE, Category
 from nnrewrite.fuzz.choices import Dice, shrink
-from nnrewrite.fuzz.element_types import admitted, choice
+from nnrewrite.fuzz.element_types import choice, read_admitted
 from nnrewrite.fuzz.elements import one_grid
 from nnrewrite.fuzz.failure_files import save
 from nnrewrite.fuzz.file_digest import imprint
@@ -40,7 +40,7 @@ from nnrewrite.fuzz.runner import Tally, examine
 from nnrewrite.fuzz.schedule import Budget, Interrupted, fuzz
 from nnrewrite.fuzz.sketch import Case, Step, Value
 from nnrewrite.fuzz.subjects import Subject, subjects
-from nnrewrite.fuzz.unknown import opened
+from nnrewrite.fuzz.unknown import forget_extents
 from nnrewrite.options import DEFAULT, Options
 from nnrewrite.verify import Interpreter
 
@@ -147,10 +147,10 @@ def test_draws_vary_types_options_and_what_is_constant(interpreter: Interpreter)
 
 def test_files_are_drawn_that_tell_none_of_the_extents_of_an_operand_and_some_of_them(catalogue: Catalogue) -> None:
     four = Value("x", ir.DataType.FLOAT, np.zeros((1, 2, 3, 4), np.float32))
-    drawn = [opened(Dice(seed), four, True) for seed in range(60)]
+    drawn = [forget_extents(Dice(seed), four, True) for seed in range(60)]
     assert {(), (3,), (1, 2, 3), (0, 1, 3)} <= {value.told for value in drawn}
     assert all(value.open for value in drawn)
-    assert not opened(Dice(0), replace(four, constant=True), True).open
+    assert not forget_extents(Dice(0), replace(four, constant=True), True).open
     step = Step(catalogue.dialect("tflite").operator("ABS"), (replace(four, open=True, told=(3,)),), {})
     assert step.describe() == "ABS(float[1?, 2?, 3?, 4])"
 
@@ -330,7 +330,7 @@ def test_the_imprint_holds_scales_that_the_operators_entry_names(catalogue: Cata
 
 
 def test_each_second_of_the_fixed_cases_has_another_type_the_quantized_ones_in_front(catalogue: Catalogue) -> None:
-    kinds = admitted(catalogue.dialect("tflite").operators["FULLY_CONNECTED"])
+    kinds = read_admitted(catalogue.dialect("tflite").operators["FULLY_CONNECTED"])
     others = ["f16", "qi8", "qu8"]
     drawn = [choice(Dice("x", turn=turn), kinds, 0, "f32", others) for turn in range(8)]
     assert drawn[::2] == ["f32"] * 4
@@ -522,5 +522,5 @@ def test_no_result_is_tried_of_the_type_that_only_weights_have(catalogue: Catalo
         for dtype in (ir.DataType.INT16, ir.DataType.INT8)
     )
     subject = found(("tflite2onnx",), "fully_connected")
-    tried = results.types(Dice(0), subject, {}, Step(spec, (x, w), {}), admitted(spec))
+    tried = results.types(Dice(0), subject, {}, Step(spec, (x, w), {}), read_admitted(spec))
     assert (tried[0], ir.DataType.INT8 in tried) == (ir.DataType.INT16, False)

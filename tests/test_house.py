@@ -13,7 +13,7 @@ import pytest
 from nnrewrite.engine.base.data_files import OPS
 from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.engine.packs import loader
-from nnrewrite.engine.rewrite.rules import written_out
+from nnrewrite.engine.rewrite.rules import write_out
 from nnrewrite.options import DEFAULT, Options
 
 ROOT = OPS.parent
@@ -64,5 +64,5 @@ def test_modules_are_of_a_size_to_be_read_at_once() -> None:
 @pytest.mark.slow
 def test_rules_that_options_lay_over_each_other_have_names_of_their_own() -> None:
     for options in Options(rules=DEFAULT.rules).variants:
-        names = Counter(rule.name for _, rule in written_out(loader.load(options.stacked).files))
+        names = Counter(rule.name for _, rule in write_out(loader.load(options.stacked).files))
         assert not {name for name, count in names.items() if count > 1}, options.stacked

@@ -18,7 +18,7 @@ import onnxruntime
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from nnrewrite.engine.base.garbage_collection import uncollected
+from nnrewrite.engine.base.garbage_collection import pause_collection
 from nnrewrite.engine.base.names import Scope
 from nnrewrite.engine.dialects.inference import extents
 from nnrewrite.engine.dialects.operators import load
@@ -467,7 +467,7 @@ def test_time_grows_about_as_the_graph_does() -> None:
         graphs = [graph_of(mesh(count)) for _ in range(times)]
         best = float("inf")
         for graph in graphs:
-            with uncollected():  # as in a conversion
+            with pause_collection():  # as in a conversion
                 started = time.process_time()
                 arrange(Scope(graph), ONNX, OPSET)
                 best = min(best, time.process_time() - started)

@@ -77,8 +77,8 @@ def test_models_become_the_same_without_it(monkeypatch: pytest.MonkeyPatch, sing
     ]  # fmt: skip
     quick = [pipeline.convert(source).SerializeToString() for source in sources]
     monkeypatch.setattr(matcher, "prefilter", lambda *_: lambda node: True)
-    pipeline._prepared.cache_clear()
+    pipeline._prepare.cache_clear()
     try:
         assert [pipeline.convert(source).SerializeToString() for source in sources] == quick
     finally:
-        pipeline._prepared.cache_clear()
+        pipeline._prepare.cache_clear()

@@ -26,11 +26,11 @@ REFUSED = Finding(End.REFUSED, "an extent is not known")
 
 
 def again(finding: Finding, before: Finding, alone: bool = False, case: Case = CASE, recorded: Case = CASE) -> Finding:
-    return baseline.judged(case, finding, baseline.outcome(recorded, before), alone)
+    return baseline.judge_fixed(case, finding, baseline.outcome(recorded, before), alone)
 
 
 def imprinted(now: str, before: str) -> Finding:
-    return baseline.judged(CASE, PASSED, baseline.outcome(CASE, PASSED, before), False, now)
+    return baseline.judge_fixed(CASE, PASSED, baseline.outcome(CASE, PASSED, before), False, now)
 
 
 def test_the_same_outcome_is_no_failure() -> None:
@@ -64,7 +64,7 @@ def test_a_file_must_be_written_as_it_was() -> None:
     assert "not what was recorded" in imprinted("00a2", "00a1").reason
     assert imprinted("00a2", "") is PASSED  # nothing is known of it
     first, other = baseline.outcome(CASE, PASSED, "00a1"), baseline.outcome(CASE, PASSED, "00a2")
-    assert baseline.judged(CASE, PASSED, first, False, "00a2", [first, other]) is PASSED  # worded alike
+    assert baseline.judge_fixed(CASE, PASSED, first, False, "00a2", [first, other]) is PASSED  # worded alike
 
 
 def test_draws_that_the_interpreter_takes_no_more_are_told_of() -> None:
@@ -126,7 +126,7 @@ def test_what_is_written_is_read_and_what_is_gone_is_forgotten(tmp_path: Path) -
     file.write_text(baseline.merge(file, {"a": "1", "b": "2"}, {"a": ["x"], "b": []}, ["a", "b"]), encoding="utf-8")
     file.write_text(baseline.merge(file, {"a": "3"}, {"a": ["y", "z"]}, ["a"]), encoding="utf-8")
     assert baseline.entries(file) == {"a": baseline.Entry("3", ("y", "z"))}
-    assert baseline.changed({"a": "3", "c": "4"}, baseline.entries(file)) == {"c"}
+    assert baseline.list_changed({"a": "3", "c": "4"}, baseline.entries(file)) == {"c"}
 
 
 def test_the_record_of_the_program_as_it_is_installed_is_not_written(

@@ -23,16 +23,16 @@ class Facade:
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """Run the model on one sample; raises VerificationError as the runtime does."""
-        results = self._runtime.run(self.fed(inputs))
+        results = self._runtime.run(self.feed(inputs))
         return [_codes(*pair) for pair in zip(self._signature.outputs, results, strict=True)]
 
-    def fed(self, inputs: Sequence[Array]) -> list[Array]:
+    def feed(self, inputs: Sequence[Array]) -> list[Array]:
         """The original's inputs as the model takes them, in the same order."""
         entries = zip(self._signature.inputs, self._runtime.inputs, inputs, strict=True)
         return [_real(tensor, array) if self._runtime.real(name) else array for tensor, name, array in entries]
 
 
-def resized(signature: Signature, runtime: Runtime) -> Signature:
+def resize_inputs(signature: Signature, runtime: Runtime) -> Signature:
     """A signature whose inputs have the extents that a model asks for, where it asks for others of the same rank."""
     inputs = []
     for tensor, name in zip(signature.inputs, runtime.inputs, strict=True):

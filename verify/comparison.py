@@ -93,7 +93,7 @@ def compare(tensor: Tensor, want: Array, got: Array, kernels: Kernels, spread: f
         return _different(blank, f"type {want.dtype} became {got.dtype}")
     if not want.size:
         return _verdict(blank)
-    expected, actual = _widened(want), _widened(got)
+    expected, actual = _widen(want), _widen(got)
     finite = np.isfinite(expected)
     if not np.array_equal(finite, np.isfinite(actual)) or not np.array_equal(
         expected[~finite], actual[~finite], equal_nan=True
@@ -136,7 +136,7 @@ def largest_difference(first: Array, second: Array) -> float:
     """Measure the largest finite difference of two arrays, 0 where they cannot be subtracted."""
     if first.shape != second.shape or not first.size or object in (first.dtype, second.dtype):
         return 0.0
-    difference = np.abs(_widened(first) - _widened(second))
+    difference = np.abs(_widen(first) - _widen(second))
     difference = difference[np.isfinite(difference)]
     return float(difference.max()) if difference.size else 0.0
 
@@ -203,7 +203,7 @@ def _different(measured: Comparison, reason: str) -> Comparison:
     return _with(measured, Verdict.DIFFERENT, reason)
 
 
-def _widened(array: Array) -> NDArray[Any]:
+def _widen(array: Array) -> NDArray[Any]:
     """Convert to a type in which differences are exact enough: float64, complex128, or int64 for integers."""
     if array.dtype.kind in "iub" and array.dtype != np.uint64:
         return array.astype(np.int64)

@@ -163,7 +163,7 @@ class Interpreter:
     def _ask(
         self, request: Mapping[str, Any], model: Source | None, arrays: Sequence[Array]
     ) -> tuple[dict[str, Any], list[Array]]:
-        process = self._started()
+        process = self._start()
         assert process.stdin is not None and process.stdout is not None
         if isinstance(model, bytes):
             arrays = [np.frombuffer(model, np.uint8), *arrays]
@@ -194,7 +194,7 @@ class Interpreter:
             raise InterpreterError(f"the TFLite interpreter says: {' '.join(header['error'].split())}")
         return header, results
 
-    def _started(self) -> subprocess.Popen[bytes]:
+    def _start(self) -> subprocess.Popen[bytes]:
         if self._process is None or self._process.poll() is not None:
             self._end()
             self._process = subprocess.Popen(

@@ -13,7 +13,7 @@ from .frames import Array
 from .inputs import draw
 from .interpreter import Interpreter, InterpreterError, Source
 from .runtime import Runtime
-from .runtime_profile import Profile, profiled
+from .runtime_profile import Profile, profile_run
 
 #: seconds that one side runs before it is the other's turn, and the least and most runs of a turn
 _TURN, _FEWEST, _MOST = 0.04, 1, 200
@@ -68,9 +68,9 @@ def bench(
         with Interpreter() as worker:
             return bench(source, targets, threads, rounds, seed, inputs, worker)
     signature = interpreter.describe(source)
-    feed = _loaded(interpreter, source, threads, draw(signature.inputs, seed) if inputs is None else [[list(inputs)]])
+    feed = _load(interpreter, source, threads, draw(signature.inputs, seed) if inputs is None else [[list(inputs)]])
     runtimes = {name: Runtime(target, threads) for name, target in targets.items()}
-    fed = {name: Facade(runtime, signature).fed(feed) for name, runtime in runtimes.items()}
+    fed = {name: Facade(runtime, signature).feed(feed) for name, runtime in runtimes.items()}
     feeds = {name: runtime.feeds(fed[name]) for name, runtime in runtimes.items()}
     first = interpreter.time(1)[0]
     counts = {name: _count(runtime.time(feeds[name], 3)) for name, runtime in runtimes.items()}
@@ -83,11 +83,11 @@ def bench(
         for name, runtime in runtimes.items():
             time.sleep(_REST)
             taken[name].append(runtime.time(feeds[name], counts[name]))
-    profiles = {name: profiled(target, fed[name], threads, counts[name]) for name, target in targets.items()}
+    profiles = {name: profile_run(target, fed[name], threads, counts[name]) for name, target in targets.items()}
     return Bench(Latency.of(taken_by_source), {n: Latency.of(rounds) for n, rounds in taken.items()}, profiles)
 
 
-def _loaded(
+def _load(
     interpreter: Interpreter, source: Source, threads: int, draws: Iterable[Sequence[list[Array]]]
 ) -> list[Array]:
     """Load a model into the worker together with the first of some inputs that it runs on; these inputs."""

@@ -75,14 +75,14 @@ def compare_layers(
     Each is computed from the original's numbers for those before it, so that no difference is passed on. Raises
     VerificationError where one side does not run, ModelError for what is no model.
     """
-    model, runtime = _parsed(target), Runtime(target)
+    model, runtime = _parse(target), Runtime(target)
     described = interpreter.describe(source)
     samples = [inputs] if inputs is not None else [sample for (sample,) in draw(described.inputs, seed)]
     if runtime.unquantized:
-        samples = [Facade(runtime, described).fed(sample) for sample in samples]
+        samples = [Facade(runtime, described).feed(sample) for sample in samples]
         source = real_form(source)
     original = read(source, interpreter, samples)
-    feeds = runtime.feeds(Facade(runtime, original.signature).fed(original.sample))
+    feeds = runtime.feeds(Facade(runtime, original.signature).feed(original.sample))
     trial = _Trial(original, Wiring(model), feeds)
     trial.begin(runtime.outputs, {name for name in runtime.outputs if runtime.turned(name)})
     trial.settle()
@@ -95,7 +95,7 @@ def first_divergence(steps: Sequence[Step]) -> Step | None:
     return next((step for step in steps if not step.comparison.verdict.passed), None)
 
 
-def _parsed(target: Source) -> onnx.ModelProto:
+def _parse(target: Source) -> onnx.ModelProto:
     try:
         return onnx.load_from_string(target) if isinstance(target, bytes) else onnx.load(target)
     except Exception as error:  # the parser's exceptions have no common root but this

@@ -11,7 +11,7 @@ from ..engine.base.errors import ModelError, VerificationError
 from ..engine.base.names import Scope
 from ..engine.base.quantization import KEY, Quantization, quantization
 from ..engine.dialects.operators import Dialect, OperatorSpec, load
-from ..engine.passes.quantize_dequantize import expose
+from ..engine.passes.quantize_dequantize import insert_quantize_dequantize
 from ..frontends import tflite_reader
 from .interpreter import Source
 
@@ -37,7 +37,7 @@ def real_form(source: Source) -> Source:
     if not any(quantization(value) for value in values):
         return source
     for graph in graphs:
-        expose(graph, dialect, target, onnx.defs.onnx_opset_version(), Scope(graph), plain=True)
+        insert_quantize_dequantize(graph, dialect, target, onnx.defs.onnx_opset_version(), Scope(graph), plain=True)
         for node in list(graph):
             if node.domain == target.domain:
                 _translate(node, dialect, target)

@@ -95,11 +95,11 @@ class Runtime:
             raise VerificationError(f"ONNX Runtime fails to run the model: {_line(error)}") from error
         named = zip(self.outputs, results, strict=False)
         state = dict(zip(self.state, results[len(self.outputs) :], strict=True))
-        return [self._turned(name, np.asarray(result), -1) for name, result in named], state
+        return [self._turn(name, np.asarray(result), -1) for name, result in named], state
 
     def feeds(self, inputs: Sequence[Array]) -> dict[str, Array]:
         """Inputs of the original by the names, types and layouts that the model has."""
-        return {name: self._turned(name, _fed(array), 1) for name, array in zip(self.inputs, inputs, strict=True)}
+        return {name: self._turn(name, _feed(array), 1) for name, array in zip(self.inputs, inputs, strict=True)}
 
     def evaluate(self, feeds: Mapping[str, Array]) -> dict[str, Array]:
         """Run the model on inputs as it takes them; all its outputs by name, as it yields them."""
@@ -143,7 +143,7 @@ class Runtime:
         path: str = self._session.end_profiling()
         return path
 
-    def _turned(self, name: str, array: Array, direction: int) -> Array:
+    def _turn(self, name: str, array: Array, direction: int) -> Array:
         """An input, or with direction -1 an output, whose axes were put in another order."""
         if name not in self._layouts:
             return array
@@ -159,7 +159,7 @@ def _layouts(metadata: Mapping[str, str]) -> dict[str, list[str]]:
     return {key.removeprefix(start): axes.split(":") for key, axes in metadata.items() if key.startswith(start)}
 
 
-def _fed(array: Array) -> Array:
+def _feed(array: Array) -> Array:
     """Strings are bytes on one side and text on the other, complex numbers become pairs of real ones."""
     if array.dtype.kind == "c":
         return np.stack([array.real, array.imag], -1)

@@ -55,7 +55,7 @@ class Profile:
         return sum(kernel.integer_milliseconds for kernel in self.kernels)
 
 
-def profiled(model: Source, inputs: Sequence[Array], threads: int = 2, runs: int = 10) -> Profile:
+def profile_run(model: Source, inputs: Sequence[Array], threads: int = 2, runs: int = 10) -> Profile:
     """Run a model with the runtime's profile on.
 
     A node counts with its median, times how often it ran in each run; kernels inside a loop count once more in the
@@ -69,10 +69,10 @@ def profiled(model: Source, inputs: Sequence[Array], threads: int = 2, runs: int
     # The first run pays for memory that the others find there.
     starts = [event["ts"] for event in events if event["name"] == "model_run"]
     second = sorted(starts)[1]
-    return _summed([e for e in events if e["name"].endswith("_kernel_time") and e["ts"] >= second], runs)
+    return _sum([e for e in events if e["name"].endswith("_kernel_time") and e["ts"] >= second], runs)
 
 
-def _summed(events: Iterable[dict[str, Any]], runs: int) -> Profile:
+def _sum(events: Iterable[dict[str, Any]], runs: int) -> Profile:
     micros: dict[tuple[str, str], list[int]] = {}
     integer: set[tuple[str, str]] = set()
     for event in events:

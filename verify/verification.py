@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ..engine.base.errors import VerificationError
 from ..frontends.source import Source as Given
 from ..frontends.source import accept
-from .adapter import Facade, resized
+from .adapter import Facade, resize_inputs
 from .comparison import Comparison, Verdict, compare, distance, worst
 from .frames import Array
 from .inputs import draw
@@ -90,15 +90,15 @@ def compare_models(
         described = worker.describe(source)
         if problems := _interface(described, runtime):
             return Verification((), problems, seed=seed)
-        described = resized(described, runtime)
+        described = resize_inputs(described, runtime)
         facade = Facade(runtime, described)
         draws = draw(described.inputs, seed, samples) if inputs is None else [inputs]
         unquantized = False
         if runtime.unquantized:
-            draws = [[facade.fed(sample) for sample in feeds] for feeds in draws]
+            draws = [[facade.feed(sample) for sample in feeds] for feeds in draws]
             quantized, source = source, real_form(source)
             unquantized = source is not quantized
-            described = resized(worker.describe(source), runtime)
+            described = resize_inputs(worker.describe(source), runtime)
             facade = Facade(runtime, described)
         started = time.perf_counter()
         feeds, expected, remarks = _first(worker, source, draws)
@@ -106,7 +106,7 @@ def compare_models(
         started = time.perf_counter()
         actual = [facade.run(feed) for feed in feeds]
         target_seconds = (time.perf_counter() - started) / len(feeds)
-        comparisons = _judged(worker, source, described, feeds, expected, actual, remarks)
+        comparisons = _judge(worker, source, described, feeds, expected, actual, remarks)
         seconds = round(source_seconds, 4), round(target_seconds, 4)
         return Verification(comparisons, (), tuple(remarks), seed, len(feeds), *seconds, unquantized)
 
@@ -146,7 +146,7 @@ def _first(
     raise failure or VerificationError("there are no inputs to run the models on")
 
 
-def _judged(
+def _judge(
     worker: Interpreter | Signed,
     source: Source,
     signature: Signature,
@@ -157,7 +157,7 @@ def _judged(
 ) -> tuple[Comparison, ...]:
     """Ask one set of kernels after the other until each output agrees with one of them."""
     (first,) = runs
-    best = _compared(signature, runs[first], actual, first)
+    best = _compare_outputs(signature, runs[first], actual, first)
     for kernels in ORDER[ORDER.index(first) + 1 :]:
         if all(one.verdict.passed for one in best):
             return best
@@ -166,7 +166,7 @@ def _judged(
         except InterpreterError as error:
             remarks.append(f"{kernels} kernels: {error}")
             continue
-        others = _compared(signature, runs[kernels], actual, kernels)
+        others = _compare_outputs(signature, runs[kernels], actual, kernels)
         best = tuple(b if b.verdict.passed else o if o.verdict.passed else b for b, o in zip(best, others, strict=True))
     if Kernels.DEFAULT not in runs or Kernels.OPTIMIZED not in runs:
         return best
@@ -174,7 +174,7 @@ def _judged(
         max(distance(tensor, one[place], other[place]) for one, other in zip(*_pair(runs), strict=True))
         for place, tensor in enumerate(signature.outputs)
     ]
-    allowed = _compared(signature, runs[Kernels.DEFAULT], actual, Kernels.DEFAULT, spreads)
+    allowed = _compare_outputs(signature, runs[Kernels.DEFAULT], actual, Kernels.DEFAULT, spreads)
     return tuple(b if b.verdict.passed else a for b, a in zip(best, allowed, strict=True))
 
 
@@ -182,7 +182,7 @@ def _pair(runs: Runs) -> tuple[list[list[Array]], list[list[Array]]]:
     return runs[Kernels.DEFAULT], runs[Kernels.OPTIMIZED]
 
 
-def _compared(
+def _compare_outputs(
     signature: Signature,
     expected: list[list[Array]],
     actual: list[list[Array]],

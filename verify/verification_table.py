@@ -24,7 +24,7 @@ def table(verification: Verification, pretty: bool = False) -> list[str]:
     with colours, in the terminal's width.
     """
     rows = [_row(one) for one in verification.comparisons]
-    lines = (_drawn(verification, rows) if pretty else _aligned(rows)) if rows else []
+    lines = (_draw(verification, rows) if pretty else _align(rows)) if rows else []
     lines += [f"different: {difference}" for difference in verification.differences]
     lines += [f"note: {one.name}: {note}" for one in verification.comparisons if (note := _note(one))]
     lines += [f"note: {remark}" for remark in verification.remarks]
@@ -89,13 +89,13 @@ def _errors(one: Comparison) -> tuple[str, str, str]:
     )
 
 
-def _aligned(rows: list[tuple[str, ...]]) -> list[str]:
+def _align(rows: list[tuple[str, ...]]) -> list[str]:
     cells = [COLUMNS, *rows]
     widths = [max(len(row[place]) for row in cells) for place in range(len(COLUMNS))]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
 
 
-def _drawn(verification: Verification, rows: list[tuple[str, ...]]) -> list[str]:
+def _draw(verification: Verification, rows: list[tuple[str, ...]]) -> list[str]:
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table

@@ -45,7 +45,7 @@ def answer(request: dict[str, Any], arrays: list[Array]) -> tuple[dict[str, Any]
     with what each operator yields, in the order in which they run. `load` keeps a model to `time` it.
     """
     if request["action"] == "time":
-        return {"seconds": _timed(request["runs"])}, []
+        return {"seconds": _time(request["runs"])}, []
     if request["action"] == "load":
         interpreter = _model(request, arrays, num_threads=request["threads"])
         _run(interpreter, arrays, 1)
@@ -55,12 +55,12 @@ def answer(request: dict[str, Any], arrays: list[Array]) -> tuple[dict[str, Any]
         return _layers(_model(request, arrays, experimental_preserve_all_tensors=True), arrays)
     interpreter = _model(request, arrays)
     if request.get("signature"):
-        return _signed(interpreter, request, arrays)
+        return _answer_signature(interpreter, request, arrays)
     if request["action"] == "describe":
         tensors = {
-            "inputs": [_described(detail) for detail in interpreter.get_input_details()],
+            "inputs": [_describe(detail) for detail in interpreter.get_input_details()],
             "outputs": [
-                {**_described(detail), "step": _step(interpreter, detail["index"])}
+                {**_describe(detail), "step": _step(interpreter, detail["index"])}
                 for detail in interpreter.get_output_details()
             ],
         }
@@ -75,7 +75,7 @@ def _model(request: dict[str, Any], arrays: list[Array], **options: Any) -> Any:
     return _interpreter(request["kernels"], model_content=arrays.pop(0).tobytes(), **options)
 
 
-def _timed(runs: int) -> list[float]:
+def _time(runs: int) -> list[float]:
     """The seconds of each of several runs of the model that was loaded."""
     (interpreter,) = _loaded
     seconds = []
@@ -86,14 +86,16 @@ def _timed(runs: int) -> list[float]:
     return seconds
 
 
-def _signed(interpreter: Any, request: dict[str, Any], arrays: list[Array]) -> tuple[dict[str, Any], list[Array]]:
+def _answer_signature(
+    interpreter: Any, request: dict[str, Any], arrays: list[Array]
+) -> tuple[dict[str, Any], list[Array]]:
     """Answer a request about one signature: its name, and to run it the names of its inputs and outputs."""
     key, *names = request["signature"]
     runner = interpreter.get_signature_runner(key)
     if request["action"] == "describe":
         sides = {"inputs": runner.get_input_details(), "outputs": runner.get_output_details()}
         return {
-            side: [{**_described(detail), "name": name} for name, detail in details.items()]
+            side: [{**_describe(detail), "name": name} for name, detail in details.items()]
             for side, details in sides.items()
         }, []
     inputs, outputs = names
@@ -122,10 +124,10 @@ def _layers(interpreter: Any, arrays: list[Array]) -> tuple[dict[str, Any], list
             if index not in details or last[int(index)] != number or details[index]["dtype"] is np.object_:
                 continue  # of a handle there is no content: to ask for it crashes
             try:
-                array = _fetched(interpreter, int(index))
+                array = _fetch(interpreter, int(index))
             except ValueError:  # a tensor that the interpreter did not keep
                 continue
-            layers.append({"number": number, "place": place, **_described(details[index])})
+            layers.append({"number": number, "place": place, **_describe(details[index])})
             results.append(array)
     return {"layers": layers}, results
 
@@ -136,7 +138,7 @@ def _interpreter(kernels: str, **model: Any) -> Any:
     return Interpreter(experimental_op_resolver_type=getattr(OpResolverType, RESOLVERS[kernels]), **model)
 
 
-def _described(detail: dict[str, Any]) -> dict[str, Any]:
+def _describe(detail: dict[str, Any]) -> dict[str, Any]:
     quantization = detail["quantization_parameters"]
     dtype = detail["dtype"]
     return {
@@ -173,20 +175,20 @@ def _run(interpreter: Any, arrays: list[Array], samples: int, keep: bool = False
         if not (keep and sample):
             interpreter.reset_all_variables()
         for detail, array in zip(inputs, arrays[sample * len(inputs) :], strict=False):
-            interpreter.set_tensor(detail["index"], _fed(array))
+            interpreter.set_tensor(detail["index"], _feed(array))
         interpreter.invoke()
-        results += [_fetched(interpreter, detail["index"]) for detail in interpreter.get_output_details()]
+        results += [_fetch(interpreter, detail["index"]) for detail in interpreter.get_output_details()]
     return results
 
 
-def _fed(array: Array) -> Array:
+def _feed(array: Array) -> Array:
     """One string as bytes of fixed length: of an object without axes the interpreter reads the address."""
     import numpy as np
 
     return np.array(array.item()) if array.dtype == object and array.ndim == 0 else array
 
 
-def _fetched(interpreter: Any, index: int) -> Array:
+def _fetch(interpreter: Any, index: int) -> Array:
     import numpy as np
 
     return _plain(np.asarray(interpreter.get_tensor(index)))
@@ -209,11 +211,11 @@ def main() -> None:
         return
     with contextlib.suppress(ImportError):  # told to the client by the first request
         importlib.import_module("ai_edge_litert.interpreter")
-    while code := _forked(requests, answers):
+    while code := _serve_fork(requests, answers):
         send(answers, {"crash": code})
 
 
-def _forked(requests: Spring, answers: Sink) -> int:
+def _serve_fork(requests: Spring, answers: Sink) -> int:
     """Serve in a fork; its exit status, which is below 0 for a signal, and 0 where the stream ended."""
     child = os.fork()
     if child:

@@ -68,7 +68,7 @@ def command(
 
     named: dict[str, Path | bytes] = {f"{model}": model for model in models}
     for target in () if models else targets:
-        named[target] = _converted(source, rules, target)
+        named[target] = _convert(source, rules, target)
     with Interpreter() as interpreter:
         inputs = None if path is None else _inputs(path, interpreter, source)
         found = bench(source, named, threads, rounds, seed, inputs, interpreter)
@@ -100,7 +100,7 @@ def _integers(profile: Profile) -> dict[str, float]:
     }
 
 
-def _converted(source: Path, rules: tuple[str, ...], target: str) -> bytes:
+def _convert(source: Path, rules: tuple[str, ...], target: str) -> bytes:
     from ...pipeline import convert
 
     data: bytes = convert(source, rules=rules, target=target).SerializeToString()

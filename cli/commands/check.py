@@ -40,7 +40,7 @@ def command(ctx: click.Context, paths: tuple[str, ...], as_json: bool) -> None:
     from ...engine.packs import loader
     from ..json_documents import diagnose, show
 
-    together = [[_folder(path) for path in paths]] if paths else [[name] for name in loader.built_in()]
+    together = [[_folder(path) for path in paths]] if paths else [[name] for name in loader.list_built_in()]
     found: list[dict[str, Any]] = []
     wrong: list[dict[str, Any]] = []
     for names in together:
@@ -51,7 +51,7 @@ def command(ctx: click.Context, paths: tuple[str, ...], as_json: bool) -> None:
                 click.echo("\n".join(_summary(found[-1], pack)))
         except RuleError as error:
             wrong += diagnose(error)
-            click.echo("\n".join(_told(error)), err=True)
+            click.echo("\n".join(_word(error)), err=True)
         except CallError as error:
             from ..dispatch import complain
 
@@ -98,7 +98,7 @@ def _settings(names: Sequence[str]) -> list[Path]:
     return [folder / FILE for folder in loader.folders(names) if (folder / FILE).is_file()]
 
 
-def _told(error: RuleError) -> list[str]:
+def _word(error: RuleError) -> list[str]:
     lines = []
     for diagnostic in error.diagnostics:
         first, *rest = diagnostic.render(error.sources).splitlines()
@@ -115,7 +115,7 @@ def _told(error: RuleError) -> list[str]:
 def _counts(names: Sequence[str], pack: Pack) -> dict[str, Any]:
     """What some packs hold, without those that they are loaded with."""
     from ...engine.packs import loader
-    from ...engine.rewrite.rules import written_out
+    from ...engine.rewrite.rules import write_out
     from ...engine.syntax import tree
 
     own = loader.sources(names, empty=True)
@@ -127,7 +127,7 @@ def _counts(names: Sequence[str], pack: Pack) -> dict[str, Any]:
         "rules": sum(isinstance(item, tree.Rule) for item in items),
         "tables": sum(isinstance(item, tree.Table) for item in items),
         "definitions": sum(isinstance(item, tree.Definition) for item in items),
-        "written_out": len(list(written_out(files))),
+        "written_out": len(list(write_out(files))),
         "opsets": pack.opsets,
         "overrides": [override._asdict() for override in pack.overrides],
     }

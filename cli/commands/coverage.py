@@ -121,10 +121,10 @@ def gaps(rules: Sequence[tree.Rule], found: Coverage) -> Iterator[Gap]:
 
 
 def _rules(pack: Pack) -> Iterator[tree.Rule]:
-    from ...engine.rewrite.rules import written_out
+    from ...engine.rewrite.rules import write_out
     from ...fuzz.subjects import subjects
 
     excused = {subject.name for subject in subjects(pack) if subject.excuse}
-    for _, rule in written_out(pack.files):
+    for _, rule in write_out(pack.files):
         if rule.tests and rule.name not in excused:
             yield rule

@@ -51,7 +51,7 @@ def command(model: Path, node: str | None, as_json: bool) -> None:
         else:
             click.echo("\n\n".join(_block(one) for one in wanted))
         return
-    rules = Counter(_said(one).get("nnrewrite.rule", "a pass, not a rule") for one in nodes)
+    rules = Counter(_describe(one).get("nnrewrite.rule", "a pass, not a rule") for one in nodes)
     if as_json:
         show("explain", True, map(_entry, nodes), nodes=len(nodes), rules=rules)
         return
@@ -75,14 +75,14 @@ def _nodes(graph: GraphProto) -> Iterator[NodeProto]:
                 yield from _nodes(inner)
 
 
-def _said(node: NodeProto) -> dict[str, str]:
+def _describe(node: NodeProto) -> dict[str, str]:
     return {entry.key: entry.value for entry in node.metadata_props}
 
 
 def _entry(node: NodeProto) -> dict[str, Any]:
     from ...target import reason
 
-    said = _said(node)
+    said = _describe(node)
     rule = said.get("nnrewrite.rule")
     return {
         "operator": node.op_type,
@@ -97,7 +97,7 @@ def _entry(node: NodeProto) -> dict[str, Any]:
 
 def origin(node: NodeProto) -> str:
     """The rule that made a node, and the source operator."""
-    said = _said(node)
+    said = _describe(node)
     if "nnrewrite.rule" not in said:
         return click.style("made by a pass, not a rule", dim=True)
     source = said.get("nnrewrite.source", "")
@@ -107,7 +107,7 @@ def origin(node: NodeProto) -> str:
 def _block(node: NodeProto) -> str:
     from ...target import reason
 
-    said = _said(node)
+    said = _describe(node)
     lines = [
         click.style(f"{node.op_type} {node.name}", bold=True),
         f"  operands  {', '.join(name or 'none' for name in node.input) or 'none'}",

@@ -33,7 +33,7 @@ def command(ctx: click.Context, check: bool, diff: bool, as_json: bool, paths: t
     """
     from ...engine.base.atomic_write import replacing
     from ...engine.base.errors import CallError, RuleError
-    from ...engine.syntax.formatter import formatted
+    from ...engine.syntax.formatter import format_rules
     from ..json_documents import diagnose, show
 
     kept = check or diff
@@ -44,7 +44,7 @@ def command(ctx: click.Context, check: bool, diff: bool, as_json: bool, paths: t
     for file in _files(paths):
         before, name = _text(file), "<stdin>" if file == STDIN else f"{file}"
         try:
-            after = formatted(before, name)
+            after = format_rules(before, name)
         except RuleError as error:
             wrong += diagnose(error)
             click.echo(f"{error}", err=True)

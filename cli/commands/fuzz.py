@@ -128,7 +128,7 @@ def command(
     """
     options = Options(rules=rules, target=target)
     if replay is not None:
-        sys.exit(0 if _replayed(replay, options.stacked, as_json) else 1)
+        sys.exit(0 if _replay(replay, options.stacked, as_json) else 1)
     from ...engine.base.errors import CallError
     from ...engine.packs import loader
     from ...fuzz import baseline
@@ -143,8 +143,8 @@ def command(
     whole = not (operators or names or only_odd)
     found = stacks(options)
     every, own = [trial for stack in found for trial in stack.trials], found[0].own
-    _known(every, operators, names)
-    chosen = [one for one in every if _wanted(one, operators, names) and (not own or not whole or one.name in own)]
+    _require_known(every, operators, names)
+    chosen = [one for one in every if _is_wanted(one, operators, names) and (not own or not whole or one.name in own)]
     if whole and not own and loader.added(options.stacked):
         raise CallError("no rule of these packs has a `test`; others can be named by --rule or --op")
     files = records(found, options)
@@ -169,7 +169,7 @@ def command(
     except Interrupted as interruption:
         tallies, interrupted = interruption.tallies, True
     taken = time.monotonic() - started
-    failed = _told(tallies.values(), taken, as_json)
+    failed = _report(tallies.values(), taken, as_json)
     places = {subject.name: subject.place for subject in every}
     sources = {one.name for one in every if isinstance(one, Subject) and one.of_source and not one.excuse}
     of = {trial.name: stack for stack in found for trial in stack.trials}
@@ -200,32 +200,32 @@ def _since(
     """What of the chosen is not as it is known by the record, and what the record knows but is gone from the whole."""
     from ...fuzz import baseline
 
-    others = baseline.changed(now, known)
+    others = baseline.list_changed(now, known)
     early = [name for name in now if name in others and name in chosen]
     if early and 2 * len(early) <= len(now):
-        click.echo(f"changed since they were last recorded, and tried first: {_listed(early)}", err=True)
+        click.echo(f"changed since they were last recorded, and tried first: {_list_names(early)}", err=True)
     gone = sorted(known.keys() - now.keys()) if whole else []
     return early, gone
 
 
-def _listed(names: Sequence[str]) -> str:
+def _list_names(names: Sequence[str]) -> str:
     more = len(names) - _NAMED
     return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-def _known(every: Sequence[Trial], operators: Sequence[str], names: Sequence[str]) -> None:
+def _require_known(every: Sequence[Trial], operators: Sequence[str], names: Sequence[str]) -> None:
     """Raise CallError for rules and operators asked for of which there are none to try, with what may be meant."""
-    from ...engine.base.errors import CallError, meant
+    from ...engine.base.errors import CallError, suggest_nearest
 
     called = {part for one in every for part in (one.name, one.name.split(".")[0])}
     about = {name for one in every for name in one.operators()}
     for said, asked, known in (("is called", names, called), ("is about", operators, about)):
         for name in asked:
             if name not in known:
-                raise CallError(f"no rule with a test {said} {name}{meant(name, known)}")
+                raise CallError(f"no rule with a test {said} {name}{suggest_nearest(name, known)}")
 
 
-def _wanted(subject: Trial, operators: Sequence[str], names: Sequence[str]) -> bool:
+def _is_wanted(subject: Trial, operators: Sequence[str], names: Sequence[str]) -> bool:
     if not operators and not names:
         return True
     named = any(subject.name == name or subject.name.startswith(f"{name}.") for name in names)
@@ -274,7 +274,7 @@ def _diagnosed(tally: Tally) -> dict[str, Any]:
     return diagnostic(tally.problem(), "Failure") | at
 
 
-def _told(tallies: Iterable[Tally], seconds: float, aside: bool = False) -> list[Tally]:
+def _report(tallies: Iterable[Tally], seconds: float, aside: bool = False) -> list[Tally]:
     """Print a line for each rule and one for all, `aside` to standard error; the rules that failed."""
     rows = [tally for tally in tallies if tally.tried or tally.rejected or tally.failed]
     width = max((len(tally.rule) for tally in rows), default=4)
@@ -321,7 +321,7 @@ def _complain(
     click.echo(f"  saved: {saved.report}\n  run it again: {saved.command}", err=True)
 
 
-def _replayed(path: Path, rules: tuple[str, ...], as_json: bool) -> bool:
+def _replay(path: Path, rules: tuple[str, ...], as_json: bool) -> bool:
     """Run a saved failure again and print the comparison; whether it passes by now."""
     from ...fuzz.failure_files import replay
     from ...verify.verification_table import table

@@ -16,8 +16,8 @@ def command(ctx: click.Context, name: str | None) -> None:
 
     Exit status: 0 shown; 2 there is no such command.
     """
-    from ...engine.base.errors import CallError, meant
+    from ...engine.base.errors import CallError, suggest_nearest
 
     if name is not None and name not in COMMANDS:
-        raise CallError(f"there is no command {name}{meant(name, COMMANDS)}")
+        raise CallError(f"there is no command {name}{suggest_nearest(name, COMMANDS)}")
     app.main([*([name] if name else []), "--help"], prog_name="rewrite")

@@ -148,7 +148,7 @@ def listing(found: Sequence[Support]) -> list[str]:
 
 def detail(one: Support) -> list[str]:
     """All about one operator."""
-    from ...engine.check.opset_range import spoken
+    from ...engine.check.opset_range import word_opsets
 
     spec = one.operator
     code = "" if spec.code is None else f" (code {spec.code})"
@@ -157,7 +157,7 @@ def detail(one: Support) -> list[str]:
     ]
     lines += [f"  {limit}" for limit in one.limits]
     if one.opsets:
-        lines.append(f"at {spoken(one.opsets)}")
+        lines.append(f"at {word_opsets(one.opsets)}")
     types = spec.facts.get("types", [])
     lines.append("operands:")
     for position, operand in enumerate(spec.operands):
@@ -193,7 +193,7 @@ def markdown(found: Sequence[Support], rules: Sequence[str]) -> list[str]:
 
 
 def _rows(found: Sequence[Support]) -> list[str]:
-    from ...engine.check.opset_range import spoken
+    from ...engine.check.opset_range import word_opsets
 
     lines = ["| Operator | Code | Supported | Options | Limits | Opsets | Rules |", "|---|---|---|---|---|---|---|"]
     for one in found:
@@ -204,7 +204,7 @@ def _rows(found: Sequence[Support]) -> list[str]:
             one.state,
             options,
             "; ".join(one.limits),
-            spoken(one.opsets).split(" ", 1)[1] if one.opsets else "",
+            word_opsets(one.opsets).split(" ", 1)[1] if one.opsets else "",
             ", ".join(dict.fromkeys(use.rule for use in one.uses)),
         )
         lines.append("| " + " | ".join(text.replace("|", "\\|") for text in rows) + " |")

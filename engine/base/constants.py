@@ -31,7 +31,7 @@ def keep(graph: ir.Graph, dtype: ir.DataType) -> None:
             value.meta[KEPT] = True
 
 
-def stored(value: ir.Value) -> np.ndarray[Any, Any] | None:
+def initial_array(value: ir.Value) -> np.ndarray[Any, Any] | None:
     """The elements of an initializer; a graph input with an initial value is none."""
     if value.const_value is None or value.is_graph_input():
         return None
@@ -40,7 +40,7 @@ def stored(value: ir.Value) -> np.ndarray[Any, Any] | None:
 
 def constant(value: ir.Value) -> np.ndarray[Any, Any] | None:
     """The elements of a value that is known at conversion time, also where it is stored as quantized integers."""
-    found = stored(value)
+    found = initial_array(value)
     if found is None and NUMBERS in value.meta:
         real: np.ndarray[Any, Any] = value.meta[NUMBERS]()
         return real
@@ -64,7 +64,7 @@ def equals(value: ir.Value, number: float) -> bool:
     return bool(array.reshape(()) == np.asarray(number).astype(array.dtype))
 
 
-def permuted(value: ir.Value, perm: Sequence[int]) -> Elements | None:
+def permute_elements(value: ir.Value, perm: Sequence[int]) -> Elements | None:
     """The elements of an initializer with its axes in another order; None where it is none."""
     tensor = None if value.is_graph_input() else value.const_value
     if isinstance(tensor, ir.LazyTensor):
@@ -73,14 +73,14 @@ def permuted(value: ir.Value, perm: Sequence[int]) -> Elements | None:
     return None if tensor is None else np.transpose(tensor.numpy(), perm)
 
 
-def widened(tensor: ir.TensorProtocol, dtype: ir.DataType) -> Elements | None:
+def widen_elements(tensor: ir.TensorProtocol, dtype: ir.DataType) -> Elements | None:
     """A tensor in an element type that holds all it can hold; None where the other type does not."""
     if ir.DataType.STRING in (tensor.dtype, dtype) or not np.can_cast(tensor.dtype.numpy(), dtype.numpy(), "safe"):
         return None
-    return computed(lambda: tensor.numpy().astype(dtype.numpy(), copy=False), dtype, tensor.shape.numpy())
+    return defer_elements(lambda: tensor.numpy().astype(dtype.numpy(), copy=False), dtype, tensor.shape.numpy())
 
 
-def computed(elements: Callable[[], np.ndarray[Any, Any]], dtype: ir.DataType, shape: Sequence[int]) -> Elements:
+def defer_elements(elements: Callable[[], np.ndarray[Any, Any]], dtype: ir.DataType, shape: Sequence[int]) -> Elements:
     """What a function computes: now where that is small, else each time that it is asked for."""
     return elements() if math.prod(shape) * dtype.itemsize < _LATER else _later(elements, dtype, shape)
 

@@ -18,7 +18,7 @@ def light() -> None:
     if "onnx_ir" in sys.modules:
         return
     try:
-        with _deferred(_HEAVY):
+        with _defer(_HEAVY):
             importlib.import_module("onnx_ir")
     except (AttributeError, TypeError):
         # Another release of onnx_ir, which uses the package as it is imported: then it has to be there.
@@ -48,7 +48,7 @@ class _Deferred(ModuleType):
 
 
 @contextmanager
-def _deferred(name: str) -> Iterator[None]:
+def _defer(name: str) -> Iterator[None]:
     """Let what imports a module get a stand-in for it, unless it is there already."""
     if name in sys.modules:
         yield

@@ -8,7 +8,7 @@ from pathlib import Path
 from .records import dataclass, field
 
 
-def meant(name: str, known: Iterable[str]) -> str:
+def suggest_nearest(name: str, known: Iterable[str]) -> str:
     """The end of a message about an unknown name: the known one most like it, or nothing."""
     import difflib  # takes longer than a small conversion
 

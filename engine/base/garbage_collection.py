@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 
 @contextlib.contextmanager
-def uncollected() -> Iterator[None]:
+def pause_collection() -> Iterator[None]:
     """Suspend the garbage collector while many objects are made that nearly all stay: it would double the time.
 
     What is given up meanwhile goes at the first collection afterwards.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from .constants import NUMBERS, Elements, permuted
+from .constants import NUMBERS, Elements, permute_elements
 
 #: small constants of equal type, shape and bytes are shared
 _SHARED = 256
@@ -72,7 +72,7 @@ class Scope:
             self._shared[key] = value
         return value
 
-    def adopted(self, constant: ir.Value) -> ir.Value:
+    def adopt(self, constant: ir.Value) -> ir.Value:
         """A constant of another graph as one of this graph, the same one each time."""
         if constant not in self._adopted:
             value = ir.Value(
@@ -91,7 +91,7 @@ def permute_dequantized(value: ir.Value, perm: Sequence[int], scope: Scope) -> i
     """Make a node that dequantizes a constant with its axes permuted: its codes move, and the axis of its scales."""
     producer = value.producer()
     assert producer is not None and producer.inputs[0] is not None
-    codes = permuted(producer.inputs[0], perm)
+    codes = permute_elements(producer.inputs[0], perm)
     assert codes is not None
     moved = scope.constant(codes, f"{producer.inputs[0].name}")
     made = ir.Node(producer.domain, producer.op_type, [moved, *producer.inputs[1:]], num_outputs=1)

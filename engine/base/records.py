@@ -41,7 +41,7 @@ else:
     def dataclass(*, slots, frozen=False, eq=True, kw_only=False):
         """Do as `dataclasses.dataclass` does for a class without bases that has fields."""
         assert slots
-        return lambda plain: _made(plain, frozen, eq, kw_only)
+        return lambda plain: _make_class(plain, frozen, eq, kw_only)
 
 
 def replace(record: Record, /, **changes: Any) -> Record:
@@ -50,7 +50,7 @@ def replace(record: Record, /, **changes: Any) -> Record:
     return type(record)(**{**kept, **changes})
 
 
-def _made(plain: Any, frozen: bool, eq: bool, kw_only: bool) -> Any:
+def _make_class(plain: Any, frozen: bool, eq: bool, kw_only: bool) -> Any:
     assert plain.__bases__ == (object,) or plain.__bases__[0].__name__ == "Generic", plain
     space = dict(vars(plain))
     annotations = space.get("__annotations__", {})

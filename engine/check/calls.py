@@ -12,10 +12,10 @@ from ..expressions.functions import DTYPES, FUNCTIONS
 from ..syntax import tree
 from ..syntax.diagnostics import suggest
 from ..syntax.habits import function
-from .graph_values import called
+from .graph_values import check_graph_call
 from .kinds import ANY, ELEMENT, GRAPH, OPERATOR, RUNTIME, STRING, VALUES, Kinds, may, one, signature, words
 from .messages import placeholders
-from .operations import Given, arranged, operator, rebuilt
+from .operations import Given, check_arranged, operator, rebuilt
 from .scope import WILDCARD, Context, parameter
 from .types import equality, infer
 from .vocabulary import operators, traits
@@ -34,7 +34,7 @@ def call(expression: tree.Call, context: Context) -> Kinds:
         return rebuilt(expression, context)
     if variable is not None and GRAPH in variable.kinds:
         variable.used = True
-        return called(expression, context)
+        return check_graph_call(expression, context)
     if name[0].isupper():
         return operator(expression, context)
     definition = context.world.definitions.get(name)
@@ -78,12 +78,12 @@ def _no_options(expression: tree.Call, context: Context, arranges: bool = False)
     for argument in expression.arguments:
         mark = "const" if argument.const else "?" if argument.optional else "@" if argument.layout else None
         if mark == "@" and arranges:
-            arranged(argument, context)
+            check_arranged(argument, context)
         elif mark:
             context.error(argument.span, f"`{mark}` does not belong into the call of a function")
 
 
-def _given(expression: tree.Call, context: Context) -> list[Given]:
+def _infer_arguments(expression: tree.Call, context: Context) -> list[Given]:
     found = []
     for argument in expression.arguments:
         kinds = infer(argument.value, context)
@@ -129,7 +129,7 @@ def _function(expression: tree.Call, context: Context) -> Kinds:
     taken = signature(function.name)
     variadic = function.most is None
     shown = ", ".join([*taken.names[:-1], f"{taken.names[-1]}..."]) if variadic else ", ".join(taken.names)
-    given = _given(expression, context)
+    given = _infer_arguments(expression, context)
     if not _arity(expression, function.least, function.most, f"{function.name}({shown})", context):
         return taken.result
     for position, (argument, kinds) in enumerate(given):
@@ -166,7 +166,7 @@ def _element(argument: tree.Argument, context: Context) -> None:
 
 
 def _definition(definition: tree.Definition, expression: tree.Call, context: Context) -> Kinds:
-    given = _given(expression, context)
+    given = _infer_arguments(expression, context)
     count = len(definition.parameters)
     shown = f"{definition.name}({', '.join(definition.parameters)})"
     if not _arity(expression, count, count, shown, context):
@@ -209,14 +209,14 @@ def body(
         inner = replace(context, scope={variable.name: variable for variable in (opset, *parameters)})
         if caller is None:
             bodies[key] = infer(definition.body, inner)
-            _unused(definition, inner)
+            _report_unused(definition, inner)
         else:
             with context.world.diagnosis.noting(f"`{definition.name}` is called here", caller):
                 bodies[key] = infer(definition.body, inner)
     return bodies[key]
 
 
-def _unused(definition: tree.Definition, inner: Context) -> None:
+def _report_unused(definition: tree.Definition, inner: Context) -> None:
     for name in definition.parameters:
         if not inner.scope[name].used and not name.startswith("_"):
             inner.error(definition.span, f"parameter `{name}` of `{definition.name}` is never used")

@@ -19,10 +19,10 @@ class Sound:
         self._items: dict[int, Item] = {}
         self._mentioned: dict[int, tuple[Item, frozenset[str]]] = {}
 
-    def mentioned(self, item: Item) -> frozenset[str]:
+    def list_mentioned(self, item: Item) -> frozenset[str]:
         """The names that may be those of definitions, its own among them."""
         if id(item) not in self._mentioned:  # kept with the item, whose identity is nobody else's then
-            self._mentioned[id(item)] = item, frozenset(_mentioned(item))
+            self._mentioned[id(item)] = item, frozenset(_iterate_mentioned(item))
         return self._mentioned[id(item)][1]
 
     def beside(self, catalogue: Catalogue, definitions: Mapping[str, tree.Definition]) -> frozenset[int]:
@@ -34,8 +34,8 @@ class Sound:
         count = 0
         while count < len(others):  # until no further definition uses one of them
             count = len(others)
-            others |= {name for name, one in definitions.items() if not others.isdisjoint(self.mentioned(one))}
-        return frozenset(key for key, item in self._items.items() if others.isdisjoint(self.mentioned(item)))
+            others |= {name for name, one in definitions.items() if not others.isdisjoint(self.list_mentioned(one))}
+        return frozenset(key for key, item in self._items.items() if others.isdisjoint(self.list_mentioned(item)))
 
     def keep(self, catalogue: Catalogue, definitions: Mapping[str, tree.Definition], items: Iterable[Item]) -> None:
         """Note that some items, and no others, are sound beside some definitions."""
@@ -43,7 +43,7 @@ class Sound:
         self._items = {id(item): item for item in items}
 
 
-def _mentioned(item: Item) -> Iterable[str]:
+def _iterate_mentioned(item: Item) -> Iterable[str]:
     yield item.name
     for node in tree.walk(item):
         if type(node) is tree.Call:

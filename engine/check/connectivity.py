@@ -9,23 +9,23 @@ from .kinds import VALUE
 from .scope import Context, Variable
 
 
-def mentioned(expression: tree.Expression) -> Iterator[str]:
+def list_operands(expression: tree.Expression) -> Iterator[str]:
     """The variables that a pattern mentions as operands, in the graphs of its nodes as well."""
     if isinstance(expression, tree.Name):
         yield expression.name
     elif isinstance(expression, tree.Choice):
-        yield from mentioned(expression.left)
-        yield from mentioned(expression.right)
+        yield from list_operands(expression.left)
+        yield from list_operands(expression.right)
     elif isinstance(expression, tree.Call):
         for argument in expression.arguments:
-            yield from mentioned(argument.value)
+            yield from list_operands(argument.value)
         for attribute in expression.attributes:
-            yield from mentioned(attribute.value) if isinstance(attribute.value, tree.GraphOf) else ()
+            yield from list_operands(attribute.value) if isinstance(attribute.value, tree.GraphOf) else ()
     elif isinstance(expression, tree.GraphOf):
         for equation in expression.equations:
-            yield from mentioned(equation.value)
+            yield from list_operands(equation.value)
         for argument in expression.results:
-            yield from mentioned(argument.value)
+            yield from list_operands(argument.value)
 
 
 def apart(equations: tuple[tree.Equation, ...], variables: Mapping[str, Variable], context: Context) -> None:
@@ -37,7 +37,7 @@ def apart(equations: tuple[tree.Equation, ...], variables: Mapping[str, Variable
 
     links = [
         {target.name for target in equation.targets if target.name != "_"}
-        | {name for name in mentioned(equation.value) if linking(name)}
+        | {name for name in list_operands(equation.value) if linking(name)}
         for equation in equations
     ]
     reached = set(links[-1])

@@ -9,12 +9,12 @@ from .types import infer
 
 
 @infer.register(tree.GraphOf)
-def built(expression: tree.GraphOf, context: Context) -> Kinds:
+def check_graph_value(expression: tree.GraphOf, context: Context) -> Kinds:
     """Check a graph that is an attribute: parameters, equations, and what it yields."""
-    inner = context.inner(*(_bound(target, PARAMETER) for target in expression.parameters))
+    inner = context.inner(*(_bind(target, PARAMETER) for target in expression.parameters))
     for equation in expression.equations:
         _runtime(equation.value, inner)
-        made = [_bound(target, LOCAL) for target in equation.targets]
+        made = [_bind(target, LOCAL) for target in equation.targets]
         for variable in made:
             known = context.scope.get(variable.name)
             if known is not None and known.bound_as != INSIDE:
@@ -30,7 +30,7 @@ def built(expression: tree.GraphOf, context: Context) -> Kinds:
     return one(GRAPH)
 
 
-def called(expression: tree.Call, context: Context) -> Kinds:
+def check_graph_call(expression: tree.Call, context: Context) -> Kinds:
     """Check the call of a graph that the pattern bound: its nodes take the place of the call."""
     if not context.emits:
         context.error(expression.span, f"graphs are called in templates only: `{expression.callee}`")
@@ -47,5 +47,5 @@ def _runtime(expression: tree.Expression, context: Context) -> None:
         context.error(expression.span, f"a graph computes with values, and this is {words(kinds)}")
 
 
-def _bound(target: tree.Target, bound_as: str) -> Variable:
+def _bind(target: tree.Target, bound_as: str) -> Variable:
     return Variable(target.name, target.span, bound_as, one(VALUES if target.spread else VALUE), target.layout)

@@ -27,9 +27,9 @@ from .kinds import (
     one,
     words,
 )
-from .opset_range import omitted, spoken
+from .opset_range import is_omitted, word_opsets
 from .scope import PARAMETER, Context
-from .types import infer, replaced
+from .types import infer, refuse_replaced
 from .vocabulary import operators
 
 _TEMPLATE = "write `when opset >= {0}:` and a template for older opsets"
@@ -71,13 +71,13 @@ def operator(expression: tree.Call, context: Context) -> Kinds:
     if expression.rest and name != context.root:
         context.error(expression.span, "`..` keeps the options of the operator replaced, and this is another one")
     specs = find(name, expression.callee_span, context)
-    for spec, opsets in grouped(specs):
-        at = "" if spec.dialect != context.target.name or opsets == context.declared else f" at {spoken(opsets)}"
+    for spec, opsets in group_specs(specs):
+        at = "" if spec.dialect != context.target.name or opsets == context.declared else f" at {word_opsets(opsets)}"
         _shape(expression, given, spec, at, specs, context)
         for attribute, kinds in values:
             _attribute(attribute, kinds, spec, specs, context)
     if not expression.rest:
-        _required(expression, specs, context)
+        _require_options(expression, specs, context)
     return frozenset({VALUE, VALUES})
 
 
@@ -85,7 +85,7 @@ def operator(expression: tree.Call, context: Context) -> Kinds:
 def _member(expression: tree.Member, context: Context) -> Kinds:
     letter, span = expression.name, expression.span
     if isinstance(expression.value, tree.Call):
-        return picked(expression.value, letter, span, context)
+        return check_picked_result(expression.value, letter, span, context)
     if not isinstance(expression.value, tree.Name):
         context.error(span, f"`.{letter}` stands after the name of a value whose layout the rule names")
         return frozenset({NUMBER, NONE})
@@ -114,7 +114,7 @@ def _member(expression: tree.Member, context: Context) -> Kinds:
     return frozenset({NUMBER, NONE})
 
 
-def picked(call: tree.Call, name: str, span: Span, context: Context) -> Kinds:
+def check_picked_result(call: tree.Call, name: str, span: Span, context: Context) -> Kinds:
     """Check `OPERATOR(...).name`, one result of an operator by the name that it has there."""
     if not call.callee[0].isupper():
         context.error(span, f"`.{name}` stands after the name of a value whose layout the rule names, or an operator")
@@ -135,12 +135,12 @@ def picked(call: tree.Call, name: str, span: Span, context: Context) -> Kinds:
     return one(VALUE)
 
 
-def _required(expression: tree.Call, specs: dict[int, OperatorSpec], context: Context) -> None:
+def _require_options(expression: tree.Call, specs: dict[int, OperatorSpec], context: Context) -> None:
     written = {attribute.name for attribute in expression.attributes}
     for name in dict.fromkeys(option for spec in specs.values() for option in spec.options):
         wanting = frozenset(o for o, spec in specs.items() if name in spec.options and spec.options[name].required)
         if wanting and name not in written:
-            at = "" if wanting == context.declared else f" at {spoken(wanting)}"
+            at = "" if wanting == context.declared else f" at {word_opsets(wanting)}"
             context.error(expression.span, f"`{expression.callee}` needs the attribute `{name}`{at}")
 
 
@@ -184,7 +184,7 @@ def find(name: str, span: Span, context: Context, remedy: str = _TEMPLATE) -> di
         since = first is not None and all(opset < first for opset in lacking)
         context.error(
             span,
-            f"operator `{name}` does not exist at {spoken(lacking)}",
+            f"operator `{name}` does not exist at {word_opsets(lacking)}",
             f"it exists from opset {first} on: {remedy.format(first)}" if first is not None and since else None,
         )
     return specs
@@ -196,7 +196,7 @@ def _own(dialect: Dialect) -> str | None:
     return "an operator of your own is described in the `ops.yaml` of its pack" if known else None
 
 
-def grouped(specs: dict[int, OperatorSpec]) -> list[tuple[OperatorSpec, frozenset[int]]]:
+def group_specs(specs: dict[int, OperatorSpec]) -> list[tuple[OperatorSpec, frozenset[int]]]:
     """Specs that are alike with the opsets they hold at, so that each mistake is told once."""
     groups: list[tuple[OperatorSpec, set[int]]] = []
     for opset, spec in specs.items():
@@ -214,9 +214,9 @@ def operand(argument: tree.Argument, context: Context) -> Kinds:
     if argument.const:
         context.error(argument.span, "`const` stands in patterns only")
     kinds = infer(value, context)
-    replaced(value, kinds, context)
+    refuse_replaced(value, kinds, context)
     if argument.layout:
-        arranged(argument, context)
+        check_arranged(argument, context)
     if argument.spread:
         if not may(kinds, frozenset({VALUES, "list", "array"})):
             context.error(argument.span, f"`...` spreads a list, and this is {words(kinds)}")
@@ -230,7 +230,7 @@ def operand(argument: tree.Argument, context: Context) -> Kinds:
     return kinds
 
 
-def arranged(argument: tree.Argument, context: Context) -> None:
+def check_arranged(argument: tree.Argument, context: Context) -> None:
     """Check `x @ NCHW` where it stands for a value, permuted."""
     layout = argument.layout
     assert layout is not None
@@ -276,7 +276,7 @@ def _shape(
         takes = frozenset(o for o, other in specs.items() if _holds(other, fixed))
         help = f"its operands are {', '.join(_operand_words(spec))}" if spec.operands else None
         if takes:
-            help = f"it does at {spoken(takes)}: write a template for each, told apart by `when opset >= ...:`"
+            help = f"it does at {word_opsets(takes)}: write a template for each, told apart by `when opset >= ...:`"
         wanted = f"{least}" if least == most else f"at least {least}" if most is None else f"{least} to {most}"
         context.error(
             expression.span,
@@ -312,18 +312,18 @@ def _attribute(
     option = spec.options.get(name)
     if option is None:
         lacking = frozenset(
-            opset for opset, other in specs.items() if name not in other.options and not omitted(value, opset)
+            opset for opset, other in specs.items() if name not in other.options and not is_omitted(value, opset)
         )
         if len(lacking) == len(specs):
             help = suggest(name, spec.options, "its attributes")
-            at = "" if frozenset(specs) == context.declared else f" at {spoken(specs)}"
+            at = "" if frozenset(specs) == context.declared else f" at {word_opsets(specs)}"
             context.error(attribute.span, f"`{spec.name}` has no attribute `{name}`{at}", help)
         elif lacking and not context.general:
             there = frozenset(opset for opset, other in specs.items() if name in other.options)
             context.error(
                 attribute.span,
-                f"`{spec.name}` has no attribute `{name}` at {spoken(lacking)}",
-                f"it has one at {spoken(there)}: write a template for each, told apart by `when opset >= ...:`",
+                f"`{spec.name}` has no attribute `{name}` at {word_opsets(lacking)}",
+                f"it has one at {word_opsets(there)}: write a template for each, told apart by `when opset >= ...:`",
             )
         return
     if option.type in context.enums:

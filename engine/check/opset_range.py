@@ -38,12 +38,12 @@ def decide(condition: tree.Expression, opset: int) -> bool | None:
     return None
 
 
-def omitted(value: tree.Expression, opset: int) -> bool:
+def is_omitted(value: tree.Expression, opset: int) -> bool:
     """Whether the value of an attribute is `none` at an opset, which leaves the attribute out."""
     if isinstance(value, tree.Conditional):
         decided = decide(value.condition, opset)
         branches = [value.then] * (decided is not False) + [value.other] * (decided is not True)
-        return all(omitted(branch, opset) for branch in branches)
+        return all(is_omitted(branch, opset) for branch in branches)
     return isinstance(value, tree.Literal) and value.value is None
 
 
@@ -57,7 +57,7 @@ def impossible(condition: tree.Expression, opsets: Opsets) -> Opsets:
     return frozenset(opset for opset in opsets if decide(condition, opset) is not True)
 
 
-def spoken(opsets: Iterable[int]) -> str:
+def word_opsets(opsets: Iterable[int]) -> str:
     """Opsets in words: `opset 13`, `opsets 13..17`, `opsets 13..14 and 20..22`."""
     found = sorted(opsets)
     runs: list[list[int]] = []

@@ -12,10 +12,10 @@ from ..dialects.operators import Dialect, OperatorSpec, Option, everything
 from ..rewrite.rules import ACCEPT, ONCE
 from ..syntax import tree
 from ..syntax.diagnostics import suggest
-from .connectivity import apart, mentioned
+from .connectivity import apart, list_operands
 from .kinds import ANY, ARRAY, GRAPH, NONE, NUMBER, VALUE, VALUES, Kinds, comparable, fits, may, of_option, one, words
-from .operations import find, grouped
-from .opset_range import spoken
+from .operations import find, group_specs
+from .opset_range import word_opsets
 from .scope import COUNT, INSIDE, OPERAND, OPTION, RESULT, WILDCARD, Context, Variable
 from .types import equality, infer
 
@@ -43,13 +43,13 @@ class Left:
     root: str | None = None
 
 
-def left(equations: tuple[tree.Equation, ...], reads: Dialect, context: Context) -> Left:
+def check_pattern(equations: tuple[tree.Equation, ...], reads: Dialect, context: Context) -> Left:
     """Check the equations of a left side, of operators of the dialect that the stage reads."""
     found = Left()
     walker = _Walker(reads, context, found)
     for equation in equations:
         walker.equation(equation)
-    counts = Counter(name for equation in equations for name in mentioned(equation.value))
+    counts = Counter(name for equation in equations for name in list_operands(equation.value))
     found.results = {t.name for equation in equations for t in equation.targets if t.name != "_"}
     found.roots = {name for name in found.results if not counts[name]}
     last = equations[-1]
@@ -92,7 +92,7 @@ class _Walker:
         return self._salvage(value)
 
     def _target(self, target: tree.Target, bound_as: str) -> None:
-        self._counted(target.count, target.span)
+        self._bind_count(target.count, target.span)
         if target.name == "_":
             return
         known = self._found.variables.get(target.name)
@@ -104,7 +104,7 @@ class _Walker:
         kinds = one(VALUES) if target.spread else one(VALUE)
         self._bind(Variable(target.name, target.span, bound_as, kinds, target.layout))
 
-    def _counted(self, name: str | None, span: Span) -> None:
+    def _bind_count(self, name: str | None, span: Span) -> None:
         """Bind the name of how many values others take."""
         if name is not None:
             self._bind(Variable(name, span, COUNT, one(NUMBER), used=True))
@@ -177,9 +177,9 @@ class _Walker:
             certain |= sure
         self._marks(call)
         if not call.wildcard:
-            for spec, opsets in grouped(specs):
+            for spec, opsets in group_specs(specs):
                 whole = spec.dialect != self._context.target.name or opsets == self._context.declared
-                self._arity(call, spec, "" if whole else f" at {spoken(opsets)}")
+                self._arity(call, spec, "" if whole else f" at {word_opsets(opsets)}")
             if equation is not None and specs:
                 self._results(equation, specs)
         if equation is not None and equation.value is call:
@@ -235,10 +235,10 @@ class _Walker:
             help = suggest(name, some.options, "its options") or (None if some.options else "it has no options at all")
             self._error(attribute.span, f"`{some.name}` has no option `{name}`", help)
         elif lacking and not call.wildcard:
-            there = spoken(opset for opset, spec in specs.items() if name in spec.options)
+            there = word_opsets(opset for opset, spec in specs.items() if name in spec.options)
             self._error(
                 attribute.span,
-                f"`{call.callee}` has no option `{name}` at {spoken(lacking)}",
+                f"`{call.callee}` has no option `{name}` at {word_opsets(lacking)}",
                 f"it has one at {there}: a guard such as `where opset >= {max(lacking) + 1}` limits the rule to those",
             )
         if isinstance(value, tree.Name):
@@ -293,7 +293,7 @@ class _Walker:
         if isinstance(value, tree.Index) and isinstance(value.value, tree.Name) and isinstance(value.index, tree.Name):
             if not argument.spread:
                 self._error(argument.span, "an item of a list is no pattern; so many values are `xs[n]...`")
-            self._counted(value.index.name, value.index.span)
+            self._bind_count(value.index.name, value.index.span)
             argument = replace(argument, value=value.value)
             value = value.value
         if isinstance(value, tree.Name):

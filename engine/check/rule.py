@@ -13,7 +13,7 @@ from ..syntax.diagnostics import a, suggest
 from .messages import placeholders
 from .operations import find
 from .opset_range import possible
-from .pattern import Left, left
+from .pattern import Left, check_pattern
 from .scope import LET, OPERAND, OPTION, Context, Variable
 from .template import templates
 from .tests import rule_tests, table_tests
@@ -68,7 +68,7 @@ def _rule(written: tree.Rule, reads: Dialect, context: Context) -> None:
     if not context.opsets:
         context.error(written.span, f"the guards of rule `{written.name}` hold at no opset")
         return
-    found = left(written.equations, reads, context)
+    found = check_pattern(written.equations, reads, context)
     context = replace(context, root=found.root).inner(*found.variables.values())
     before = len(context.world.diagnosis.found)
     context = _clauses(written, context)
@@ -80,7 +80,7 @@ def _rule(written: tree.Rule, reads: Dialect, context: Context) -> None:
         return
     templates(written, found, context)
     if len(context.world.diagnosis.found) == before:  # what is misspelt would be told twice
-        _unused(found, context)
+        _report_unused(found, context)
     rule_tests(written, found, replace(context, scope={"opset": context.scope["opset"]}))
 
 
@@ -139,7 +139,7 @@ def _always(clause: tree.Where | tree.Require, context: Context) -> None:
     context.error(clause.condition.span, f"this condition holds {'always' if holds else 'never'}")
 
 
-def _unused(found: Left, context: Context) -> None:
+def _report_unused(found: Left, context: Context) -> None:
     for name, variable in context.scope.items():
         if variable.used or name.startswith("_"):
             continue

@@ -150,12 +150,12 @@ def _node(wide: NodePattern, narrow: NodePattern) -> bool:
     if len(one) == 1 and isinstance(one[0], Variable) and one[0].spread:
         return True
     if len(narrow.specs) == 1:
-        one, other = (_spread_out(operands, *narrow.specs.values()) for operands in (one, other))
+        one, other = (_expand_variadic(operands, *narrow.specs.values()) for operands in (one, other))
     absent = [Absent(narrow.span)] * (len(one) - len(other))
     return len(other) <= len(one) and all(_value(a, b) for a, b in zip(one, [*other, *absent], strict=True))
 
 
-def _spread_out(operands: tuple[Operand, ...], spec: OperatorSpec) -> tuple[Operand, ...]:
+def _expand_variadic(operands: tuple[Operand, ...], spec: OperatorSpec) -> tuple[Operand, ...]:
     """Operands with one variable for each that `xs...` stands for, where an operator has a fixed number of them."""
     least, most = spec.arity()
     found: list[Operand] = []
@@ -168,13 +168,13 @@ def _spread_out(operands: tuple[Operand, ...], spec: OperatorSpec) -> tuple[Oper
 
 
 def _options(wide: NodePattern, narrow: NodePattern, spec: OperatorSpec) -> bool:
-    first, second = _asked(wide, spec), _asked(narrow, spec)
+    first, second = _list_asked_options(wide, spec), _list_asked_options(narrow, spec)
     return all(
         first[name] is _FREE or (second[name] is not _FREE and first[name] == second[name]) for name in spec.options
     )
 
 
-def _asked(pattern: NodePattern, spec: OperatorSpec) -> dict[str, Any]:
+def _list_asked_options(pattern: NodePattern, spec: OperatorSpec) -> dict[str, Any]:
     """What a pattern asks of each option of an operator."""
     rest: Any = _FREE if pattern.rest else None
     found = {name: rest or ("is", plain(option.default)) for name, option in spec.options.items()}

@@ -7,7 +7,7 @@ from dataclasses import replace
 from ..base.errors import times
 from ..rewrite.rules import MEANING
 from ..syntax import tree
-from ..syntax.diagnostics import a, joined, suggest
+from ..syntax.diagnostics import a, join_words, suggest
 from .kinds import ANY, OLD, RUNTIME, VALUE, VALUES, Kinds, may, one, words
 from .opset_range import decide, possible
 from .pattern import Left
@@ -79,7 +79,7 @@ def _equation(equation: tree.Equation, left: Left, context: Context, locals: lis
         context.error(equation.value.span, f"a template yields values, and this is {words(kinds)}")
     for call in _calls(equation.value):
         _results(call, equation, context)
-    yields = _yielded(equation, kinds)
+    yields = _infer_result_kinds(equation, kinds)
     spreads = [target for target in targets if target.spread and target.name not in left.results]
     if len(spreads) > 1:
         context.error(spreads[1].span, "only one name on the left of an equation can be spread by `...`")
@@ -87,7 +87,7 @@ def _equation(equation: tree.Equation, left: Left, context: Context, locals: lis
         known = context.scope.get(target.name)
         layout = target.layout
         if known is not None and known.bound_as != LOCAL and target.name not in left.results:
-            results = joined([f"`{name}`" for name in sorted(left.roots)], "and")
+            results = join_words([f"`{name}`" for name in sorted(left.roots)], "and")
             help = f"choose another name; what the rule replaces is {results}"
             context.error(target.span, f"`{target.name}` is bound already, as {a(known.bound_as)}", help)
             continue
@@ -95,7 +95,7 @@ def _equation(equation: tree.Equation, left: Left, context: Context, locals: lis
             context.error(target.span, f"layout {layout} names a dimension twice")
         if target.name in left.results:
             assert known is not None
-            _returned(target, left.variables[target.name], context)
+            _check_result_layout(target, left.variables[target.name], context)
             variable = Variable(target.name, target.span, LOCAL, yields, layout or known.layout, used=True)
         else:
             variable = Variable(target.name, target.span, LOCAL, yields, layout)
@@ -104,7 +104,7 @@ def _equation(equation: tree.Equation, left: Left, context: Context, locals: lis
     return context
 
 
-def _returned(target: tree.Target, variable: Variable, context: Context) -> None:
+def _check_result_layout(target: tree.Target, variable: Variable, context: Context) -> None:
     """A layout that a template says of a result must be a permutation of the one it has in the pattern."""
     if target.spread != (variable.kinds == one(VALUES)):
         context.error(target.span, f"`{target.name}` is {words(variable.kinds)} in the pattern")
@@ -125,7 +125,7 @@ def _returned(target: tree.Target, variable: Variable, context: Context) -> None
         )
 
 
-def _yielded(equation: tree.Equation, kinds: Kinds) -> Kinds:
+def _infer_result_kinds(equation: tree.Equation, kinds: Kinds) -> Kinds:
     """The kinds of what an equation binds."""
     if any(target.spread for target in equation.targets):
         return one(VALUES) if len(equation.targets) == 1 else ANY

@@ -7,7 +7,7 @@ import functools
 
 from ..expressions.functions import CONSTANTS, DTYPES, FUNCTIONS
 from ..syntax import tree
-from ..syntax.diagnostics import joined, suggest
+from ..syntax.diagnostics import join_words, suggest
 from ..syntax.habits import module
 from .kinds import (
     ANY,
@@ -253,7 +253,7 @@ def equality(
 
 
 #: what to say where nothing like an element type was written
-_TYPES = f"element types are {joined(DTYPES, 'and')}"
+_TYPES = f"element types are {join_words(DTYPES, 'and')}"
 
 
 def _short(word: str) -> str:
@@ -304,18 +304,18 @@ def _arithmetic(
             expression.span, f"`{symbol}` on run-time values has no operator in dialect {context.builds[-1].name}"
         )
     for side, kinds in zip(sides, found, strict=True):
-        replaced(side, kinds, context)
+        refuse_replaced(side, kinds, context)
     return one(VALUE)
 
 
-def replaced(expression: tree.Expression, kinds: Kinds, context: Context) -> None:
+def refuse_replaced(expression: tree.Expression, kinds: Kinds, context: Context) -> None:
     """Tell where what a rule replaces stands as an operand of what it is replaced by."""
     if kinds == one(OLD):
         context.error(
             expression.span,
-            f"{_called(expression)} is what the rule replaces and cannot be an operand of what it is replaced by",
+            f"{_quote_name(expression)} is what the rule replaces and cannot be an operand of what it is replaced by",
         )
 
 
-def _called(expression: tree.Expression) -> str:
+def _quote_name(expression: tree.Expression) -> str:
     return f"`{expression.name}`" if isinstance(expression, tree.Name) else "this"

@@ -10,7 +10,7 @@ import numpy as np
 import onnx_ir as ir
 from onnx_ir import serde
 
-from ..base.constants import Elements, permuted, stored, widened
+from ..base.constants import Elements, initial_array, permute_elements, widen_elements
 from .inference import Inferred
 from .operators import OperatorSpec
 
@@ -39,9 +39,13 @@ def fold(node: ir.Node, spec: OperatorSpec, opset: int, inferred: Sequence[Infer
         ]
     if any(value is not None and value.const_value is None for value in node.inputs):
         return None
-    if spec.role in ("permute", "convert") and len(node.inputs) == 1 and (found := _moved(node, spec)) is not None:
+    if (
+        spec.role in ("permute", "convert")
+        and len(node.inputs) == 1
+        and (found := _move_elements(node, spec)) is not None
+    ):
         return [found]
-    operands = [None if value is None else stored(value) for value in node.inputs]
+    operands = [None if value is None else initial_array(value) for value in node.inputs]
     if any(value is not None and operand is None for value, operand in zip(node.inputs, operands, strict=True)):
         return None
     most = max(_GROWTH, 2 * sum(operand.nbytes for operand in operands if operand is not None))
@@ -66,7 +70,7 @@ def _bytes(result: Inferred) -> float:
     return result.dtype.itemsize * math.prod(extent for extent in result.shape if isinstance(extent, int))
 
 
-def _moved(node: ir.Node, spec: OperatorSpec) -> Elements | None:
+def _move_elements(node: ir.Node, spec: OperatorSpec) -> Elements | None:
     """What a node yields that permutes a constant or converts it to a wider type."""
     value = node.inputs[0]
     tensor = None if value is None or value.is_graph_input() else value.const_value
@@ -74,8 +78,8 @@ def _moved(node: ir.Node, spec: OperatorSpec) -> Elements | None:
         return None
     if spec.role == "permute":
         perm = node.attributes.get("perm")
-        return permuted(value, range(len(tensor.shape))[::-1] if perm is None else perm.as_ints())
-    return widened(tensor, ir.DataType(node.attributes["to"].as_int()))
+        return permute_elements(value, range(len(tensor.shape))[::-1] if perm is None else perm.as_ints())
+    return widen_elements(tensor, ir.DataType(node.attributes["to"].as_int()))
 
 
 def _evaluate(

@@ -15,7 +15,7 @@ import onnx.shape_inference
 import onnx_ir as ir
 from onnx_ir import serde
 
-from ..base.constants import stored
+from ..base.constants import initial_array
 from ..base.records import dataclass
 from .operators import schema
 
@@ -89,10 +89,10 @@ def _infer(
         outputs = onnx.shape_inference.infer_node_outputs(found, proto, types, data, opset_imports=imports)
     except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError, RuntimeError, ValueError) as error:
         raise InferenceError(" ".join(str(error).split())) from error
-    return [_inferred(outputs.get(name)) for name in proto.output]
+    return [_read_type(outputs.get(name)) for name in proto.output]
 
 
-def _inferred(proto: onnx.TypeProto | None) -> Inferred:
+def _read_type(proto: onnx.TypeProto | None) -> Inferred:
     if proto is None or not proto.HasField("tensor_type"):
         return Inferred(None, None)
     tensor = proto.tensor_type
@@ -112,7 +112,7 @@ def _operand(value: ir.Value) -> _Operand:
     tensor = value.const_value
     if tensor is None or tensor.size > SHAPE_DATA or tensor.dtype == ir.DataType.STRING:
         return None if dtype is None else int(dtype), shape, b"", None
-    array = stored(value)
+    array = initial_array(value)
     if array is None:
         return None if dtype is None else int(dtype), shape, b"", None
     return None if dtype is None else int(dtype), array.shape, array.tobytes(), array.dtype
@@ -154,7 +154,7 @@ def describe(node: ir.Node, results: Iterable[tuple[ir.DataType | None, ir.Shape
 
 
 @functools.lru_cache(maxsize=4096)
-def shaped(extents: Extents) -> ir.Shape:
+def make_shape(extents: Extents) -> ir.Shape:
     """A shape that many values can have, as it never changes."""
     return ir.Shape(extents, frozen=True)
 

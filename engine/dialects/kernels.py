@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import onnx_ir as ir
 
 from ..expressions.functions import DTYPES, bits, highest, is_float, is_integer, lowest
-from .onnx_schemas import signature, typed
+from .onnx_schemas import pair_types, signature
 from .operators import Dialect, schema
 
 #: what a type is widened to: the first of these that has a kernel and holds every number of the type
@@ -38,7 +38,7 @@ def _widenings(dialect: Dialect, operator: str, opset: int, operands: tuple[ir.D
         return {}
     allowed = _kinds(dialect, operator, found.since)
     wider: dict[str, str] = {}
-    for dtype, variable in typed(operands, found.operands):
+    for dtype, variable in pair_types(operands, found.operands):
         own = None if dtype is None else _NAMES.get(dtype)
         if own is not None and variable in allowed and own not in allowed[variable]:
             instead = wider_type(own, allowed[variable])

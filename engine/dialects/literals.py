@@ -51,16 +51,16 @@ def array(operand: Any, bound: ir.DataType | None, allowed: Sequence[ir.DataType
         wanted = bound if bound is not None and bound in allowed else own
         if allowed and wanted not in allowed:
             wanted = allowed[0]
-        return operand if wanted == own else _fitted(operand, wanted, name)
+        return operand if wanted == own else _cast_exactly(operand, wanted, name)
     array = np.asarray(operand)
     natural = {"b": ir.DataType.BOOL, "f": ir.DataType.FLOAT}.get(array.dtype.kind, ir.DataType.INT64)
     wanted = bound or (natural if natural in allowed or not allowed else allowed[0])
     if array.dtype.kind in "OUS" and array.size:
         raise EvaluationError(f"operand {name}: {plain(operand)} is not numeric")
-    return _fitted(array, wanted, name)
+    return _cast_exactly(array, wanted, name)
 
 
-def _fitted(array: np.ndarray[Any, Any], wanted: ir.DataType, name: str) -> np.ndarray[Any, Any]:
+def _cast_exactly(array: np.ndarray[Any, Any], wanted: ir.DataType, name: str) -> np.ndarray[Any, Any]:
     """Numbers in an element type; raises EvaluationError where it holds other ones in the place of some of them."""
     fitted: np.ndarray[Any, Any] = array.astype(wanted.numpy())
     if wanted not in SHORT or not wanted.is_integer() or not array.size or array.dtype.kind not in "biuf":

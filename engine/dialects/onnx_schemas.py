@@ -69,11 +69,11 @@ def signature(name: str, opset: int, domain: str = "") -> Signature | None:
 
 
 @functools.cache
-def _described(names: tuple[str, ...], variadic: bool, types: tuple[str, ...]) -> Signature:
+def _make_signature(names: tuple[str, ...], variadic: bool, types: tuple[str, ...]) -> Signature:
     last = len(names) - 1
     return Signature(
         tuple(
-            Parameter(name, text, variadic and place == last, _admitted(text))
+            Parameter(name, text, variadic and place == last, _list_types(text))
             for place, (name, text) in enumerate(zip(names, types, strict=False))
         ),
         (),
@@ -81,20 +81,20 @@ def _described(names: tuple[str, ...], variadic: bool, types: tuple[str, ...]) -
     )
 
 
-def _admitted(text: str) -> tuple[ir.DataType, ...]:
+def _list_types(text: str) -> tuple[ir.DataType, ...]:
     """The types that ops.yaml lists; of integers that say where or how much, the format has 32 bits by custom."""
     found = [DTYPES[name] for word in text.split() if (name := word.removeprefix("q")) in DTYPES]
     indices = {ir.DataType.INT16, ir.DataType.INT32, ir.DataType.INT64}
     return tuple([ir.DataType.INT32] if ir.DataType.INT32 in found and indices.issuperset(found) else found)
 
 
-def described(spec: OperatorSpec) -> Signature:
+def describe_operator(spec: OperatorSpec) -> Signature:
     """What an operator without a schema takes, as ops.yaml says: operands of the same types are of one type."""
     names = tuple(operand.name for operand in spec.operands)
-    return _described(names, spec.arity()[1] is None, tuple(spec.facts.get("types", ())))
+    return _make_signature(names, spec.arity()[1] is None, tuple(spec.facts.get("types", ())))
 
 
-def typed(values: Sequence[_T], parameters: Sequence[Parameter]) -> Iterator[tuple[_T, str]]:
+def pair_types(values: Sequence[_T], parameters: Sequence[Parameter]) -> Iterator[tuple[_T, str]]:
     """Values, or what is known of them, with the type variable that each stands under."""
     for position, value in enumerate(values):
         parameter = parameters[min(position, len(parameters) - 1)]

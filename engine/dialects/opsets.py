@@ -32,7 +32,7 @@ def least_opset(graphs: Iterable[ir.Graph], source: Dialect, target: Dialect, pl
     """
     wanted: set[tuple[ir.DataType | None, bool, bool]] = set()
     for graph in graphs:
-        meant = set(_meant(graph, source)) if plain else None
+        meant = set(_list_raw_codes(graph, source)) if plain else None
         for value in set(_values(graph)):
             quantized = quantization(value) is not None
             if not quantized or meant is None or value in meant:
@@ -71,7 +71,7 @@ def _first(spec: OperatorSpec, dtype: ir.DataType | None, blocks: bool) -> int |
     return next((n for n in range(1, onnx.defs.onnx_opset_version() + 1) if takes(spec, dtype, n, blocks)), None)
 
 
-def _meant(graph: ir.Graph, source: Dialect) -> Iterator[ir.Value]:
+def _list_raw_codes(graph: ir.Graph, source: Dialect) -> Iterator[ir.Value]:
     """Quantized values of which an operator means the integers, but for constants."""
     for node in graph:
         spec = source.operators.get(node.op_type)

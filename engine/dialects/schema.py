@@ -12,7 +12,7 @@ import yaml
 
 from ..base.errors import Diagnostic, Note
 from ..expressions.functions import DTYPES
-from ..syntax.diagnostics import joined, suggest
+from ..syntax.diagnostics import join_words, suggest
 from ..syntax.yaml_documents import compose, span
 
 _OPERAND = re.compile(r"[A-Za-z_]\w*(\?|\.\.\.|!|\?\.\.\.)?")
@@ -203,7 +203,7 @@ class _Reader:
             return
         base = kind.removeprefix("[").removesuffix("]")
         if base not in _TYPES and base not in enums:
-            help = suggest(base, _TYPES | enums.keys()) or f"types are {joined(sorted(_TYPES))}, or an enumeration"
+            help = suggest(base, _TYPES | enums.keys()) or f"types are {join_words(sorted(_TYPES))}, or an enumeration"
             yield self._error(row.value[0], f"there is no type `{kind}`", help)
             return
         if len(row.value) == 2:

@@ -13,7 +13,7 @@ from ..syntax import tree
 from .frame import Emitter, Frame, Located
 from .functions import CONSTANTS, FUNCTIONS, EvaluationError, Stuck, Unsupported, plain
 from .memo import frozen, goes_through, leaves, once, short
-from .values import ARITHMETIC, ORDER, contains, indexed, listed, number, same, truth
+from .values import ARITHMETIC, ORDER, contains, list_items, number, same, take_item, truth
 
 Code = Callable[[Frame], Any]
 
@@ -95,14 +95,14 @@ def _code(expression: tree.Expression) -> Code:
             yes, test, no = _compile(then), _compile(condition), _compile(other)
             return lambda frame: yes(frame) if truth(test(frame)) else no(frame)
         case tree.Member(tree.Call() as call, result):
-            return _picked(call, result)
+            return _compile_result(call, result)
         case tree.Fold():
             return _fold(expression)
         case tree.Member(tree.Name(name), axis):
             return lambda frame: _extent(frame, name, axis)
         case tree.Index(value, index):
             of, at = _compile(value), _compile(index)
-            return lambda frame: indexed(of(frame), at(frame))
+            return lambda frame: take_item(of(frame), at(frame))
         case tree.ListOf(items):
             codes = [_compile(item) for item in items]
             return lambda frame: frame.budget.items([code(frame) for code in codes])
@@ -155,7 +155,7 @@ def _binary(symbol: str, left: Code, right: Code) -> Code:
             wanted = symbol == "in"
             return lambda frame: contains(right(frame), left(frame)) == wanted
         case "++":
-            return lambda frame: frame.budget.items([*listed(left(frame)), *listed(right(frame))])
+            return lambda frame: frame.budget.items([*list_items(left(frame)), *list_items(right(frame))])
     if symbol in ORDER:
         compare = ORDER[symbol]
         return lambda frame: compare(number(left(frame)), number(right(frame)))
@@ -183,9 +183,9 @@ def _comprehension(expression: tree.Comprehension) -> Code:
 
     def run(frame: Frame) -> list[Any]:
         found = []
-        for drawn in listed(source(frame)):
+        for drawn in list_items(source(frame)):
             frame.budget.step()
-            parts = [drawn] if len(names) == 1 else listed(drawn)
+            parts = [drawn] if len(names) == 1 else list_items(drawn)
             if len(parts) != len(names):
                 raise EvaluationError(f"{len(names)} names for items of length {len(parts)}")
             inner = frame.inner({**frame.values, **dict(zip(names, parts, strict=True))})
@@ -202,9 +202,9 @@ def _fold(expression: tree.Fold) -> Code:
 
     def run(frame: Frame) -> Any:
         total = start(frame)
-        for drawn in listed(source(frame)):
+        for drawn in list_items(source(frame)):
             frame.budget.step()
-            parts = [drawn] if len(names) == 1 else listed(drawn)
+            parts = [drawn] if len(names) == 1 else list_items(drawn)
             if len(parts) != len(names):
                 raise EvaluationError(f"{len(names)} names for items of length {len(parts)}")
             total = body(frame.inner({**frame.values, expression.total: total, **dict(zip(names, parts, strict=True))}))
@@ -213,7 +213,7 @@ def _fold(expression: tree.Fold) -> Code:
     return run
 
 
-def _picked(call: tree.Call, result: str) -> Code:
+def _compile_result(call: tree.Call, result: str) -> Code:
     """One result of an operator, which is made with those before it."""
     make = _compile(call)
 
@@ -237,7 +237,7 @@ def _call(call: tree.Call) -> Code:
         found: list[Any] = []
         for code, several in zip(arguments, spreads, strict=True):
             value = code(frame)
-            found.extend(listed(value)) if several else found.append(value)
+            found.extend(list_items(value)) if several else found.append(value)
         return found
 
     values = spread if any(spreads) else lambda frame: [code(frame) for code in arguments]
@@ -355,7 +355,7 @@ def _argument(argument: tree.Argument) -> Code:
         return _compile(argument.value)
     assert isinstance(argument.value, tree.Name)
     name, layout = argument.value.name, argument.layout
-    return lambda frame: _emitter(frame).arranged(frame, name, layout)
+    return lambda frame: _emitter(frame).arrange(frame, name, layout)
 
 
 __all__ = ["OPSET", "TRAIT", "Emitter", "Frame", "Located", "evaluate", "interpolate", "same", "truth"]

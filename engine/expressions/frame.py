@@ -35,7 +35,7 @@ class Emitter(Protocol):
     def infix(self, frame: Frame, symbol: str, left: Any, right: Any) -> Any:
         """Make the node that an infix operator on run-time values stands for."""
 
-    def arranged(self, frame: Frame, name: str, layout: str) -> Any:
+    def arrange(self, frame: Frame, name: str, layout: str) -> Any:
         """The value of a variable, permuted to a layout."""
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from ..base.constants import stored
+from ..base.constants import initial_array
 from ..syntax import tree
 from .frame import Frame
 from .functions import FUNCTIONS, lists, numbers
@@ -121,7 +121,7 @@ def _elements_of(name: str) -> Callable[[Frame], Any]:
 
     def elements(frame: Frame) -> Any:
         bound = frame.values.get(name)
-        found = stored(bound) if type(bound) is ir.Value else None
+        found = initial_array(bound) if type(bound) is ir.Value else None
         return bound if found is None else found
 
     return elements

@@ -39,17 +39,17 @@ def truth(value: Any) -> bool:
     return bool(value)
 
 
-def indexed(value: Any, index: Any) -> Any:
+def take_item(value: Any, index: Any) -> Any:
     """One item of a list or constant."""
     if isinstance(value, (list, np.ndarray)) and isinstance(index, (int, np.integer)):
         return value[index]
     raise EvaluationError(f"{plain(value)} cannot be indexed with {plain(index)}")
 
 
-def _bounded(compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def limit_size(compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """An operation that can make its operands longer, up to what numbers and arrays may take."""
 
-    def bounded(a: Any, b: Any) -> Any:
+    def compute_limited(a: Any, b: Any) -> Any:
         if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and np.broadcast(a, b).size > LIMIT:
             raise EvaluationError(f"an array of more than {LIMIT:,} elements")
         found = compute(a, b)
@@ -57,17 +57,17 @@ def _bounded(compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
             raise EvaluationError(f"an integer of more than {BITS:,} bits")
         return found
 
-    return bounded
+    return compute_limited
 
 
 ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
-    "+": _bounded(operator.add),
-    "-": _bounded(operator.sub),
-    "*": _bounded(operator.mul),
+    "+": limit_size(operator.add),
+    "-": limit_size(operator.sub),
+    "*": limit_size(operator.mul),
     "/": operator.truediv,
     "//": operator.floordiv,
     "%": operator.mod,
-    "<<": _bounded(lambda a, b: a << min(b, 63)),
+    "<<": limit_size(lambda a, b: a << min(b, 63)),
     ">>": operator.rshift,
     "&": operator.and_,
 }
@@ -90,7 +90,7 @@ def number(value: Any) -> Any:
     raise EvaluationError(f"{plain(value)} is not a number")
 
 
-def listed(value: Any) -> list[Any]:
+def list_items(value: Any) -> list[Any]:
     """The items of a list or a constant; raises EvaluationError for anything else."""
     if type(value) is list:
         return value
@@ -103,4 +103,4 @@ def listed(value: Any) -> list[Any]:
 
 def contains(items: Any, item: Any) -> bool:
     """Whether an item is in a list."""
-    return any(same(item, other) for other in listed(items))
+    return any(same(item, other) for other in list_items(items))

@@ -13,7 +13,7 @@ from pathlib import Path
 import onnx
 
 from ..base.data_files import BUILT_IN, OPS
-from ..base.errors import CallError, Diagnostic, RuleError, meant
+from ..base.errors import CallError, Diagnostic, RuleError, suggest_nearest
 from ..base.records import dataclass, replace
 from ..dialects import operators
 from ..dialects.operators import Catalogue
@@ -81,11 +81,11 @@ def _folder(name: str) -> Path:
         if not found.is_dir():
             raise CallError(f"{where}, and there is no folder {found}")
         return found
-    known = built_in()
+    known = list_built_in()
     if Path(name).is_file():
         raise CallError(f"{name} is a file: a rule set is a folder of *.rules files")
     said = f"there is no rule set {name}: it is neither a folder nor one of {', '.join(known)}"
-    raise UnknownPackError(said + meant(name, known))
+    raise UnknownPackError(said + suggest_nearest(name, known))
 
 
 def load(names: Sequence[str]) -> Pack:
@@ -116,7 +116,7 @@ def stamp(names: Sequence[str]) -> Stamp:
 
 
 @contextlib.contextmanager
-def held() -> Iterator[None]:
+def hold_files() -> Iterator[None]:
     """Take the files of packs as they are when they are first looked at, however often they are asked for inside."""
     global _held
     before, _held = _held, {}
@@ -156,7 +156,7 @@ def comes_along(path: Path) -> bool:
     return BUILT_IN.resolve() in path.resolve().parents
 
 
-def built_in() -> list[str]:
+def list_built_in() -> list[str]:
     """The names of the packs that come with the program."""
     return sorted(path.name for path in BUILT_IN.iterdir() if any(path.glob("*.rules")))
 
@@ -196,7 +196,7 @@ def _entries(paths: Sequence[Path]) -> list[Path]:
 def _read(paths: Sequence[Path], texts: Mapping[str, str], parses: Parses) -> Pack:
     from ..check.checker import review
 
-    files, diagnostics = _parsed(paths, texts, parses)
+    files, diagnostics = _parse_files(paths, texts, parses)
     if (beneath := _beneath(paths, files)) is not None:
         return _read(beneath, {**texts, **_texts(beneath)}, parses)
     targets = {file.target for file in files} - {path.name for path in paths}
@@ -226,7 +226,7 @@ def _parses(key: str) -> Parses:
     return Parses(key)
 
 
-def _parsed(
+def _parse_files(
     paths: Sequence[Path], texts: Mapping[str, str], parses: Parses
 ) -> tuple[list[tree.RuleFile], list[Diagnostic]]:
     ranks = _ranks(paths)
@@ -248,7 +248,7 @@ def _beneath(paths: Sequence[Path], files: Sequence[tree.RuleFile]) -> list[Path
     for file in files:
         if file.base is None or BUILT_IN / file.base in paths[: file.rank]:
             continue
-        if file.base not in built_in() or BUILT_IN / file.base in paths:
+        if file.base not in list_built_in() or BUILT_IN / file.base in paths:
             raise CallError(f"{file.span.file}: {file.name} lies over {file.base}, which is no rule set below it")
         return [*paths[: file.rank], BUILT_IN / file.base, *paths[file.rank :]]
     return None
@@ -268,7 +268,7 @@ def _apart(files: Sequence[tree.RuleFile], parses: Parses) -> list[tree.RuleFile
     for file in files:
         nearest = {name: max((r for r in there if r <= file.rank), default=min(there)) for name, there in ranks.items()}
         own = {name: f"{name}.{packs[rank]}" for name, rank in nearest.items() if rank != min(ranks[name])}
-        found.append(replace(file, items=tuple(parses.named(item, own) for item in file.items)) if own else file)
+        found.append(replace(file, items=tuple(parses.rename_item(item, own) for item in file.items)) if own else file)
     return found
 
 

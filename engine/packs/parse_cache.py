@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ..check.checked import Item, Sound
-from ..rewrite.rules import renamed
+from ..rewrite.rules import rename_tree
 from ..syntax import tree
 from . import file_cache
 from .serialization import freeze, thaw
@@ -22,7 +22,7 @@ class Parses:
     def __init__(self, key: str | None = None) -> None:
         """With a key, begin with what was kept under it in earlier runs."""
         self._key = key
-        self._frozen: dict[str, bytes] = _kept(key) if key is not None else {}
+        self._frozen: dict[str, bytes] = _fetch(key) if key is not None else {}
         self._found: dict[str, tree.RuleFile] = {}
         #: those of their items that have been checked
         self.sound = Sound()
@@ -33,17 +33,17 @@ class Parses:
         digest = hashlib.sha256(f"{name}\0{text}".encode()).hexdigest()
         if digest not in self._found:
             frozen = self._frozen.get(digest)
-            self._found[digest] = _parsed(text, name) if frozen is None else thaw(frozen)
+            self._found[digest] = _parse(text, name) if frozen is None else thaw(frozen)
         return self._found[digest]
 
-    def named(self, item: Item, names: Mapping[str, str]) -> Item:
+    def rename_item(self, item: Item, names: Mapping[str, str]) -> Item:
         """An item of one of the files with other names for some definitions, the same whenever it is asked for."""
-        own = self.sound.mentioned(item) & names.keys()
+        own = self.sound.list_mentioned(item) & names.keys()
         if not own:
             return item
         key = id(item), tuple((name, names[name]) for name in sorted(own))
         if key not in self._named:
-            made: Item = renamed(item, names)
+            made: Item = rename_tree(item, names)
             if isinstance(made, tree.Definition) and made.name in names:
                 made = replace(made, name=names[made.name])
             self._named[key] = made
@@ -53,18 +53,18 @@ class Parses:
         """Keep the trees for the next run."""
         if self._key is None or not self._found.keys() - self._frozen.keys():
             return
-        known = {**self._frozen, **_kept(self._key)}  # others may have kept some meanwhile
+        known = {**self._frozen, **_fetch(self._key)}  # others may have kept some meanwhile
         others = {digest: frozen for digest, frozen in known.items() if digest not in self._found}
         used = {digest: self._frozen.get(digest) or freeze(file) for digest, file in self._found.items()}
         file_cache.keep(self._key, freeze(dict([*others.items(), *used.items()][-KEPT:])))
 
 
-def _kept(key: str) -> dict[str, bytes]:
+def _fetch(key: str) -> dict[str, bytes]:
     kept = file_cache.fetch(key)
     return {} if kept is None else dict(thaw(kept))
 
 
-def _parsed(text: str, name: str) -> tree.RuleFile:
+def _parse(text: str, name: str) -> tree.RuleFile:
     from ..syntax.parser import parse  # lark takes as long to load as trees that are known
 
     return parse(text, name)

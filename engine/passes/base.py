@@ -16,9 +16,9 @@ from ..base.names import Scope
 from ..base.records import dataclass, field, replace
 from ..dialects.operators import Dialect
 from ..rewrite.apply import Outcome
-from ..rewrite.profile import timed
+from ..rewrite.profile import time_part
 from ..rewrite.rules import RuleSet
-from ..rewrite.subgraphs import bodies, called
+from ..rewrite.subgraphs import bodies, list_called
 
 #: how deep graphs of nodes may nest; a model whose graphs call themselves has no bottom
 _DEPTH = 32
@@ -131,8 +131,8 @@ def run_passes(passes: Iterable[Pass], module: Module) -> None:
     Raises UnsupportedError after a pass that left refusals, with all of them.
     """
     for one in passes:
-        with timed(one.name):
-            for each in _visited(module, one):
+        with time_part(one.name):
+            for each in _visit(module, one):
                 one.run(each)
         if module.refusals:
             raise UnsupportedError(module.refusals)
@@ -140,9 +140,9 @@ def run_passes(passes: Iterable[Pass], module: Module) -> None:
             tell(one, module)
 
 
-def _visited(module: Module, one: Pass) -> Iterator[Module]:
+def _visit(module: Module, one: Pass) -> Iterator[Module]:
     if one.visits is Visit.FUNCTIONS_FIRST and module.functions:
-        for graph in called(module.graph, module.source, module.functions):
+        for graph in list_called(module.graph, module.source, module.functions):
             yield module.function(graph)
     if one.visits is Visit.INSIDE_FIRST:
         yield from _inside(module, one)
@@ -154,7 +154,7 @@ def _visited(module: Module, one: Pass) -> Iterator[Module]:
 def _inside(module: Module, one: Pass) -> Iterator[Module]:
     for node in _nodes_with_bodies(module):
         for body in bodies(node):
-            yield from _visited(module.body(body), one)
+            yield from _visit(module.body(body), one)
 
 
 def _nodes_with_bodies(module: Module) -> list[ir.Node]:

@@ -35,11 +35,11 @@ class CommonSubexpressions:
         if not (module.outcome.fired or RECOVER in module.rules.stages()):
             return
         if self.constants:
-            _share_constants(module.graph)
-        _share(module.graph, module.target)
+            _merge_constants(module.graph)
+        _merge_nodes(module.graph, module.target)
 
 
-def _share_constants(graph: ir.Graph) -> None:
+def _merge_constants(graph: ir.Graph) -> None:
     known: dict[Hashable, ir.Value] = {}
     for value in [*graph.initializers.values()]:
         tensor = value.const_value
@@ -55,7 +55,7 @@ def _share_constants(graph: ir.Graph) -> None:
                 del graph.initializers[value.name]  # nothing sweeps after this
 
 
-def _share(graph: ir.Graph, dialect: Dialect) -> None:
+def _merge_nodes(graph: ir.Graph, dialect: Dialect) -> None:
     known: dict[Hashable, list[ir.Node]] = {}
     for node in graph:
         # Nearly all nodes differ in these, so that attributes are seldom looked at.

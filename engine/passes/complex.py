@@ -19,10 +19,10 @@ class Complex:
 
     def run(self, module: Module) -> None:
         """Turn the complex values of one graph into pairs, and note whether there are any."""
-        module.outcome.complex |= pair(module.graph)
+        module.outcome.complex |= split_complex(module.graph)
 
 
-def pair(graph: ir.Graph) -> bool:
+def split_complex(graph: ir.Graph) -> bool:
     """Give every complex value of a graph its last axis of two; whether there are any."""
     found = False
     for value in (*graph.inputs, *graph.initializers.values(), *(o for node in graph for o in node.outputs)):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from ..base.constants import stored
+from ..base.constants import initial_array
 from ..base.names import Scope
 from ..rewrite.rules import RuleSet
 from .base import Module, run_passes
@@ -32,7 +32,7 @@ def evaluate(graph: ir.Graph, rules: RuleSet, functions: Sequence[ir.Graph] = ()
     """
     convert_graph(graph, rules, functions)
     wanted = list(graph.outputs)
-    computed = list(dict.fromkeys(value for value in wanted if stored(value) is None))
+    computed = list(dict.fromkeys(value for value in wanted if initial_array(value) is None))
     results: dict[ir.Value, Any] = {}
     if computed:
         import onnx.reference  # few models compute what their variables begin with
@@ -42,4 +42,4 @@ def evaluate(graph: ir.Graph, rules: RuleSet, functions: Sequence[ir.Graph] = ()
         graph.opset_imports[rules.target.domain] = rules.opset
         model = ir.to_proto(ir.Model(graph, ir_version=10))
         results = dict(zip(computed, onnx.reference.ReferenceEvaluator(model).run(None, {}), strict=True))
-    return [np.asarray(stored(value) if value not in results else results[value]) for value in wanted]
+    return [np.asarray(initial_array(value) if value not in results else results[value]) for value in wanted]

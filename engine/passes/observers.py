@@ -23,25 +23,25 @@ def print_after(wanted: str, say: Callable[[str], None]) -> Observer:
 
 def _text(graph: ir.Graph, indent: str = "") -> str:
     """A graph as a line for each node: results, operator, operands, attributes, and below it the graphs it holds."""
-    lines = [f"{indent}graph {graph.name}({', '.join(map(_typed, graph.inputs))})"]
+    lines = [f"{indent}graph {graph.name}({', '.join(map(_describe, graph.inputs))})"]
     for node in graph:
-        results, operands = ", ".join(map(_typed, node.outputs)), ", ".join(_named(value) for value in node.inputs)
+        results, operands = ", ".join(map(_describe, node.outputs)), ", ".join(_name(value) for value in node.inputs)
         plain = [one for one in node.attributes.values() if one.type is not ir.AttributeType.GRAPH]
         options = ", ".join(f"{one.name}: {one.value!r:.60}" for one in plain)
         domain = f"{node.domain}." if node.domain else ""
         lines.append(f"{indent}  {results} = {domain}{node.op_type}({operands}){f' {{{options}}}' if options else ''}")
         lines += [_text(body, indent + "    ") for body in bodies(node)]
-    lines.append(f"{indent}  return {', '.join(_named(value) for value in graph.outputs)}")
+    lines.append(f"{indent}  return {', '.join(_name(value) for value in graph.outputs)}")
     return "\n".join(lines)
 
 
-def _named(value: ir.Value | None) -> str:
+def _name(value: ir.Value | None) -> str:
     return "none" if value is None else value.name or "?"
 
 
-def _typed(value: ir.Value) -> str:
+def _describe(value: ir.Value) -> str:
     shape = "[?]" if value.shape is None else f"[{', '.join(f'{extent}' for extent in value.shape)}]"
-    return f"{_named(value)}: {'?' if value.dtype is None else value.dtype.name.lower()}{shape}"
+    return f"{_name(value)}: {'?' if value.dtype is None else value.dtype.name.lower()}{shape}"
 
 
 def check_graph(one: Pass, module: Module) -> None:

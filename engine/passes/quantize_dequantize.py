@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from ..base.constants import NUMBERS, computed, stored
+from ..base.constants import NUMBERS, defer_elements, initial_array
 from ..base.errors import RewriteError
 from ..base.names import Scope
 from ..base.quantization import CLASS, KEY, RAW, Quantization, dequantize, in_blocks, quantization
@@ -54,11 +54,13 @@ class QuantizeDequantize:
     def run(self, module: Module) -> None:
         """Change one graph, and count the operators whose quantized results are now computed with real numbers."""
         source, target = module.source, module.target
-        module.real.update(expose(module.graph, source, target, module.opset, module.names, self.plain))
+        module.real.update(
+            insert_quantize_dequantize(module.graph, source, target, module.opset, module.names, self.plain)
+        )
         remove_unused(module.graph)
 
 
-def expose(
+def insert_quantize_dequantize(
     graph: ir.Graph, source: Dialect, target: Dialect, opset: int, scope: Scope, plain: bool = False
 ) -> Counter[str]:
     """Let every operator that computes with real numbers take and yield them; how many have quantized results, by name.
@@ -113,10 +115,10 @@ def expose(
 
 def _bare(node: ir.Node) -> bool:
     """Whether integers have a map to real numbers on one side of a node only: they are all that is meant."""
-    return _lost(node.outputs, node.inputs) or _lost(node.inputs, node.outputs)
+    return _loses_map(node.outputs, node.inputs) or _loses_map(node.inputs, node.outputs)
 
 
-def _lost(known: Iterable[ir.Value | None], others: Iterable[ir.Value | None]) -> bool:
+def _loses_map(known: Iterable[ir.Value | None], others: Iterable[ir.Value | None]) -> bool:
     types = {value.dtype for value in known if value is not None and quantization(value)}
     return any(value is not None and value.dtype in types and not quantization(value) for value in others)
 
@@ -180,7 +182,7 @@ class Inserter:
         """Let a node that means the integers read them where its operands have become real, or in a type there is."""
         for position, value in enumerate(node.inputs):
             if value is not None and value.dtype in _BYTES and not takes(self._convert, value.dtype, self._opset):
-                codes = stored(value)
+                codes = initial_array(value)
                 if codes is not None:
                     wide = self._scope.constant(codes.astype(_BYTES[value.dtype]), f"{value.name}")
                     self._graph.register_initializer(wide)
@@ -188,7 +190,9 @@ class Inserter:
             if value is None or value not in self._were:
                 continue
             known, dtype = self._were[value]
-            written = self._node(self._quantize, [value, *self._written(value, known, dtype)], _axis(known), node)
+            written = self._node(
+                self._quantize, [value, *self._list_parameters(value, known, dtype)], _axis(known), node
+            )
             made = written.outputs[0]
             made.type, made.shape = ir.TensorType(dtype), value.shape
             made.name = self._scope.fresh(f"{value.name}/codes")
@@ -203,7 +207,7 @@ class Inserter:
         node = ir.Node(
             self._quantize.domain,
             self._quantize.name,
-            [made, *self._written(value, known, value.dtype)],
+            [made, *self._list_parameters(value, known, value.dtype)],
             _axis(known),
             num_outputs=1,
         )
@@ -241,7 +245,7 @@ class Inserter:
             if value is None or known is None:
                 continue
             if hybrid and value.dtype == ir.DataType.UINT8 and not known.zero_point.any():
-                value = self._signed(value)
+                value = self._reread_signed(value)
             if known.per_axis and position in channels:
                 known = replace(known, axis=channels[position])
             node.replace_input_with(position, self._read(node, value, by or known))
@@ -262,7 +266,7 @@ class Inserter:
                 continue
             assert result.dtype is not None
             name, uses = result.name, list(result.uses())
-            parameters = self._written(result, by or known, result.dtype)
+            parameters = self._list_parameters(result, by or known, result.dtype)
             written = self._node(self._quantize, [result, *parameters], _axis(known), node)
             codes = written.outputs[0]
             codes.type, codes.shape, codes.name = result.type, result.shape, name
@@ -290,9 +294,9 @@ class Inserter:
                 node.replace_input_with(position, self._read(node, value, codes))
         self.results(node, replace(codes, scale=power * _nudge(node)))
 
-    def _signed(self, value: ir.Value) -> ir.Value:
+    def _reread_signed(self, value: ir.Value) -> ir.Value:
         """Weights that say uint8 and hold int8: hybrid kernels of old files read the bytes so."""
-        codes = stored(value)
+        codes = initial_array(value)
         if codes is None:
             return value
         if value not in self._reread:
@@ -303,17 +307,17 @@ class Inserter:
     def _read(self, node: ir.Node, value: ir.Value, known: Quantization) -> ir.Value:
         key = value, known.axis, known.scale.tobytes() + known.zero_point.tobytes()
         if key not in self._real:
-            self._real[key] = self._dequantized(node, value, known)
+            self._real[key] = self._dequantize_value(node, value, known)
         return self._real[key]
 
-    def _dequantized(self, node: ir.Node, value: ir.Value, known: Quantization) -> ir.Value:
+    def _dequantize_value(self, node: ir.Node, value: ir.Value, known: Quantization) -> ir.Value:
         assert value.dtype is not None
-        codes = stored(value)
+        codes = initial_array(value)
         real = None if codes is None else functools.partial(dequantize, codes, known)
         read = takes(self._dequantize, value.dtype, self._opset, in_blocks(value))
         if real is not None and (self._plain or not read):
             extents = value.shape.numpy() if value.shape is not None else ()
-            return self._scope.constant(computed(real, ir.DataType.FLOAT, extents), f"{value.name}/real")
+            return self._scope.constant(defer_elements(real, ir.DataType.FLOAT, extents), f"{value.name}/real")
         if not read:
             raise RewriteError(f"{value.name}: codes of {value.dtype} have no real numbers at opset {self._opset}")
         parameters = self._parameters(known, value.dtype)
@@ -330,7 +334,7 @@ class Inserter:
             self._graph.insert_before(self._graph[0], made)
         return result
 
-    def _written(self, value: ir.Value, known: Quantization, dtype: ir.DataType) -> list[ir.Value]:
+    def _list_parameters(self, value: ir.Value, known: Quantization, dtype: ir.DataType) -> list[ir.Value]:
         if not yields(self._quantize, dtype, self._opset):
             raise RewriteError(f"{value.name}: real numbers cannot be quantized to {dtype} at opset {self._opset}")
         return self._parameters(known, dtype)

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import onnx_ir as ir
 
-from ..base.constants import stored
+from ..base.constants import initial_array
 from ..base.errors import CallError, RewriteError
 from ..base.records import dataclass, field
 from ..dialects.inference import extents
 from ..dialects.operators import Dialect, OperatorSpec, option_value
-from ..rewrite.subgraphs import called
+from ..rewrite.subgraphs import list_called
 from .base import Module, Visit
 
 #: what to ask for where the batch is to be known at run time only, and the name of such an extent
@@ -146,7 +146,7 @@ class Resizing:
     def _run(self, graph: ir.Graph, shapes: Mapping[ir.Value, Shape | None]) -> None:
         """Follow the batch through a graph, and through those that its nodes call, once each."""
         for node in graph:
-            for body in called([node], self._dialect, self._subgraphs, deep=False):
+            for body in list_called([node], self._dialect, self._subgraphs, deep=False):
                 for value, operand in zip(reversed(body.inputs), reversed(node.inputs), strict=False):
                     if operand in self._carrying and value not in self._carrying:
                         assert operand is not None
@@ -179,7 +179,7 @@ class Resizing:
         """Object to a node that puts samples together."""
         place = [operand.name for operand in spec.operands].index(spec.facts[_MIXES])
         listed = node.inputs[place]
-        axes = None if listed is None else stored(listed)
+        axes = None if listed is None else initial_array(listed)
         if before is not None and axes is not None and 0 in np.ravel(axes) % len(before):
             self._object(node, "it puts the samples together")
 
@@ -194,7 +194,7 @@ class Resizing:
                 said = list(option_value(node, spec.options[name]) or ())
             else:
                 operand = node.inputs[place] if place < len(node.inputs) else None
-                numbers = None if operand is None else stored(operand)
+                numbers = None if operand is None else initial_array(operand)
                 said = [] if numbers is None else numbers.ravel().tolist()
             if not said:
                 continue

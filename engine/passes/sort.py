@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..rewrite.traversal import ordered
+from ..rewrite.traversal import is_sorted
 from .base import Module, Visit
 
 
@@ -13,5 +13,5 @@ class Sort:
 
     def run(self, module: Module) -> None:
         """Sort the nodes of one graph."""
-        if not ordered(module.graph):
+        if not is_sorted(module.graph):
             module.graph.sort()

@@ -14,7 +14,7 @@ from ..base.quantization import quantization
 from ..base.records import dataclass
 from ..dialects.operators import Dialect, OperatorSpec
 from .base import Module, Visit
-from .variables import ASSIGN, FILL, INITIALIZE, KEPT, READ, TABLE, VARIABLE, Evaluate, Variables, refused
+from .variables import ASSIGN, FILL, INITIALIZE, KEPT, READ, TABLE, VARIABLE, Evaluate, Variables, refuse_node
 
 #: the prefix of the metadata that lists a model's state
 METADATA = "nnrewrite.state"
@@ -153,7 +153,7 @@ class _State:
         known = self._known
         handles = known.handles
         for value in graph.inputs:
-            self._filled(value)
+            self._fill(value)
         for node in list(graph):
             role = known.role(node)
             key = handles.get(node.inputs[0]) if node.inputs and node.inputs[0] is not None else None
@@ -162,7 +162,7 @@ class _State:
             elif role == ASSIGN and key is not None:
                 current[key] = node.inputs[1] or current[key]
             elif role == TABLE:
-                self._filled(node.outputs[0])
+                self._fill(node.outputs[0])
                 continue
             elif not (role == INITIALIZE or (role == FILL and key is not None)):
                 if role != VARIABLE:
@@ -177,7 +177,7 @@ class _State:
             if known.role(node) == VARIABLE and not any(output.uses() for output in node.outputs):
                 graph.remove(node, safe=True)
 
-    def _filled(self, value: ir.Value) -> None:
+    def _fill(self, value: ir.Value) -> None:
         content = self._known.tables.get(self._known.handles.get(value, ""))
         if content is not None:
             value.meta[CONTENT] = content
@@ -207,12 +207,12 @@ class _State:
 
     def _thread(self, graph: ir.Graph, node: ir.Node, current: dict[str, ir.Value]) -> None:
         """Give the graphs of a node the variables that they touch, and let the node yield them."""
-        known, keys = self._known, self._known.shared(node)
+        known, keys = self._known, self._known.list_shared(node)
         spec = known.spec(node)
         named = [value for value in node.inputs if value in known.handles]
         variadic = spec is not None and spec.operands[-1].variadic and spec.results[-1].variadic
         if (keys or named) and not variadic:
-            raise refused(node, f"its graphs touch variables ({', '.join(keys)}), and it can hand on none")
+            raise refuse_node(node, f"its graphs touch variables ({', '.join(keys)}), and it can hand on none")
         for body, decides in known.graphs(node):
             self._body(node, body, keys, decides)
         if not keys and not named:
@@ -255,9 +255,9 @@ class _State:
         if not decides:
             body.outputs.extend(current.values())
         elif any(current[key] is not value for key, value in begun.items()):
-            raise refused(node, f"{body.name}, which only decides, assigns a variable")
+            raise refuse_node(node, f"{body.name}, which only decides, assigns a variable")
 
 
-def described(state: Mapping[str, str]) -> dict[str, str]:
+def describe_state(state: Mapping[str, str]) -> dict[str, str]:
     """State as entries of a model's metadata: `nnrewrite.state.INPUT` is the output to feed to it."""
     return {f"{METADATA}.{name}": output for name, output in state.items()}

@@ -10,7 +10,7 @@ from ..check.opset_range import Opsets, possible
 from ..dialects.operators import FORM, Catalogue, Dialect, OperatorSpec
 from ..expressions.compile import TRAIT
 from ..expressions.functions import plain
-from ..rewrite.rules import MEANING, NORMALIZE, OF_SOURCE, written_out
+from ..rewrite.rules import MEANING, NORMALIZE, OF_SOURCE, write_out
 from ..syntax import tree
 from ..syntax.diagnostics import spell
 from .state import ROLES
@@ -62,7 +62,7 @@ def survey(
     dialect = catalogue.dialect(files[0].source)
     declared = frozenset(range(files[0].opsets[0], files[0].opsets[1] + 1))
     uses: dict[str, list[Use]] = {}
-    for file, rule in written_out(files):
+    for file, rule in write_out(files):
         if rule.stage not in OF_SOURCE or rule.stage == MEANING:
             continue
         for call in _calls(rule.equations[-1].value):
@@ -108,7 +108,7 @@ def _use(rule: tree.Rule, call: tree.Call, spec: OperatorSpec, file: tree.RuleFi
         elif isinstance(clause, tree.Require):
             demands.append(clause.message)
         else:
-            conditions.append(_quoted(clause.condition.span, sources))
+            conditions.append(_quote(clause.condition.span, sources))
     reached = frozenset(
         o for t in rule.templates for o in (opsets if t.condition is None else possible(t.condition, opsets))
     )
@@ -158,7 +158,7 @@ def _support(spec: OperatorSpec, uses: Sequence[Use], declared: Opsets, dialect:
     opsets = frozenset().union(*(use.opsets for use in own))
     limits: list[str] = []
     for name, taken in options.items():
-        if taken in (_ANY, _IGNORED) or _removed(name, uses, dialect) or _tells(name, spec, dialect):
+        if taken in (_ANY, _IGNORED) or _is_removed(name, uses, dialect) or _tells(name, spec, dialect):
             continue
         limits.append(f"{name} is {taken} only")
     alone = {use.conditions[0] for use in own if len(use.conditions) == 1}
@@ -181,11 +181,11 @@ def _tells(option: str, spec: OperatorSpec, dialect: Dialect) -> bool:
     return any(option in other.when for other in dialect.operators.values() if other.code == spec.code)
 
 
-def _removed(option: str, uses: Sequence[Use], dialect: Dialect) -> bool:
+def _is_removed(option: str, uses: Sequence[Use], dialect: Dialect) -> bool:
     return any(use.stage == NORMALIZE and use.options.get(option) == _ANY for use in uses)
 
 
-def _quoted(span: Span, sources: Mapping[str, str]) -> str:
+def _quote(span: Span, sources: Mapping[str, str]) -> str:
     lines = sources.get(span.file, "").splitlines()[span.line - 1 : span.end_line]
     if not lines:
         return f"the guard at {span} holds"

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from ..base.constants import stored
+from ..base.constants import initial_array
 from ..base.errors import Reason, Refusal, Span, UnsupportedError
 from ..base.records import dataclass, field
 from ..dialects.operators import Dialect, OperatorSpec, option_value
-from ..rewrite.subgraphs import Body, bound
+from ..rewrite.subgraphs import Body, bind_option
 
 #: the roles in ops.yaml of the operators that name a variable, read it, write it, and run a graph the first time
 VARIABLE, READ, ASSIGN, INITIALIZE = "variable", "read", "assign", "initialize"
@@ -60,7 +60,7 @@ class Variables:
                         changed = changed or not together <= keys
                         keys |= together
 
-    def shared(self, node: ir.Node) -> list[str]:
+    def list_shared(self, node: ir.Node) -> list[str]:
         """The variables that the graphs of a node touch, in the order in which they came up."""
         called = [self.touched[body] for body in self.bodies(node)]
         return [key for key in self.samples if any(key in keys for keys in called)]
@@ -80,7 +80,7 @@ class Variables:
         deciding = spec.facts.get("decides", ())
         for option in spec.options.values():
             if "subgraph" in option.type:
-                value = bound(option, option_value(node, option), self.subgraphs)
+                value = bind_option(option, option_value(node, option), self.subgraphs)
                 for body in value if isinstance(value, list) else [value]:
                     if body is not None:
                         yield body.graph, option.name in deciding
@@ -121,14 +121,14 @@ class Variables:
                 name = self.name(value)
                 if name is not None and value is not None:
                     self._touch(own, name, value, True)
-            self._passed(node)
+            self._follow_calls(node)
 
     def _touch(self, own: set[str], key: str, value: ir.Value, read: bool) -> None:
         own.add(key)
         if read or key not in self.samples:
             self.samples[key] = value
 
-    def _passed(self, node: ir.Node) -> None:
+    def _follow_calls(self, node: ir.Node) -> None:
         """Follow names of variables into the graphs of a node and out of them."""
         for body, decides in self.graphs(node):
             shift = len(node.inputs) - len(body.inputs)
@@ -136,7 +136,7 @@ class Variables:
                 if outer in self.handles:
                     known = self.handles.setdefault(inner, self.handles[outer])
                     if known != self.handles[outer]:
-                        raise refused(
+                        raise refuse_node(
                             node, f"a graph is given {known} by one node and {self.handles[outer]} by another"
                         )
             self._graph(body)
@@ -160,11 +160,11 @@ class Variables:
         spec = self.spec(node)
         assert spec is not None
         for option in spec.options.values():
-            body = bound(option, option_value(node, option), self.subgraphs)
+            body = bind_option(option, option_value(node, option), self.subgraphs)
             if isinstance(body, Body):
-                self._assigned(node, body.graph)
+                self._assign(node, body.graph)
 
-    def _assigned(self, node: ir.Node, graph: ir.Graph) -> None:
+    def _assign(self, node: ir.Node, graph: ir.Graph) -> None:
         handles: dict[ir.Value | None, str] = {}
         given: dict[str, ir.Value] = {}
         for inner in list(graph):
@@ -176,28 +176,28 @@ class Variables:
             elif role == ASSIGN and key is not None and inner.inputs[1] is not None:
                 given[key] = inner.inputs[1]
             elif role in (READ, INITIALIZE):
-                raise refused(node, f"{inner.name} stands in the graph that initializes variables")
+                raise refuse_node(node, f"{inner.name} stands in the graph that initializes variables")
             if role in (FILL, ASSIGN):
                 graph.remove(inner, safe=True)
-        computed = {key: value for key, value in given.items() if stored(value) is None}
+        computed = {key: value for key, value in given.items() if initial_array(value) is None}
         if computed:
             graph.outputs[:] = list(computed.values())
             self.initial.update(zip(computed, self.evaluate(graph), strict=True))
         for key, value in given.items():
-            constant = stored(value)
+            constant = initial_array(value)
             if constant is not None:
                 self.initial.setdefault(key, constant)
             self.samples.setdefault(key, value)
 
     def _fill(self, node: ir.Node, key: str) -> None:
         """What a table holds; the first to fill it does."""
-        columns = [None if value is None else stored(value) for value in node.inputs[1:]]
+        columns = [None if value is None else initial_array(value) for value in node.inputs[1:]]
         columns = [c.astype(object) if c is not None and c.dtype.kind in "SU" else c for c in columns]
         if any(column is None for column in columns):
-            raise refused(node, "what a table holds is computed when the model runs")
+            raise refuse_node(node, "what a table holds is computed when the model runs")
         self.tables.setdefault(key, tuple(column for column in columns if column is not None))
 
 
-def refused(node: ir.Node, why: str) -> UnsupportedError:
+def refuse_node(node: ir.Node, why: str) -> UnsupportedError:
     """An error about one node that no rule can do anything about."""
     return UnsupportedError([Refusal(node.op_type, node.name or "", (Reason("", Span("", 0, 0, 0, 0), why),))])

@@ -18,17 +18,17 @@ from ..syntax import tree
 from . import coverage
 from .blame import blamed
 from .builder import Builder, Settle
-from .clauses import Refused, chosen, holds
+from .clauses import Refused, choose_template, holds
 from .clone import Unreachable, home
-from .complex_numbers import minds, paired
+from .complex_numbers import asks_complex, is_complex_node
 from .conditions import Guard
 from .edits import Edits
 from .matcher import LOOKED_INTO, Bindings
 from .profile import profiling
-from .replacement import Ill, check, computed
+from .replacement import Ill, check, make_known_result
 from .rules import INTEGERS, Rule, RuleSet
 from .trace import Subject, watching
-from .traversal import within
+from .traversal import walk_nodes
 
 #: a value and what takes its place
 Pair = tuple[ir.Value, ir.Value]
@@ -67,7 +67,7 @@ class Firing:
         self._settle, self.outcome = settle, outcome
         self._rules, self._opset, self._subgraphs, self._edits = rules, rules.opset, subgraphs, edits
         profile = profiling()
-        self._try = self._attempt if profile is None else profile.measured(self._attempt)
+        self._try = self._attempt if profile is None else profile.time_attempts(self._attempt)
 
     def apply(self, rule: Rule, node: ir.Node) -> list[ir.Node] | None:
         """Rewrite at a node and tell whoever watches; the nodes made, None where the rule does not apply.
@@ -94,13 +94,15 @@ class Firing:
         return made
 
     def _attempt(self, rule: Rule, node: ir.Node) -> list[ir.Node] | None:
-        if not rule.matcher.may_fit(node) or (self.outcome.complex and paired(node) and not minds(rule)):
+        if not rule.matcher.may_fit(node) or (
+            self.outcome.complex and is_complex_node(node) and not asks_complex(rule)
+        ):
             return None
         budget = self._budget(node)
 
         def accept(bindings: Bindings) -> list[ir.Node] | None:
             frame = self._frame(rule, bindings, budget)
-            template = chosen(rule, frame) if holds(rule, frame, None) else None
+            template = choose_template(rule, frame) if holds(rule, frame, None) else None
             return None if template is None else self._rewrite(rule, node, template, frame)
 
         def admits(guard: Guard, bindings: Bindings) -> bool:
@@ -151,14 +153,14 @@ class Firing:
                 pairs += self._pairs(template.span, values, new)
             return pairs
 
-        pairs = self._built(rule, root, template.span, builder, build, frame.values.get(LOOKED_INTO, ()))
+        pairs = self._build_checked(rule, root, template.span, builder, build, frame.values.get(LOOKED_INTO, ()))
         if pairs is None:
             return None
         if coverage.active is not None:
             coverage.active.note(rule, template.span, frame.values)
         return self._commit(rule, root, builder.nodes, pairs)
 
-    def _built(
+    def _build_checked(
         self,
         rule: Rule,
         root: ir.Node,
@@ -202,7 +204,7 @@ class Firing:
             if before is None:
                 continue
             if type(after) is not ir.Value:
-                after = computed(self._edits.scope, span, before, after)
+                after = make_known_result(self._edits.scope, span, before, after)
             yield before, after
 
     def _commit(self, rule: Rule, root: ir.Node, made: list[ir.Node], pairs: list[Pair]) -> list[ir.Node]:
@@ -214,7 +216,7 @@ class Firing:
         stem = next((output.name for output in root.outputs if output.name), None) or next(
             (after.name for _, after in pairs if after.name), root.op_type
         )
-        for node in within(made):
+        for node in walk_nodes(made):
             self._edits.scope.christen(node, f"{stem}/{node.op_type}")
             for value in node.inputs:
                 self._edits.register(value)
@@ -245,7 +247,7 @@ class Firing:
 
     def miss(self, rule: Rule, node: ir.Node) -> Reason | None:
         """Why a rule does not take a node, from the place where it got furthest."""
-        if self.outcome.complex and paired(node) and not minds(rule):
+        if self.outcome.complex and is_complex_node(node) and not asks_complex(rule):
             return Reason(rule.name, rule.span, "the node computes with complex numbers, the rule with real ones alone")
         misses: list[Reason] = []
 
@@ -255,7 +257,7 @@ class Firing:
         def ask(bindings: Bindings) -> None:
             frame = self._frame(rule, bindings, Budget())
             if holds(rule, frame, misses):
-                none = chosen(rule, frame) is None
+                none = choose_template(rule, frame) is None
                 why = "no template is for this opset" if none else "what it makes would be computed from itself"
                 misses.append(Reason(rule.name, rule.span, why))
 
@@ -270,7 +272,7 @@ def _leaks(made: list[ir.Node], pairs: list[Pair], graphs: Sequence[ir.Graph]) -
     """Whether values of graphs that a pattern looked into would be read outside of them."""
     if not graphs:
         return False
-    read = (value for node in within(made) for value in node.inputs if value is not None)
+    read = (value for node in walk_nodes(made) for value in node.inputs if value is not None)
     return any(home(value) in graphs for value in (*read, *(after for _, after in pairs)))
 
 

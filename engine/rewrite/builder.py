@@ -13,21 +13,21 @@ from ..base.constants import KEPT, NUMBERS
 from ..base.errors import Span
 from ..base.names import Scope, permute_dequantized
 from ..dialects.folding import fold
-from ..dialects.inference import InferenceError, describe, infer, shaped
+from ..dialects.inference import InferenceError, describe, infer, make_shape
 from ..dialects.kernels import widenings
 from ..dialects.literals import attribute
-from ..dialects.onnx_schemas import signature, typed
+from ..dialects.onnx_schemas import pair_types, signature
 from ..dialects.operators import Dialect, OperatorSpec, schema
 from ..expressions.compile import Frame, evaluate
 from ..expressions.functions import DTYPES, EvaluationError
 from ..syntax import tree
 from .clone import Transplant
 from .matcher import LOOKED_INTO
-from .operands import taken
+from .operands import make_operands
 from .pattern import rest_of
 from .replacement import Ill
-from .subgraphs import Body, bodies, detach, generalize, stack, yielded
-from .variadics import spread
+from .subgraphs import Body, bodies, count_yielded, detach, generalize, stack
+from .variadics import assign_places
 
 #: says of a node without a schema, by other means, what its results are
 Settle = Callable[[ir.Node], None]
@@ -90,7 +90,7 @@ class Builder:
         results = result if several else [result]
         if not lists:
             results = results[: len(targets)]
-        divided = next(spread(targets, len(results), known if len(lists) > 1 else {}), None)
+        divided = next(assign_places(targets, len(results), known if len(lists) > 1 else {}), None)
         if divided is None:
             raise Ill(equation.span, f"{len(targets)} results are named, {len(results)} are there")
         for target, place in zip(targets, divided[0], strict=True):
@@ -109,7 +109,7 @@ class Builder:
         A graph that an option of the source named is put in the place of the call.
         """
         if isinstance(operator, Body):
-            results = self._inlined(call.span, operator, operands)
+            results = self._inline(call.span, operator, operands)
             return results if self._counts.get(id(call), 1) != 1 else results[0]
         if not isinstance(operator, str):
             raise EvaluationError(f"`{call.callee}` is no graph, so it cannot be called")
@@ -119,7 +119,7 @@ class Builder:
             options = {**dict(kept.attributes.items()), **options}
         found = (self._attribute(call.span, spec, name, value) for name, value in options.items())
         attributes = [attribute for attribute in found if attribute is not None]
-        count = self._counts.get(id(call), 1) or yielded(spec, attributes)
+        count = self._counts.get(id(call), 1) or count_yielded(spec, attributes)
         results = self.make(call.span, spec, operands, attributes, count)
         return results if count != 1 else results[0]
 
@@ -149,7 +149,9 @@ class Builder:
         operands = [*operands[: len(operands) - slices], *map(self._slice, operands[len(operands) - slices :])]
         old = Transplant(frame.values.get(LOOKED_INTO, ()), self._scope, expression.span)
         values = dict(frame.values)
-        inputs = self._declared(expression, operands, spec.facts.get("parameters", {}).get(option, []), values, old)
+        inputs = self._declare_inputs(
+            expression, operands, spec.facts.get("parameters", {}).get(option, []), values, old
+        )
         inner = Frame(values, dict(frame.layouts), frame.definitions, frame.traits, self, frame.budget)
         outer, self.nodes = self.nodes, []
         try:
@@ -165,7 +167,7 @@ class Builder:
             graph.sort()
         return graph
 
-    def _declared(
+    def _declare_inputs(
         self,
         expression: tree.GraphOf,
         operands: Sequence[Any],
@@ -203,7 +205,7 @@ class Builder:
                     node.replace_input_with(place, old.value(value))
         results = [old.value(value) for value in results]
         self.nodes += old.nodes
-        return self._yielded(results)
+        return self._yield_outputs(results)
 
     def _slice(self, operand: Any) -> ir.Value:
         """A value like a slice of an operand, or of a constant, along its first axis."""
@@ -219,7 +221,7 @@ class Builder:
         self._parameters.add(value)
         return value
 
-    def _yielded(self, results: list[Any]) -> list[ir.Value]:
+    def _yield_outputs(self, results: list[Any]) -> list[ir.Value]:
         """The outputs of a graph: each is a node's own result, and stands there once."""
         own = {output for node in self.nodes for output in node.outputs}
         outputs: list[ir.Value] = []
@@ -235,13 +237,13 @@ class Builder:
         node.outputs[0].type, node.outputs[0].shape = value.type, value.shape
         return node.outputs[0]
 
-    def _inlined(self, span: Span, body: Body, operands: list[Any]) -> list[ir.Value]:
+    def _inline(self, span: Span, body: Body, operands: list[Any]) -> list[ir.Value]:
         if len(operands) != len(body.graph.inputs):
             raise Ill(span, f"{len(operands)} operands for a graph of {len(body.graph.inputs)} inputs")
         for operand, inner in zip(operands, body.graph.inputs, strict=True):
             if operand in self._parameters:
                 generalize(operand, inner)
-        nodes, results = body.copied(operands, self._scope)
+        nodes, results = body.copy_nodes(operands, self._scope)
         self.nodes += nodes
         return results
 
@@ -253,7 +255,7 @@ class Builder:
             raise EvaluationError(f"{symbol} on run-time values has no operator in dialect {target.name}")
         return self.make(None, self._spec(operator), [left, right], [], 1)[0]
 
-    def arranged(self, frame: Frame, name: str, layout: str) -> Any:
+    def arrange(self, frame: Frame, name: str, layout: str) -> Any:
         """The value of a variable in a layout, through a permutation where it has another."""
         value, has = frame.values[name], frame.layouts.get(name)
         if value is None or has is None or has == layout:
@@ -290,11 +292,11 @@ class Builder:
     ) -> list[ir.Value]:
         """Make a node, or what it computes where all that it reads is constant; its results."""
         self._budget.node()
-        inputs = taken(spec, operands, self._opset, self._scope)
+        inputs = make_operands(spec, operands, self._opset, self._scope)
         target = self._dialects[-1]
         wider = widenings(target, spec.name, self._opset, inputs) if spec.dialect == target.name else {}
         if wider:
-            return self._widened(span, spec, inputs, list(attributes), count, wider)
+            return self._compute_wider(span, spec, inputs, list(attributes), count, wider)
         node = ir.Node(spec.domain, spec.name, inputs, attributes, num_outputs=count)
         self.nodes.append(node)
         graphs = bodies(node)
@@ -320,10 +322,10 @@ class Builder:
             node.resize_inputs(0)
             base = next((v.name for v in inputs if v is not None and v.name), spec.name)
             return [self._scope.constant(array, base) for array in folded]
-        describe(node, [(one.dtype, None if one.shape is None else shaped(one.shape)) for one in inferred])
+        describe(node, [(one.dtype, None if one.shape is None else make_shape(one.shape)) for one in inferred])
         return list(node.outputs)
 
-    def _widened(
+    def _compute_wider(
         self,
         span: Span | None,
         spec: OperatorSpec,
@@ -335,19 +337,19 @@ class Builder:
         """A node whose own types have no kernel: computed in wider ones, between two conversions."""
         found = signature(spec.name, self._opset, spec.domain)
         assert found is not None
-        own = {variable: value.dtype for value, variable in typed(inputs, found.operands) if value is not None}
+        own = {variable: value.dtype for value, variable in pair_types(inputs, found.operands) if value is not None}
         operands = [
-            self._converted(value, DTYPES[wider[variable]]) if value is not None and variable in wider else value
-            for value, variable in typed(inputs, found.operands)
+            self._convert(value, DTYPES[wider[variable]]) if value is not None and variable in wider else value
+            for value, variable in pair_types(inputs, found.operands)
         ]
         results = self.make(span, spec, operands, attributes, count)
         return [
-            self._converted(value, own[variable]) if variable in wider else value
-            for value, variable in typed(results, found.results)
+            self._convert(value, own[variable]) if variable in wider else value
+            for value, variable in pair_types(results, found.results)
             if value is not None
         ]
 
-    def _converted(self, value: ir.Value, dtype: ir.DataType | None) -> ir.Value:
+    def _convert(self, value: ir.Value, dtype: ir.DataType | None) -> ir.Value:
         spec = self._dialects[-1].role("convert")
         return self.make(None, spec, [value], [ir.AttrInt64("to", int(dtype or 0))], 1)[0]
 

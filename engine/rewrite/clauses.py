@@ -41,7 +41,7 @@ def holds(rule: Rule, frame: Frame, reasons: list[Reason] | None) -> bool:
     return True
 
 
-def chosen(rule: Rule, frame: Frame) -> tree.Template | None:
+def choose_template(rule: Rule, frame: Frame) -> tree.Template | None:
     """The first template whose condition holds; raises Refused where a condition has no value."""
     for template in rule.templates:
         try:

@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from ..base.errors import Span
 from ..base.names import Scope
-from .replacement import computed
+from .replacement import make_known_result
 from .subgraphs import bodies, copy
 
 
@@ -72,7 +72,7 @@ class Transplant:
     def _copy(self, value: ir.Value) -> None:
         producer = value.producer()
         if producer is None and value.const_value is not None and not value.is_graph_input():
-            self._standing[value] = self._scope.adopted(value)
+            self._standing[value] = self._scope.adopt(value)
             return
         if producer is None or bodies(producer):
             raise Unreachable(value.name)
@@ -85,7 +85,7 @@ class Transplant:
         self.nodes.append(made)
 
     def _constant(self, old: ir.Value, elements: Any) -> ir.Value:
-        return computed(self._scope, self._span, old, elements)
+        return make_known_result(self._scope, self._span, old, elements)
 
 
 def home(value: ir.Value) -> ir.Graph | None:

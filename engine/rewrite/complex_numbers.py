@@ -9,12 +9,12 @@ from ..syntax import tree
 from .rules import Rule
 
 
-def paired(node: ir.Node) -> bool:
+def is_complex_node(node: ir.Node) -> bool:
     """Whether a node takes or yields complex numbers."""
     return any(is_complex(value) for value in (*node.inputs, *node.outputs) if value is not None)
 
 
-def minds(rule: Rule) -> bool:
+def asks_complex(rule: Rule) -> bool:
     """Whether a rule asks which values are complex; one that does not speaks of real numbers alone."""
     calls = (one for one in tree.walk((rule.clauses, rule.templates)) if isinstance(one, tree.Call))
     return any(call.callee == is_complex.__name__ for call in calls)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import onnx_ir as ir
 
-from .traversal import within
+from .traversal import walk_nodes
 
 
 class Precedence:
@@ -39,7 +39,7 @@ class Precedence:
         """
         levels = self._levels = self._levels or _levels(self._graph)
         level = max(levels.get(node, 0) for value, _ in pairs if (node := value.producer()) is not None)
-        fresh = set(within(made))
+        fresh = set(walk_nodes(made))
         behind: set[ir.Node] = set()
         work = [user for value, _ in pairs for user in _users(value) if user not in fresh]
         while work:
@@ -66,7 +66,7 @@ def _levels(graph: ir.Graph) -> dict[ir.Node, int]:
     waits: dict[ir.Node, set[ir.Node]] = {node: set() for node in graph if node.graph is graph}
     feeds: dict[ir.Node, list[ir.Node]] = {}
     for node, waiting in waits.items():
-        for inner in within((node,)):
+        for inner in walk_nodes((node,)):
             for value in inner.inputs:
                 producer = value.producer() if value is not None else None
                 if producer in waits and producer is not node and producer not in waiting:

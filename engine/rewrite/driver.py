@@ -11,13 +11,13 @@ import onnx_ir as ir
 from ..base.errors import ModelError, Reason, RewriteError
 from ..base.names import Scope
 from ..base.quantization import in_blocks
-from ..dialects.inference import InferenceError, extents, infer, merge, shaped
+from ..dialects.inference import InferenceError, extents, infer, make_shape, merge
 from .apply import RULE, SOURCE, Firing, Outcome
 from .builder import Settle
 from .edits import Edits
 from .rules import INTEGERS, ONCE, Rule, RuleSet
 from .subgraphs import bodies
-from .traversal import around, taken
+from .traversal import drain, list_neighbours
 
 #: firings a node, beyond which a stage is taken to run in circles
 _PATIENCE = 64
@@ -108,9 +108,9 @@ class Driver:
             if inferred.shape is None:
                 continue
             try:
-                result.shape = shaped(merge(extents(result), inferred.shape) or ())
+                result.shape = make_shape(merge(extents(result), inferred.shape) or ())
             except InferenceError:
-                result.shape = shaped(inferred.shape)
+                result.shape = make_shape(inferred.shape)
 
     def _run_until_done(self) -> None:
         first = self._edits.nodes()
@@ -118,7 +118,7 @@ class Driver:
         waiting: set[ir.Node] = set()
         left = _PATIENCE * (len(first) + 16)
         recent: deque[Rule] = deque(maxlen=16)
-        for node in itertools.chain(first, taken(again)):
+        for node in itertools.chain(first, drain(again)):
             waiting.discard(node)
             if node.graph is not self._graph:  # it is gone, or belongs to the graph of another node
                 continue
@@ -131,7 +131,7 @@ class Driver:
                 if left < 0:
                     cycle = " -> ".join(dict.fromkeys(r.place for r in recent))
                     raise RewriteError(f"stage {self._stage} does not end: {cycle}")
-                for neighbour in (*made, *around(made)):
+                for neighbour in (*made, *list_neighbours(made)):
                     if neighbour not in waiting and neighbour.graph is not None:
                         waiting.add(neighbour)
                         again.append(neighbour)

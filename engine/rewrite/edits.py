@@ -73,7 +73,7 @@ class Edits:
         self.graph.insert_before(root, made)
         for before, after in pairs:
             if self._inner and before.is_graph_output() and not self._yieldable(after):
-                after = self._copied(root, after)
+                after = self._copy_value(root, after)
             self._replace(before, after)
         self._abandon([root, *(producer for before, _ in pairs if (producer := before.producer()) is not None)])
         self._changed = True
@@ -140,7 +140,7 @@ class Edits:
         producer = value.producer()
         return producer is not None and producer.graph is self.graph and not value.is_graph_output()
 
-    def _copied(self, root: ir.Node, value: ir.Value) -> ir.Value:
+    def _copy_value(self, root: ir.Node, value: ir.Value) -> ir.Value:
         node = ir.Node(self._copy.domain, self._copy.name, [value], num_outputs=1)
         self.scope.christen(node, f"{value.name}/{self._copy.name}")
         (copy,) = node.outputs

@@ -33,7 +33,7 @@ from .pattern import (
     takings,
 )
 from .prefilter import NodeTest, prefilter
-from .variadics import spread
+from .variadics import assign_places
 
 #: under this name a match holds the graphs that it looked into
 LOOKED_INTO = "graphs.."
@@ -164,7 +164,7 @@ class _Search:
                 if not self._result(target, outputs[place] if place < count else None, bound):
                     return None
             return self._node(equation.value, node, bound, then)
-        for places, start in spread(targets, len(outputs), bound):
+        for places, start in assign_places(targets, len(outputs), bound):
             own = dict(start)
             for target, taken in zip(targets, places, strict=True):
                 values = list(outputs[taken])
@@ -238,7 +238,7 @@ class _Search:
             if wanted.graph is not None or wanted.variable == IGNORED:
                 continue
             described = spec.options[wanted.name]
-            value = subgraphs.bound(described, option_value(node, described), self._graphs)
+            value = subgraphs.bind_option(described, option_value(node, described), self._graphs)
             if type(value) is str and value.endswith(")") and value.startswith(f"{described.type}("):
                 return self._no(wanted.span, "option {} is {}, which nothing says the meaning of", wanted.name, value)
             if wanted.variable is not None and wanted.variable not in bound:
@@ -274,7 +274,7 @@ class _Search:
         self, patterns: Sequence[Operand], values: Sequence[ir.Value | None], bound: Bindings, then: Then[Made]
     ) -> Made | None:
         """Match each value of a list, where some patterns may take several."""
-        for places, start in spread(takings(patterns), len(values), bound):
+        for places, start in assign_places(takings(patterns), len(values), bound):
             self._budget.attempt()
             own = dict(start)
             single: list[Operand] = []
@@ -317,13 +317,13 @@ class _Search:
             elif value is None or isinstance(pattern, Number | Absent):
                 fits = self._plain(pattern, value)
             elif place + 1 == len(patterns):
-                return self._computed(pattern, value, bound, then)
+                return self._match_producer(pattern, value, bound, then)
             else:
                 # Only what a node computes may fit in several ways, and what stands behind it then fits anew.
                 def following(more: Bindings, rest: int = place + 1) -> Made | None:
                     return self._each(patterns, values, rest, more, then)
 
-                return self._computed(pattern, value, bound, following)
+                return self._match_producer(pattern, value, bound, following)
             if not fits:
                 return None
         return then(bound)
@@ -359,7 +359,7 @@ class _Search:
         bound[name] = found
         return True
 
-    def _computed(self, pattern: Operand, value: ir.Value, bound: Bindings, then: Then[Made]) -> Made | None:
+    def _match_producer(self, pattern: Operand, value: ir.Value, bound: Bindings, then: Then[Made]) -> Made | None:
         """Match a value by the node that computes it: a pattern in its place, or the equation of its name."""
         definer = None
         if isinstance(pattern, Variable):

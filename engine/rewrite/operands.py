@@ -9,11 +9,11 @@ import onnx_ir as ir
 
 from ..base.names import Scope
 from ..dialects.literals import array
-from ..dialects.onnx_schemas import described, signature
+from ..dialects.onnx_schemas import describe_operator, signature
 from ..dialects.operators import OperatorSpec
 
 
-def taken(spec: OperatorSpec, operands: list[Any], opset: int, scope: Scope) -> list[ir.Value | None]:
+def make_operands(spec: OperatorSpec, operands: list[Any], opset: int, scope: Scope) -> list[ir.Value | None]:
     """The operands of a node to be: numbers and lists become constants of the types that the operator asks for.
 
     Operands left out at the end are dropped. Raises what `literals.array` does for numbers that a type does not hold.
@@ -22,7 +22,7 @@ def taken(spec: OperatorSpec, operands: list[Any], opset: int, scope: Scope) -> 
         operands = operands[:-1]
     if all(operand is None or type(operand) is ir.Value for operand in operands):
         return list(operands)
-    found = signature(spec.name, opset, spec.domain) or described(spec)
+    found = signature(spec.name, opset, spec.domain) or describe_operator(spec)
     asked = [found.operand(position) if found else None for position in range(len(operands))]
     bound: dict[str, ir.DataType] = {}
     for exact in (True, False):  # run-time values say what a type variable is before arrays do

@@ -42,7 +42,7 @@ class Profile:
     parts: dict[str, Cost] = field(default_factory=dict)
     rules: dict[tuple[str, str], Cost] = field(default_factory=dict)
 
-    def measured(self, attempt: Callable[[Rule, ir.Node], Made]) -> Callable[[Rule, ir.Node], Made]:
+    def time_attempts(self, attempt: Callable[[Rule, ir.Node], Made]) -> Callable[[Rule, ir.Node], Made]:
         """Let what tries a rule on a node be timed as that rule's; it matched where something but None came of it."""
 
         def timed_attempt(rule: Rule, node: ir.Node) -> Made:
@@ -71,7 +71,7 @@ def profiling() -> Profile | None:
 
 
 @contextmanager
-def profiled(profile: Profile | None) -> Iterator[None]:
+def note_costs(profile: Profile | None) -> Iterator[None]:
     """Let costs be noted in a profile."""
     token = _ACTIVE.set(profile)
     try:
@@ -84,14 +84,14 @@ def staged(run: Callable[[Subject, str], None]) -> Callable[[Subject, str], None
     """Let what runs a stage, by its name, be timed as a part of that name."""
 
     def timed_run(subject: Subject, stage: str) -> None:
-        with timed(stage):
+        with time_part(stage):
             run(subject, stage)
 
     return timed_run
 
 
 @contextmanager
-def timed(part: str) -> Iterator[None]:
+def time_part(part: str) -> Iterator[None]:
     """Note the time of a part of a conversion, where somebody asked."""
     profile = _ACTIVE.get()
     if profile is None:

@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from ..base.errors import Span
 from ..base.names import Scope
-from ..dialects.inference import InferenceError, extents, merge, shaped
+from ..dialects.inference import InferenceError, extents, make_shape, merge
 from ..expressions.functions import PAIR, is_complex
 
 
@@ -21,7 +21,7 @@ class Ill(Exception):
         super().__init__(message)
 
 
-def computed(scope: Scope, span: Span, old: ir.Value, value: Any) -> ir.Value:
+def make_known_result(scope: Scope, span: Span, old: ir.Value, value: Any) -> ir.Value:
     """A result that is known at conversion time, as a constant of the type it has in the source.
 
     Raises Ill where the value is `none`, or a part of it.
@@ -57,5 +57,5 @@ def check(span: Span, old: ir.Value, new: ir.Value) -> str | None:
     if new.type is None:
         new.type = old.type
     if shape is not None and shape != now:
-        new.shape = shaped(shape)
+        new.shape = make_shape(shape)
     return remark

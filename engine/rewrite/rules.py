@@ -139,7 +139,7 @@ class RuleSet:
     def _rule(self, one: Outline) -> Rule:
         if one.order not in self._compiled:
             file = self._files[one.file]
-            written = _written(file.items[one.item], one.member)
+            written = _write_out_member(file.items[one.item], one.member)
             source, target = self._catalogue.dialect(file.source), self._catalogue.dialect(file.target)
             self._compiled[one.order] = _compile(written, source, target, one, self)
         return self._compiled[one.order]
@@ -206,10 +206,10 @@ def _members(item: tree.Rule | tree.Table, known: Container[str] = ()) -> Iterat
         return
     for member, entry in enumerate(item.over if isinstance(item, tree.Rule) else item.entries):
         if f"{item.name}.{entry.source}" not in known:
-            yield member, _written(item, member)
+            yield member, _write_out_member(item, member)
 
 
-def _written(item: tree.Rule | tree.Table | tree.Definition, member: int | None) -> tree.Rule:
+def _write_out_member(item: tree.Rule | tree.Table | tree.Definition, member: int | None) -> tree.Rule:
     """A rule, or the one that a member of a table or an `over` family stands for."""
     if isinstance(item, tree.Table):
         assert member is not None
@@ -233,9 +233,7 @@ def _roots(expression: tree.Expression, reads: Dialect, opsets: tuple[int, int])
         yield reads.domain if named is None else named.domain, expression.callee
 
 
-def written_out(
-    files: Iterable[tree.RuleFile], known: Container[str] = ()
-) -> Iterator[tuple[tree.RuleFile, tree.Rule]]:
+def write_out(files: Iterable[tree.RuleFile], known: Container[str] = ()) -> Iterator[tuple[tree.RuleFile, tree.Rule]]:
     """Every rule of some files but for those `known` by name, one for each entry of a table or an `over` family."""
     for file in files:
         for item in file.items:
@@ -250,7 +248,7 @@ def family(rule: tree.Rule) -> list[tree.Rule]:
 
 def _member(rule: tree.Rule, entry: tree.Entry) -> tree.Rule:
     named = replace(rule, name=f"{rule.name}.{entry.source}", over=())
-    found = renamed(named, dict(zip(FAMILY, (entry.source, entry.target), strict=True)))
+    found = rename_tree(named, dict(zip(FAMILY, (entry.source, entry.target), strict=True)))
     assert isinstance(found, tree.Rule)
     return found
 
@@ -268,11 +266,11 @@ def _row(table: tree.Table, entry: tree.Entry) -> tree.Rule:
     return tree.Rule(name, LOWER, 0, (), (side(entry.source),), (), (template,), table.tests, span)
 
 
-def renamed(node: Any, names: Mapping[str, str]) -> Any:
+def rename_tree(node: Any, names: Mapping[str, str]) -> Any:
     """A syntax tree in which some operators, enumerants and functions have other names."""
     kind = type(node)
     if kind is tuple:
-        items = [renamed(item, names) for item in node]
+        items = [rename_tree(item, names) for item in node]
         return node if all(new is old for new, old in zip(items, node, strict=True)) else tuple(items)
     below = tree.below(kind)
     if below is None:
@@ -280,7 +278,7 @@ def renamed(node: Any, names: Mapping[str, str]) -> Any:
     changed = {}
     for field in below:
         old = getattr(node, field)
-        if (type(old) is tuple or tree.below(type(old)) is not None) and (new := renamed(old, names)) is not old:
+        if (type(old) is tuple or tree.below(type(old)) is not None) and (new := rename_tree(old, names)) is not old:
             changed[field] = new
     if kind is tree.Call and node.callee in names:
         changed["callee"] = names[node.callee]

@@ -24,14 +24,14 @@ class Body:
 
     graph: ir.Graph
 
-    def copied(self, operands: Sequence[ir.Value | None], scope: Scope) -> tuple[list[ir.Node], list[ir.Value]]:
+    def copy_nodes(self, operands: Sequence[ir.Value | None], scope: Scope) -> tuple[list[ir.Node], list[ir.Value]]:
         """Copies of the graph's nodes that read `operands` in place of its inputs, and the values of its outputs.
 
         Constants are shared by all copies, and belong to the graph that `scope` is about.
         """
         found: dict[ir.Value, ir.Value | None] = dict(zip(self.graph.inputs, operands, strict=True))
         for constant in self.graph.initializers.values():
-            found[constant] = scope.adopted(constant)
+            found[constant] = scope.adopt(constant)
         nodes = []
         for node in self.graph:
             if node.graph is None:
@@ -62,7 +62,7 @@ def copy(node: ir.Node, inputs: Sequence[ir.Value | None], scope: Scope) -> ir.N
     return made
 
 
-def bound(option: Option, value: Any, subgraphs: Sequence[ir.Graph]) -> Any:
+def bind_option(option: Option, value: Any, subgraphs: Sequence[ir.Graph]) -> Any:
     """What a variable stands for that binds an option: a graph where the option is the number of one."""
     if option.type == _ONE:
         return Body(subgraphs[value]) if 0 <= value < len(subgraphs) else None
@@ -71,7 +71,7 @@ def bound(option: Option, value: Any, subgraphs: Sequence[ir.Graph]) -> Any:
     return value
 
 
-def called(
+def list_called(
     graph: Iterable[ir.Node], dialect: Dialect, subgraphs: Sequence[ir.Graph], deep: bool = True
 ) -> list[ir.Graph]:
     """The graphs that the nodes of a graph name, if `deep` those that their nodes name in turn too, each once."""
@@ -96,7 +96,7 @@ def _named(
             options = spec.options.values() if spec is not None else ()
             naming[node.op_type] = [option for option in options if _ONE in option.type]
         for option in naming[node.op_type]:
-            value = bound(option, option_value(node, option), subgraphs)
+            value = bind_option(option, option_value(node, option), subgraphs)
             for body in value if isinstance(value, list) else [value]:
                 if isinstance(body, Body):
                     yield body.graph
@@ -118,7 +118,7 @@ def bodies(node: ir.Node) -> list[ir.Graph]:
     return [attribute.as_graph() for attribute in attributes if attribute.type is ir.AttributeType.GRAPH]
 
 
-def yielded(spec: OperatorSpec, attributes: Iterable[ir.Attr]) -> int:
+def count_yielded(spec: OperatorSpec, attributes: Iterable[ir.Attr]) -> int:
     """How many results an operator has that yields what its graph does; 0 for one that does not."""
     graphs = [attribute.as_graph() for attribute in attributes if attribute.type == ir.AttributeType.GRAPH]
     return len(graphs[0].outputs) if graphs and "parameters" not in spec.facts else 0

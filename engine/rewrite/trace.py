@@ -8,7 +8,7 @@ from contextvars import ContextVar
 
 import onnx_ir as ir
 
-from ..base.errors import Reason, meant
+from ..base.errors import Reason, suggest_nearest
 from ..base.records import dataclass, field
 
 #: the key of `metadata_props` that says which node of the source a node comes from
@@ -51,7 +51,7 @@ class Trace:
         if self.node is None or not self.met or self.node in self.met:
             return ""
         inside = sorted(name for name in self.met if self.node in name)
-        hint = f"; did you mean {inside[0]}?" if inside else meant(self.node, sorted(self.met))
+        hint = f"; did you mean {inside[0]}?" if inside else suggest_nearest(self.node, sorted(self.met))
         return f"no node or value is called {self.node}{hint}"
 
     def fired(self, stage: str, place: str, subject: Subject, made: Sequence[ir.Node]) -> None:
@@ -75,7 +75,7 @@ def watching() -> Trace | None:
 
 
 @contextmanager
-def traced(trace: Trace | None) -> Iterator[None]:
+def trace_rules(trace: Trace | None) -> Iterator[None]:
     """Let somebody watch while rules run."""
     token = _WATCHING.set(trace)
     try:

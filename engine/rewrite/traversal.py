@@ -11,21 +11,21 @@ import onnx_ir as ir
 from .subgraphs import bodies
 
 
-def within(nodes: Iterable[ir.Node]) -> Iterator[ir.Node]:
+def walk_nodes(nodes: Iterable[ir.Node]) -> Iterator[ir.Node]:
     """Nodes, and the nodes of their graphs."""
     for node in nodes:
         yield node
         for body in bodies(node):
-            yield from within(body)
+            yield from walk_nodes(body)
 
 
-def taken(work: deque[ir.Node]) -> Iterator[ir.Node]:
+def drain(work: deque[ir.Node]) -> Iterator[ir.Node]:
     """The items of a queue in turn, until none is left; some may be added meanwhile."""
     while work:
         yield work.popleft()
 
 
-def around(made: list[ir.Node]) -> Iterator[ir.Node]:
+def list_neighbours(made: list[ir.Node]) -> Iterator[ir.Node]:
     """The nodes that may match anew beside freshly made ones: users of their results, producers of their operands."""
     for node in made:
         yield from itertools.chain.from_iterable((usage.node for usage in output.uses()) for output in node.outputs)
@@ -35,14 +35,14 @@ def around(made: list[ir.Node]) -> Iterator[ir.Node]:
                 yield producer
 
 
-def ordered(graph: ir.Graph) -> bool:
+def is_sorted(graph: ir.Graph) -> bool:
     """Whether every node of a graph stands behind those that it reads, and those that the nodes of its graphs read."""
     seen: set[ir.Node] = set()
     for node in graph:
-        for inner in within((node,)):
+        for inner in walk_nodes((node,)):
             for value in inner.inputs:
                 producer = value.producer() if value is not None else None
                 if producer is not None and producer.graph is graph and producer not in seen:
                     return False
         seen.add(node)
-    return all(ordered(body) for node in graph for body in bodies(node))
+    return all(is_sorted(body) for node in graph for body in bodies(node))

@@ -22,7 +22,7 @@ class Taking(Protocol):
         """The name of how many these are, where it has one."""
 
 
-def spread(
+def assign_places(
     patterns: Sequence[Taking], total: int, found: Mapping[str, Any]
 ) -> Iterator[tuple[list[slice], Mapping[str, Any]]]:
     """Yield the places of `total` values that each of some patterns can take, and what is bound then.
@@ -32,7 +32,7 @@ def spread(
     """
     single = sum(not one.spread for one in patterns)
 
-    def divided(rest: Sequence[Taking], start: int, free: int, bound: Mapping[str, Any]) -> Iterator[Any]:
+    def divide(rest: Sequence[Taking], start: int, free: int, bound: Mapping[str, Any]) -> Iterator[Any]:
         if not rest:
             if free == 0:
                 yield [], bound
@@ -41,11 +41,11 @@ def spread(
         for number in _numbers(one, any(other.spread for other in later), free, bound):
             taken = number if one.spread else 0
             counted = {**bound, one.count: number} if one.count is not None and one.spread else bound
-            for places, more in divided(later, start + number, free - taken, counted):
+            for places, more in divide(later, start + number, free - taken, counted):
                 yield [slice(start, start + number), *places], more
 
     if total >= single:
-        yield from divided(patterns, 0, total - single, found)
+        yield from divide(patterns, 0, total - single, found)
 
 
 def _numbers(one: Taking, others: bool, free: int, bound: Mapping[str, Any]) -> Sequence[int]:

@@ -62,7 +62,7 @@ def suggest(name: str, known: Iterable[str], what: str = "") -> str | None:
     if len(close) == 2 and _likeness(name, close[0]) - _likeness(name, close[1]) > 0.1:
         close.pop()
     if close:
-        return f"did you mean {joined(f'`{other}`' for other in close)}?"
+        return f"did you mean {join_words(f'`{other}`' for other in close)}?"
     if what and 0 < len(names) <= _SHOWN:
         return f"{what}: {', '.join(f'`{other}`' for other in names)}"
     return None
@@ -72,7 +72,7 @@ def _likeness(name: str, other: str) -> float:
     return difflib.SequenceMatcher(None, name.casefold(), other.casefold()).ratio()
 
 
-def joined(words: Iterable[str], last: str = "or") -> str:
+def join_words(words: Iterable[str], last: str = "or") -> str:
     """Words in a row: `a, b or c`."""
     *first, final = words
     return f"{', '.join(first)} {last} {final}" if first else final

@@ -38,7 +38,7 @@ class _Brace:
     apart: bool
 
 
-def formatted(text: str, file: str) -> str:
+def format_rules(text: str, file: str) -> str:
     """A rule file in its one form; raises RuleError where it cannot be parsed."""
     before = parse(text, file)
     starts = dict(_starts(before))
@@ -58,7 +58,7 @@ def formatted(text: str, file: str) -> str:
             indent = current = 0
         else:
             indent = max(_width(line), current + 2)
-        body = state.spaced(code)
+        body = state.space_tokens(code)
         gap = max(2, len(line) - len(comment) - len(line[: len(line) - len(comment)].rstrip())) if comment else 0
         lines.append(" " * indent + body + " " * gap + comment)
     after = "\n".join(_blank(lines)) + "\n"
@@ -111,7 +111,7 @@ class _State:
         """Whether the next brace closes a rule or a table."""
         return len(self.braces) == 1
 
-    def spaced(self, code: str) -> str:
+    def space_tokens(self, code: str) -> str:
         """The tokens of a line with the spaces that belong between them."""
         out = ""
         for found in _TOKEN.finditer(code):

@@ -94,7 +94,7 @@ class _Builder(lark.Transformer[lark.Token, Any]):
         line, column = token.line or 1, token.column or 1
         return Span(self._file, line, column, token.end_line or line, token.end_column or column)
 
-    def _unquoted(self, token: lark.Token) -> str:
+    def _unquote(self, token: lark.Token) -> str:
         try:
             text = ast.literal_eval(token)
         except (SyntaxError, ValueError) as error:
@@ -172,10 +172,10 @@ class _Builder(lark.Transformer[lark.Token, Any]):
 
     def where(self, span: Span, children: list[Any]) -> tree.Where:
         condition, message = children
-        return tree.Where(condition, None if message is None else self._unquoted(message), span)
+        return tree.Where(condition, None if message is None else self._unquote(message), span)
 
     def require(self, span: Span, children: list[Any]) -> tree.Require:
-        return tree.Require(children[0], self._unquoted(children[1]), span)
+        return tree.Require(children[0], self._unquote(children[1]), span)
 
     def let(self, span: Span, children: list[Any]) -> tree.Let:
         return tree.Let(str(children[0]), children[1], self._token(children[0]))
@@ -254,7 +254,7 @@ class _Builder(lark.Transformer[lark.Token, Any]):
         if token.type == "KEYWORD":
             return tree.Literal({"none": None, "true": True, "false": False}[token], span)
         if token.type == "STRING":
-            return tree.Literal(self._unquoted(token), span)
+            return tree.Literal(self._unquote(token), span)
         if token.type == "INT" and len(token) > _DIGITS:
             raise _Misfit(Diagnostic(span, f"an integer of more than {_DIGITS} digits"))
         return tree.Literal(int(token) if token.type == "INT" else float(token), span)

@@ -10,7 +10,7 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedInput
 
 from ..base.errors import Diagnostic, Note, Span
 from ..base.records import dataclass
-from .diagnostics import joined
+from .diagnostics import join_words
 from .habits import POWER, word
 
 #: words that are no names
@@ -167,8 +167,8 @@ def complain(error: UnexpectedInput, text: str, file: str, grammar: Lark) -> Dia
     if isinstance(error, UnexpectedEOF) or (isinstance(error, UnexpectedToken) and error.token.type == "$END"):
         lines = text.splitlines() or [""]
         span = Span(file, len(lines), len(lines[-1]) + 1, len(lines), len(lines[-1]) + 2)
-        found = _found("", getattr(error, "accepts", None) or error.expected, text, len(text))
-        notes = _unclosed(text, file)
+        found = _explain_token("", getattr(error, "accepts", None) or error.expected, text, len(text))
+        notes = _find_unclosed(text, file)
         return Diagnostic(span, "the file ends too early", notes, _help(found, grammar))
     expected: Iterable[str]
     if isinstance(error, UnexpectedToken):
@@ -181,10 +181,10 @@ def complain(error: UnexpectedInput, text: str, file: str, grammar: Lark) -> Dia
         span = Span(file, error.line, error.column, error.line, error.column + 1)
         word, expected = error.char, error.allowed or ()
     position = error.pos_in_stream or 0
-    found = _found(word, expected, text, position)
+    found = _explain_token(word, expected, text, position)
     begins = not text[:position].rpartition("\n")[2].strip()  # as what follows something forgotten does
     closes = begins and not found.expected.isdisjoint({"RBRACE", "RPAR", "RSQB"}) and "COMMA" in found.expected
-    notes = _unclosed(text[:position], file) if word in RESERVED or word in _ENDS or closes else ()
+    notes = _find_unclosed(text[:position], file) if word in RESERVED or word in _ENDS or closes else ()
     inside = closes or word in ("rule", "table", "def") or (notes and "`{`" not in notes[0].message)
     if _unfinished(found):
         begun = [found.start() for found in re.finditer(r"\bif\b", text[:position])]
@@ -192,7 +192,7 @@ def complain(error: UnexpectedInput, text: str, file: str, grammar: Lark) -> Dia
     return Diagnostic(span, f"unexpected `{word}`", notes if inside else (), _help(found, grammar))
 
 
-def _found(word: str, expected: Iterable[str], text: str, position: int) -> _Found:
+def _explain_token(word: str, expected: Iterable[str], text: str, position: int) -> _Found:
     return _Found(word, frozenset(expected) - {"NUMBERS"}, text[:position], text[position + len(word) :])
 
 
@@ -203,7 +203,7 @@ def _help(found: _Found, grammar: Lark) -> str | None:
         if fits(found):
             return advice.format(found.text)
     names = sorted({_speak(name, grammar) for name in found.expected - _INFIX or found.expected})
-    return f"expected {joined(names)}" if 0 < len(names) <= 6 else None
+    return f"expected {join_words(names)}" if 0 < len(names) <= 6 else None
 
 
 def _habit(found: _Found) -> str | None:
@@ -229,7 +229,7 @@ def _speak(terminal: str, grammar: Lark) -> str:
     return f"`{terminal.lower()}`"
 
 
-def _unclosed(text: str, file: str) -> tuple[Note, ...]:
+def _find_unclosed(text: str, file: str) -> tuple[Note, ...]:
     """The innermost bracket that is open at the end of a text; closers that fit none are passed over."""
     open_: list[tuple[str, int]] = []
     for found in re.finditer(r'"(?:[^"\\\n]++|\\.)*+"|#[^\n]*|[()\[\]{}]', text):

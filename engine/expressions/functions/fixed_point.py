@@ -20,7 +20,7 @@ def quantized(x: ir.Value) -> bool:
 @function
 def scales(x: ir.Value) -> list[float]:
     """The scales of a quantized value: one, or one for each index along an axis."""
-    return [float(scale) for scale in _known(x).scale.ravel()]
+    return [float(scale) for scale in _require_quantization(x).scale.ravel()]
 
 
 @function
@@ -35,7 +35,7 @@ def scale(x: ir.Value) -> float:
 @function
 def zero_point(x: ir.Value) -> int:
     """The integer of a quantized value that stands for zero."""
-    points = {int(point) for point in _known(x).zero_point.ravel()}
+    points = {int(point) for point in _require_quantization(x).zero_point.ravel()}
     if len(points) != 1:
         raise EvaluationError(f"{x.name} has {len(points)} zero points")
     return points.pop()
@@ -96,7 +96,7 @@ def log(x: float) -> float:
     return math.log(x)
 
 
-def _known(x: ir.Value | None) -> Quantization:
+def _require_quantization(x: ir.Value | None) -> Quantization:
     if x is None:
         raise EvaluationError("an operand that is left out has no scale")
     found = quantization(x)

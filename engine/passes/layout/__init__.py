@@ -19,7 +19,7 @@ from ...rewrite.edits import remove_unused
 from ..base import Module, Visit
 from .axis_groups import Arrangement
 from .cut import solve
-from .interface import KEPT, LAYOUT, SOURCE, TARGET, Interface, Port, impose, ports, worded
+from .interface import KEPT, LAYOUT, SOURCE, TARGET, Interface, Port, impose, ports, word_order
 from .order import Order, compose, identity
 from .permute_weights import Tensors
 from .placement import Layout
@@ -85,7 +85,7 @@ def arrange(
         }
         free = frozenset(_open(graph) - set(named) - fixed)
     turned = _place(scope, dialect, opset, free)
-    changed |= {port: worded(order) for port, order in turned.items() if order != identity(len(order))}
+    changed |= {port: word_order(order) for port, order in turned.items() if order != identity(len(order))}
     return {(inputs if given else names)[position]: axes for (given, position), axes in changed.items()}
 
 

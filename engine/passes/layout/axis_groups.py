@@ -129,8 +129,8 @@ def blocks(node: ir.Node, spec: OperatorSpec | None) -> Blocks | None:
     try:
         _admit(node, spec)
         if category == TRANSPARENT:
-            operands = tuple(None if value is None else known(value) for value in node.inputs)
-            return _broadcast(operands, tuple(len(known(output)) for output in node.outputs))
+            operands = tuple(None if value is None else require_extents(value) for value in node.inputs)
+            return _broadcast(operands, tuple(len(require_extents(output)) for output in node.outputs))
         found = _attribute(node, spec)
         _whole(node, found)
         changes(node, spec, found, tuple(range(found.count)))  # everything that will have to change is known
@@ -150,7 +150,7 @@ def _whole(node: ir.Node, found: Blocks) -> None:
     """The blocks must cover the axes of what is there, or the node is not what its description says."""
     sides = [(node.inputs[position], side) for position, side in found.operands.items()]
     for value, side in [*sides, *zip(node.outputs, found.results, strict=True)]:
-        if sum(map(len, side)) != len(known(value)):
+        if sum(map(len, side)) != len(require_extents(value)):
             raise Opaque
 
 
@@ -202,7 +202,7 @@ def _complete(node: ir.Node, spec: OperatorSpec, value: list[int], wanted: int) 
     if spec.facts.get("broadcasts"):
         value = [1] * (wanted - len(value)) + value
     if spec.facts.get("regroups"):
-        shape = known(node.outputs[0])
+        shape = require_extents(node.outputs[0])
         numbers = [extent if isinstance(extent, int) else -1 for extent in shape]
         if numbers.count(-1) > 1 or 0 in numbers:
             raise Opaque
@@ -236,42 +236,42 @@ def _broadcast(shapes: tuple[Extents | None, ...], ranks: tuple[int, ...]) -> Bl
 
 
 def _attribute(node: ir.Node, spec: OperatorSpec) -> Blocks:
-    positions = _framed(node, spec)
+    positions = _find_data_operands(node, spec)
     first = node.inputs[positions[0]]
-    shape = known(first)
-    if any(len(known(node.inputs[position])) != len(shape) for position in positions):
+    shape = require_extents(first)
+    if any(len(require_extents(node.inputs[position])) != len(shape) for position in positions):
         raise Opaque
     facts = spec.facts
     if facts.get("broadcasts"):
-        rank = len(known(node.outputs[0]))
+        rank = len(require_extents(node.outputs[0]))
         missing = rank - len(shape)
         side: Side = tuple((axis - missing,) if axis >= missing else () for axis in range(rank))
         return Blocks({positions[0]: side}, (_plain(rank),), broadcasts=True)
     if facts.get("regroups"):
-        return _pairs(positions[0], regroup(shape, known(node.outputs[0])))
+        return _pairs(positions[0], regroup(shape, require_extents(node.outputs[0])))
     if "permutes" in facts:
         perm = read(node, spec, facts["permutes"]) or list(reversed(range(len(shape))))
         return _pairs(positions[0], [((axis,), (at,)) for at, axis in enumerate(perm)])
     if "inserts" in facts:
-        return _pairs(positions[0], _inserted(len(shape), read(node, spec, facts["inserts"])))
+        return _pairs(positions[0], _pair_inserted_axes(len(shape), read(node, spec, facts["inserts"])))
     if "replaces" in facts:
         ((name, operand),) = facts["replaces"].items()
         axis, into = read(node, spec, name), node.inputs[place(spec, operand)]
-        return _pairs(positions[0], _replaced(len(shape), axis, len(known(into))))
+        return _pairs(positions[0], _pair_gathered_axis(len(shape), axis, len(require_extents(into))))
     keeps = facts.get("keeps")
     if "removes" in facts and (keeps is None or not option_value(node, spec.options[keeps])):
         axes = read(node, spec, facts["removes"])
         if axes is None:
-            return _pairs(positions[0], regroup(shape, known(node.outputs[0])))
+            return _pairs(positions[0], regroup(shape, require_extents(node.outputs[0])))
         gone = {axis % len(shape) for axis in axes}
-        return _pairs(positions[0], _numbered((axis,) if axis not in gone else None for axis in range(len(shape))))
+        return _pairs(positions[0], _number_axes((axis,) if axis not in gone else None for axis in range(len(shape))))
     side = _plain(len(shape))
-    if any(len(known(output)) != len(shape) for output in node.outputs):
+    if any(len(require_extents(output)) != len(shape) for output in node.outputs):
         raise Opaque
     return Blocks(dict.fromkeys(positions, side), (side,) * len(node.outputs))
 
 
-def _framed(node: ir.Node, spec: OperatorSpec) -> list[int]:
+def _find_data_operands(node: ir.Node, spec: OperatorSpec) -> list[int]:
     """The positions of the operands that hold data and no numbers of axes: those named, or else the first."""
     names = spec.facts.get("frame") or [spec.operands[0].name]
     found: list[int] = []
@@ -291,7 +291,7 @@ def _plain(rank: int) -> Side:
     return tuple((axis,) for axis in range(rank))
 
 
-def _numbered(kept: Iterable[Axes | None]) -> Pairs:
+def _number_axes(kept: Iterable[Axes | None]) -> Pairs:
     """Axes that stay, numbered through in the result, and axes that go."""
     pairs: Pairs = []
     count = 0
@@ -301,7 +301,7 @@ def _numbered(kept: Iterable[Axes | None]) -> Pairs:
     return pairs
 
 
-def _inserted(rank: int, axes: list[int] | None) -> Pairs:
+def _pair_inserted_axes(rank: int, axes: list[int] | None) -> Pairs:
     if axes is None:
         raise Opaque
     total = rank + len(axes)
@@ -314,7 +314,7 @@ def _inserted(rank: int, axes: list[int] | None) -> Pairs:
     return pairs
 
 
-def _replaced(rank: int, axis: list[int] | None, by: int) -> Pairs:
+def _pair_gathered_axis(rank: int, axis: list[int] | None, by: int) -> Pairs:
     """One axis becomes as many as the operand that picks from it has."""
     if axis is None or rank == 0:
         raise Opaque
@@ -324,7 +324,7 @@ def _replaced(rank: int, axis: list[int] | None, by: int) -> Pairs:
     return [*before, ((at,), tuple(range(at, at + by))), *after]
 
 
-def known(value: ir.Value | None) -> Extents:
+def require_extents(value: ir.Value | None) -> Extents:
     """The extents of a value; Opaque where not even their number is known."""
     found = None if value is None else extents(value)
     if found is None:

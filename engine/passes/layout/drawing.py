@@ -92,17 +92,17 @@ def dot(found: Picture) -> str:
     lines += [f"  {number} [{_looks(box)}]" for number, box in enumerate(found.boxes)]
     for tail, head in found.arrows:
         cut = found.boxes[tail].cut or found.boxes[head].cut
-        lines.append(f"  {tail} -> {head}" + (f" [color={_quoted(_CUT)} style=dashed]" if cut else ""))
+        lines.append(f"  {tail} -> {head}" + (f" [color={_quote(_CUT)} style=dashed]" if cut else ""))
     return "\n".join([*lines, "}"]) + "\n"
 
 
 def _looks(box: Box) -> str:
-    label = _quoted(box.label + (f"\n{box.note}" if box.note else "")).replace("\n", "\\n")
+    label = _quote(box.label + (f"\n{box.note}" if box.note else "")).replace("\n", "\\n")
     white = " fontcolor=white penwidth=2" if box.cut else ""
-    return f"label={label} tooltip={_quoted(box.about)} fillcolor={_quoted(box.fill)}{white}"
+    return f"label={label} tooltip={_quote(box.about)} fillcolor={_quote(box.fill)}{white}"
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
@@ -119,7 +119,7 @@ def _colours(tensors: Tensors) -> dict[ir.Node, str]:
             continue
         reached, pending = {start: None}, [start]
         while pending:
-            for node in _joined(tensors, pending.pop()):
+            for node in _list_joined(tensors, pending.pop()):
                 if node not in reached:
                     reached[node] = None
                     pending.append(node)
@@ -129,7 +129,7 @@ def _colours(tensors: Tensors) -> dict[ir.Node, str]:
     return colours
 
 
-def _joined(tensors: Tensors, node: ir.Node) -> Iterator[ir.Node]:
+def _list_joined(tensors: Tensors, node: ir.Node) -> Iterator[ir.Node]:
     """Neighbours that share the layout: one of the two lets it through."""
     for other in _neighbours(node):
         if tensors.permutation(other) is None and (_passes(tensors, node) or _passes(tensors, other)):

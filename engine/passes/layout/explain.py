@@ -82,10 +82,10 @@ def explain(model: onnx.ModelProto, dialect: Dialect, purposes: Mapping[str, str
     graph = ir.from_proto(model).graph
     opset = graph.opset_imports.get(dialect.domain, 0)
     tensors = Tensors(graph, dialect, opset)
-    return [found for node in graph for found in _explained(tensors, node, purposes or {})]
+    return [found for node in graph for found in _explain_node(tensors, node, purposes or {})]
 
 
-def _explained(tensors: Tensors, node: ir.Node, purposes: Mapping[str, str]) -> Iterator[Remaining]:
+def _explain_node(tensors: Tensors, node: ir.Node, purposes: Mapping[str, str]) -> Iterator[Remaining]:
     perm = tensors.permutation(node)
     value = node.inputs[0] if node.inputs else None
     shape = extents(value) if value is not None else None
@@ -105,11 +105,11 @@ def _upwards(tensors: Tensors, value: ir.Value, order: Order) -> str:
         at = value.index() or 0
         arranged = arrangement(blocks.results[at], order) if blocks is not None and perm is None else None
         if blocks is None or arranged is None or not blocks.admits(arranged):
-            return _named(producer)
+            return _name_node(producer)
         moved = ((producer.inputs[position], local(side, arranged)) for position, side in blocks.operands.items())
         following = next(((v, o) for v, o in moved if v is not None and v.const_value is None), None)
         if following is None or following[1] == identity(len(following[1])):
-            return _named(producer)
+            return _name_node(producer)
         value, order = following
         producer = value.producer()
     return f"input {value.name}"
@@ -126,14 +126,14 @@ def _downwards(tensors: Tensors, value: ir.Value, order: Order) -> str:
         side = blocks.operands.get(use.idx) if blocks is not None else None
         arranged = arrangement(side, back) if side is not None else None
         if blocks is None or arranged is None or not blocks.admits(arranged):
-            return _named(use.node)
+            return _name_node(use.node)
         value, back = use.node.outputs[0], local(blocks.results[0], arranged)
         if back == identity(len(back)):
-            return _named(use.node)
+            return _name_node(use.node)
     return f"output {value.name}"
 
 
-def _named(node: ir.Node) -> str:
+def _name_node(node: ir.Node) -> str:
     source = node.metadata_props.get(SOURCE)
     name = node.name or next((output.name for output in node.outputs if output.name), "")
     return f"{node.op_type} {name}" + (f" (from {source})" if source and source != name else "")

@@ -170,7 +170,7 @@ def _across(layer: Sequence[int], width: Sequence[float], routes: Sequence[Seque
             above.setdefault(head, []).append(tail)
     x = [0.0] * len(layer)
     for row in rows.values():
-        _spread(row, x, width)
+        _separate(row, x, width)
     for sweep in range(_SWEEPS):
         towards = above if sweep % 2 == 0 else below
         for level in sorted(rows, reverse=towards is below):
@@ -178,12 +178,12 @@ def _across(layer: Sequence[int], width: Sequence[float], routes: Sequence[Seque
                 if box in towards:
                     x[box] = sum(x[other] for other in towards[box]) / len(towards[box])
             rows[level].sort(key=x.__getitem__)
-            _spread(rows[level], x, width)
+            _separate(rows[level], x, width)
     left = min((x[i] - width[i] / 2 for i in range(len(x))), default=0) - _MARGIN
     return [at - left for at in x]
 
 
-def _spread(row: Sequence[int], x: list[float], width: Sequence[float]) -> None:
+def _separate(row: Sequence[int], x: list[float], width: Sequence[float]) -> None:
     """Move boxes of a row apart, so that none lies on another, about their common middle."""
     middle = sum(x[box] for box in row) / len(row)
     for one, other in itertools.pairwise(row):

@@ -92,7 +92,7 @@ def impose(scope: Scope, dialect: Dialect, port: Port, axes: tuple[str, str]) ->
     made.name = node.name = scope.fresh(f"{value.name}/layout")
     made.type = value.type
     if port[0]:
-        made.shape, value.shape = value.shape, _permuted(value, order)
+        made.shape, value.shape = value.shape, _permute_shape(value, order)
         for user, position in list(value.uses()):
             if user is not node:
                 user.replace_input_with(position, made)
@@ -102,13 +102,13 @@ def impose(scope: Scope, dialect: Dialect, port: Port, axes: tuple[str, str]) ->
         first = next(iter(graph), None)
         graph.append(node) if first is None else graph.insert_before(first, [node])
     else:
-        made.shape = _permuted(value, order)
+        made.shape = _permute_shape(value, order)
         graph.append(node)
         graph.outputs[port[1]] = made
     return order
 
 
-def _permuted(value: ir.Value, order: Order) -> ir.Shape | None:
+def _permute_shape(value: ir.Value, order: Order) -> ir.Shape | None:
     return None if value.shape is None else ir.Shape([value.shape[axis] for axis in order])
 
 
@@ -117,7 +117,7 @@ def channels_first(rank: int) -> Order:
     return (0, rank - 1, *range(1, rank - 1))
 
 
-def worded(order: Sequence[int]) -> str:
+def word_order(order: Sequence[int]) -> str:
     """An order of axes as letters before and after."""
     letters = _LETTERS.get(len(order)) or "".join(chr(ord("A") + axis) for axis in range(len(order)))
     return f"{letters}:{''.join(letters[axis] for axis in order)}"

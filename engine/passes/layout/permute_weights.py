@@ -13,7 +13,7 @@ import onnx_ir as ir
 
 from ...dialects.inference import extents
 from ...dialects.operators import Dialect, OperatorSpec, option_value
-from .axis_groups import Blocks, Group, Slot, known, place, read
+from .axis_groups import Blocks, Group, Slot, place, read, require_extents
 from .regroup import Axes, Opaque
 from .views import Tensor, TensorViews
 
@@ -37,7 +37,7 @@ class Tensors(TensorViews):
         """The blocks of a node of this graph, None where nothing may be moved through it."""
         if node not in self._blocks:
             plain = self.plain(node)
-            found = None if plain is None else opened(self, node, plain)
+            found = None if plain is None else split_groups(self, node, plain)
             self._blocks[node] = found if found is not None and found.count > 1 else None
         return self._blocks[node]
 
@@ -47,7 +47,7 @@ def sources(shape: Sequence[int], order: Sequence[int]) -> list[int]:
     return [int(at) for at in np.arange(int(np.prod(shape))).reshape(shape).transpose(order).ravel()]
 
 
-def opened(tensors: TensorViews, node: ir.Node, found: Blocks) -> Blocks:
+def split_groups(tensors: TensorViews, node: ir.Node, found: Blocks) -> Blocks:
     """The blocks of a node with every run that may stand in any order parted into its axes."""
     spec = tensors.spec(node)
     if spec is None or not spec.facts.get("regroups"):
@@ -72,7 +72,7 @@ def opened(tensors: TensorViews, node: ir.Node, found: Blocks) -> Blocks:
 def _group(tensors: TensorViews, node: ir.Node, position: int, run: tuple[Axes, Axes], first: int) -> Group | None:
     given = len(run[0]) > 1
     many, (one,) = run if given else (run[1], run[0])
-    shape = [known(node.inputs[position] if given else node.outputs[0])[axis] for axis in many]
+    shape = [require_extents(node.inputs[position] if given else node.outputs[0])[axis] for axis in many]
     if len(many) == 1 or not all(isinstance(extent, int) for extent in shape):
         return None
     slots = _slots(tensors, node, (not given, 0 if given else position, one))
@@ -91,7 +91,7 @@ def _slots(tensors: TensorViews, regroup: ir.Node, where: Place) -> list[Slot] |
     found: list[Slot] = []
     seen: set[tuple[ir.Node, Place]] = set()
     try:
-        tensor, axis = _held(tensors, regroup, where)
+        tensor, axis = _find_tensor(tensors, regroup, where)
         reached = {tensor: (axis, 0)}
         pending = [tensor]
         while pending:
@@ -100,9 +100,9 @@ def _slots(tensors: TensorViews, regroup: ir.Node, where: Place) -> list[Slot] |
             for node, touched in _around(tensor, axis):
                 if node is regroup or (node, touched) in seen:
                     continue
-                for other_place, offset in linked(tensors, node, touched):
+                for other_place, offset in list_linked_places(tensors, node, touched):
                     seen.add((node, other_place))
-                    other, at = _held(tensors, node, other_place)
+                    other, at = _find_tensor(tensors, node, other_place)
                     here = at, start + offset
                     if other.constant and other_place[0]:
                         found.append(Slot(node, other_place[1], other_place[2], start + offset))
@@ -118,7 +118,7 @@ def _slots(tensors: TensorViews, regroup: ir.Node, where: Place) -> list[Slot] |
     return found
 
 
-def _held(tensors: TensorViews, node: ir.Node, where: Place) -> tuple[Tensor, int]:
+def _find_tensor(tensors: TensorViews, node: ir.Node, where: Place) -> tuple[Tensor, int]:
     """The tensor that stands at a place, and its axis; Opaque where the axis has scales of its own."""
     given, position, axis = where
     value = node.inputs[position] if given else node.outputs[position]
@@ -132,7 +132,7 @@ def _held(tensors: TensorViews, node: ir.Node, where: Place) -> tuple[Tensor, in
         perm, spec = tensors.permutation(view), tensors.spec(view)
         if perm is not None:
             axis = perm[axis]
-        elif spec is None or _listed(view, spec, axis, len(tensor.extents)):
+        elif spec is None or _singles_out_axis(view, spec, axis, len(tensor.extents)):
             raise Opaque
         value = view.inputs[0]
     return tensor, axis
@@ -150,7 +150,7 @@ def _around(tensor: Tensor, axis: int) -> Iterator[tuple[ir.Node, Place]]:
         yield use.node, (True, use.position, use.order.index(axis))
 
 
-def linked(tensors: TensorViews, node: ir.Node, where: Place) -> list[tuple[Place, int]]:
+def list_linked_places(tensors: TensorViews, node: ir.Node, where: Place) -> list[tuple[Place, int]]:
     """All places whose elements must be in the same order as those at one place, and from which element on.
 
     Raises Opaque where a node tells elements along the axis apart by where they stand.
@@ -159,7 +159,7 @@ def linked(tensors: TensorViews, node: ir.Node, where: Place) -> list[tuple[Plac
     if spec is None or node.graph is not tensors.graph:
         raise Opaque
     if "letters" in spec.facts:
-        return [(other, 0) for other in _lettered(node, spec, where)]
+        return [(other, 0) for other in _link_letters(node, spec, where)]
     blocks = tensors.plain(node)
     given, position, axis = where
     if blocks is None or (given and position not in blocks.operands):
@@ -169,8 +169,10 @@ def linked(tensors: TensorViews, node: ir.Node, where: Place) -> list[tuple[Plac
     if block is None:
         raise Opaque
     first = next(iter(blocks.operands.values()))[block]
-    if first and _listed(node, spec, first[0], len(known(node.inputs[next(iter(blocks.operands))]))):
-        return _joined(node, spec, where, blocks.results[0][block])
+    if first and _singles_out_axis(
+        node, spec, first[0], len(require_extents(node.inputs[next(iter(blocks.operands))]))
+    ):
+        return _link_concatenated(node, spec, where, blocks.results[0][block])
     sides = [(True, at, other[block]) for at, other in blocks.operands.items()]
     sides += [(False, at, other[block]) for at, other in enumerate(blocks.results)]
     if any(len(axes) > 1 for _, _, axes in sides):
@@ -178,7 +180,7 @@ def linked(tensors: TensorViews, node: ir.Node, where: Place) -> list[tuple[Plac
     return [(other, 0) for other in _alike(node, [(g, p, axes[0]) for g, p, axes in sides if len(axes) == 1])]
 
 
-def _listed(node: ir.Node, spec: OperatorSpec, axis: int, rank: int) -> bool:
+def _singles_out_axis(node: ir.Node, spec: OperatorSpec, axis: int, rank: int) -> bool:
     """Whether a node does something along one axis that it does not do along others."""
     words = spec.facts.get("remap", {})
     values = {name: read(node, spec, name) for name in words}
@@ -202,18 +204,18 @@ def _single(node: ir.Node, spec: OperatorSpec, name: str) -> bool:
     return operand is not None and operand.const_value is not None and operand.const_value.size == 1
 
 
-def _joined(node: ir.Node, spec: OperatorSpec, where: Place, axes: Axes) -> list[tuple[Place, int]]:
+def _link_concatenated(node: ir.Node, spec: OperatorSpec, where: Place, axes: Axes) -> list[tuple[Place, int]]:
     """Operands put one behind the other: each has its part of the result."""
     given, position, axis = where
     if not spec.facts.get("joins") or not given:
         raise Opaque
-    before = [known(value)[axis] for value in node.inputs[:position]]
+    before = [require_extents(value)[axis] for value in node.inputs[:position]]
     if not all(isinstance(extent, int) for extent in before):
         raise Opaque
     return [(where, 0), ((False, 0, axes[0]), sum(extent for extent in before if isinstance(extent, int)))]
 
 
-def _lettered(node: ir.Node, spec: OperatorSpec, where: Place) -> list[Place]:
+def _link_letters(node: ir.Node, spec: OperatorSpec, where: Place) -> list[Place]:
     """The places with the same letter in a product of matrices, whose last axes are named by letters."""
     places: dict[str, list[Place]] = {}
     letters: dict[str, str] = spec.facts["letters"]
@@ -233,7 +235,7 @@ def _lettered(node: ir.Node, spec: OperatorSpec, where: Place) -> list[Place]:
             raise Opaque
         for axis, letter in zip(range(len(shape))[::-1], word[::-1], strict=False):
             places.setdefault(letter, []).append((True, position, axis))
-    rank = len(known(node.outputs[0]))
+    rank = len(require_extents(node.outputs[0]))
     for axis, letter in zip(range(rank)[::-1], result[::-1], strict=False):
         places.setdefault(letter, []).append((False, 0, axis))
     found = next((group for group in places.values() if where in group), None)
@@ -244,7 +246,7 @@ def _lettered(node: ir.Node, spec: OperatorSpec, where: Place) -> list[Place]:
 
 def _alike(node: ir.Node, places: Sequence[Place]) -> list[Place]:
     """The places that have all the elements; those of extent 1 share theirs with all."""
-    shapes = {where: known(node.inputs[where[1]] if where[0] else node.outputs[where[1]]) for where in places}
+    shapes = {where: require_extents(node.inputs[where[1]] if where[0] else node.outputs[where[1]]) for where in places}
     long = [where for where in places if shapes[where][where[2]] != 1]
     if len({shapes[where][where[2]] for where in long}) != 1:
         raise Opaque

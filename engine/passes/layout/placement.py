@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import onnx_ir as ir
 
-from ...base.constants import Elements, constant, permuted
+from ...base.constants import Elements, constant, permute_elements
 from ...base.names import Scope
 from ...dialects.inference import extents
 from ...dialects.literals import attribute
@@ -48,7 +48,7 @@ class Layout:
                 self._turn(self._graph.inputs[unit[1]], choice)
         for tensor in self._tensors.all:
             for use in tensor.uses:
-                if not self._settled(tensor, use):
+                if not self._is_settled(tensor, use):
                     self._connect(tensor, use)
         for node in reversed(list(dict.fromkeys(self._tensors.views))):
             self._drop(node)
@@ -89,7 +89,7 @@ class Layout:
 
     # ---- uses
 
-    def _settled(self, tensor: Tensor, use: Use) -> bool:
+    def _is_settled(self, tensor: Tensor, use: Use) -> bool:
         """Whether a use has the tensor as it is stored, and neither has changed."""
         return (
             use.node is not None
@@ -117,21 +117,21 @@ class Layout:
             gaps = blocks.gaps(use.position, choice)
         value = self._view(tensor, use, wanted)
         if gaps:
-            value = self._extended(value, gaps)
+            value = self._insert_axes(value, gaps)
         if use.node.inputs[use.position] is not value:
             use.node.replace_input_with(use.position, value)
 
     def _view(self, tensor: Tensor, use: Use, order: Order) -> ir.Value:
         """A tensor, or what quantizes and dequantizes it, in an order."""
-        value, has = self._shuffled(tensor, use), self._stored.get(tensor.root, tensor.own)
+        value, has = self._permute_constant(tensor, use), self._stored.get(tensor.root, tensor.own)
         for scaled in use.stem:
-            value = self._scaled(value, scaled, has)
-        value = self._permuted(value, between(has, order))
+            value = self._requantize(value, scaled, has)
+        value = self._permute(value, between(has, order))
         for scaled in use.chain:
-            value = self._scaled(value, scaled, order)
+            value = self._requantize(value, scaled, order)
         return value
 
-    def _shuffled(self, tensor: Tensor, use: Use) -> ir.Value:
+    def _permute_constant(self, tensor: Tensor, use: Use) -> ir.Value:
         """A constant with its elements in the orders that a use wants them in; any other tensor as it is."""
         shuffles = self._shuffles.get((use.node, use.position)) if use.node is not None else None
         array = constant(tensor.root) if shuffles else None
@@ -141,9 +141,9 @@ class Layout:
             along = use.order[axis]
             before, after = np.arange(start), np.arange(start + len(taken), array.shape[along])
             array = np.take(array, [*before, *(start + at for at in taken), *after], along)
-        return self._folded(tensor.root, ("shuffled", repr(shuffles)), array)
+        return self._fold_constant(tensor.root, ("shuffled", repr(shuffles)), array)
 
-    def _scaled(self, value: ir.Value, scaled: Scaled, order: Order) -> ir.Value:
+    def _requantize(self, value: ir.Value, scaled: Scaled, order: Order) -> ir.Value:
         """What quantizes or dequantizes, over a tensor that stands in an order."""
         node, saw = scaled
         spec = self._tensors.spec(node)
@@ -164,11 +164,11 @@ class Layout:
             copy.outputs[0].shape = value.shape
         return self._made[key]
 
-    def _permuted(self, value: ir.Value, perm: Order) -> ir.Value:
+    def _permute(self, value: ir.Value, perm: Order) -> ir.Value:
         if perm == identity(len(perm)):
             return value
-        if value.is_initializer() and (moved := permuted(value, perm)) is not None:
-            return self._folded(value, ("permuted", perm), moved)
+        if value.is_initializer() and (moved := permute_elements(value, perm)) is not None:
+            return self._fold_constant(value, ("permuted", perm), moved)
         key = value, perm
         if key in self._made:
             return self._made[key]
@@ -179,9 +179,9 @@ class Layout:
         free = sum(not isinstance(extent, int) for extent in shape) <= 1
         alike = (value, "alike", tuple(axis for axis in perm if shape[axis] != 1))
         if free and still(shape, perm):
-            made = self._reshaped(value, [shape[axis] for axis in perm])
+            made = self._reshape(value, [shape[axis] for axis in perm])
         elif free and alike in self._made:
-            made = self._reshaped(self._made[alike], [shape[axis] for axis in perm])
+            made = self._reshape(self._made[alike], [shape[axis] for axis in perm])
         elif key in self._tensors.permutations and value not in self._stored:
             made = self._made[alike] = self._tensors.permutations[key]
         else:
@@ -193,15 +193,15 @@ class Layout:
         self._made[key] = made
         return made
 
-    def _reshaped(self, value: ir.Value, wanted: Sequence[int | str | None]) -> ir.Value:
+    def _reshape(self, value: ir.Value, wanted: Sequence[int | str | None]) -> ir.Value:
         to = np.array([extent if isinstance(extent, int) else -1 for extent in wanted], np.int64)
         operand = self._register(self._scope.constant(to, "shape"))
         spec = self._tensors.dialect.role(RESHAPE)
         return self._node(spec.name, [value, operand], [], value.dtype, value).outputs[0]
 
-    def _extended(self, value: ir.Value, gaps: Sequence[int]) -> ir.Value:
+    def _insert_axes(self, value: ir.Value, gaps: Sequence[int]) -> ir.Value:
         if value.const_value is not None and value.is_initializer() and (array := constant(value)) is not None:
-            return self._folded(value, ("extended", tuple(gaps)), np.expand_dims(array, tuple(gaps)))
+            return self._fold_constant(value, ("extended", tuple(gaps)), np.expand_dims(array, tuple(gaps)))
         key = value, "extended", tuple(gaps)
         if key not in self._made:
             spec = self._tensors.dialect.role(EXTEND)
@@ -214,7 +214,7 @@ class Layout:
             self._made[key] = made
         return self._made[key]
 
-    def _folded(self, value: ir.Value, how: tuple[object, ...], elements: Elements) -> ir.Value:
+    def _fold_constant(self, value: ir.Value, how: tuple[object, ...], elements: Elements) -> ir.Value:
         key = (value, *how)
         if key not in self._made:
             self._made[key] = self._register(self._scope.constant(elements, value.name or "constant"))

@@ -35,7 +35,7 @@ class Region:
     pairs: dict[Tensor, Pair] = field(default_factory=dict)
     units: dict[Unit, tuple[Arrangement, Arrangement]] = field(default_factory=dict)
 
-    def turned(self) -> Region:
+    def swap_sides(self) -> Region:
         """The same with first and second exchanged."""
         return Region({t: (b, a) for t, (a, b) in self.pairs.items()}, {u: (b, a) for u, (a, b) in self.units.items()})
 
@@ -70,7 +70,7 @@ class Regions:
             if pair is not None:
                 tried.add((tensor.root, pair))
                 region = self._grow(tensor, pair)
-                yield region.turned() if self._prefers_first(region) else region
+                yield region.swap_sides() if self._prefers_first(region) else region
 
     def _grow(self, seed: Tensor, pair: Pair) -> Region:
         region = Region()
@@ -129,11 +129,11 @@ class Regions:
         ends = self._ends(unit)
         if ends is None:
             return None
-        fitting = self._fitted(region, unit, ends)
+        fitting = self._fit(region, unit, ends)
         self.unsettled |= fitting is None
         return fitting
 
-    def _fitted(self, region: Region, unit: Unit, ends: list[_End]) -> list[Tensor] | None:
+    def _fit(self, region: Region, unit: Unit, ends: list[_End]) -> list[Tensor] | None:
         known = [end for end in ends if not end.tensor.constant and end.tensor in region.pairs]
         if not known:
             return None
@@ -151,7 +151,7 @@ class Regions:
         for end in ends:
             if end.tensor.constant:
                 continue
-            need = _reached(end, first), _reached(end, second)
+            need = _reach_order(end, first), _reach_order(end, second)
             if need[0] == need[1]:
                 continue
             pair = reached.setdefault(end.tensor, self._pairs.get(end.tensor, need))
@@ -195,10 +195,14 @@ class Regions:
         def label(unit: Unit | None, order: Order, side: Side | None) -> int:
             """What decides on the order in which a unit has the tensor: the unit, or nothing that is open."""
             if unit not in number or unit is None or side is None:
-                return _fixed(tensor, order, pair)
+                return _match_order(tensor, order, pair)
             first, second = (compose(order, local(side, choice)) for choice in region.units[unit])
             return (
-                number[unit] if (first, second) == pair else _fixed(tensor, first, pair) if first == second else THIRD
+                number[unit]
+                if (first, second) == pair
+                else _match_order(tensor, first, pair)
+                if first == second
+                else THIRD
             )
 
         producer = tensor.root.producer()
@@ -250,7 +254,7 @@ def _apart(tensor: Tensor, first: Pair, second: Pair) -> bool:
     return not any(alike(tensor.extents, one, other) for one in first for other in second)
 
 
-def _fixed(tensor: Tensor, order: Order, pair: Pair) -> int:
+def _match_order(tensor: Tensor, order: Order, pair: Pair) -> int:
     """Which of the two an order is: the very same, or one that the elements need not be moved for."""
     if order in pair:
         return FIRST if order == pair[0] else SECOND
@@ -267,7 +271,7 @@ def _touching(tensor: Tensor) -> Iterator[tuple[ir.Node, Order]]:
             yield use.node, use.order
 
 
-def _reached(end: _End, arranged: Arrangement) -> Order:
+def _reach_order(end: _End, arranged: Arrangement) -> Order:
     return compose(end.order, local(end.side, arranged))
 
 

@@ -17,7 +17,7 @@ class Opaque(Exception):
 
 def regroup(before: Extents, after: Extents) -> Pairs:
     """The runs of axes that a Reshape merges, splits or leaves; axes of extent 1 belong to none."""
-    before, after = _solved(before, after), _solved(after, before)
+    before, after = _solve_extent(before, after), _solve_extent(after, before)
     low = 0
     while low < min(len(before), len(after)) and _same(before[low], after[low]):
         low += 1
@@ -32,7 +32,7 @@ def regroup(before: Extents, after: Extents) -> Pairs:
     return [*head, *shifted, *tail]
 
 
-def _solved(shape: Extents, other: Extents) -> Extents:
+def _solve_extent(shape: Extents, other: Extents) -> Extents:
     """A shape whose one extent that is not known follows from another shape with as many elements."""
     numbers, wanted = ([extent for extent in side if isinstance(extent, int)] for side in (shape, other))
     if len(numbers) != len(shape) - 1 or len(wanted) != len(other) or 0 in (*numbers, *wanted):
@@ -88,7 +88,7 @@ def _around(before: Extents, after: Extents) -> Pairs | None:
 
 def _run(before: Extents, after: Extents) -> Pairs:
     """One run, for extents that are not known, and around it the axes of extent 1 that it begins and ends with."""
-    (low, high), (start, end) = (_trimmed(side) for side in (before, after))
+    (low, high), (start, end) = (_trim_ones(side) for side in (before, after))
     return [
         *(((i,), ()) for i in range(low)),
         *(((), (i,)) for i in range(start)),
@@ -98,7 +98,7 @@ def _run(before: Extents, after: Extents) -> Pairs:
     ]
 
 
-def _trimmed(shape: Extents) -> tuple[int, int]:
+def _trim_ones(shape: Extents) -> tuple[int, int]:
     long = [axis for axis, extent in enumerate(shape) if extent != 1]
     return (long[0], long[-1] + 1) if long else (0, len(shape))
 

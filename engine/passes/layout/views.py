@@ -133,7 +133,7 @@ class TensorViews:
             if value.is_graph_output() and value not in outputs:
                 return  # an inner graph yields it as it stands, and no use says so
             held[value] = tensor, order
-            stem, chain = _parted(path, self)
+            stem, chain = _split_path(path, self)
             for position in outputs.get(value, ()):
                 tensor.uses.append(Use(None, position, order, stem, chain))
             for node, position in value.uses():
@@ -154,7 +154,7 @@ class TensorViews:
                 self.permutations.setdefault((node.inputs[0], perm), node.outputs[0])
 
 
-def _parted(path: tuple[Scaled, ...], tensors: TensorViews) -> tuple[tuple[Scaled, ...], tuple[Scaled, ...]]:
+def _split_path(path: tuple[Scaled, ...], tensors: TensorViews) -> tuple[tuple[Scaled, ...], tuple[Scaled, ...]]:
     """Quantization belongs to the producer, what dequantizes after the last one to the user."""
     if not path:
         return (), ()
