@@ -28,6 +28,8 @@ NAME = "odd models"
 #: the ends of 32 bits, which options and indices have, and numbers near them
 _INTEGERS = (0, -1, 2**31 - 1, -(2**31), 100)
 _FLOATS = (0.0, -1.0, float("nan"), float("inf"), 1e30)
+#: options at least as large make of numbers what the last digits decide
+_HUGE = 1e9
 #: an enumerant that no enumeration has
 _UNKNOWN = "UNKNOWN(99)"
 _FAR = (0, -1, 100, -100, 2**31 - 1, -(2**31))
@@ -121,7 +123,7 @@ def _options(step: Step) -> Iterator[Variant]:
         for other in _values(step.operator.options[name], value):
             if other != value:
                 numbers = np.asarray(other)
-                strange = numbers.dtype.kind == "f" and not np.isfinite(numbers).all()
+                strange = numbers.dtype.kind == "f" and not (abs(numbers) < _HUGE).all()
                 yield Variant(replace(step, options={**step.options, name: other}, results=()), strange)
 
 
@@ -147,7 +149,8 @@ def _constants(step: Step) -> Iterator[Variant]:
     for value in dict.fromkeys(step.operands):
         if value is None or not value.constant or value.content.dtype == object:
             continue
-        yield _with(step, {value: replace(value, content=np.zeros(0, value.content.dtype))}, loose=True)
+        nothing = replace(value, content=np.zeros(0, value.content.dtype), grid=_alone(value))
+        yield _with(step, {value: nothing}, loose=True)
         numbers: Sequence[Any] = _FLOATS if value.content.dtype.kind == "f" else _FAR
         for number in numbers if value.content.size and value.grid is None else ():
             if value.content.dtype.kind == "f" or _holds(value.content, number):

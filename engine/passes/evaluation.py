@@ -9,6 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from ..base.constants import initial_array
+from ..base.errors import ModelError
 from ..base.names import Scope
 from ..rewrite.rules import RuleSet
 from .base import Module, run_passes
@@ -28,7 +29,7 @@ def convert_graph(graph: ir.Graph, rules: RuleSet, functions: Sequence[ir.Graph]
 def evaluate(graph: ir.Graph, rules: RuleSet, functions: Sequence[ir.Graph] = ()) -> list[np.ndarray[Any, Any]]:
     """Rewrite a graph of the source that has no inputs and compute its outputs; the graph is used up.
 
-    Raises UnsupportedError with every node that no rule took.
+    Raises UnsupportedError with every node that no rule took, ModelError where the nodes do not run.
     """
     convert_graph(graph, rules, functions)
     wanted = list(graph.outputs)
@@ -41,5 +42,10 @@ def evaluate(graph: ir.Graph, rules: RuleSet, functions: Sequence[ir.Graph] = ()
         graph.opset_imports.clear()
         graph.opset_imports[rules.target.domain] = rules.opset
         model = ir.to_proto(ir.Model(graph, ir_version=10))
-        results = dict(zip(computed, onnx.reference.ReferenceEvaluator(model).run(None, {}), strict=True))
+        try:
+            found = onnx.reference.ReferenceEvaluator(model).run(None, {})
+        except Exception as error:  # of any kind, as numpy's own are among them
+            said = " ".join(f"{error}".split())
+            raise ModelError(f"graph {graph.name} is run at conversion time, and fails: {said}") from error
+        results = dict(zip(computed, found, strict=True))
     return [np.asarray(initial_array(value) if value not in results else results[value]) for value in wanted]

@@ -180,6 +180,8 @@ class Variables:
             if role in (FILL, ASSIGN):
                 graph.remove(inner, safe=True)
         computed = {key: value for key, value in given.items() if initial_array(value) is None}
+        if computed and graph.inputs:
+            raise refuse_node(node, "the graph that initializes variables has inputs")
         if computed:
             graph.outputs[:] = list(computed.values())
             self.initial.update(zip(computed, self.evaluate(graph), strict=True))
