@@ -35,8 +35,9 @@ from .engine.state import described, externalize
 from .engine.subgraphs import called
 from .engine.view import real_interface
 from .frontends import bundle, tflite
+from .measures import Report as Report
+from .measures import elements, lacking, remarks, stored
 from .options import DEFAULT, INTERNAL, PORTABLE, Options
-from .statistics import Report, elements, lacking, remarks, stored
 
 if TYPE_CHECKING:
     from .engine.layout.explain import Remaining
