@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import onnx_ir as ir
 
-from ..constants import CONTENT, constant
+from ..constants import CONTENT, KEPT, constant
 from .registry import (
     ELEMENTS,
     NOTHING,
@@ -112,6 +112,14 @@ def bits(name: ElementType) -> int:
 def lowest(name: ElementType) -> int | float:
     """The lowest finite value of a numeric element type."""
     return _limits(name)[0]
+
+
+@function
+def unconverted(x: Tensor) -> Any:
+    """A constant that stays as it is stored: a Cast to another type is computed where the model runs."""
+    if isinstance(x, ir.Value):
+        x.meta[KEPT] = True
+    return x
 
 
 @function
