@@ -48,6 +48,6 @@ if not TYPE_CHECKING:  # a type checker would take every name for one that is th
 
             return version("nnrewrite")
         if name in __all__:
-            module = ".engine.errors" if name.endswith("Error") else _OTHERS.get(name, ".pipeline")
+            module = ".engine.base.errors" if name.endswith("Error") else _OTHERS.get(name, ".pipeline")
             return getattr(importlib.import_module(module, __name__), name)
         raise AttributeError(f"module {__name__} has no attribute {name}")

@@ -21,8 +21,9 @@ from nnrewrite.engine.base.names import Scope
 from nnrewrite.engine.dialects.operators import OperatorSpec, load
 from nnrewrite.engine.packs import loader
 from nnrewrite.engine.passes.layout.axis_groups import ATTRIBUTE, TRANSPARENT
+from nnrewrite.engine.passes.layout.permute_weights import Tensors
 from nnrewrite.engine.passes.layout.placement import Layout
-from nnrewrite.engine.passes.layout.views import DEQUANTIZE, PERMUTE, QUANTIZE, Tensors
+from nnrewrite.engine.passes.layout.views import DEQUANTIZE, PERMUTE, QUANTIZE
 from nnrewrite.engine.syntax import tree
 
 ONNX = load().dialect("onnx")

@@ -11,9 +11,9 @@ import pytest
 from nnrewrite.engine.base import budget
 from nnrewrite.engine.base.budget import Budget, TooManyError, attempts
 from nnrewrite.engine.dialects.operators import Catalogue
+from nnrewrite.engine.passes.evaluation import convert_graph
 from nnrewrite.engine.rewrite import apply
 from nnrewrite.engine.rewrite.conditions import Guard
-from nnrewrite.engine.rewrite.driver import Rewriter
 from nnrewrite.engine.rewrite.matcher import Matcher
 from nnrewrite.engine.rewrite.rules import Rule, RuleSet, compile_rules
 from nnrewrite.engine.syntax.parser import parse
@@ -188,7 +188,6 @@ def test_a_rule_that_is_given_up_at_a_node_is_told_and_leaves_the_graph_as_it_is
     for number, one in enumerate(constants):
         one.name = f"c{number}"
     graph = ir.Graph([x], [piece.outputs[0] for piece in pieces], nodes=pieces, initializers=constants, name="g")
-    rewriter = Rewriter(graph, rules, catalogue, OPSET)
-    rewriter.run()
-    assert dict(rewriter.bounded) == {"r (demo.rules:2): its pattern could fit in more than 20 ways": 30}
+    bounded = convert_graph(graph, rules).outcome.bounded
+    assert dict(bounded) == {"r (demo.rules:2): its pattern could fit in more than 20 ways": 30}
     assert list(graph) == pieces

@@ -10,7 +10,7 @@ import onnx
 import onnx.helper
 import onnx_ir as ir
 import pytest
-from nnrewrite.engine.rewrite.driver import Rewriter
+from nnrewrite.engine.passes.evaluation import convert_graph
 from nnrewrite.options import DEFAULT
 from nnrewrite.pipeline import prepare
 
@@ -71,7 +71,7 @@ def rewritten(nodes: Sequence[onnx.NodeProto], outputs: Sequence[str]) -> onnx.M
     made = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)], ir_version=10)
     model = ir.from_proto(onnx.shape_inference.infer_shapes(made, strict_mode=True))
     prepared = prepare(DEFAULT.stacked, 18)
-    Rewriter(model.graph, prepared.rules, prepared.pack.catalogue, 18).run()
+    convert_graph(model.graph, prepared.rules)
     return ir.to_proto(model)
 
 

@@ -9,8 +9,8 @@ import nnrewrite
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from nnrewrite.cli import app
-from nnrewrite.engine.quantization import Quantization
+from nnrewrite.cli.dispatch import app
+from nnrewrite.engine.base.quantization import Quantization
 
 Single = Callable[..., bytes]
 

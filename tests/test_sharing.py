@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 import pytest
 from nnrewrite.engine.dialects.operators import Catalogue
-from nnrewrite.engine.passes.common_subexpressions import share
+from nnrewrite.engine.passes.common_subexpressions import merge_constants, merge_nodes
 
 
 def graph(*nodes: ir.Node) -> ir.Graph:
@@ -39,7 +39,7 @@ def test_equal_nodes_of_pure_operators_are_one(
     operator: str, attributes: list[dict[str, object]], left: int, catalogue: Catalogue
 ) -> None:
     made = pair(operator, *attributes)
-    share(made, catalogue.dialect("onnx"))
+    merge_nodes(made, catalogue.dialect("onnx"))
     assert len(made) == left and len({id(value) for value in made.outputs}) == left
 
 
@@ -48,7 +48,7 @@ def test_what_reads_two_equal_nodes_is_shared_after_them(catalogue: Catalogue) -
     second = [ir.Node("", "Neg", [value], num_outputs=1) for value in made.outputs]
     made.extend(second)
     made.outputs[:] = [node.outputs[0] for node in second]
-    share(made, catalogue.dialect("onnx"))
+    merge_nodes(made, catalogue.dialect("onnx"))
     assert [node.op_type for node in made] == ["Exp", "Neg"]
 
 
@@ -59,5 +59,6 @@ def test_of_equal_constants_one_is_left(catalogue: Catalogue) -> None:
     made = graph(*nodes)
     for constant in constants:
         made.register_initializer(constant)
-    share(made, catalogue.dialect("onnx"), constants=True)
+    merge_constants(made)
+    merge_nodes(made, catalogue.dialect("onnx"))
     assert list(made.initializers) == ["c0", "c2"] and len(made) == 2

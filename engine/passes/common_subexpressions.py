@@ -35,11 +35,12 @@ class CommonSubexpressions:
         if not (module.outcome.fired or RECOVER in module.rules.stages()):
             return
         if self.constants:
-            _merge_constants(module.graph)
-        _merge_nodes(module.graph, module.target)
+            merge_constants(module.graph)
+        merge_nodes(module.graph, module.target)
 
 
-def _merge_constants(graph: ir.Graph) -> None:
+def merge_constants(graph: ir.Graph) -> None:
+    """Let the users of a small constant use an earlier one with equal elements."""
     known: dict[Hashable, ir.Value] = {}
     for value in [*graph.initializers.values()]:
         tensor = value.const_value
@@ -55,7 +56,8 @@ def _merge_constants(graph: ir.Graph) -> None:
                 del graph.initializers[value.name]  # nothing sweeps after this
 
 
-def _merge_nodes(graph: ir.Graph, dialect: Dialect) -> None:
+def merge_nodes(graph: ir.Graph, dialect: Dialect) -> None:
+    """Let the users of a node use an earlier one that computes the same of the same."""
     known: dict[Hashable, list[ir.Node]] = {}
     for node in graph:
         # Nearly all nodes differ in these, so that attributes are seldom looked at.
