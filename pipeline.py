@@ -376,7 +376,7 @@ def _report(
         ),
         signature=signature.key if signature is not None and signature.subgraph else None,
         inexact=dict(module.real) if options.exact else {},
-        target=options.target,
+        runtime=options.target,
         for_speed=Counter(speeding[place] for place in places if place in speeding),
     )
 

@@ -24,7 +24,7 @@ class Report:
     `layout` is what was asked of inputs and outputs, `layouts` has those with another order of axes than in the source,
     as letters before and after. `remarks` tells what is odd about the source, in sentences. `signature` is the one that
     was converted, where it is not of the source's first graph. `inexact` counts, by name, the quantized operators that
-    integers of the option `exact` do not cover: they compute with real numbers and round once. `target` is what the
+    integers of the option `exact` do not cover: they compute with real numbers and round once. `runtime` is what the
     model was converted for, `for_speed` counts, by rule, the permutations left that its rules put in on purpose.
     `opset_reason` says why the opset is not the one that the rules aim at, where nobody asked for another. `constants`
     has the bytes of constants by element type, in the source and in the result.
@@ -41,7 +41,7 @@ class Report:
     remarks: tuple[str, ...] = ()
     signature: str | None = None
     inexact: Mapping[str, int] = field(default_factory=dict)
-    target: str = PORTABLE
+    runtime: str = PORTABLE
     for_speed: Mapping[str, int] = field(default_factory=dict)
     opset_reason: str = ""
     constants: Mapping[str, tuple[int, int]] = field(default_factory=dict)

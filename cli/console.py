@@ -207,7 +207,7 @@ def _permutations(report: Report) -> str:
         return "0"
     moved = "an unknown number of elements" if report.moved is None else times(report.moved, "element")
     quick = sum(report.for_speed.values())
-    added = f" ({quick} of them put in by speed rules of target {report.target})" if quick else ""
+    added = f" ({quick} of them put in by speed rules of target {report.runtime})" if quick else ""
     return f"{report.permutations}, moving {moved}{added}"
 
 

@@ -61,7 +61,7 @@ def _converted(result: Result) -> dict[str, Any]:
         "bytes_in": result.bytes_in,
         "bytes_out": result.bytes_out,
         "seconds": round(result.seconds, 4),
-        "explained": result.explained,
+        "explained": [f"{one}" for one in result.explained],
         "verification": None if verification is None else verification_entry(verification),
         "profile": None if result.profile is None else _profile(result.profile),
     }

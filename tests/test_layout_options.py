@@ -129,7 +129,7 @@ def test_transposes_that_a_target_puts_in_to_be_quick_are_told_apart(models: lis
     path = next(path for path in models if path.name == "dperson_shufflenetv2.tflite")
     conversion = nnrewrite.rewrite(path)
     report = conversion.report
-    assert report.target == "onnxruntime"
+    assert report.runtime == "onnxruntime"
     assert 0 < report.for_speed["columns_beside_channels"] <= report.permutations
     purposes = [one.purpose for one in explain(conversion.model)]
     assert purposes.count("for speed, by columns_beside_channels") == report.for_speed["columns_beside_channels"]

@@ -24,6 +24,7 @@ from nnrewrite.fuzz.oracle import Laboratory
 from nnrewrite.fuzz.rule_sets import stacks
 from nnrewrite.fuzz.runner import examine
 from nnrewrite.fuzz.subjects import Subject
+from nnrewrite.options import Options
 from nnrewrite.verify import Interpreter
 from nnrewrite.verify.interpreter import Kernels
 from nnrewrite.verify.runtime import Runtime
@@ -159,7 +160,7 @@ def broken(*_: Any) -> Any:
 
 
 def test_a_mistake_of_ours_names_rule_and_node(single: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(matcher.Matcher, "matches", broken)
+    monkeypatch.setattr(matcher.Matcher, "search", broken)
     with pytest.raises(InternalError, match=r"internal error: rule \w+.* on ABS_0: KeyError: 'lost'") as caught:
         nnrewrite.convert(single("ABS", {"x": (FLOATS, [2])}, [(FLOATS, [2])]))
     assert len(f"{caught.value}".splitlines()) == 1
@@ -187,7 +188,7 @@ def test_a_want_of_memory_is_no_mistake_of_ours(single: Make, monkeypatch: pytes
 
 
 def test_odd_models_are_refused_or_yield_what_the_interpreter_does(interpreter: Interpreter) -> None:
-    stack = stacks(("tflite2onnx",))[0]
+    stack = stacks(Options())[0]
     sources = [t for t in stack.trials if isinstance(t, Subject) and t.of_source and not t.excuse]
     laboratory = Laboratory(interpreter, stack.pack.catalogue, stack.rules)
     drawn = functools.partial(odd_models.draw, subjects=sources, laboratory=laboratory)
@@ -199,7 +200,7 @@ def test_odd_models_are_refused_or_yield_what_the_interpreter_does(interpreter: 
 
 
 def test_a_wrong_answer_to_an_odd_model_is_found(interpreter: Interpreter, monkeypatch: pytest.MonkeyPatch) -> None:
-    stack = stacks(("tflite2onnx",))[0]
+    stack = stacks(Options())[0]
     (reshape,) = [t for t in stack.trials if isinstance(t, Subject) and t.name == "reshape"]
     laboratory = Laboratory(interpreter, stack.pack.catalogue, stack.rules)
     monkeypatch.setattr(Laboratory, "_convert", broken)

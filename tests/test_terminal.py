@@ -86,8 +86,9 @@ def test_a_pipe_that_is_closed_ends_the_command_in_silence(folder: Path) -> None
 #: a program that converts at once what is called `fast`, and takes its time, with a file half written, for all else
 SLOW = """
 import sys, time
-from nnrewrite import cli, pipeline
-from nnrewrite.destination import replacing
+from nnrewrite import pipeline
+from nnrewrite.cli import dispatch
+from nnrewrite.engine.base.atomic_write import replacing
 real = pipeline.rewrite
 
 def rewrite(source, *rest, **named):
