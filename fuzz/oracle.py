@@ -147,9 +147,8 @@ class Laboratory:
 
         self._depth += 1
         try:
-            found = explain_step(
-                step, count, self._meanings, self.catalogue, self._meanings.opset, settled, self._depth
-            )
+            rules = self._meanings
+            found = explain_step(step, count, rules, self.catalogue, rules.opset, settled, self._depth)
         finally:
             self._depth -= 1
         unknown = any(value is not None and value.open for value in step.operands)

@@ -470,7 +470,7 @@ def test_help_names_the_options_and_imports_nothing_heavy() -> None:
     assert done.stdout.startswith("Usage: rewrite [OPTIONS] MODEL...")
     assert "--keep-going" in done.stdout
     script = (
-        "import sys; from nnrewrite.cli import app\n"
+        "import sys; from nnrewrite.cli.dispatch import app\n"
         "app(['--help'], standalone_mode=False)\n"
         "heavy = {'numpy', 'onnx', 'onnx_ir', 'lark', 'rich', 'yaml', 'onnxruntime'} & set(sys.modules)\n"
         "sys.exit(f'{heavy} imported' if heavy else 0)"
@@ -482,7 +482,7 @@ def test_help_names_the_options_and_imports_nothing_heavy() -> None:
 def test_a_conversion_does_not_import_what_only_verification_needs(folder: Path, relu: bytes) -> None:
     Path("net.tflite").write_bytes(relu)
     script = (
-        "import sys; from nnrewrite.cli import app\n"
+        "import sys; from nnrewrite.cli.dispatch import app\n"
         "app(['net.tflite', '--quiet'], standalone_mode=False)\n"
         "sys.exit('imported' if {'onnxruntime', 'ai_edge_litert', 'rich'} & set(sys.modules) else 0)"
     )
