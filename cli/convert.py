@@ -17,7 +17,8 @@ from .outcome import Call, Failure, Result, attempt, interpreting
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ..engine.rewrite.rules import Override
+    from ..engine.passes.base import Observer
+    from ..engine.rewrite.rules import Override, RuleSet
     from ..verify import Interpreter
     from .console import Console
     from .jobs import Job
@@ -69,6 +70,7 @@ def _version(ctx: click.Context, option: click.Parameter, wanted: bool) -> None:
     metavar="[NODE]",
     help="Show each match; with =NODE, the name of a node or of a value, every rule tried on it and where it stopped.",
 )
+@click.option("--print-after", metavar="PASS", help="Print the graph as a pass left it; `all` after each.")
 @click.option(
     "--external-data",
     is_flag=True,
@@ -100,6 +102,7 @@ def command(
     keep_going: bool,
     verify: bool,
     trace: str | None,
+    print_after: str | None,
     external_data: bool,
     workers: int,
     profile: bool,
@@ -116,6 +119,7 @@ def command(
     wrong.
     """
     from ..engine.base.errors import CallError
+    from ..engine.passes.base import observe
     from ..engine.passes.layout import Interface
     from ..engine.passes.resize import Asked
     from ..engine.rewrite.trace import Trace, trace_rules
@@ -140,15 +144,18 @@ def command(
     if options.signature == ALL:
         jobs, options = split_signatures(jobs, names), options.but(signature=None)
     # Rules that cannot be had concern no single model: they are told before the first is read, and once.
-    overrides = prepare(options.stacked, options.opset).pack.overrides
+    prepared = prepare(options.stacked, options.opset)
+    overrides = prepared.pack.overrides
     Interface.parse(options.layout)
     Asked.parse(options.input_shape, options.batch)
     if layout_svg is not None and len(jobs) != 1:
         raise CallError(f"--layout-svg draws one model, {len(jobs)} are given")
-    if workers > 1 and trace is not None:
-        raise CallError("--trace shows one match after the other: leave out --jobs")
-    if as_json and trace is not None:
-        raise CallError("--trace prints lines and --json a document: leave out one of them")
+    for name, said in (("--trace", trace), ("--print-after", print_after)):
+        if workers > 1 and said is not None:
+            raise CallError(f"{name} shows one thing after the other: leave out --jobs")
+        if as_json and said is not None:
+            raise CallError(f"{name} prints lines and --json a document: leave out one of them")
+    observers = [] if print_after is None else [_printing(print_after, prepared.rules)]
     if verify:
         from ..verify.interpreter import require
 
@@ -157,12 +164,24 @@ def command(
     call = Call(
         options, verify, keep_going, quiet, explain_layout, layout_svg, external_data, profile, workers, as_json
     )
-    with trace_rules(watcher):
+    with trace_rules(watcher), observe(*observers):
         done = run(jobs, call, overrides)
     if watcher is not None and (unmet := watcher.unmet()):
         complain(f"--trace: {unmet}")
         done = False
     ctx.exit(0 if done else 1)
+
+
+def _printing(name: str, rules: RuleSet) -> Observer:
+    """An observer that prints the graph after a pass; raises CallError where there is none of that name."""
+    from ..engine.base.errors import CallError, suggest_nearest
+    from ..engine.passes.observers import print_after
+    from ..engine.passes.pass_list import list_names
+
+    known = [*list_names(rules), "all"]
+    if name not in known:
+        raise CallError(f"there is no pass {name}{suggest_nearest(name, known)}; there are {', '.join(known)}")
+    return print_after(name, click.echo)
 
 
 def run(jobs: list[Job], call: Call, overrides: Sequence[Override] = ()) -> bool:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import onnx.parser
 import onnx_ir as ir
 import pytest
-from nnrewrite.engine.base.errors import Refusal, RewriteError, UnsupportedError
+from click.testing import CliRunner
+from nnrewrite.cli.dispatch import app
+from nnrewrite.engine.base.errors import CallError, Refusal, RewriteError, UnsupportedError
 from nnrewrite.engine.base.names import Scope
 from nnrewrite.engine.base.quantization import Quantization
 from nnrewrite.engine.dialects.operators import Catalogue
@@ -128,3 +131,15 @@ def test_a_rule_set_within_one_dialect_has_no_passes_about_the_source() -> None:
     names = [one.name for one in list_passes(rules, PassOptions())]
     assert "quantize-dequantize" not in names
     assert "lower" in names
+
+
+def test_the_command_prints_the_graph_after_a_pass(single: Callable[..., bytes], tmp_path: Path) -> None:
+    (tmp_path / "net.tflite").write_bytes(single("ABS", {"x": ("FLOAT32", [2, 3])}, [("FLOAT32", [2, 3])]))
+    words = [f"{tmp_path / 'net.tflite'}", "-d", f"{tmp_path}", "--print-after"]
+    done = CliRunner().invoke(app, [*words, "normalize"])
+    assert done.exit_code == 0 and done.output.count("# after") == 1
+    assert "tflite.ABS(x)" in done.output
+    every = CliRunner().invoke(app, [*words, "all"]).output
+    assert "# after lower\n" in every and "= Abs(x)" in every
+    wrong = CliRunner().invoke(app, [*words, "lowr"])
+    assert isinstance(wrong.exception, CallError) or "did you mean lower?" in wrong.output

@@ -28,7 +28,7 @@ class CommonSubexpressions:
     """
 
     constants: bool = False
-    name, visits = "common subexpressions", Visit.MAIN
+    name, visits = "common-subexpressions", Visit.MAIN
 
     def run(self, module: Module) -> None:
         """Let equal nodes be one in a graph that rules have changed, or in which they look for larger layers."""

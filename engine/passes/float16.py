@@ -11,7 +11,7 @@ from .base import Module, Visit
 class KeepFloat16:
     """Let constants of float16 stay so, to be converted where the model runs."""
 
-    name, visits = "keep float16", Visit.MAIN
+    name, visits = "keep-float16", Visit.MAIN
 
     def run(self, module: Module) -> None:
         """Mark the constants of the main graph."""

@@ -14,7 +14,7 @@ class FloatInterface:
     Inputs with an initial value, which are state and no interface, stay as they are.
     """
 
-    name, visits = "float interface", Visit.MAIN
+    name, visits = "float-interface", Visit.MAIN
 
     def run(self, module: Module) -> None:
         """Put the conversions into the main graph."""

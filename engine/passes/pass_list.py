@@ -11,6 +11,7 @@ from .complex import Complex
 from .float16 import KeepFloat16
 from .float_interface import FloatInterface
 from .layout import Interface, PlaceTransposes
+from .layout.interface import KEPT
 from .quantize_dequantize import QuantizeDequantize
 from .resize import Asked, CheckExtents, Resize
 from .rule_stage import Rules
@@ -68,3 +69,15 @@ def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
         (CheckExtents(resize), bool(options.extents)),
     ]
     return [one for one, wanted in steps if wanted]
+
+
+def list_names(rules: RuleSet) -> list[str]:
+    """The names of all passes that a conversion by some rules may have, each once."""
+    all_on = PassOptions(
+        extents=Asked(batch=1),
+        layout=KEPT,
+        evaluate=lambda graph: [],
+        float_interface=True,
+        keep_float16=True,
+    )
+    return list(dict.fromkeys(one.name for one in list_passes(rules, all_on)))

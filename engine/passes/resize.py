@@ -87,7 +87,7 @@ class CheckExtents:
     """Refuse a converted graph of which a result still has the batch that was to be changed."""
 
     resize: Resize
-    name, visits = "check extents", Visit.MAIN
+    name, visits = "check-extents", Visit.MAIN
 
     def run(self, module: Module) -> None:
         """Raise RewriteError with the first node that forbids the extents asked for."""
