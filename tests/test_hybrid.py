@@ -66,10 +66,10 @@ def test_kernels_that_do_not_overlap_read_blocks(
     single: Callable[..., bytes], interpreter: Interpreter, padding: str
 ) -> None:
     """As where a transformer takes its image apart, with some rows and columns beyond the last block."""
-    shape, (w, grid) = [1, 182, 187, 3], weights(192, 16, 16, 3, scales=192)
-    extents = [1, *(-(-n // 16) if padding == "SAME" else n // 16 for n in shape[1:3]), len(w)]
+    shape, (w, grid) = [1, 43, 46, 16], weights(192, 8, 8, 16, scales=192)
+    extents = [1, *(-(-n // 8) if padding == "SAME" else n // 8 for n in shape[1:3]), len(w)]
     operands = {"x": ("FLOAT32", shape), "w": (w, grid), "b": np.zeros(len(w), np.float32)}
-    options = {"padding": padding, "stride_h": 16, "stride_w": 16}
+    options = {"padding": padding, "stride_h": 8, "stride_w": 8}
     source = single("CONV_2D", operands, [("FLOAT32", extents)], **options)
     check(source, "hybrid_conv_of_patches", shape, interpreter)
     assert sum(nnrewrite.rewrite(source).report.target_operators.values()) <= 12
