@@ -28,7 +28,7 @@ test: $(VENV)/test.installed
 	NNREWRITE_COVERAGE=$(CURDIR)/.rule-coverage $(BIN)/python -m pytest -n 2
 	$(BIN)/rewrite coverage .rule-coverage
 
-# An answer within a minute.
+# The quicker tests alone.
 quick: $(VENV)/test.installed
 	$(BIN)/python -m pytest -n 2 -m 'not slow'
 
