@@ -29,7 +29,7 @@ class Facade:
     def feed(self, inputs: Sequence[Array]) -> list[Array]:
         """The original's inputs as the model takes them, in the same order."""
         entries = zip(self._signature.inputs, self._runtime.inputs, inputs, strict=True)
-        return [_real(tensor, array) if self._runtime.real(name) else array for tensor, name, array in entries]
+        return [real_numbers(tensor, array) if self._runtime.real(name) else array for tensor, name, array in entries]
 
 
 def resize_inputs(signature: Signature, runtime: Runtime) -> Signature:
@@ -42,7 +42,8 @@ def resize_inputs(signature: Signature, runtime: Runtime) -> Signature:
     return replace(signature, inputs=tuple(inputs))
 
 
-def _real(tensor: Tensor, array: Array) -> Array:
+def real_numbers(tensor: Tensor, array: Array) -> Array:
+    """The real numbers that the codes of a tensor stand for; what is no code stays as it is."""
     if len(tensor.scales) != 1 or array.dtype.kind not in "iu":
         return array
     numbers = (array.astype(np.int64) - tensor.zero_points[0]) * np.float64(tensor.scales[0])

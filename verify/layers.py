@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import onnx
 
 from ..engine.base.errors import ModelError
@@ -26,6 +25,8 @@ from .verification import ORDER
 _ROUNDS = 60
 #: a value stands for a tensor where it comes about as close to it as any other of its name does
 _AS_CLOSE, _CLOSE = 2.0, 0.01
+#: so many steps may come of a step in the middle of several operators
+_STEPS = 4.0
 #: the trait of operators that move elements, in ops.yaml
 _MOVES = "moves"
 #: from the best verdict to the worst
@@ -240,15 +241,20 @@ class _Trial:
                 # Reference kernels are slow: they are asked where nothing else explains what is there.
                 if (within := compare(tensor, want, got, own, spread)).verdict.passed:
                     return within
-        if tensor.scales or want.dtype != np.float32:
-            return compare(tensor, want, got, own, spread)
-        # Kernels with integer weights round real activations, which a rewritten model does elsewhere or not at all.
-        content = self._original.recompute(stand.known, given, Kernels.DEFAULT, real=True)
-        if content is None:
-            return compare(tensor, want, got, own, spread)
-        other = compare(tensor, content, got, Kernels.DEFAULT)
-        rounding = distance(tensor, want, content)
-        return other if other.verdict.passed else compare(tensor, want, got, own, max(spread, rounding / 2))
+        return compare(tensor, want, got, own, max(spread, self._rounding(stand.known, given)))
+
+    def _rounding(self, known: Known, given: frozenset[Known]) -> float:
+        """Measure what it makes that the original rounds to codes between some tensors and another.
+
+        A rewritten model may do so elsewhere or not at all: kernels with integer weights round real activations, and a
+        step in the middle of several operators may be some steps at their end. More than that is not rounding.
+        """
+        content = self._original.recompute(known, given, Kernels.DEFAULT, real=True)
+        held = [] if content is None else forms(known.tensor, known.content, content)
+        if content is None or not held:
+            return 0.0
+        found = distance(known.tensor, known.content, held[0].decode(content))
+        return found if not known.tensor.scales or found <= _STEPS else 0.0
 
     def _revise(self) -> bool:
         """Blame values that differ while their readers are right, try others in another form; whether any changed."""

@@ -12,6 +12,7 @@ from ..engine.base.errors import ModelError, VerificationError
 from ..engine.dialects.operators import Catalogue, load
 from ..frontends import tflite_reader
 from .excerpt import excerpt
+from .facade import real_numbers
 from .frames import Array
 from .interpreter import Interpreter, InterpreterError, Kernels, Signature, Source, Tensor
 from .reals import real_form
@@ -80,15 +81,16 @@ class Original:
     def _recompute(self, known: Known, given: frozenset[Known], kernels: Kernels, real: bool) -> Array | None:
         # What a variable holds depends on more than the operators that lead to it.
         given |= {one for one in self.known if one is not known and _is_kept(one.value)}
-        contents = {one.value: one.content for one in given}
-        contents.update(zip(self.model.graph.inputs, self.sample, strict=True))
+        contents = {one.value: (one.tensor, one.content) for one in given}
+        entries = zip(self.signature.inputs, self.sample, strict=True)
+        contents.update(zip(self.model.graph.inputs, entries, strict=True))
         try:
             part, inputs = excerpt(self.model, self.catalogue, known.value, {one.value for one in given})
             if not all(value in contents for value in inputs):
                 return None  # it reads what the interpreter did not keep
-            [[found]] = self.interpreter.run(
-                real_form(part) if real else part, [[contents[value] for value in inputs]], kernels
-            )
+            feeds = [contents[value] for value in inputs]
+            sample = [real_numbers(*feed) if real else feed[1] for feed in feeds]
+            [[found]] = self.interpreter.run(real_form(part) if real else part, [sample], kernels)
         except (ModelError, VerificationError):
             return None  # the format cannot say the part alone, or these kernels lack an operator
         return found
