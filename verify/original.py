@@ -12,7 +12,7 @@ from ..engine.base.errors import ModelError, VerificationError
 from ..engine.dialects.operators import Catalogue, load
 from ..frontends import tflite_reader
 from .excerpt import excerpt
-from .facade import real_numbers
+from .adapter import real_numbers
 from .frames import Array
 from .interpreter import Interpreter, InterpreterError, Kernels, Signature, Source, Tensor
 from .reals import real_form
