@@ -11,8 +11,8 @@ import onnx_ir as ir
 from ..engine.base.errors import ModelError, VerificationError
 from ..engine.dialects.operators import Catalogue, load
 from ..frontends import tflite_reader
-from .excerpt import excerpt
 from .adapter import real_numbers
+from .excerpt import excerpt
 from .frames import Array
 from .interpreter import Interpreter, InterpreterError, Kernels, Signature, Source, Tensor
 from .reals import real_form
