@@ -1,6 +1,6 @@
 """Witness: what rules yield for operators that no interpreter has, held against what they yielded when recorded.
 
-It proves no number, which tests against known ones do (tests/test_flex.py, tests/test_stablehlo.py); it tells that one
+It proves no number, which tests against known ones do (tests/rules/test_flex.py, tests/rules/test_stablehlo.py); it tells that one
 is not what it was.
 """
 

@@ -1,7 +1,7 @@
 """What is told of mistakes in rule files, word for word.
 
-After a change of wording, `NNREWRITE_GOLDEN=write pytest tests/test_golden.py` writes the texts anew; read the
-difference before it is committed.
+After a change of wording, `NNREWRITE_GOLDEN=write pytest tests/engine/check/test_golden.py` writes the texts anew; read
+the difference before it is committed.
 """
 
 from __future__ import annotations

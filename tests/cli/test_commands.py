@@ -328,7 +328,9 @@ def test_rules_of_the_program_are_formatted(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", sorted((Path(__file__).parent / "golden" / "checker").glob("*.rules")), ids=lambda path: path.stem
+    "path",
+    sorted((ROOT / "tests" / "engine" / "check" / "golden" / "checker").glob("*.rules")),
+    ids=lambda path: path.stem,
 )
 def test_formatting_twice_is_formatting_once(path: Path) -> None:
     once = format_rules(path.read_text(encoding="utf-8"), path.name)

@@ -15,8 +15,8 @@ from nnrewrite.backends.tflite_writer import write
 from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.verify import Interpreter, compare_models
 
+from ..engine.expressions.test_tables import node, value
 from .test_random_control import nested
-from .test_tables import node, value
 
 WIDTH, UNITS, STEPS = 3, 4, 6
 

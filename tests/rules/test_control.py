@@ -21,7 +21,7 @@ from nnrewrite.verify.interpreter import Kernels
 from nnrewrite.verify.runtime import Runtime
 from nnrewrite.verify.streaming import compare_streams, remembering, samples, stream
 
-from .test_tables import handle, node, value
+from ..engine.expressions.test_tables import handle, node, value
 
 README = OPS.parent / "README.md"
 SCALAR = ("INT32", [])

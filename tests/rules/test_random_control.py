@@ -17,9 +17,9 @@ from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.verify import Interpreter, compare_models
 from nnrewrite.verify.interpreter import Kernels
 
+from ..engine.expressions.test_tables import node, value
 from .random_control import program
 from .test_control import agree, joined
-from .test_tables import node, value
 
 CHECKS = settings(max_examples=70, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 CONTROL = ("If", "Loop")

@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 from nnrewrite import convert
 from nnrewrite.cli.dispatch import app
+from nnrewrite.engine.base.data_files import BUILT_IN
 from nnrewrite.engine.base.errors import CallError, RewriteError, UnsupportedError
 from nnrewrite.engine.base.quantization import Quantization
 from nnrewrite.verify import Interpreter, compare_models
@@ -242,7 +243,7 @@ def test_networks_of_codes_keep_no_operator_that_the_runtime_is_slow_at(
 
 # ---- what a target cannot run
 
-PAGE = Path(__file__).parent.parent / "docs" / "targets.md"
+PAGE = Path(BUILT_IN).parent / "docs" / "targets.md"
 LIMITS = """ruleset limited : onnx -> onnx opset 13..25
 
 rule images stage accept {
