@@ -33,7 +33,7 @@ SUBJECTS = [subject for subject in subjects(loader.load(RULES)) if subject.tests
 
 @pytest.fixture(scope="session")
 def laboratory() -> Iterator[Laboratory]:
-    with Interpreter(timeout=20) as interpreter:
+    with loader.hold_files(), Interpreter(timeout=20) as interpreter:
         yield Laboratory(interpreter, loader.load(RULES).catalogue, RULES)
     coverage.save()
 
