@@ -85,7 +85,8 @@ def test_a_pipe_that_is_closed_ends_the_command_in_silence(folder: Path) -> None
 
 #: a program that converts at once what is called `fast`, and takes its time, with a file half written, for all else
 SLOW = """
-import sys, time
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which tests in the background inherit as ignored
 from nnrewrite import pipeline
 from nnrewrite.cli import dispatch
 from nnrewrite.engine.base.atomic_write import replacing
