@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias, TypedDict, Unpack
 
 from .engine.base.errors import CallError, suggest_nearest
-from .engine.base.records import dataclass
+from .engine.base.startup import dataclass
 from .option_values import ACTIVATIONS, HYBRID
 
 #: the runtime that models are made for where the user names none, and the word for none in particular

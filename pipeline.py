@@ -28,7 +28,7 @@ from .engine.base.errors import (
 from .engine.base.garbage_collection import pause_collection
 from .engine.base.names import Scope
 from .engine.base.quantization import NUMBERS, REAL
-from .engine.base.records import dataclass, replace
+from .engine.base.startup import dataclass, replace
 from .engine.dialects.operators import Catalogue, Dialect
 from .engine.dialects.opsets import least_opset
 from .engine.packs import loader

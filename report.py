@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import onnx_ir as ir
 
 from .engine.base.errors import Refusal, times
-from .engine.base.records import dataclass, field
+from .engine.base.startup import dataclass, field
 from .engine.passes.layout import SOURCE
 from .options import PORTABLE
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from .engine.base.data_files import BUILT_IN
 from .engine.base.errors import CallError
-from .engine.base.records import dataclass
+from .engine.base.startup import dataclass
 from .engine.packs import file_cache, loader
 from .engine.syntax import tree
 

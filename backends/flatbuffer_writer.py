@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..engine.base.records import dataclass
+from ..engine.base.startup import dataclass
 from ..frontends.flatbuffer_reader import Field, Schema
 
 Record = Mapping[str, Any]

@@ -15,7 +15,7 @@ from google.protobuf.message import DecodeError
 from onnx_ir import serde
 
 from ..engine.base.errors import RewriteError
-from ..engine.base.records import dataclass, field
+from ..engine.base.startup import dataclass, field
 from .wire import Encoder, tag, varint
 
 #: constants of as many bytes are written from where they lie, smaller ones with the nodes

@@ -15,7 +15,7 @@ from flatbuffers import flexbuffers
 from ..engine.base.errors import ModelError
 from ..engine.base.garbage_collection import pause_collection
 from ..engine.base.quantization import Quantization
-from ..engine.base.records import dataclass, field
+from ..engine.base.startup import dataclass, field
 from ..engine.dialects.operators import Catalogue, Dialect, OperatorSpec, Option
 from ..frontends import custom, option
 from ..frontends.constant import Sparsity

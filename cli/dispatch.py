@@ -61,9 +61,9 @@ class Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command meant; an error for the user is printed and ends it with status 1 or 2."""
         with _telling(*ctx.meta[_CALLED]):
-            from ..engine.base.deferred_imports import light
+            from ..engine.base.startup import import_onnx_ir
 
-            light()
+            import_onnx_ir()
             if ctx.command is not self:
                 return ctx.command.invoke(ctx)
             gc.enable()

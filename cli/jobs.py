@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path, PurePosixPath
 
 from ..engine.base.errors import CallError, RewriteError
-from ..engine.base.records import dataclass
+from ..engine.base.startup import dataclass
 
 MODELS = (".tflite", ".lite", ".task")
 """The endings by which models are found in a folder; a model that is named may have any but `.onnx`."""

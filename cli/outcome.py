@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..engine.base.records import dataclass
+from ..engine.base.startup import dataclass
 
 if TYPE_CHECKING:
     from ..engine.passes.layout.explain import Remaining

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
-from ..engine.base.records import dataclass
+from ..engine.base.startup import dataclass
 
 #: a sparse constant may be this many times larger than the whole file before it is taken for a malformed one
 _EXPANSION = 256

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ..engine.base.errors import ModelError
-from ..engine.base.records import dataclass
+from ..engine.base.startup import dataclass
 from ..engine.dialects.operators import Dialect
 
 Record = dict[str, Any]

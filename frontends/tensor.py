@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from ..engine.base.errors import ModelError
 from ..engine.base.quantization import Quantization
-from ..engine.base.records import dataclass, field
+from ..engine.base.startup import dataclass, field
 from ..engine.dialects.inference import make_shape
 from ..engine.dialects.operators import Dialect
 from . import constant

@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from ..engine.base.errors import ModelError
 from ..engine.base.garbage_collection import pause_collection
-from ..engine.base.records import dataclass, field
+from ..engine.base.startup import dataclass, field
 from ..engine.dialects.operators import Catalogue, Dialect
 from . import custom, option
 from .flatbuffer_reader import FlatBuffer, Record, schema

@@ -1,7 +1,7 @@
-"""Witness: what rules yield for operators that no interpreter has, held against what they yielded when recorded.
+"""Snapshots of what rules yield for operators that no interpreter has, held against what they yielded when recorded.
 
-It proves no number, which tests against known ones do (tests/rules/test_flex.py, tests/rules/test_stablehlo.py); it tells that one
-is not what it was.
+They prove no number, which tests against known ones do (tests/rules/test_flex.py, tests/rules/test_stablehlo.py); they
+tell that one is not what it was.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from .records import dataclass, field
+from .startup import dataclass, field
 
 
 def suggest_nearest(name: str, known: Iterable[str]) -> str:

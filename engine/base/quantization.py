@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
-from .records import dataclass
+from .startup import dataclass
 
 #: the key under which a value holds its Quantization
 KEY = "quantization"

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from ..base.records import dataclass
+from ..base.startup import dataclass
 from ..dialects.operators import Option
 from ..expressions.functions import FUNCTIONS, ElementType
 

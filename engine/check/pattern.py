@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..base.errors import Span, times
-from ..base.records import dataclass, field
+from ..base.startup import dataclass, field
 from ..dialects.operators import Dialect, OperatorSpec, Option, everything
 from ..rewrite.rules import ACCEPT, ONCE
 from ..syntax import tree

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ..base.errors import Span
-from ..base.records import dataclass, field
+from ..base.startup import dataclass, field
 from ..dialects.operators import Catalogue, Dialect
 from ..syntax import tree
 from ..syntax.diagnostics import Diagnosis

@@ -16,7 +16,7 @@ import onnx_ir as ir
 from onnx_ir import serde
 
 from ..base.constants import initial_array
-from ..base.records import dataclass
+from ..base.startup import dataclass
 from .operators import schema
 
 #: constants longer than this are weights and say nothing about shapes

@@ -9,7 +9,7 @@ from typing import TypeVar
 import onnx.defs
 import onnx_ir as ir
 
-from ..base.records import dataclass
+from ..base.startup import dataclass
 from ..expressions.functions import DTYPES
 from .operators import OperatorSpec, schema
 

@@ -14,7 +14,7 @@ import onnx_ir as ir
 
 from ..base.data_files import OPS
 from ..base.errors import RewriteError, RuleError
-from ..base.records import dataclass, field
+from ..base.startup import dataclass, field
 
 #: the trait of operators that no file has: forms that rules give others before they lower them
 FORM = "form"

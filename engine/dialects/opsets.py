@@ -8,7 +8,7 @@ import onnx.defs
 import onnx_ir as ir
 
 from ..base.quantization import CLASS, RAW, in_blocks, quantization
-from ..base.records import dataclass
+from ..base.startup import dataclass
 from .operators import Dialect, OperatorSpec, schema
 
 #: the attribute that says of how many elements a block is

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from ..base.budget import Budget
 from ..base.errors import Span
-from ..base.records import dataclass, field
+from ..base.startup import dataclass, field
 from ..syntax import tree
 from .functions import EvaluationError, Unsupported
 

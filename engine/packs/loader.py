@@ -14,7 +14,7 @@ import onnx
 
 from ..base.data_files import BUILT_IN, OPS
 from ..base.errors import CallError, Diagnostic, RuleError, suggest_nearest
-from ..base.records import dataclass, replace
+from ..base.startup import dataclass, replace
 from ..dialects import operators
 from ..dialects.operators import Catalogue
 from ..rewrite.rules import Contents, Override, outline

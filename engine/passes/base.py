@@ -13,7 +13,7 @@ import onnx_ir as ir
 
 from ..base.errors import Refusal, RewriteError, UnsupportedError
 from ..base.names import Scope
-from ..base.records import dataclass, field, replace
+from ..base.startup import dataclass, field, replace
 from ..dialects.operators import Dialect
 from ..rewrite.apply import Outcome
 from ..rewrite.profile import time_part

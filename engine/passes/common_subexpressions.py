@@ -6,7 +6,7 @@ from collections.abc import Hashable
 
 import onnx_ir as ir
 
-from ..base.records import dataclass
+from ..base.startup import dataclass
 from ..dialects.operators import Dialect
 from ..rewrite.rules import RECOVER
 from .base import Module, Visit

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..base.records import dataclass, field
+from ..base.startup import dataclass, field
 from ..rewrite.rules import ADAPT, INTEGERS, LOWER, NORMALIZE, RECOVER, SIMPLIFY, RuleSet
 from .accepted import Accepted
 from .base import Pass, Visit

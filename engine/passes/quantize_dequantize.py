@@ -15,7 +15,7 @@ from ..base.constants import NUMBERS, defer_elements, initial_array
 from ..base.errors import RewriteError
 from ..base.names import Scope
 from ..base.quantization import CLASS, KEY, RAW, Quantization, dequantize, in_blocks, quantization
-from ..base.records import dataclass
+from ..base.startup import dataclass
 from ..dialects.operators import Dialect, OperatorSpec, option_value
 from ..dialects.opsets import BLOCKS, takes, yields
 from ..rewrite.edits import remove_unused

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..base.records import dataclass
+from ..base.startup import dataclass
 from ..rewrite.builder import Settle
 from ..rewrite.driver import Driver
 from .base import Module, Visit

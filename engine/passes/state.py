@@ -11,7 +11,7 @@ import onnx_ir as ir
 from ..base.constants import CONTENT
 from ..base.errors import ModelError
 from ..base.quantization import quantization
-from ..base.records import dataclass
+from ..base.startup import dataclass
 from ..dialects.operators import Dialect, OperatorSpec
 from .base import Module, Visit
 from .variables import ASSIGN, FILL, INITIALIZE, KEPT, READ, TABLE, VARIABLE, Evaluate, Variables, refuse_node

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from ..base.errors import Span
-from ..base.records import dataclass
+from ..base.startup import dataclass
 from ..check.opset_range import Opsets, possible
 from ..dialects.operators import FORM, Catalogue, Dialect, OperatorSpec
 from ..expressions.compile import TRAIT

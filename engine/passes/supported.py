@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from ..base.errors import Refusal
-from ..base.records import dataclass
+from ..base.startup import dataclass
 from .base import Module, Visit
 from .rule_stage import drive
 

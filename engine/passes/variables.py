@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from ..base.constants import initial_array
 from ..base.errors import Reason, Refusal, Span, UnsupportedError
-from ..base.records import dataclass, field
+from ..base.startup import dataclass, field
 from ..dialects.operators import Dialect, OperatorSpec, option_value
 from ..rewrite.subgraphs import Body, bind_option
 

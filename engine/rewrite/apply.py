@@ -11,7 +11,7 @@ import onnx_ir as ir
 from ..base.budget import Budget, Exhausted, TooManyError, attempts
 from ..base.errors import InternalError, Reason, RewriteError, RewriteFailure, Span
 from ..base.quantization import inherit
-from ..base.records import dataclass, field
+from ..base.startup import dataclass, field
 from ..expressions.compile import Frame, Located, evaluate, truth
 from ..expressions.functions import EvaluationError, Unsupported
 from ..syntax import tree

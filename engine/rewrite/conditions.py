@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 
-from ..base.records import dataclass
+from ..base.startup import dataclass
 from ..expressions.compile import TRAIT
 from ..expressions.functions import FUNCTIONS
 from ..expressions.functions.registry import fail

@@ -17,7 +17,7 @@ from typing import Any
 
 from ..base.data_files import BUILT_IN
 from ..base.errors import Span
-from ..base.records import dataclass, field
+from ..base.startup import dataclass, field
 from ..expressions.functions import plain
 from .pattern import AnyOf, NodePattern, Operand, nodes
 from .rules import Rule

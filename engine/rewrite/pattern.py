@@ -8,7 +8,7 @@ from typing import Any
 import onnx_ir as ir
 
 from ..base.errors import Span
-from ..base.records import dataclass
+from ..base.startup import dataclass
 from ..dialects.operators import Dialect, OperatorSpec, everything
 from ..syntax import tree
 

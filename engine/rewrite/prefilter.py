@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import onnx_ir as ir
 
 from ..base.constants import NUMBERS
-from ..base.records import dataclass
+from ..base.startup import dataclass
 from ..dialects.operators import OperatorSpec
 from ..expressions.compile import Frame, Located, evaluate, truth
 from ..expressions.functions.tensors import dtype

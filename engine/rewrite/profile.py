@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import onnx_ir as ir
 
-from ..base.records import dataclass, field
+from ..base.startup import dataclass, field
 from .rules import Rule
 
 Subject = TypeVar("Subject")

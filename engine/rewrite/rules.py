@@ -6,7 +6,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..base.errors import Span
-from ..base.records import dataclass, replace
+from ..base.startup import dataclass, replace
 from ..dialects.operators import Catalogue, Dialect, everything
 from ..syntax import tree
 from .conditions import conditions, guards

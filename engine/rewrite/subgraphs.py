@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import onnx_ir as ir
 
 from ..base.errors import ModelError
-from ..base.records import dataclass
+from ..base.startup import dataclass
 from ..dialects.operators import Dialect, OperatorSpec, Option, option_value
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from contextvars import ContextVar
 import onnx_ir as ir
 
 from ..base.errors import Reason, suggest_nearest
-from ..base.records import dataclass, field
+from ..base.startup import dataclass, field
 
 #: the key of `metadata_props` that says which node of the source a node comes from
 _SOURCE = "nnrewrite.source"

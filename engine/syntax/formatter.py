@@ -12,7 +12,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from ..base.errors import Span
-from ..base.records import dataclass
+from ..base.startup import dataclass
 from . import tree
 from .parser import parse
 from .syntax_errors import RESERVED

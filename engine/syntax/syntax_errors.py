@@ -9,7 +9,7 @@ from lark import Lark
 from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedInput, UnexpectedToken
 
 from ..base.errors import Diagnostic, Note, Span
-from ..base.records import dataclass
+from ..base.startup import dataclass
 from .diagnostics import join_words
 from .habits import POWER, word
 

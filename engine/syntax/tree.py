@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..base.errors import Span
-from ..base.records import dataclass
+from ..base.startup import dataclass
 
 
 @dataclass(frozen=True, slots=True)

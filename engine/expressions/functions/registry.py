@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import numpy as np
 import onnx_ir as ir
 
-from ...base.records import dataclass
+from ...base.startup import dataclass
 
 #: short names of element types, as `dtype` yields them and as test clauses write them
 DTYPES: dict[str, ir.DataType] = {

@@ -12,7 +12,7 @@ import onnx_ir as ir
 
 from ...base.errors import CallError
 from ...base.names import Scope
-from ...base.records import dataclass
+from ...base.startup import dataclass
 from ...dialects.inference import extents
 from ...dialects.operators import Dialect
 from ...rewrite.edits import remove_unused

@@ -15,7 +15,7 @@ import numpy as np
 import onnx_ir as ir
 
 from ...base.constants import constant
-from ...base.records import dataclass
+from ...base.startup import dataclass
 from ...dialects.inference import extents
 from ...dialects.operators import OperatorSpec, option_value
 from .order import Extents, Order

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from ...base.records import dataclass
+from ...base.startup import dataclass
 
 #: what stands in a unit's place where the layout is no question: fixed to the first, to the second, or to a third one
 FIRST, SECOND, THIRD = -1, -2, -3

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import onnx
 import onnx_ir as ir
 
-from ...base.records import dataclass
+from ...base.startup import dataclass
 from ...dialects.inference import extents
 from ...dialects.operators import Dialect
 from ...rewrite.driver import RULE, SOURCE

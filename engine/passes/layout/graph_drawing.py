@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from html import escape
 
-from ...base.records import dataclass
+from ...base.startup import dataclass
 
 _ROW, _HEIGHT, _GAP, _LETTER, _SMALL, _SWEEPS = 58, 32, 18, 6.4, 4.6, 8
 _MARGIN, _LANE, _LEGEND = 20, 5, 60

@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 from ...base.errors import CallError
 from ...base.names import Scope
-from ...base.records import dataclass, field
+from ...base.startup import dataclass, field
 from ...dialects.inference import extents
 from ...dialects.operators import Dialect
 from .order import Order, inverse

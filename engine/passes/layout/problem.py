@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import onnx_ir as ir
 
-from ...base.records import dataclass, field
+from ...base.startup import dataclass, field
 from .axis_groups import Arrangement, Side, arrangement, local
 from .cut import FIRST, SECOND, THIRD, Problem, Term
 from .interface import Port, channels_first

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
-from ...base.records import dataclass, field
+from ...base.startup import dataclass, field
 from ...dialects.inference import extents
 from ...dialects.operators import Dialect, OperatorSpec
 from .axis_groups import Blocks, blocks

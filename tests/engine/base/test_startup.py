@@ -8,7 +8,7 @@ import pickle
 from typing import Any
 
 import pytest
-from nnrewrite.engine.base import records
+from nnrewrite.engine.base import startup
 from nnrewrite.engine.base.errors import Span
 from nnrewrite.options import Options
 
@@ -33,7 +33,7 @@ def both(**options: Any) -> list[type[Any]]:
 
         return Example  # type: ignore[no-any-return]
 
-    return [one(records.dataclass, records.field), one(dataclasses.dataclass, dataclasses.field)]
+    return [one(startup.dataclass, startup.field), one(dataclasses.dataclass, dataclasses.field)]
 
 
 @pytest.mark.parametrize("options", [{}, {"frozen": True}, {"frozen": True, "eq": False}, {"kw_only": True}])
