@@ -22,7 +22,16 @@ from nnrewrite.engine.base.budget import Budget, TooManyError, attempts
 from nnrewrite.engine.dialects.literals import attribute
 from nnrewrite.engine.expressions.compile import Frame, Located, evaluate
 from nnrewrite.engine.packs import loader
-from nnrewrite.engine.rewrite.pattern import Absent, AnyOf, Defined, NodePattern, Number, Operand, Variable, definers
+from nnrewrite.engine.rewrite.pattern import (
+    Absent,
+    AnyOf,
+    Defined,
+    NodePattern,
+    Number,
+    Operand,
+    Variable,
+    map_definitions,
+)
 from nnrewrite.engine.rewrite.rules import Rule
 from nnrewrite.pipeline import prepare
 
@@ -44,7 +53,7 @@ class Maker:
     """Makes a graph in which the pattern of a rule fits in many ways."""
 
     def __init__(self, rule: Rule, size: int) -> None:
-        self._definers, self._size = definers(rule.equations), size
+        self._definers, self._size = map_definitions(rule.equations), size
         self._values: dict[str, ir.Value] = {}
         self._made: dict[int, ir.Node] = {}
         self.nodes: list[ir.Node] = []

@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from ..engine.dialects.operators import OperatorSpec, Option
 from ..engine.expressions.compile import Frame, evaluate
-from ..engine.expressions.functions import plain
+from ..engine.expressions.functions import to_python
 from ..engine.rewrite.pattern import NodePattern, OptionPattern
 from .choices import Dice
 from .subjects import Subject
@@ -56,7 +56,7 @@ def draw_options(
                 widened = True
                 named |= dict.fromkeys({name, str(variable or name)} & named.keys(), option.default)
         elif wanted is not None and variable is None:
-            found[name] = plain(evaluate(wanted.value, Frame(named)))
+            found[name] = to_python(evaluate(wanted.value, Frame(named)))
         elif counts.get(name) in {operand.name for operand in spec.operands}:
             found[name] = operands
         else:

@@ -44,7 +44,7 @@ def stacks(options: Options) -> list[Stack]:
     There is the first alone where packs of others than the program's are among them; a rule of these goes before others
     of its name. Raises RuleError for mistakes in rule files, CallError for unknown rule sets.
     """
-    added = loader.added(options.stacked)
+    added = loader.list_user_files(options.stacked)
     found: list[Stack] = []
     known: set[str] = set()
     variants = {variant.stacked: variant.settled.exact for variant in ((options,) if added else options.variants)}

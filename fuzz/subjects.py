@@ -10,7 +10,7 @@ from typing import Any
 from ..engine.base.errors import Span
 from ..engine.dialects.operators import UNTRIED, Dialect
 from ..engine.expressions.compile import OPSET, Frame, evaluate
-from ..engine.expressions.functions import plain
+from ..engine.expressions.functions import to_python
 from ..engine.packs.loader import Pack
 from ..engine.rewrite.pattern import Defined, compile_equations, nodes
 from ..engine.rewrite.rules import OF_SOURCE, write_out
@@ -62,7 +62,7 @@ class Subject:
 
     def domain(self, generator: tree.Generator) -> list[Any]:
         """The values that a test names for an option or a constant."""
-        found = plain(evaluate(generator.domain, Frame({}, definitions=self.definitions)))
+        found = to_python(evaluate(generator.domain, Frame({}, definitions=self.definitions)))
         return list(found)
 
     def operators(self) -> frozenset[str]:

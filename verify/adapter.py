@@ -12,7 +12,7 @@ from .interpreter import Signature, Tensor
 from .runtime import Runtime
 
 
-class Facade:
+class Adapter:
     """A model in ONNX Runtime that takes and yields the codes of its original's quantized inputs and outputs.
 
     Where a model has real numbers at its interface, as options ask for, codes become those and those become codes.

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..engine.base.errors import VerificationError
-from .adapter import Facade
+from .adapter import Adapter
 from .frames import Array
 from .inputs import draw
 from .interpreter import Interpreter, InterpreterError, Source
@@ -70,7 +70,7 @@ def bench(
     signature = interpreter.describe(source)
     feed = _load(interpreter, source, threads, draw(signature.inputs, seed) if inputs is None else [[list(inputs)]])
     runtimes = {name: Runtime(target, threads) for name, target in targets.items()}
-    fed = {name: Facade(runtime, signature).feed(feed) for name, runtime in runtimes.items()}
+    fed = {name: Adapter(runtime, signature).feed(feed) for name, runtime in runtimes.items()}
     feeds = {name: runtime.feeds(fed[name]) for name, runtime in runtimes.items()}
     first = interpreter.time(1)[0]
     counts = {name: _count(runtime.time(feeds[name], 3)) for name, runtime in runtimes.items()}

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import onnx
 
 from ..engine.base.errors import ModelError
-from .adapter import Facade
+from .adapter import Adapter
 from .comparison import Comparison, Verdict, compare, differ, distance, worst
 from .cuts import Segment, Wiring
 from .forms import Form, apart, forms
@@ -80,10 +80,10 @@ def compare_layers(
     described = interpreter.describe(source)
     samples = [inputs] if inputs is not None else [sample for (sample,) in draw(described.inputs, seed)]
     if runtime.unquantized:
-        samples = [Facade(runtime, described).feed(sample) for sample in samples]
+        samples = [Adapter(runtime, described).feed(sample) for sample in samples]
         source = real_form(source)
     original = read(source, interpreter, samples)
-    feeds = runtime.feeds(Facade(runtime, original.signature).feed(original.sample))
+    feeds = runtime.feeds(Adapter(runtime, original.signature).feed(original.sample))
     trial = _Trial(original, Wiring(model), feeds)
     trial.begin(runtime.outputs, {name for name in runtime.outputs if runtime.turned(name)})
     trial.settle()

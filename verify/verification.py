@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ..engine.base.errors import VerificationError
 from ..frontends.source import Source as Given
 from ..frontends.source import accept
-from .adapter import Facade, resize_inputs
+from .adapter import Adapter, resize_inputs
 from .comparison import Comparison, Verdict, compare, distance, worst
 from .frames import Array
 from .inputs import draw
@@ -91,7 +91,7 @@ def compare_models(
         if problems := _interface(described, runtime):
             return Verification((), problems, seed=seed)
         described = resize_inputs(described, runtime)
-        facade = Facade(runtime, described)
+        facade = Adapter(runtime, described)
         draws = draw(described.inputs, seed, samples) if inputs is None else [inputs]
         unquantized = False
         if runtime.unquantized:
@@ -99,7 +99,7 @@ def compare_models(
             quantized, source = source, real_form(source)
             unquantized = source is not quantized
             described = resize_inputs(worker.describe(source), runtime)
-            facade = Facade(runtime, described)
+            facade = Adapter(runtime, described)
         started = time.perf_counter()
         feeds, expected, remarks = _first(worker, source, draws)
         source_seconds = (time.perf_counter() - started) / len(feeds)

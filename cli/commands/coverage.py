@@ -71,7 +71,7 @@ def command(
 
     folder = folder or Path(os.environ.get(FOLDER) or DEFAULT)
     stacked = Options(rules=rules, target=target).stacked
-    pack, own = loader.load(stacked), loader.added(stacked)
+    pack, own = loader.load(stacked), loader.list_user_files(stacked)
     found = load(folder)
     if not found.templates:
         raise RewriteError(f"{folder} holds no records: run `rewrite fuzz` or your tests with {FOLDER}={folder} first")

@@ -145,7 +145,7 @@ def command(
     every, own = [trial for stack in found for trial in stack.trials], found[0].own
     _require_known(every, operators, names)
     chosen = [one for one in every if _is_wanted(one, operators, names) and (not own or not whole or one.name in own)]
-    if whole and not own and loader.added(options.stacked):
+    if whole and not own and loader.list_user_files(options.stacked):
         raise CallError("no rule of these packs has a `test`; others can be named by --rule or --op")
     files = records(found, options)
     if recorded:

@@ -24,7 +24,7 @@ KEPT = "kept"
 CONTENT = "content"
 
 
-def keep(graph: ir.Graph, dtype: ir.DataType) -> None:
+def keep_stored(graph: ir.Graph, dtype: ir.DataType) -> None:
     """Let the constants of an element type stay as they are stored, and be converted where the model runs."""
     for value in graph.initializers.values():
         if value.dtype == dtype:
@@ -47,7 +47,7 @@ def constant(value: ir.Value) -> np.ndarray[Any, Any] | None:
     return found
 
 
-def single(value: ir.Value) -> np.ndarray[Any, Any] | None:
+def read_scalar(value: ir.Value) -> np.ndarray[Any, Any] | None:
     """The element of a value that is known at conversion time and has only one."""
     if value.shape is not None and any(isinstance(extent, int) and extent != 1 for extent in value.shape):
         return None
@@ -57,7 +57,7 @@ def single(value: ir.Value) -> np.ndarray[Any, Any] | None:
 
 def equals(value: ir.Value, number: float) -> bool:
     """Whether a value is a constant of one element that equals a number, in the constant's own type."""
-    array = single(value)
+    array = read_scalar(value)
     if array is None or array.dtype.kind not in "biuf":
         return False
     # A rule writes 0.1 and means the nearest number of the constant's type.

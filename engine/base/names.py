@@ -49,7 +49,7 @@ class Scope:
         self._taken.add(name)
         return name
 
-    def christen(self, node: ir.Node, base: str) -> None:
+    def name_node(self, node: ir.Node, base: str) -> None:
         """Name the results of a node that have no name yet, and the node like its first."""
         for output in node.outputs:
             if output.name is None:

@@ -10,7 +10,7 @@ from ..syntax import tree
 Item = tree.Rule | tree.Table | tree.Definition
 
 
-class Sound:
+class CheckedItems:
     """Items of rule files that have no mistakes beside certain definitions, and what each of them mentions."""
 
     def __init__(self) -> None:

@@ -11,9 +11,9 @@ from ..base.errors import Diagnostic, Note
 from ..dialects.operators import Catalogue
 from ..rewrite.rules import Contents, Override, outline
 from ..syntax import tree
-from ..syntax.diagnostics import Diagnosis, suggest
+from ..syntax.diagnostics import Collector, suggest
 from .calls import body
-from .checked import Sound
+from .checked import CheckedItems
 from .definitions import builders, recursive
 from .kinds import ANY, NUMBER, one
 from .rule import rule, table
@@ -33,14 +33,14 @@ def check(files: Sequence[tree.RuleFile], catalogue: Catalogue, complete: bool =
 
 
 def review(
-    files: Sequence[tree.RuleFile], catalogue: Catalogue, complete: bool = True, sound: Sound | None = None
+    files: Sequence[tree.RuleFile], catalogue: Catalogue, complete: bool = True, sound: CheckedItems | None = None
 ) -> tuple[list[Diagnostic], list[Override], Contents | None]:
     """Find all mistakes, as `check` does, the rules that take the place of another pack's, and what the files hold.
 
     What is `sound` already, of packs that others are laid over, is not looked at again. Of files with mistakes nobody
     needs to know what they hold.
     """
-    diagnosis = Diagnosis()
+    diagnosis = Collector()
     definitions = _definitions(files, diagnosis)
     loops = recursive(definitions, diagnosis)
     known = {name: d for name, d in definitions.items() if name not in loops}
@@ -83,7 +83,7 @@ def _item(item: tree.Rule | tree.Table | tree.Definition, context: Context) -> b
 # ---- files
 
 
-def _headers(files: Sequence[tree.RuleFile], catalogue: Catalogue, diagnosis: Diagnosis) -> None:
+def _headers(files: Sequence[tree.RuleFile], catalogue: Catalogue, diagnosis: Collector) -> None:
     newest = onnx.defs.onnx_opset_version()
     firsts: dict[tuple[int, str], tree.RuleFile] = {}
     for file in files:
@@ -114,7 +114,7 @@ def _headers(files: Sequence[tree.RuleFile], catalogue: Catalogue, diagnosis: Di
             _disagree(file, first, said, diagnosis)
 
 
-def _disagree(file: tree.RuleFile, first: tree.RuleFile, says: str, diagnosis: Diagnosis) -> None:
+def _disagree(file: tree.RuleFile, first: tree.RuleFile, says: str, diagnosis: Collector) -> None:
     diagnosis.error(
         file.span,
         f"ruleset `{file.name}` {says} here, and not in another file",
@@ -123,7 +123,7 @@ def _disagree(file: tree.RuleFile, first: tree.RuleFile, says: str, diagnosis: D
     )
 
 
-def _definitions(files: Sequence[tree.RuleFile], diagnosis: Diagnosis) -> dict[str, tree.Definition]:
+def _definitions(files: Sequence[tree.RuleFile], diagnosis: Collector) -> dict[str, tree.Definition]:
     found: dict[str, tree.Definition] = {}
     for file in files:
         for item in file.items:
@@ -136,7 +136,7 @@ def _definitions(files: Sequence[tree.RuleFile], diagnosis: Diagnosis) -> dict[s
     return found
 
 
-def _names(files: Sequence[tree.RuleFile], diagnosis: Diagnosis) -> None:
+def _names(files: Sequence[tree.RuleFile], diagnosis: Collector) -> None:
     found: dict[tuple[int, str, str], tree.Rule | tree.Table] = {}
     for file in files:
         for item in file.items:

@@ -28,7 +28,9 @@ def list_operands(expression: tree.Expression) -> Iterator[str]:
             yield from list_operands(argument.value)
 
 
-def apart(equations: tuple[tree.Equation, ...], variables: Mapping[str, Variable], context: Context) -> None:
+def report_unconnected(
+    equations: tuple[tree.Equation, ...], variables: Mapping[str, Variable], context: Context
+) -> None:
     """Tell of each equation that cannot be reached from the last one, through values that they share."""
 
     def linking(name: str) -> bool:

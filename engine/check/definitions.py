@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from ..expressions.compile import TRAIT
 from ..expressions.functions import FUNCTIONS
 from ..syntax import tree
-from ..syntax.diagnostics import Diagnosis
+from ..syntax.diagnostics import Collector
 
 #: how far definitions may call each other
 _DEPTH = 32
@@ -25,7 +25,7 @@ def builders(definitions: Mapping[str, tree.Definition]) -> frozenset[str]:
     return frozenset(found)
 
 
-def recursive(definitions: Mapping[str, tree.Definition], diagnosis: Diagnosis) -> set[str]:
+def recursive(definitions: Mapping[str, tree.Definition], diagnosis: Collector) -> set[str]:
     """Tell each cycle of definitions that call each other, and names that a definition cannot have.
 
     Returns the names of all definitions on a cycle.

@@ -8,11 +8,11 @@ from dataclasses import replace
 
 from ..base.errors import Span, times
 from ..base.startup import dataclass, field
-from ..dialects.operators import Dialect, OperatorSpec, Option, everything
+from ..dialects.operators import Dialect, OperatorSpec, Option, list_catalogue
 from ..rewrite.rules import ACCEPT, ONCE
 from ..syntax import tree
 from ..syntax.diagnostics import suggest
-from .connectivity import apart, list_operands
+from .connectivity import list_operands, report_unconnected
 from .kinds import ANY, ARRAY, GRAPH, NONE, NUMBER, VALUE, VALUES, Kinds, comparable, fits, may, of_option, one, words
 from .operations import find, group_specs
 from .opset_range import word_opsets
@@ -24,7 +24,7 @@ _LET = "what is computed once is a clause after the pattern, `let name = ...`"
 
 
 @dataclass(slots=True)
-class Left:
+class LeftSide:
     """What the equations of a left side bind.
 
     `places` counts where a variable stands; `roots` are results that no other equation takes as an operand.
@@ -43,9 +43,9 @@ class Left:
     root: str | None = None
 
 
-def check_pattern(equations: tuple[tree.Equation, ...], reads: Dialect, context: Context) -> Left:
+def check_pattern(equations: tuple[tree.Equation, ...], reads: Dialect, context: Context) -> LeftSide:
     """Check the equations of a left side, of operators of the dialect that the stage reads."""
-    found = Left()
+    found = LeftSide()
     walker = _Walker(reads, context, found)
     for equation in equations:
         walker.equation(equation)
@@ -60,7 +60,7 @@ def check_pattern(equations: tuple[tree.Equation, ...], reads: Dialect, context:
 
 
 class _Walker:
-    def __init__(self, reads: Dialect, context: Context, found: Left) -> None:
+    def __init__(self, reads: Dialect, context: Context, found: LeftSide) -> None:
         self._reads, self._context, self._found = reads, context, found
         self._scope = dict(context.scope)
 
@@ -196,7 +196,7 @@ class _Walker:
         context, name = self._context, call.callee
         if call.wildcard:
             wanted = {attribute.name for attribute in call.attributes}
-            known = everything(self._reads, max(context.opsets)).values()
+            known = list_catalogue(self._reads, max(context.opsets)).values()
             return {position: spec for position, spec in enumerate(known) if wanted <= spec.options.keys()}
         if not name[0].isupper():
             help = "a variable for any operator is written `any op(...)`"
@@ -224,7 +224,7 @@ class _Walker:
         )
         lacking = [opset for opset, spec in specs.items() if name not in spec.options]
         if call.wildcard and not specs:
-            all_of_them = everything(self._reads, max(self._context.opsets)).values()
+            all_of_them = list_catalogue(self._reads, max(self._context.opsets)).values()
             known = {option for spec in all_of_them for option in spec.options}
             if name not in known:
                 self._error(
@@ -392,7 +392,7 @@ class _Walker:
         for name, variable in found.variables.items():
             variable.partial = name not in found.certain
             variable.used = found.places[name] > 1
-        apart(equations, found.variables, self._context)
+        report_unconnected(equations, found.variables, self._context)
 
     def _error(self, span: Span, message: str, help: str | None = None) -> None:
         self._context.error(span, message, help)

@@ -7,13 +7,13 @@ from dataclasses import replace
 from ..base.errors import Note, times
 from ..dialects.operators import Dialect, OperatorSpec
 from ..expressions.compile import Frame, Located, evaluate, truth
-from ..rewrite.rules import ACCEPT, OF_SOURCE, ONCE, STAGES, family, writes
+from ..rewrite.rules import ACCEPT, OF_SOURCE, ONCE, STAGES, family, list_template_dialects
 from ..syntax import tree
 from ..syntax.diagnostics import a, suggest
 from .messages import placeholders
 from .operations import find
 from .opset_range import possible
-from .pattern import Left, check_pattern
+from .pattern import LeftSide, check_pattern
 from .scope import LET, OPERAND, OPTION, Context, Variable
 from .template import templates
 from .tests import rule_tests, table_tests
@@ -34,7 +34,9 @@ def rule(written: tree.Rule, context: Context) -> None:
         )
         return
     reads = context.source if written.stage in OF_SOURCE else context.target
-    inner = replace(context, stage=written.stage, builds=writes(written.stage, context.source, context.target))
+    inner = replace(
+        context, stage=written.stage, builds=list_template_dialects(written.stage, context.source, context.target)
+    )
     if not written.over:
         _rule(written, reads, inner)
         return
@@ -139,7 +141,7 @@ def _always(clause: tree.Where | tree.Require, context: Context) -> None:
     context.error(clause.condition.span, f"this condition holds {'always' if holds else 'never'}")
 
 
-def _report_unused(found: Left, context: Context) -> None:
+def _report_unused(found: LeftSide, context: Context) -> None:
     for name, variable in context.scope.items():
         if variable.used or name.startswith("_"):
             continue

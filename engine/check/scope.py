@@ -9,7 +9,7 @@ from ..base.errors import Span
 from ..base.startup import dataclass, field
 from ..dialects.operators import Catalogue, Dialect
 from ..syntax import tree
-from ..syntax.diagnostics import Diagnosis
+from ..syntax.diagnostics import Collector
 from .kinds import ANY, Kinds
 from .opset_range import Opsets
 
@@ -44,7 +44,7 @@ class World:
     builders: frozenset[str]
     #: whether all files could be read, so that a definition that is not there is missing
     complete: bool
-    diagnosis: Diagnosis
+    diagnosis: Collector
     #: bodies of definitions that were checked, and what they yield
     bodies: dict[object, Kinds] = field(default_factory=dict)
 

@@ -9,18 +9,18 @@ from typing import Any
 from ..base.errors import Note
 from ..dialects.operators import Catalogue, OperatorSpec
 from ..expressions.compile import Frame, Located, evaluate
-from ..expressions.functions import plain
+from ..expressions.functions import to_python
 from ..rewrite.pattern import Absent, AnyOf, Defined, NodePattern, Number, Operand, Variable
 from ..rewrite.rules import ACCEPT, ONCE, Contents, Override, Rule, compile_rules
 from ..syntax import tree
-from ..syntax.diagnostics import Diagnosis
+from ..syntax.diagnostics import Collector
 
 #: an option that may have any value
 _FREE = object()
 
 
 def overlaps(
-    files: Sequence[tree.RuleFile], catalogue: Catalogue, contents: Contents, diagnosis: Diagnosis
+    files: Sequence[tree.RuleFile], catalogue: Catalogue, contents: Contents, diagnosis: Collector
 ) -> list[Override]:
     """Tell every rule that can never fire, at the highest opset; the files, whose contents are given, must have no
     other mistakes.
@@ -53,7 +53,7 @@ def _pairs(rules: Sequence[Rule]) -> Iterator[tuple[Rule, Rule]]:
             yield earlier, later
 
 
-def _tell(earlier: Rule, later: Rule, diagnosis: Diagnosis) -> None:
+def _tell(earlier: Rule, later: Rule, diagnosis: Collector) -> None:
     same = _covers(later, earlier)
     message = (
         f"rule `{later.name}` has the same pattern as `{earlier.name}`, which is tried first"
@@ -177,7 +177,7 @@ def _options(wide: NodePattern, narrow: NodePattern, spec: OperatorSpec) -> bool
 def _list_asked_options(pattern: NodePattern, spec: OperatorSpec) -> dict[str, Any]:
     """What a pattern asks of each option of an operator."""
     rest: Any = _FREE if pattern.rest else None
-    found = {name: rest or ("is", plain(option.default)) for name, option in spec.options.items()}
+    found = {name: rest or ("is", to_python(option.default)) for name, option in spec.options.items()}
     for option in pattern.options:
         if option.variable is not None:
             found[option.name] = _FREE
@@ -186,7 +186,7 @@ def _list_asked_options(pattern: NodePattern, spec: OperatorSpec) -> dict[str, A
             found[option.name] = ("is", option)
             continue
         try:
-            found[option.name] = ("is", plain(evaluate(option.value, Frame({}))))
+            found[option.name] = ("is", to_python(evaluate(option.value, Frame({}))))
         except (Located, KeyError):
             found[option.name] = ("is", option)  # depends on the opset: equal to nothing else
     return found

@@ -10,12 +10,12 @@ from ..syntax import tree
 from ..syntax.diagnostics import a, join_words, suggest
 from .kinds import ANY, OLD, RUNTIME, VALUE, VALUES, Kinds, may, one, words
 from .opset_range import decide, possible
-from .pattern import Left
+from .pattern import LeftSide
 from .scope import LOCAL, Context, Variable
 from .types import condition, infer
 
 
-def templates(rule: tree.Rule, left: Left, context: Context) -> None:
+def templates(rule: tree.Rule, left: LeftSide, context: Context) -> None:
     """Check the templates of a rule, each at the opsets at which it may be reached."""
     remaining = context.opsets
     for template in rule.templates:
@@ -39,7 +39,7 @@ def templates(rule: tree.Rule, left: Left, context: Context) -> None:
             _template(template, left, replace(context.at(reached), emits=True))
 
 
-def _template(template: tree.Template, left: Left, context: Context) -> None:
+def _template(template: tree.Template, left: LeftSide, context: Context) -> None:
     assigned = {target.name: target for equation in template.equations for target in equation.targets}
     replaced = assigned.keys() & left.results
     for name in sorted(left.roots - assigned.keys()):
@@ -66,7 +66,7 @@ def _template(template: tree.Template, left: Left, context: Context) -> None:
             context.error(variable.span, f"`{variable.name}` is never used", help)
 
 
-def _equation(equation: tree.Equation, left: Left, context: Context, locals: list[Variable]) -> Context:
+def _equation(equation: tree.Equation, left: LeftSide, context: Context, locals: list[Variable]) -> Context:
     targets = equation.targets
     kinds = infer(equation.value, context)
     if kinds == one(OLD):

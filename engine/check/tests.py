@@ -8,20 +8,20 @@ from typing import Any
 from ..base.errors import times
 from ..dialects.operators import CONTEXT, FORM, UNTRIED, Dialect
 from ..expressions.compile import Frame, Located, evaluate
-from ..expressions.functions import DTYPES, plain
+from ..expressions.functions import DTYPES, to_python
 from ..expressions.values import same
 from ..rewrite.rules import MEANING, OF_SOURCE
 from ..syntax import tree
 from ..syntax.diagnostics import spell, suggest
 from .kinds import ANY, LIST, NONE, NUMBER, OPERATOR, REAL, VALUE, VALUES, Kinds, comparable, may, one, words
-from .pattern import Left
+from .pattern import LeftSide
 from .scope import OPERAND, OPTION, WILDCARD, Context
 from .types import element_type, equality, infer
 
 _HOW = "such as `test x: f32[2, 3..5] for axis in [0, 1]`"
 
 
-def rule_tests(rule: tree.Rule, left: Left, context: Context) -> None:
+def rule_tests(rule: tree.Rule, left: LeftSide, context: Context) -> None:
     """Check the tests of a rule against the variables of its pattern."""
     if rule.stage == MEANING:
         for test in rule.tests:
@@ -72,13 +72,13 @@ def _demanded(rule: tree.Rule, context: Context) -> dict[str, tuple[Any, str]]:
     for option in spec.options.values() if spec is not None else ():
         value = wanted.get(option.name)
         if value is None and not option.required:
-            found[option.name] = plain(option.default), "an option that it does not mention must have its default"
+            found[option.name] = to_python(option.default), "an option that it does not mention must have its default"
         elif isinstance(value, tree.Literal | tree.Symbol):
-            found[option.name] = plain(evaluate(value, Frame({}))), "the pattern names the value that it takes"
+            found[option.name] = to_python(evaluate(value, Frame({}))), "the pattern names the value that it takes"
     return found
 
 
-def _matches(test: tree.Test, left: Left, demanded: Mapping[str, tuple[Any, str]], context: Context) -> None:
+def _matches(test: tree.Test, left: LeftSide, demanded: Mapping[str, tuple[Any, str]], context: Context) -> None:
     """Tell what the pattern never takes of what a test says to try."""
     for generator in test.generators:
         if generator.name not in demanded or not isinstance(generator.domain, tree.ListOf):
@@ -86,7 +86,7 @@ def _matches(test: tree.Test, left: Left, demanded: Mapping[str, tuple[Any, str]
         value, why = demanded[generator.name]
         for item in generator.domain.items:
             try:
-                takes = same(plain(evaluate(item, Frame({}))), value)
+                takes = same(to_python(evaluate(item, Frame({}))), value)
             except (Located, KeyError):
                 continue  # what is wrong with it has been told
             if not takes:

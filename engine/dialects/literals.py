@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from ..expressions.functions import EvaluationError, highest, lowest, plain
+from ..expressions.functions import EvaluationError, highest, lowest, to_python
 from ..expressions.functions.registry import SHORT
 from .operators import Option
 
@@ -16,7 +16,7 @@ from .operators import Option
 def attribute(option: Option, value: Any) -> ir.Attr:
     """An attribute of the type that the operator's option has; raises EvaluationError for a value of another kind."""
     name, kind = option.name, option.type
-    value = value if kind == "tensor" else plain(value)
+    value = value if kind == "tensor" else to_python(value)
     if kind == "tensor":
         return ir.AttrTensor(name, ir.Tensor(np.asarray(value)))
     if kind.startswith("["):
@@ -42,10 +42,10 @@ def array(operand: Any, bound: ir.DataType | None, allowed: Sequence[ir.DataType
 
     Raises EvaluationError for what is no number, and for integers that the element type does not hold.
     """
-    if isinstance(operand, list) and any(isinstance(plain(item), list | type(None)) for item in operand):
+    if isinstance(operand, list) and any(isinstance(to_python(item), list | type(None)) for item in operand):
         if None in operand:
             raise EvaluationError(f"operand {name}: an extent is not known before run time")
-        operand = plain(operand)
+        operand = to_python(operand)
     if isinstance(operand, np.ndarray):
         own = ir.DataType.from_numpy(operand.dtype) if operand.dtype != np.object_ else ir.DataType.STRING
         wanted = bound if bound is not None and bound in allowed else own
@@ -56,7 +56,7 @@ def array(operand: Any, bound: ir.DataType | None, allowed: Sequence[ir.DataType
     natural = {"b": ir.DataType.BOOL, "f": ir.DataType.FLOAT}.get(array.dtype.kind, ir.DataType.INT64)
     wanted = bound or (natural if natural in allowed or not allowed else allowed[0])
     if array.dtype.kind in "OUS" and array.size:
-        raise EvaluationError(f"operand {name}: {plain(operand)} is not numeric")
+        raise EvaluationError(f"operand {name}: {to_python(operand)} is not numeric")
     return _cast_exactly(array, wanted, name)
 
 

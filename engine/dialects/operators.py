@@ -203,7 +203,7 @@ def _infixes(dialect: Dialect) -> dict[str, str]:
 
 
 @functools.cache
-def everything(dialect: Dialect, opset: int) -> Mapping[str, OperatorSpec]:
+def list_catalogue(dialect: Dialect, opset: int) -> Mapping[str, OperatorSpec]:
     """All operators of a dialect by name, those of onnx.defs as they stand at an opset."""
     if not dialect.schemas:
         return dialect.operators

@@ -11,8 +11,8 @@ import onnx_ir as ir
 
 from ..syntax import tree
 from .frame import Emitter, Frame, Located
-from .functions import CONSTANTS, FUNCTIONS, EvaluationError, Stuck, Unsupported, plain
-from .memo import frozen, goes_through, leaves, once, short
+from .functions import CONSTANTS, FUNCTIONS, EvaluationError, UnknownValueError, Unsupported, to_python
+from .memo import is_small, list_inputs, make_key, memoize, visits_elements
 from .values import ARITHMETIC, ORDER, contains, list_items, number, same, take_item, truth
 
 Code = Callable[[Frame], Any]
@@ -45,7 +45,7 @@ def interpolate(message: str, frame: Frame) -> str:
         if name not in frame.values:
             return found.group(0)
         bound = frame.values[name]
-        return bound.name or name if isinstance(bound, ir.Value) else str(plain(bound))
+        return bound.name or name if isinstance(bound, ir.Value) else str(to_python(bound))
 
     return re.sub(r"\{(\w+)\}", value, message)
 
@@ -54,8 +54,8 @@ def _compile(expression: tree.Expression) -> Code:
     code = _code(expression)
     if isinstance(expression, tree.Literal | tree.Name | tree.Symbol):
         return code  # which has a value always
-    if goes_through(expression) and (needed := leaves(expression)):
-        code = once(code, needed)
+    if visits_elements(expression) and (needed := list_inputs(expression)):
+        code = memoize(code, needed)
     span = expression.span
 
     def located(frame: Frame) -> Any:
@@ -125,7 +125,7 @@ def _extent(frame: Frame, name: str, axis: str) -> int | None:
     if type(value) is not ir.Value:
         return int(np.shape(value)[layout.index(axis)])
     if value.shape is None:
-        raise Stuck(f"the rank of {name}")
+        raise UnknownValueError(f"the rank of {name}")
     extent = value.shape[layout.index(axis)]
     return extent if isinstance(extent, int) else None
 
@@ -298,7 +298,7 @@ class _Defined:
             self._kept.clear()
         given = values(frame)
         layouts = self._layouts(frame, definition.parameters)
-        key = frozen([opset, *given]) if self._pure else None
+        key = make_key([opset, *given]) if self._pure else None
         if key is not None:
             key = key, tuple(layouts.items())  # by which a constant's dimensions are named
             if key in self._kept:
@@ -306,7 +306,7 @@ class _Defined:
         inner = frame.inner({OPSET: opset, **dict(zip(definition.parameters, given, strict=True))})
         inner.layouts = layouts
         found = evaluate(definition.body, inner)
-        if key is not None and (short(found) or np.ndarray not in map(type, given)):
+        if key is not None and (is_small(found) or np.ndarray not in map(type, given)):
             if len(self._kept) >= _KEPT:
                 self._kept.clear()
             self._kept[key] = found

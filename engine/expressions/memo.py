@@ -28,7 +28,7 @@ _numbers = itertools.count()
 _known: dict[int, tuple[weakref.ref[np.ndarray[Any, Any]], int]] = {}
 
 
-def frozen(value: Any) -> Any:
+def make_key(value: Any) -> Any:
     """A key for a compile-time value, which tells 1 from 1.0 and from true; None for one that has none.
 
     A large constant has a number of its own as long as it lives, a small one is no key.
@@ -40,30 +40,30 @@ def frozen(value: Any) -> Any:
         return None if value.size <= _FEW else (kind, _number(value))
     if kind is not list:
         return None
-    parts = tuple([frozen(item) for item in value])
+    parts = tuple([make_key(item) for item in value])
     return None if None in parts else parts
 
 
-def short(value: Any) -> bool:
+def is_small(value: Any) -> bool:
     """Whether a value takes so little that it may outlive the constants that it was computed of."""
     if type(value) is np.ndarray:
         return False  # which may be a view of a constant
     return not isinstance(value, list) or (len(value) <= _ITEMS and all(type(item) in SCALARS for item in value))
 
 
-def once(code: Callable[[Frame], Any], leaves: Sequence[Callable[[Frame], Any]]) -> Callable[[Frame], Any]:
+def memoize(code: Callable[[Frame], Any], leaves: Sequence[Callable[[Frame], Any]]) -> Callable[[Frame], Any]:
     """The code of an expression that keeps what it yields of large constants; `leaves` yield what it depends on."""
     kept: dict[Any, Any] = {}
 
     def run(frame: Frame) -> Any:
         given = [leaf(frame) for leaf in leaves]
         large = any(type(one) is np.ndarray and one.size > _FEW for one in given)
-        key = frozen(given) if large else None
+        key = make_key(given) if large else None
         if key is None:
             return code(frame)
         if key not in kept:
             found = code(frame)
-            if not short(found):
+            if not is_small(found):
                 return found
             if len(kept) >= _RESULTS:
                 kept.clear()
@@ -73,7 +73,7 @@ def once(code: Callable[[Frame], Any], leaves: Sequence[Callable[[Frame], Any]])
     return run
 
 
-def goes_through(expression: tree.Expression) -> bool:
+def visits_elements(expression: tree.Expression) -> bool:
     """Whether an expression may look at the elements of a list or a constant one by one."""
     if isinstance(expression, tree.Comprehension | tree.Fold):
         return True
@@ -81,7 +81,7 @@ def goes_through(expression: tree.Expression) -> bool:
     return found is not None and found.call.__module__ in (lists.__name__, numbers.__name__)
 
 
-def leaves(expression: tree.Expression) -> list[Callable[[Frame], Any]] | None:
+def list_inputs(expression: tree.Expression) -> list[Callable[[Frame], Any]] | None:
     """What yields the variables that an expression depends on, and `value` of one; None where it may depend on more."""
     found: dict[str, Callable[[Frame], Any]] = {}
     work: list[tuple[Any, frozenset[str]]] = [(expression, frozenset())]

@@ -10,7 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from ..base.budget import BITS
-from .functions import EvaluationError, Stuck, plain
+from .functions import EvaluationError, UnknownValueError, to_python
 from .functions.registry import LIMIT
 
 # `type(x) is ir.Value` stands where isinstance would say the same: the class comes with a protocol, which makes
@@ -26,14 +26,14 @@ def same(left: Any, right: Any) -> bool:
         return left is right
     if isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
         return bool(left.shape == right.shape and (left == right).all())
-    return bool(plain(left) == plain(right))
+    return bool(to_python(left) == to_python(right))
 
 
 def truth(value: Any) -> bool:
     """The truth of a condition; raises EvaluationError for what is neither a truth value nor a number."""
     if value is True or value is False:
         return value
-    value = plain(value)
+    value = to_python(value)
     if not isinstance(value, (bool, int, float)):
         raise EvaluationError(f"{value} is neither true nor false")
     return bool(value)
@@ -43,7 +43,7 @@ def take_item(value: Any, index: Any) -> Any:
     """One item of a list or constant."""
     if isinstance(value, (list, np.ndarray)) and isinstance(index, (int, np.integer)):
         return value[index]
-    raise EvaluationError(f"{plain(value)} cannot be indexed with {plain(index)}")
+    raise EvaluationError(f"{to_python(value)} cannot be indexed with {to_python(index)}")
 
 
 def limit_size(compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
@@ -84,10 +84,10 @@ def number(value: Any) -> Any:
     if type(value) is int or type(value) is float:
         return value
     if value is None:
-        raise Stuck("an extent or constant is not known before run time")
+        raise UnknownValueError("an extent or constant is not known before run time")
     if isinstance(value, (bool, int, float, np.ndarray, np.generic)):
         return value
-    raise EvaluationError(f"{plain(value)} is not a number")
+    raise EvaluationError(f"{to_python(value)} is not a number")
 
 
 def list_items(value: Any) -> list[Any]:
@@ -95,9 +95,9 @@ def list_items(value: Any) -> list[Any]:
     if type(value) is list:
         return value
     if isinstance(value, np.ndarray) and value.ndim:
-        return list(plain(value))
+        return list(to_python(value))
     if not isinstance(value, list):
-        raise EvaluationError(f"{plain(value)} is not a list")
+        raise EvaluationError(f"{to_python(value)} is not a list")
     return value
 
 

@@ -156,12 +156,12 @@ def entries(names: Sequence[str]) -> list[Path]:
     return _entries(folders(names))
 
 
-def added(names: Sequence[str]) -> dict[str, Path]:
+def list_user_files(names: Sequence[str]) -> dict[str, Path]:
     """The rule files of those packs that do not come with the program, each with the folder of its pack."""
-    return {file: path for path in folders(names) if not comes_along(path) for file in _rule_files([path])}
+    return {file: path for path in folders(names) if not is_built_in(path) for file in _rule_files([path])}
 
 
-def comes_along(path: Path) -> bool:
+def is_built_in(path: Path) -> bool:
     """Whether a folder is that of a pack which comes with the program."""
     return BUILT_IN.resolve() in path.resolve().parents
 
@@ -207,7 +207,7 @@ def _read(paths: Sequence[Path], texts: Mapping[str, str], parses: Parses) -> Pa
     from ..check.checker import review
 
     files, diagnostics = _parse_files(paths, texts, parses)
-    if (beneath := _beneath(paths, files)) is not None:
+    if (beneath := _insert_base(paths, files)) is not None:
         return _read(beneath, {**texts, **_texts(beneath)}, parses)
     targets = {file.target for file in files} - {path.name for path in paths}
     follow = [BUILT_IN / target for target in sorted(targets) if (BUILT_IN / target).is_dir()]
@@ -217,7 +217,7 @@ def _read(paths: Sequence[Path], texts: Mapping[str, str], parses: Parses) -> Pa
     entries = _entries(paths)
     catalogue = _catalogue(tuple(entries), tuple(map(read_text, (OPS, *entries))))
     parses.keep()
-    files = _apart(files, parses)
+    files = _separate_definitions(files, parses)
     found, overrides, contents = review(files, catalogue, not diagnostics, parses.sound)
     if diagnostics or found:
         raise RuleError([*diagnostics, *found], dict(texts))
@@ -250,7 +250,7 @@ def _parse_files(
     return files, diagnostics
 
 
-def _beneath(paths: Sequence[Path], files: Sequence[tree.RuleFile]) -> list[Path] | None:
+def _insert_base(paths: Sequence[Path], files: Sequence[tree.RuleFile]) -> list[Path] | None:
     """The packs with one more that a file says it lies over, before those that do; None where all are there already.
 
     Raises CallError for one that does not come with the program.
@@ -264,7 +264,7 @@ def _beneath(paths: Sequence[Path], files: Sequence[tree.RuleFile]) -> list[Path
     return None
 
 
-def _apart(files: Sequence[tree.RuleFile], parses: Parses) -> list[tree.RuleFile]:
+def _separate_definitions(files: Sequence[tree.RuleFile], parses: Parses) -> list[tree.RuleFile]:
     """Give definitions of one name in several packs names of their own: each pack calls its own, or the next below."""
     ranks: dict[str, set[int]] = {}
     for file in files:

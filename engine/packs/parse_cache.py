@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ..check.checked import Item, Sound
+from ..check.checked import CheckedItems, Item
 from ..rewrite.rules import rename_tree
 from ..syntax import tree
 from . import file_cache
@@ -25,7 +25,7 @@ class Parses:
         self._frozen: dict[str, bytes] = _fetch(key) if key is not None else {}
         self._found: dict[str, tree.RuleFile] = {}
         #: those of their items that have been checked
-        self.sound = Sound()
+        self.sound = CheckedItems()
         self._named: dict[tuple[int, tuple[tuple[str, str], ...]], Item] = {}
 
     def parse(self, text: str, name: str) -> tree.RuleFile:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from ..base.constants import keep
+from ..base.constants import keep_stored
 from .base import Module, Visit
 
 
@@ -15,4 +15,4 @@ class KeepFloat16:
 
     def run(self, module: Module) -> None:
         """Mark the constants of the main graph."""
-        keep(module.graph, ir.DataType.FLOAT16)
+        keep_stored(module.graph, ir.DataType.FLOAT16)

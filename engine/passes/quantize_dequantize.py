@@ -93,19 +93,21 @@ def insert_quantize_dequantize(
             view.codes(node)
         if not maps or kind in (RAW, EXTENTS) or (kind == PASSED and not plain):
             continue
-        pure = not _activates(node, spec, source) and not _real(node)
+        pure = not _has_fused_activation(node, spec, source) and not _yields_reals(node)
         alike = pure and all(m == maps[0] for m in maps)
         single = alike or (pure and facts.get(_GRID) == _SAME)  # kernels leave codes on one grid, whatever these say
         if single and not plain and facts.get(_ROUNDING) == _AWAY and _nudge(node):
             view.halves_away(node, maps[-1])
             continue
-        if kind in (CODES, MATCHED) and (_bare(node) or (alike and not plain and (keep or _weighty(node)))):
+        if kind in (CODES, MATCHED) and (
+            _means_integers(node) or (alike and not plain and (keep or _has_quantized_weights(node)))
+        ):
             continue
-        if pure and not alike and not plain and (kind == CODES or (kind == MATCHED and _wide(node))):
+        if pure and not alike and not plain and (kind == CODES or (kind == MATCHED and _has_wide_codes(node))):
             continue  # kernels move these codes whatever they stand for
         if not (alike and kind in (CODES, MATCHED)):
             found[node.op_type] += any(map(quantization, node.outputs))
-        one = maps[-1] if facts.get(_GRID) == _SAME and not alike and not plain and not _real(node) else None
+        one = maps[-1] if facts.get(_GRID) == _SAME and not alike and not plain and not _yields_reals(node) else None
         view.operands(node, spec, one)
         view.results(node)
     if plain:
@@ -113,7 +115,7 @@ def insert_quantize_dequantize(
     return +found
 
 
-def _bare(node: ir.Node) -> bool:
+def _means_integers(node: ir.Node) -> bool:
     """Whether integers have a map to real numbers on one side of a node only: they are all that is meant."""
     return _loses_map(node.outputs, node.inputs) or _loses_map(node.inputs, node.outputs)
 
@@ -123,23 +125,23 @@ def _loses_map(known: Iterable[ir.Value | None], others: Iterable[ir.Value | Non
     return any(value is not None and value.dtype in types and not quantization(value) for value in others)
 
 
-def _real(node: ir.Node) -> bool:
+def _yields_reals(node: ir.Node) -> bool:
     """Whether quantized operands come in and real numbers go out."""
     return all(value.dtype is not None and value.dtype.is_floating_point() for value in node.outputs)
 
 
-def _wide(node: ir.Node) -> bool:
+def _has_wide_codes(node: ir.Node) -> bool:
     """Whether quantized operands have more bits than are brought to one grid."""
     known = (value.dtype for value in node.inputs if quantization(value) and value is not None)
     return any(dtype is not None and dtype.bitwidth > _MATCHED_BITS for dtype in known)
 
 
-def _weighty(node: ir.Node) -> bool:
+def _has_quantized_weights(node: ir.Node) -> bool:
     known = (value for value in node.inputs if value is not None and value.const_value is not None)
     return any(quantization(value) and not value.is_graph_input() for value in known)
 
 
-def _activates(node: ir.Node, spec: OperatorSpec | None, source: Dialect) -> bool:
+def _has_fused_activation(node: ir.Node, spec: OperatorSpec | None, source: Dialect) -> bool:
     """Whether an activation, which is a function of real numbers, is fused into a node."""
     option = source.facts.get(_ACTIVATION)
     if spec is None or option is None or option not in spec.options:

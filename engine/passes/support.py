@@ -9,7 +9,7 @@ from ..base.startup import dataclass
 from ..check.opset_range import Opsets, possible
 from ..dialects.operators import FORM, Catalogue, Dialect, OperatorSpec
 from ..expressions.compile import TRAIT
-from ..expressions.functions import plain
+from ..expressions.functions import to_python
 from ..rewrite.rules import MEANING, NORMALIZE, OF_SOURCE, write_out
 from ..syntax import tree
 from ..syntax.diagnostics import spell
@@ -137,7 +137,7 @@ def _options(call: tree.Call, spec: OperatorSpec) -> dict[str, str]:
     for option in spec.options.values():
         value = mentioned.get(option.name)
         if value is None:
-            found[option.name] = _ANY if call.rest else spell(plain(option.default))
+            found[option.name] = _ANY if call.rest else spell(to_python(option.default))
         elif isinstance(value, tree.Name):
             found[option.name] = _IGNORED if value.name == "_" else _ANY
         else:

@@ -16,16 +16,16 @@ from ..expressions.compile import Frame, Located, evaluate, truth
 from ..expressions.functions import EvaluationError, Unsupported
 from ..syntax import tree
 from . import coverage
-from .blame import blamed
 from .builder import Builder, Settle
 from .clauses import Refused, choose_template, holds
-from .clone import Unreachable, home
+from .clone import Unreachable, find_graph
 from .complex_numbers import asks_complex, is_complex_node
 from .conditions import Guard
 from .edits import Edits
+from .failures import explain_failure
 from .matcher import LOOKED_INTO, Bindings
 from .profile import profiling
-from .replacement import Ill, check, make_known_result
+from .replacement import MalformedError, check, make_known_result
 from .rules import INTEGERS, Rule, RuleSet
 from .trace import Subject, watching
 from .traversal import walk_nodes
@@ -53,7 +53,7 @@ class Outcome:
     complex: bool = False
 
 
-class Firing:
+class Applier:
     """Applies rules to nodes of one graph, and notes what comes of it."""
 
     def __init__(
@@ -82,7 +82,7 @@ class Firing:
             subject = Subject.of(node)
             made = self._try(rule, node)
         except RewriteFailure as failure:
-            raise blamed(failure, node, self._rules.source) from failure
+            raise explain_failure(failure, node, self._rules.source) from failure
         except (RewriteError, MemoryError):
             raise
         except Exception as error:
@@ -184,7 +184,7 @@ class Firing:
             if isinstance(error.cause, EvaluationError | Unsupported):
                 raise Refused(error.span, str(error)) from error
             raise
-        except Ill as error:
+        except MalformedError as error:
             builder.discard()
             where = error.span if error.span.file else span
             raise RewriteFailure(where, rule.name, root.name or root.op_type, str(error)) from error
@@ -199,7 +199,7 @@ class Firing:
     def _pairs(self, span: Span, old: Any, new: Any) -> Iterator[Pair]:
         olds, news = (old, new) if isinstance(old, list) else ([old], [new])
         if len(olds) != len(news):
-            raise Ill(span, f"yields {len(news)} values where there were {len(olds)}")
+            raise MalformedError(span, f"yields {len(news)} values where there were {len(olds)}")
         for before, after in zip(olds, news, strict=True):
             if before is None:
                 continue
@@ -217,7 +217,7 @@ class Firing:
             (after.name for _, after in pairs if after.name), root.op_type
         )
         for node in walk_nodes(made):
-            self._edits.scope.christen(node, f"{stem}/{node.op_type}")
+            self._edits.scope.name_node(node, f"{stem}/{node.op_type}")
             for value in node.inputs:
                 self._edits.register(value)
             node.metadata_props.setdefault(RULE, rule.place)
@@ -273,7 +273,7 @@ def _leaks(made: list[ir.Node], pairs: list[Pair], graphs: Sequence[ir.Graph]) -
     if not graphs:
         return False
     read = (value for node in walk_nodes(made) for value in node.inputs if value is not None)
-    return any(home(value) in graphs for value in (*read, *(after for _, after in pairs)))
+    return any(find_graph(value) in graphs for value in (*read, *(after for _, after in pairs)))
 
 
 def _names(equation: tree.Equation) -> Iterator[str]:

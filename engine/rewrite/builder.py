@@ -21,11 +21,11 @@ from ..dialects.operators import Dialect, OperatorSpec, schema
 from ..expressions.compile import Frame, evaluate
 from ..expressions.functions import DTYPES, EvaluationError
 from ..syntax import tree
-from .clone import Transplant
+from .clone import Cloner
 from .matcher import LOOKED_INTO
 from .operands import make_operands
 from .pattern import rest_of
-from .replacement import Ill
+from .replacement import MalformedError
 from .subgraphs import Body, bodies, count_yielded, detach, generalize, stack
 from .variadics import assign_places
 
@@ -92,7 +92,7 @@ class Builder:
             results = results[: len(targets)]
         divided = next(assign_places(targets, len(results), known if len(lists) > 1 else {}), None)
         if divided is None:
-            raise Ill(equation.span, f"{len(targets)} results are named, {len(results)} are there")
+            raise MalformedError(equation.span, f"{len(targets)} results are named, {len(results)} are there")
         for target, place in zip(targets, divided[0], strict=True):
             value: Any = results[place] if target.spread else results[place][0]
             frame.values[target.name] = value
@@ -147,7 +147,7 @@ class Builder:
         spec = self._spec(operator)
         slices = options.get(spec.facts.get("slices", ""), 0)
         operands = [*operands[: len(operands) - slices], *map(self._slice, operands[len(operands) - slices :])]
-        old = Transplant(frame.values.get(LOOKED_INTO, ()), self._scope, expression.span)
+        old = Cloner(frame.values.get(LOOKED_INTO, ()), self._scope, expression.span)
         values = dict(frame.values)
         inputs = self._declare_inputs(
             expression, operands, spec.facts.get("parameters", {}).get(option, []), values, old
@@ -161,7 +161,7 @@ class Builder:
             self.nodes = outer
         # A graph names what has no name, by numbers that are those of the graphs around it too.
         for node in nodes:
-            self._scope.christen(node, f"{option}/{node.op_type}")
+            self._scope.name_node(node, f"{option}/{node.op_type}")
         graph = ir.Graph(inputs, outputs, nodes=nodes, name=self._scope.fresh(option))
         if old.nodes:
             graph.sort()
@@ -173,7 +173,7 @@ class Builder:
         operands: Sequence[Any],
         kinds: Sequence[str],
         values: dict[str, Any],
-        old: Transplant,
+        old: Cloner,
     ) -> list[ir.Value]:
         """The inputs of a graph, each like the operand that it stands for; `values` gets them by their names."""
         inputs: list[ir.Value] = []
@@ -190,7 +190,7 @@ class Builder:
             values[parameter.name] = made if parameter.spread else made[0]
         return inputs
 
-    def _body(self, expression: tree.GraphOf, frame: Frame, inner: Frame, old: Transplant) -> list[ir.Value]:
+    def _body(self, expression: tree.GraphOf, frame: Frame, inner: Frame, old: Cloner) -> list[ir.Value]:
         """Make the nodes of a graph, copies of what the pattern found in the old one among them; its outputs."""
         for equation in expression.equations:
             self.equation(equation, inner)
@@ -239,7 +239,7 @@ class Builder:
 
     def _inline(self, span: Span, body: Body, operands: list[Any]) -> list[ir.Value]:
         if len(operands) != len(body.graph.inputs):
-            raise Ill(span, f"{len(operands)} operands for a graph of {len(body.graph.inputs)} inputs")
+            raise MalformedError(span, f"{len(operands)} operands for a graph of {len(body.graph.inputs)} inputs")
         for operand, inner in zip(operands, body.graph.inputs, strict=True):
             if operand in self._parameters:
                 generalize(operand, inner)
@@ -312,7 +312,7 @@ class Builder:
         try:
             inferred = infer(node, self._opset)
         except InferenceError as error:
-            raise Ill(span or Span("", 0, 0, 0, 0), f"{spec.name}: {error}") from error
+            raise MalformedError(span or Span("", 0, 0, 0, 0), f"{spec.name}: {error}") from error
         folded = fold(node, spec, self._opset, inferred)
         if folded is not None and spec.role == "convert" and inputs[0] is not None and KEPT in inputs[0].meta:
             [numbers] = folded
@@ -367,5 +367,5 @@ class Builder:
             return ir.AttrGraph(name, value)
         option = spec.options.get(name)
         if option is None:
-            raise Ill(span, f"{spec.name} has no attribute {name} at opset {self._opset}")
+            raise MalformedError(span, f"{spec.name} has no attribute {name} at opset {self._opset}")
         return attribute(option, value)

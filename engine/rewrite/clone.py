@@ -17,7 +17,7 @@ class Unreachable(Exception):
     """A value of the old graph has no place in the new one, so the rule does not apply."""
 
 
-class Transplant:
+class Cloner:
     """Copies what computes values of old graphs, given what stands in the new one for some of these values."""
 
     __slots__ = ("_graphs", "_scope", "_span", "_standing", "nodes")
@@ -30,7 +30,7 @@ class Transplant:
 
     def owns(self, value: Any) -> bool:
         """Whether a value belongs to one of the old graphs."""
-        return isinstance(value, ir.Value) and home(value) in self._graphs
+        return isinstance(value, ir.Value) and find_graph(value) in self._graphs
 
     def stands(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
         """Take note which values have the names now that values of the old graphs had."""
@@ -88,7 +88,7 @@ class Transplant:
         return make_known_result(self._scope, self._span, old, elements)
 
 
-def home(value: ir.Value) -> ir.Graph | None:
+def find_graph(value: ir.Value) -> ir.Graph | None:
     """The graph that a value is defined in."""
     producer = value.producer()
     graph = value.graph if producer is None else producer.graph

@@ -18,7 +18,7 @@ from typing import Any
 from ..base.data_files import BUILT_IN
 from ..base.errors import Span
 from ..base.startup import dataclass, field
-from ..expressions.functions import plain
+from ..expressions.functions import to_python
 from .pattern import AnyOf, NodePattern, Operand, nodes
 from .rules import Rule
 
@@ -51,7 +51,7 @@ class Coverage:
             for name in variables(equation.value):
                 seen = options.setdefault(name, set())
                 if name in values and len(seen) < _VALUES:
-                    seen.add(str(plain(values[name])))
+                    seen.add(str(to_python(values[name])))
 
     def add(self, other: Coverage) -> None:
         """Take in what another process noted."""

@@ -12,7 +12,7 @@ from ..base.errors import ModelError, Reason, RewriteError
 from ..base.names import Scope
 from ..base.quantization import in_blocks
 from ..dialects.inference import InferenceError, extents, infer, make_shape, merge
-from .apply import RULE, SOURCE, Firing, Outcome
+from .apply import RULE, SOURCE, Applier, Outcome
 from .builder import Settle
 from .edits import Edits
 from .rules import INTEGERS, ONCE, Rule, RuleSet
@@ -45,7 +45,7 @@ class Driver:
     ) -> None:
         self._graph, self._rules, self._stage = graph, rules, stage
         self._edits = Edits(graph, names, rules.target.role("copy"), inner)
-        self._firing = Firing(rules, functions, self._edits, outcome or Outcome(), settle)
+        self._firing = Applier(rules, functions, self._edits, outcome or Outcome(), settle)
 
     def run(self) -> None:
         """Go once over each node, or on until no rule applies, as the stage has it.

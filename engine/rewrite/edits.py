@@ -142,7 +142,7 @@ class Edits:
 
     def _copy_value(self, root: ir.Node, value: ir.Value) -> ir.Value:
         node = ir.Node(self._copy.domain, self._copy.name, [value], num_outputs=1)
-        self.scope.christen(node, f"{value.name}/{self._copy.name}")
+        self.scope.name_node(node, f"{value.name}/{self._copy.name}")
         (copy,) = node.outputs
         copy.type, copy.shape = value.type, value.shape
         self.graph.insert_before(root, [node])

@@ -12,7 +12,7 @@ from ..base.constants import constant, equals
 from ..base.errors import Span
 from ..dialects.operators import OperatorSpec, option_value
 from ..expressions.compile import OPSET, Frame, evaluate, same
-from ..expressions.functions import plain
+from ..expressions.functions import to_python
 from ..syntax import tree
 from . import subgraphs
 from .conditions import Condition, Guard
@@ -26,11 +26,11 @@ from .pattern import (
     Operand,
     OptionPattern,
     Variable,
-    definers,
     leads_to_all,
+    list_bound,
+    map_definitions,
     rest_of,
     shared_users,
-    takings,
 )
 from .prefilter import NodeTest, prefilter
 from .variadics import assign_places
@@ -63,7 +63,7 @@ class Matcher:
         self, equations: Sequence[Defined], conditions: Iterable[Condition] = (), guards: Iterable[Guard] = ()
     ) -> None:
         self._equations = equations
-        self._definers = definers(equations)
+        self._definers = map_definitions(equations)
         self._guards = () if leads_to_all(equations, self._definers) else tuple(guards)
         self.may_fit: NodeTest = prefilter(equations, conditions)
 
@@ -103,7 +103,13 @@ class _Search:
         holds: Holds | None,
         note: Note | None,
     ) -> None:
-        self._definers, self._graphs, self._budget, self._holds, self._note = definers, graphs, budget, holds, note
+        self._definers, self._graphs, self._budget, self._holds, self._note = (
+            definers,
+            graphs,
+            budget,
+            holds,
+            note,
+        )
 
     def others(
         self,
@@ -274,7 +280,7 @@ class _Search:
         self, patterns: Sequence[Operand], values: Sequence[ir.Value | None], bound: Bindings, then: Then[Made]
     ) -> Made | None:
         """Match each value of a list, where some patterns may take several."""
-        for places, start in assign_places(takings(patterns), len(values), bound):
+        for places, start in assign_places(list_bound(patterns), len(values), bound):
             self._budget.attempt()
             own = dict(start)
             single: list[Operand] = []
@@ -394,5 +400,5 @@ def _fits(value: ir.Value | None, layout: str) -> bool:
 
 
 def _words(value: Any) -> str:
-    value = plain(value)
+    value = to_python(value)
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from ..base.errors import Span
 from ..base.startup import dataclass
-from ..dialects.operators import Dialect, OperatorSpec, everything
+from ..dialects.operators import Dialect, OperatorSpec, list_catalogue
 from ..syntax import tree
 
 #: the variable that binds nothing
@@ -164,7 +164,7 @@ def compile_equations(equations: Iterable[tree.Equation], dialect: Dialect, opse
     return _equations(equations, dialect, opset, marked)
 
 
-def definers(equations: Sequence[Defined]) -> Mapping[str, Defined]:
+def map_definitions(equations: Sequence[Defined]) -> Mapping[str, Defined]:
     """The equation of each name that is a result of a node, those in the graphs of nodes among them."""
     inner = (equation for graph in graphs(equations) for equation in graph.equations)
     return {target.name: one for one in (*equations, *inner) for target in one.targets}
@@ -199,7 +199,7 @@ def _bound(pattern: Operand, bound: Mapping[str, Any]) -> Iterator[ir.Value]:
             yield from _bound(operand, bound)
 
 
-def takings(patterns: Iterable[Operand]) -> list[Variable]:
+def list_bound(patterns: Iterable[Operand]) -> list[Variable]:
     """What each of some patterns takes of a list: a name several values, any other pattern one."""
     return [pattern if isinstance(pattern, Variable) else _ONE for pattern in patterns]
 
@@ -276,7 +276,7 @@ class _Any(Mapping[str, OperatorSpec]):
         return found
 
     def __iter__(self) -> Iterator[str]:
-        known = everything(self._dialect, self._opset)
+        known = list_catalogue(self._dialect, self._opset)
         return (name for name, spec in known.items() if spec.has(self._options))
 
     def __len__(self) -> int:

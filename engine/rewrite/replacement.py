@@ -13,7 +13,7 @@ from ..dialects.inference import InferenceError, extents, make_shape, merge
 from ..expressions.functions import PAIR, is_complex
 
 
-class Ill(Exception):
+class MalformedError(Exception):
     """A template that built something its operator, or the value it replaces, does not admit."""
 
     def __init__(self, span: Span, message: str) -> None:
@@ -27,7 +27,7 @@ def make_known_result(scope: Scope, span: Span, old: ir.Value, value: Any) -> ir
     Raises Ill where the value is `none`, or a part of it.
     """
     if value is None or (isinstance(value, list) and None in value):
-        raise Ill(span, f"yields nothing for {old.name}")
+        raise MalformedError(span, f"yields nothing for {old.name}")
     elements = np.asarray(value)
     if old.dtype is not None and old.dtype != ir.DataType.STRING:
         elements = elements.astype(old.dtype.numpy())
@@ -41,10 +41,10 @@ def check(span: Span, old: ir.Value, new: ir.Value) -> str | None:
     kept: some files hold stale extents, which the interpreter computes anew as well.
     """
     if old.dtype is not None and new.dtype is not None and old.dtype != new.dtype:
-        raise Ill(span, f"yields {new.dtype.name} where {old.name} is {old.dtype.name}")
+        raise MalformedError(span, f"yields {new.dtype.name} where {old.name} is {old.dtype.name}")
     was, now = extents(old), extents(new)
     if was is not None and now is not None and len(was) != len(now):
-        raise Ill(span, f"yields rank {len(now)} where {old.name} has rank {len(was)}")
+        raise MalformedError(span, f"yields rank {len(now)} where {old.name} has rank {len(was)}")
     remark = None
     try:
         shape = now if was == now else merge(was, now)

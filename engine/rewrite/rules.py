@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from ..base.errors import Span
 from ..base.startup import dataclass, replace
-from ..dialects.operators import Catalogue, Dialect, everything
+from ..dialects.operators import Catalogue, Dialect, list_catalogue
 from ..syntax import tree
 from .conditions import conditions, guards
 from .matcher import Matcher
@@ -20,7 +20,7 @@ MEANING, INTEGERS, NORMALIZE, LOWER, RECOVER, SIMPLIFY, ADAPT, ACCEPT = STAGES
 OF_SOURCE, ONCE = STAGES[:4], (INTEGERS, LOWER)
 
 
-def writes(stage: str, source: Dialect, target: Dialect) -> tuple[Dialect, ...]:
+def list_template_dialects(stage: str, source: Dialect, target: Dialect) -> tuple[Dialect, ...]:
     """The dialects in which the templates of a stage are written, the one that infix operators stand for last."""
     return {MEANING: (source,), NORMALIZE: (source, target)}.get(stage, (target,))
 
@@ -226,7 +226,7 @@ def _roots(expression: tree.Expression, reads: Dialect, opsets: tuple[int, int])
     elif isinstance(expression, tree.Call) and expression.wildcard:
         options = {attribute.name for attribute in expression.attributes}
         for opset in opsets:
-            known = everything(reads, opset).values()
+            known = list_catalogue(reads, opset).values()
             yield from ((spec.domain, spec.name) for spec in known if options <= spec.options.keys())
     elif isinstance(expression, tree.Call):
         named = reads.operators.get(expression.callee)
@@ -299,7 +299,7 @@ def _compile(rule: tree.Rule, source: Dialect, target: Dialect, one: Outline, ru
         rule.clauses,
         rule.templates,
         layouts,
-        writes(rule.stage, source, target),
+        list_template_dialects(rule.stage, source, target),
         one.order,
         frozenset(target.name for equation in equations for target in equation.targets),
         f"{rule.name} ({rule.span.file}:{rule.span.line})",

@@ -12,7 +12,7 @@ from ..base.errors import Diagnostic, Note, Span
 _SHOWN = 8
 
 
-class Diagnosis:
+class Collector:
     """All mistakes found so far.
 
     The members of an `over` family share one text: inside `family`, one mistake is kept for each place.

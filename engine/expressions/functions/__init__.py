@@ -11,9 +11,9 @@ from .registry import (
     ElementType,
     EvaluationError,
     Function,
-    Stuck,
+    UnknownValueError,
     Unsupported,
-    plain,
+    to_python,
 )
 from .tensors import bits, highest, is_complex, is_float, is_integer, lowest
 
@@ -25,7 +25,7 @@ __all__ = [
     "ElementType",
     "EvaluationError",
     "Function",
-    "Stuck",
+    "UnknownValueError",
     "Unsupported",
     "bits",
     "fixed_point",
@@ -37,6 +37,6 @@ __all__ = [
     "lists",
     "lowest",
     "numbers",
-    "plain",
     "tensors",
+    "to_python",
 ]

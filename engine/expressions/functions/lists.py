@@ -19,8 +19,8 @@ from .registry import (
     function,
     items,
     known,
-    listed,
-    plain,
+    to_list,
+    to_python,
 )
 
 
@@ -44,7 +44,7 @@ def range_(start: int, stop: int | None = None, step: int = 1) -> list[int]:
 @function
 def zip_(*lists: Items) -> list[list[Any]]:
     """Lists of the first items, the second items, and so on, of lists of equal length."""
-    items = [listed(xs) for xs in lists]
+    items = [to_list(xs) for xs in lists]
     if len({len(xs) for xs in items}) > 1:
         raise EvaluationError(f"zip over lists of different lengths: {', '.join(str(len(xs)) for xs in items)}")
     return [list(group) for group in zip(*items, strict=True)]
@@ -59,7 +59,7 @@ def enumerate_(xs: Items) -> list[list[Any]]:
 @function
 def sorted_(xs: Items) -> list[Any]:
     """The items in ascending order."""
-    return sorted(listed(xs))
+    return sorted(to_list(xs))
 
 
 @function
@@ -71,55 +71,55 @@ def reversed_(xs: Items) -> list[Any]:
 @function
 def unique(xs: Items) -> list[Any]:
     """The items without repeats, in the order of their first occurrence."""
-    return list(dict.fromkeys(listed(xs)))
+    return list(dict.fromkeys(to_list(xs)))
 
 
 @function
 def index_of(xs: Items, x: Any) -> int:
     """The position of an item in a list."""
-    items = listed(xs)
-    if plain(x) not in items:
-        raise EvaluationError(f"{plain(x)} is not in {items}")
-    return items.index(plain(x))
+    items = to_list(xs)
+    if to_python(x) not in items:
+        raise EvaluationError(f"{to_python(x)} is not in {items}")
+    return items.index(to_python(x))
 
 
 @function
 def norm(axes: Numbers, rank: int) -> list[int]:
     """Axes counted from the front: negative ones have the rank added."""
-    counted = [axis + rank if axis < 0 else axis for axis in listed(axes)]
+    counted = [axis + rank if axis < 0 else axis for axis in to_list(axes)]
     if any(not 0 <= axis < rank for axis in counted):
-        raise EvaluationError(f"axes {listed(axes)} are out of range for rank {rank}")
+        raise EvaluationError(f"axes {to_list(axes)} are out of range for rank {rank}")
     return counted
 
 
 @function
 def inverse(perm: Numbers) -> list[int]:
     """The permutation that undoes a permutation."""
-    items = listed(perm)
+    items = to_list(perm)
     return [items.index(i) for i in range(len(items))]
 
 
 @function
 def array(values: Numbers, name: ElementType) -> np.ndarray[Any, Any]:
     """A list of numbers as an array of an element type named in short."""
-    elements = values if isinstance(values, np.ndarray) else np.asarray(plain(values))
+    elements = values if isinstance(values, np.ndarray) else np.asarray(to_python(values))
     return elements.astype(data_type(name).numpy())
 
 
 @function
 def full(extents: Numbers, number: Number, name: ElementType) -> np.ndarray[Any, Any]:
     """An array of a shape filled with one number."""
-    extents = known(listed(extents), "an extent")
+    extents = known(to_list(extents), "an extent")
     if math.prod(extents) > LIMIT:
         raise EvaluationError(f"an array of shape {extents} is larger than any rule needs")
-    return np.full(extents, plain(number), data_type(name).numpy())
+    return np.full(extents, to_python(number), data_type(name).numpy())
 
 
 @function
 def reshape(x: Numbers, extents: Numbers) -> np.ndarray[Any, Any]:
     """An array with the same elements in another shape."""
     try:
-        return np.reshape(x, listed(extents))
+        return np.reshape(x, to_list(extents))
     except ValueError as error:
         raise EvaluationError(str(error)) from error
 
@@ -128,7 +128,7 @@ def reshape(x: Numbers, extents: Numbers) -> np.ndarray[Any, Any]:
 def transpose(x: Numbers, perm: Numbers) -> np.ndarray[Any, Any]:
     """An array with its axes permuted."""
     try:
-        return np.transpose(x, listed(perm))
+        return np.transpose(x, to_list(perm))
     except ValueError as error:
         raise EvaluationError(str(error)) from error
 
@@ -136,4 +136,4 @@ def transpose(x: Numbers, perm: Numbers) -> np.ndarray[Any, Any]:
 @function
 def flatten(x: Numbers) -> list[Any]:
     """The elements of an array, last axis fastest, as a list."""
-    return listed(np.ravel(x))
+    return to_list(np.ravel(x))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .registry import EvaluationError, Number, Numbers, function, items, known, listed, plain
+from .registry import EvaluationError, Number, Numbers, function, items, known, to_list, to_python
 
 
 @function
@@ -32,13 +32,13 @@ def max_(*xs: Numbers) -> Any:
 @function
 def sum_(xs: Numbers) -> Any:
     """The sum of a list of numbers."""
-    return sum(known(listed(xs), "an extent"))
+    return sum(known(to_list(xs), "an extent"))
 
 
 @function
 def prod(xs: Numbers) -> Any:
     """The product of a list of numbers."""
-    return math.prod(known(listed(xs), "an extent"))
+    return math.prod(known(to_list(xs), "an extent"))
 
 
 @function
@@ -89,7 +89,7 @@ def bit(mask: int, index: int) -> bool:
 
 
 def _single(x: Any) -> Any:
-    x = known(plain(x), "a number")
+    x = known(to_python(x), "a number")
     while isinstance(x, list) and len(x) == 1:
         x = x[0]
     if not isinstance(x, (bool, int, float)):
@@ -101,7 +101,7 @@ def _operands(xs: Sequence[Any], what: str) -> list[Any]:
     if len(xs) == 1 and isinstance(xs[0], np.ndarray) and xs[0].size > 0:
         # Its ends stand for all elements, without a list of them.
         return [xs[0].min().item(), xs[0].max().item()]
-    found = [plain(x) for x in (items(xs[0]) if len(xs) == 1 else xs)]
+    found = [to_python(x) for x in (items(xs[0]) if len(xs) == 1 else xs)]
     if not found:
         raise EvaluationError(f"{what} of nothing")
     return list(known(found, "an extent"))

@@ -63,7 +63,7 @@ class Unsupported(Exception):
     """Raised by `fail`: the rule applies, but the case has no form in the target."""
 
 
-class Stuck(EvaluationError):
+class UnknownValueError(EvaluationError):
     """A dimension or constant that is not known at conversion time was needed."""
 
 
@@ -96,27 +96,27 @@ def function(call: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def plain(value: Any) -> Any:
+def to_python(value: Any) -> Any:
     """Turn numpy values into Python numbers and lists, so that comparisons mean what they say."""
     if isinstance(value, np.ndarray):
         return value.tolist()
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
+        return [to_python(item) for item in value]
     return value
 
 
-def listed(value: Any) -> list[Any]:
+def to_list(value: Any) -> list[Any]:
     """A list of the items of a list or an array; a scalar is a list of one."""
-    value = plain(value)
+    value = to_python(value)
     return value if isinstance(value, list) else [value]
 
 
 def known(value: Any, what: str) -> Any:
     """The value itself, where no part of it is `none`."""
     if value is None or (isinstance(value, list) and None in value):
-        raise Stuck(f"{what} is not known before run time")
+        raise UnknownValueError(f"{what} is not known before run time")
     return value
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from ...base.constants import CONTENT, constant
-from .registry import PAIR, SHORT, ElementType, EvaluationError, Stuck, Tensor, data_type, function, known
+from .registry import PAIR, SHORT, ElementType, EvaluationError, Tensor, UnknownValueError, data_type, function, known
 
 
 @function
@@ -28,7 +28,7 @@ def rank(x: Tensor) -> int:
     """The number of dimensions of a value."""
     extents = shape(x)
     if extents is None:
-        raise Stuck("the rank is not known before run time")
+        raise UnknownValueError("the rank is not known before run time")
     return len(extents)
 
 

@@ -155,7 +155,7 @@ class Regions:
             if need[0] == need[1]:
                 continue
             pair = reached.setdefault(end.tensor, self._pairs.get(end.tensor, need))
-            if not _apart(end.tensor, need, pair) and (need != pair or self._elsewhere(end.tensor, region)):
+            if not _always_differ(end.tensor, need, pair) and (need != pair or self._elsewhere(end.tensor, region)):
                 return None
         fresh = [tensor for tensor in reached if tensor not in self._pairs]
         for tensor in fresh:
@@ -249,7 +249,7 @@ def _single(rank: int) -> Side:
     return tuple((axis,) for axis in range(rank))
 
 
-def _apart(tensor: Tensor, first: Pair, second: Pair) -> bool:
+def _always_differ(tensor: Tensor, first: Pair, second: Pair) -> bool:
     """Whether no order of one pair is one of the other, so that the tensor is moved between them whatever is chosen."""
     return not any(alike(tensor.extents, one, other) for one in first for other in second)
 

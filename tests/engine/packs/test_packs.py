@@ -13,7 +13,7 @@ import pytest
 from nnrewrite import pipeline
 from nnrewrite.engine.base.errors import CallError, RewriteError, RuleError, UnsupportedError
 from nnrewrite.engine.check import checker
-from nnrewrite.engine.check.checked import Sound
+from nnrewrite.engine.check.checked import CheckedItems
 from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.engine.packs import file_cache, loader
 from nnrewrite.engine.passes.evaluation import convert_graph
@@ -70,7 +70,7 @@ def test_what_is_sound_is_looked_at_again_only_beside_other_definitions(
     looked: list[str] = []
     item = checker._item
     monkeypatch.setattr(checker, "_item", lambda one, context: looked.append(one.name) or item(one, context))
-    sound = Sound()
+    sound = CheckedItems()
 
     def found(*names: str) -> list[str]:
         looked.clear()

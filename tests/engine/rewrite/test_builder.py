@@ -10,7 +10,7 @@ from nnrewrite.engine.base.names import Scope
 from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.engine.expressions.compile import Frame
 from nnrewrite.engine.rewrite.builder import Builder
-from nnrewrite.engine.rewrite.replacement import Ill
+from nnrewrite.engine.rewrite.replacement import MalformedError
 from nnrewrite.engine.syntax import tree
 from nnrewrite.engine.syntax.parser import parse
 
@@ -73,7 +73,7 @@ def test_what_is_given_up_reads_nothing_any_more(builder: Builder, x: ir.Value) 
 
 
 def test_a_node_that_its_schema_does_not_admit_is_ill_where_it_is_written(builder: Builder, x: ir.Value) -> None:
-    with pytest.raises(Ill, match="Concat") as raised:
+    with pytest.raises(MalformedError, match="Concat") as raised:
         build(builder, "y = Concat(x, z) {axis: 0}", x=x, z=ir.Value(
             name="z", type=ir.TensorType(ir.DataType.FLOAT), shape=ir.Shape((2,))))  # fmt: skip
     assert raised.value.span.file == "demo.rules"

@@ -1,4 +1,4 @@
-"""Who is at fault where a rule makes something ill-formed of a node: the rule, or the model that holds the node."""
+"""Failures of rules: whether the rule is at fault for what is ill-formed, or the model that holds the node."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TYPES, _ANY = "types", "any"
 _STORED, _REAL = "q", "f32"
 
 
-def blamed(failure: RewriteFailure, node: ir.Node, source: Dialect) -> RewriteError:
+def explain_failure(failure: RewriteFailure, node: ir.Node, source: Dialect) -> RewriteError:
     """The error to raise for a failure: a ModelError where ops.yaml does not admit the types of the node's operands.
 
     Otherwise nobody can tell, so that it is the failure with the node's operands beside it.
