@@ -30,7 +30,7 @@ from nnrewrite.engine.rewrite.pattern import (
     Number,
     Operand,
     Variable,
-    map_definitions,
+    map_names,
 )
 from nnrewrite.engine.rewrite.rules import Rule
 from nnrewrite.pipeline import prepare
@@ -53,7 +53,7 @@ class Maker:
     """Makes a graph in which the pattern of a rule fits in many ways."""
 
     def __init__(self, rule: Rule, size: int) -> None:
-        self._definers, self._size = map_definitions(rule.equations), size
+        self._definers, self._size = map_names(rule.equations), size
         self._values: dict[str, ir.Value] = {}
         self._made: dict[int, ir.Node] = {}
         self.nodes: list[ir.Node] = []

@@ -28,7 +28,7 @@ from .pattern import (
     Variable,
     leads_to_all,
     list_bound,
-    map_definitions,
+    map_names,
     rest_of,
     shared_users,
 )
@@ -63,7 +63,7 @@ class Matcher:
         self, equations: Sequence[Defined], conditions: Iterable[Condition] = (), guards: Iterable[Guard] = ()
     ) -> None:
         self._equations = equations
-        self._definers = map_definitions(equations)
+        self._definers = map_names(equations)
         self._guards = () if leads_to_all(equations, self._definers) else tuple(guards)
         self.may_fit: NodeTest = prefilter(equations, conditions)
 
@@ -103,13 +103,8 @@ class _Search:
         holds: Holds | None,
         note: Note | None,
     ) -> None:
-        self._definers, self._graphs, self._budget, self._holds, self._note = (
-            definers,
-            graphs,
-            budget,
-            holds,
-            note,
-        )
+        self._definers, self._graphs, self._budget = definers, graphs, budget
+        self._holds, self._note = holds, note
 
     def others(
         self,

@@ -164,7 +164,7 @@ def compile_equations(equations: Iterable[tree.Equation], dialect: Dialect, opse
     return _equations(equations, dialect, opset, marked)
 
 
-def map_definitions(equations: Sequence[Defined]) -> Mapping[str, Defined]:
+def map_names(equations: Sequence[Defined]) -> Mapping[str, Defined]:
     """The equation of each name that is a result of a node, those in the graphs of nodes among them."""
     inner = (equation for graph in graphs(equations) for equation in graph.equations)
     return {target.name: one for one in (*equations, *inner) for target in one.targets}
