@@ -10,10 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from .engine.base import file_cache
 from .engine.base.data_files import BUILT_IN
 from .engine.base.errors import CallError
 from .engine.base.startup import dataclass
-from .engine.packs import file_cache, loader
+from .engine.packs import loader
 from .engine.syntax import tree
 
 #: the file of a pack that makes it more than rules

@@ -6,10 +6,10 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
 
+from ..base import file_cache
 from ..check.checked import CheckedItems, Item
 from ..rewrite.rules import rename_tree
 from ..syntax import tree
-from . import file_cache
 from .serialization import freeze, thaw
 
 #: how many files are kept, the ones used last

@@ -11,11 +11,12 @@ from pathlib import Path
 import onnx_ir as ir
 import pytest
 from nnrewrite import pipeline
+from nnrewrite.engine.base import file_cache
 from nnrewrite.engine.base.errors import CallError, RewriteError, RuleError, UnsupportedError
 from nnrewrite.engine.check import checker
 from nnrewrite.engine.check.checked import CheckedItems
 from nnrewrite.engine.dialects.operators import Catalogue
-from nnrewrite.engine.packs import file_cache, loader
+from nnrewrite.engine.packs import loader
 from nnrewrite.engine.passes.evaluation import convert_graph
 from nnrewrite.engine.rewrite.rules import compile_rules
 from nnrewrite.engine.syntax import parser, tree
@@ -406,3 +407,15 @@ def test_rules_over_the_target_alone_read_no_model(make: Make, single: Callable[
     source = single("ABS", {"x": ("FLOAT32", [2])}, [("FLOAT32", [2])])
     with pytest.raises(CallError, match=f"do not read models: .* by --rules tflite2onnx --rules {mine}$"):
         pipeline.convert(source, rules=mine)
+
+
+@pytest.mark.slow
+def test_what_comes_with_the_program_is_not_checked_again_below_packs_of_ones_own(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loader.load(("tflite2onnx",))
+    loader._parses.cache_clear()  # as a new process begins
+    checked: list[str] = []
+    monkeypatch.setattr(checker, "_item", lambda item, context: checked.append(item.name) or True)
+    loader.load(("tflite2onnx", str(make("mine", ABS))))
+    assert checked == ["mine"]

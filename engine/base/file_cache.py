@@ -9,7 +9,7 @@ from pathlib import Path
 #: names the folder; by default `nnrewrite` in the user's folder for caches
 FOLDER = "NNREWRITE_CACHE"
 #: how many entries are kept, the ones used last
-KEPT = 16
+KEPT = 32
 
 _CHECK = hashlib.sha256().digest_size
 
