@@ -334,20 +334,18 @@ def run(proto: onnx.ModelProto, fed: list[Array]) -> list[Array]:
     return [np.asarray(a) for a in session.run(None, feeds)]
 
 
-def emitted() -> dict[str, str]:
-    """Every operator that a rule, a table or a definition of a built-in rule set writes, with the first place."""
+def emitted(pack: loader.Pack) -> dict[str, str]:
+    """Every operator that a rule, a table or a definition of a pack writes, with the first place."""
     found: dict[str, str] = {}
-    for folder in sorted(path.name for path in BUILT_IN.iterdir() if path.is_dir()):
-        pack = loader.load([folder])
-        dialect = pack.catalogue.dialect("onnx")
-        for item in (item for file in pack.files for item in file.items):
-            over = item.over if isinstance(item, tree.Rule) else item.entries if isinstance(item, tree.Table) else ()
-            written = item.templates if isinstance(item, tree.Rule) else item
-            names = {entry.target for entry in over}
-            names |= {call.callee for call in tree.walk(written) if isinstance(call, tree.Call)}
-            for name in names:
-                if dialect.operator(name, pack.opsets[1]) is not None:
-                    found.setdefault(name, f"{item.span.file}:{item.span.line}")
+    dialect = pack.catalogue.dialect("onnx")
+    for item in (item for file in pack.files for item in file.items):
+        over = item.over if isinstance(item, tree.Rule) else item.entries if isinstance(item, tree.Table) else ()
+        written = item.templates if isinstance(item, tree.Rule) else item
+        names = {entry.target for entry in over}
+        names |= {call.callee for call in tree.walk(written) if isinstance(call, tree.Call)}
+        for name in names:
+            if dialect.operator(name, pack.opsets[1]) is not None:
+                found.setdefault(name, f"{item.span.file}:{item.span.line}")
     return found
 
 
@@ -355,15 +353,15 @@ def emitted() -> dict[str, str]:
 def test_every_operator_that_rules_write_has_a_category() -> None:
     beneath = ["tflite2onnx", "kernels"]  # others lie over these
     others = {path.name for path in BUILT_IN.iterdir() if path.is_dir()}.difference(beneath)
-    dialect = loader.load([*beneath, *sorted(others)]).catalogue
-    known = dialect.dialect("onnx").operators
-    missing = {name: place for name, place in emitted().items() if category(known.get(name)) is None}
+    pack = loader.load([*beneath, *sorted(others)])
+    known, written = pack.catalogue.dialect("onnx").operators, emitted(pack)
+    missing = {name: place for name, place in written.items() if category(known.get(name)) is None}
     assert not missing, (
         f"no layout is given in ops.yaml for {missing}: say `layout: transparent` for an operator that works element by"
         " element, `attribute` with what counts its axes, `implicit` for one with a layout of its own, `terminate` for"
         " any other (the comment above the operators of onnx in ops.yaml has the words; docs/layout.md tells more)"
     )
-    assert len(emitted()) > 80
+    assert len(written) > 80
 
 
 def test_every_operator_of_onnx_has_a_category() -> None:
