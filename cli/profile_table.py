@@ -1,4 +1,4 @@
-"""Costs of a conversion in words: a table on a terminal, aligned columns in a pipe."""
+"""Profile tables: the time of each part and rule of a conversion, on a terminal or in a pipe."""
 
 from __future__ import annotations
 

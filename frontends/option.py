@@ -1,4 +1,4 @@
-"""Options of operators, as they stand in a file, turned into attributes."""
+"""Options of operators in a TensorFlow Lite file, turned into attributes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Facades: a model whose interface is real, or of other extents, called as the model that it was made of."""
+"""Adapters: a model with a real interface, or of other extents, called as the model that it was made from."""
 
 from __future__ import annotations
 

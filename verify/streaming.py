@@ -1,4 +1,4 @@
-"""Models that remember: both sides begin anew and then run on, state fed back from step to step."""
+"""Stateful models: both sides begin anew and run on, state fed back from step to step."""
 
 from __future__ import annotations
 

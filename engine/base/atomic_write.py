@@ -1,4 +1,4 @@
-"""Destinations: files that appear whole or not at all."""
+"""Atomic writes: files that appear whole or not at all."""
 
 from __future__ import annotations
 

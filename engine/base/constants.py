@@ -1,4 +1,4 @@
-"""What is known of a value at conversion time."""
+"""Constants: what is known of a value at conversion time."""
 
 from __future__ import annotations
 

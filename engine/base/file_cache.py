@@ -1,4 +1,4 @@
-"""Bytes kept between runs under a key of their content; whatever goes wrong costs only the time to make them anew."""
+"""A cache of files: bytes kept between runs under a key of their content; whatever fails only costs time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The names and constants of a graph under construction."""
+"""Unique names and shared constants of a graph that rules change."""
 
 from __future__ import annotations
 

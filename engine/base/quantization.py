@@ -1,4 +1,4 @@
-"""What the integers of a quantized value stand for."""
+"""Quantization parameters: what the integers of a quantized value stand for."""
 
 from __future__ import annotations
 

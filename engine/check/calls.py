@@ -1,4 +1,4 @@
-"""Calls in templates and compile-time expressions: of functions and of definitions."""
+"""Calls of functions and definitions, in templates and compile-time expressions."""
 
 from __future__ import annotations
 

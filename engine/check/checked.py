@@ -1,4 +1,4 @@
-"""What was found free of mistakes, which need not be checked again where others are laid over it."""
+"""Items of rule files that were checked before and need not be again where other packs are laid over them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the equations of a left side hang together, by the values that they mention."""
+"""Connectivity of left sides: every equation must reach the last one through values that they share."""
 
 from __future__ import annotations
 

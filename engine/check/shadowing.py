@@ -1,4 +1,4 @@
-"""Rules that stand in each other's way: one that can never fire because another takes all it would take."""
+"""Shadowed rules: one that can never fire because an earlier one takes all that it would."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`test` clauses: whether they say enough, and of things that are there."""
+"""`test` clauses: whether they set all that the pattern demands, and name only what exists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes over constants, computed at conversion time."""
+"""Constant folding: nodes over constants, computed at conversion time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Types and shapes of what a node yields, from the operator's own schema."""
+"""Inference of types and shapes of a node's results, from its operator's schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compile-time values where an operator wants operands and attributes: of the types that its schema asks for."""
+"""Compile-time values converted to operands and attributes of the types that an operator's schema asks for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an ONNX operator takes and yields, read from its schema once: to ask the schema takes longer than a rule."""
+"""ONNX schemas as plain data, each read once: asking onnx takes longer than applying a rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The opsets that hold an element type."""
+"""The least opset that holds the element types of a model."""
 
 from __future__ import annotations
 

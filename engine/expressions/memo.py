@@ -1,4 +1,4 @@
-"""What expressions find out about the elements of large constants, kept so that it is found out once for each."""
+"""Memoized expressions: what they find out about the elements of a large constant is found out once."""
 
 from __future__ import annotations
 

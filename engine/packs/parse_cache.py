@@ -1,4 +1,4 @@
-"""Rule files as they were parsed before: who changes one file waits for that one alone."""
+"""Parsed rule files, kept between runs: who changes one file waits for that one alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the target takes of a finished model, by the rules of its stage `accept`."""
+"""Pass `accept`: refuses what the target cannot run, by the rules of its stage `accept`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Equal nodes over equal operands as one."""
+"""Pass `common-subexpressions`: merges nodes with equal operators, operands and attributes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Complex numbers as pairs of real ones: targets compute with none, so a last axis of two holds both parts."""
+"""Pass `complex`: complex numbers become pairs of real ones, in a last axis of two, since targets compute with none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Graphs of the source converted by themselves, and those without inputs computed at conversion time."""
+"""Graphs of the source converted by themselves, and evaluated where they have no inputs."""
 
 from __future__ import annotations
 

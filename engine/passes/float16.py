@@ -1,4 +1,4 @@
-"""Constants of half precision that stay as they are stored."""
+"""Pass `keep-float16`: constants of half precision stay as they are stored."""
 
 from __future__ import annotations
 

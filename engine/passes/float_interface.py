@@ -1,4 +1,4 @@
-"""Quantized inputs and outputs that are to be real numbers."""
+"""Pass `float-interface`: quantized inputs and outputs become real numbers."""
 
 from __future__ import annotations
 

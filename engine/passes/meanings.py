@@ -1,4 +1,4 @@
-"""What operators mean in other operators of their own dialect, where rules say so."""
+"""Pass `meanings`: operators are replaced by others of their dialect that rules of the stage `meaning` say they equal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may look on while passes run: a print of the graph, and a check that it is whole, after each pass."""
+"""Observers of passes: one prints the graph after a pass, one checks that it is valid after each."""
 
 from __future__ import annotations
 

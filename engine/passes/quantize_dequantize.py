@@ -1,4 +1,4 @@
-"""The float view: quantized values between a quantize and a dequantize node, so that rules see real numbers."""
+"""Pass `quantize-dequantize`: inserts such nodes around quantized values, so that rules see real numbers."""
 
 from __future__ import annotations
 

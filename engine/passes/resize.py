@@ -1,4 +1,4 @@
-"""Extents asked for: inputs of another shape or batch than the file says, and what in the graph speaks of them."""
+"""Pass `resize`: inputs get another shape or batch than the file says, and with them all that speaks of these extents."""
 
 from __future__ import annotations
 

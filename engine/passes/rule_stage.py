@@ -1,4 +1,4 @@
-"""The rules of one stage as a pass."""
+"""A pass that applies the rules of one stage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes behind those that they read."""
+"""Pass `sort`: orders nodes topologically."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""State: variables that a model keeps between calls, as inputs and outputs that the caller feeds back."""
+"""Pass `state`: variables that a model keeps between calls become inputs and outputs that the caller feeds back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What rules make of each operator of their source: read from the rules themselves and from ops.yaml."""
+"""The operators that rules support, and how, read from the rules themselves and from ops.yaml."""
 
 from __future__ import annotations
 

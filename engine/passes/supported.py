@@ -1,4 +1,4 @@
-"""What no rule has taken: every operator that cannot be converted is told at once."""
+"""Pass `supported`: refuses every operator that no rule lowered, all at once."""
 
 from __future__ import annotations
 

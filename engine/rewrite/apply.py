@@ -1,4 +1,4 @@
-"""One rule at one node: matched, held against its guards, built, checked, and put into the graph."""
+"""Application of one rule at one node: match, guards, build, check, replace."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .complex_numbers import asks_complex, is_complex_node
 from .conditions import Guard
 from .edits import Edits
 from .failures import explain_failure
-from .matcher import LOOKED_INTO, Bindings
+from .matcher import SEARCHED, Bindings
 from .profile import profiling
 from .replacement import MalformedError, check, make_known_result
 from .rules import INTEGERS, Rule, RuleSet
@@ -153,7 +153,7 @@ class Applier:
                 pairs += self._pairs(template.span, values, new)
             return pairs
 
-        pairs = self._build_checked(rule, root, template.span, builder, build, frame.values.get(LOOKED_INTO, ()))
+        pairs = self._build_checked(rule, root, template.span, builder, build, frame.values.get(SEARCHED, ()))
         if pairs is None:
             return None
         if coverage.active is not None:

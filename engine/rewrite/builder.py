@@ -1,4 +1,4 @@
-"""Templates into nodes: the right side of a rule, built beside the graph and put into it when it is whole."""
+"""Builder of templates: the nodes of a rule's right side, built beside the graph and put into it when they are whole."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..expressions.compile import Frame, evaluate
 from ..expressions.functions import DTYPES, EvaluationError
 from ..syntax import tree
 from .clone import Cloner
-from .matcher import LOOKED_INTO
+from .matcher import SEARCHED
 from .operands import make_operands
 from .pattern import rest_of
 from .replacement import MalformedError
@@ -147,7 +147,7 @@ class Builder:
         spec = self._spec(operator)
         slices = options.get(spec.facts.get("slices", ""), 0)
         operands = [*operands[: len(operands) - slices], *map(self._slice, operands[len(operands) - slices :])]
-        old = Cloner(frame.values.get(LOOKED_INTO, ()), self._scope, expression.span)
+        old = Cloner(frame.values.get(SEARCHED, ()), self._scope, expression.span)
         values = dict(frame.values)
         inputs = self._declare_inputs(
             expression, operands, spec.facts.get("parameters", {}).get(option, []), values, old

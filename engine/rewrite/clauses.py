@@ -1,4 +1,4 @@
-"""The clauses between a rule's two sides: whether it takes what its pattern found, and by which template."""
+"""Clauses between a rule's two sides: guards, `let`, `require`, and the choice of a template."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes of a graph that a pattern looked into, copied into the graph that a template writes in its place."""
+"""Clones of nodes that a pattern found inside a subgraph, for a template that writes them into another graph."""
 
 from __future__ import annotations
 

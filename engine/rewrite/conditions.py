@@ -1,4 +1,4 @@
-"""Guards taken apart: the conditions that must all hold before a rule takes a node, and what they speak of."""
+"""Guards split into conditions that must all hold, with the variables that each of them reads."""
 
 from __future__ import annotations
 

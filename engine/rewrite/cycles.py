@@ -1,4 +1,4 @@
-"""Which nodes must stand before which, so that nodes put in the place of several never come to need themselves."""
+"""Cycle check: levels of nodes, by which a replacement of several nodes is kept from depending on itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A graph while rules change it: values put in the place of others, nodes given up, and all that is left swept away."""
+"""Edits of a graph: values replaced, nodes removed, and what is unused afterwards swept away."""
 
 from __future__ import annotations
 

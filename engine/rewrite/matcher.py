@@ -1,4 +1,4 @@
-"""Patterns against the graph: the ways in which a rule's left side fits at a node, tried until one is accepted."""
+"""The matcher: tries the ways in which a rule's left side fits at a node, until one is accepted."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from .prefilter import NodeTest, prefilter
 from .variadics import assign_places
 
 #: under this name a match holds the graphs that it looked into
-LOOKED_INTO = "graphs.."
+SEARCHED = "graphs.."
 
 #: what the names of a pattern stand for; whoever looks for several ways to fit gives each a copy of its own
 Bindings = dict[str, Any]
@@ -225,7 +225,7 @@ class _Search:
                 return None
             body, equations, results = attribute.as_graph(), pattern.equations, pattern.results
             rest = self._inside(wanted[1:], node, then) if len(wanted) > 1 else then
-            bound[LOOKED_INTO] = (*bound.get(LOOKED_INTO, ()), body)
+            bound[SEARCHED] = (*bound.get(SEARCHED, ()), body)
 
             def yielding(more: Bindings) -> Made | None:
                 return self._list(results, body.outputs, more, lambda last: self.others(equations, (), last, rest))

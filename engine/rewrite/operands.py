@@ -1,4 +1,4 @@
-"""Operands as a template gives them, values and numbers, into operands of a node."""
+"""Operands of a node made from the values and numbers that a template gives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a rule's left side asks of a graph: patterns compiled from the syntax tree."""
+"""Patterns: left sides of rules, compiled from the syntax tree."""
 
 from __future__ import annotations
 

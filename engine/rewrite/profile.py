@@ -1,4 +1,4 @@
-"""Where the time of a conversion goes: by part, and by rule."""
+"""Profile of a conversion: its time by part and by rule."""
 
 from __future__ import annotations
 

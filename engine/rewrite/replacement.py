@@ -1,4 +1,4 @@
-"""What a rule yields, held against what it replaces."""
+"""Checks that what a rule builds has the type and shape of the value that it replaces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Graphs that belong to a node: bodies and branches, which rules call like functions and build anew."""
+"""Subgraphs of nodes: bodies and branches, which rules call like functions and copy."""
 
 from __future__ import annotations
 

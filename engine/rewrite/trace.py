@@ -1,4 +1,4 @@
-"""What rules do while they run, told to whoever watches: each match, and why a rule did not take a node."""
+"""Trace of rules: each match, and why a rule did not apply, told to whoever watches."""
 
 from __future__ import annotations
 

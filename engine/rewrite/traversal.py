@@ -1,4 +1,4 @@
-"""Ways through a graph that a stage takes."""
+"""Orders in which a stage visits the nodes of a graph."""
 
 from __future__ import annotations
 

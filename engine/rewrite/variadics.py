@@ -1,4 +1,4 @@
-"""Names that take several values of a list each, `xs...`: which values go to which name."""
+"""Variadic operands, `xs...`: which values each name takes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mistakes as they are gathered: each told once, with what the writer may have meant."""
+"""Diagnostics as they are collected: each mistake once, with a suggestion where a name is misspelt."""
 
 from __future__ import annotations
 

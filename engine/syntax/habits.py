@@ -1,4 +1,4 @@
-"""Habits of other languages: what people write who know Python, and what to write here."""
+"""Habits from Python and other languages in rule files, and what to write instead."""
 
 from __future__ import annotations
 

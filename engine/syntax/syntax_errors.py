@@ -1,4 +1,4 @@
-"""Text that cannot be parsed: what is wrong with it, in words that say what to write instead."""
+"""Syntax errors: what is wrong with a text, worded with what to write instead."""
 
 from __future__ import annotations
 

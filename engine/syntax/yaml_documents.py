@@ -1,4 +1,4 @@
-"""YAML documents of packs, read so that mistakes have places."""
+"""YAML documents of packs, read with the place of every node, so that mistakes have places."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which units run in which of two layouts, at the least cost: an exact minimum cut."""
+"""Minimum cut: which operators run in which of two layouts at the least cost, solved exactly."""
 
 from __future__ import annotations
 

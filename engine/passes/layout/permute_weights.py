@@ -1,4 +1,4 @@
-"""Shuffles: the elements along one axis put in another order, which constants take up.
+"""Permutations of the elements along one axis ("shuffles"), folded into the constants that are read along it.
 
 A Reshape that merges axes, or splits one, lets these axes through in any order as long as whatever is computed along
 the merged axis tells its elements apart by constants alone: these are put in the same order, once and for all.
