@@ -1,4 +1,4 @@
-"""Budgets: how much one rule may compute and build at one node, so that no rule file runs for ever or fills the memory."""
+"""Budgets: how much one rule may compute and build at one node, so that none runs for ever or fills the memory."""
 
 from __future__ import annotations
 

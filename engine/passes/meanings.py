@@ -1,4 +1,4 @@
-"""Pass `meanings`: operators are replaced by others of their dialect that rules of the stage `meaning` say they equal."""
+"""Pass `meanings`: operators become others of their dialect, which rules of the stage `meaning` say they equal."""
 
 from __future__ import annotations
 

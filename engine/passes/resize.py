@@ -1,4 +1,4 @@
-"""Pass `resize`: inputs get another shape or batch than the file says, and with them all that speaks of these extents."""
+"""Pass `resize`: inputs get another shape or batch than the file says, and the graph follows."""
 
 from __future__ import annotations
 

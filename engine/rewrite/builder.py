@@ -1,4 +1,4 @@
-"""Builder of templates: the nodes of a rule's right side, built beside the graph and put into it when they are whole."""
+"""Builder of templates: the nodes of a rule's right side, made beside the graph and put into it when whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A layout decision applied to the graph: nodes rewritten for their layout, permutations inserted where layouts meet."""
+"""A layout decision applied to the graph: nodes rewritten for their layout, permutations where two layouts meet."""
 
 from __future__ import annotations
 
