@@ -172,6 +172,7 @@ def test_the_readme_counts_operators_as_their_page_does() -> None:
     assert f"| {sum(supported)} | {total} |" in README
 
 
+@pytest.mark.slow
 def test_the_python_that_the_readme_shows_runs(
     single: Callable[..., bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

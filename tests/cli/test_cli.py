@@ -263,6 +263,7 @@ def test_a_wrong_call_exits_with_two(folder: Path, relu: bytes, arguments: tuple
     assert files(folder) == ["net.tflite"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -402,6 +403,7 @@ def with_operator(conversion: pipeline.Conversion, name: str) -> pipeline.Conver
     )
 
 
+@pytest.mark.slow
 def test_a_difference_is_an_error_and_the_file_stays(
     folder: Path, relu: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -456,6 +458,7 @@ def program(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", "nnrewrite", *arguments], capture_output=True, text=True, timeout=120)
 
 
+@pytest.mark.slow
 def test_the_program_exits_with_the_status(folder: Path, relu: bytes) -> None:
     Path("net.tflite").write_bytes(relu)
     assert program("net.tflite").returncode == 0

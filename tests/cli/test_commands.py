@@ -102,6 +102,7 @@ def test_every_operator_is_listed_with_its_state() -> None:
     assert sum(int(number) for number in counts.groups()) == count
 
 
+@pytest.mark.slow
 def test_operators_that_the_engine_takes_by_their_role_are_supported_as_state() -> None:
     for name in ("VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE"):
         lines = call("ops", name).stdout.splitlines()
@@ -191,6 +192,7 @@ def test_a_trace_shows_each_match(model: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_trace_of_a_node_shows_every_rule_tried(model: Path, pack: Path) -> None:
     (pack / "mine.rules").write_text(GOOD.replace("=>", "where rank(x) == 3\n  =>", 1))
     name = next(line for line in call("--trace", model.name).stdout.splitlines() if "ABS" in line).split()[5].strip(":")

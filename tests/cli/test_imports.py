@@ -42,6 +42,7 @@ def test_help_imports_neither_onnx_nor_numpy(folder: Path) -> None:
     assert not imported(folder, "--help") & (HEAVY | {"onnx", "onnx_ir", "numpy"})
 
 
+@pytest.mark.slow
 def test_a_conversion_imports_nothing_heavy(folder: Path) -> None:
     first = imported(folder, "net.tflite")  # which may have to read the rules
     assert {"onnx", "onnx_ir"} <= first

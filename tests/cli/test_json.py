@@ -105,6 +105,7 @@ def test_a_rule_that_takes_the_place_of_another_is_a_note(folder: Path, call: Ca
     assert note["severity"] == "note" and "takes the place of unary.ABS" in note["message"]
 
 
+@pytest.mark.slow
 def test_mistakes_of_rules_have_their_place_and_a_hint(folder: Path, call: Callable[..., dict[str, Any]]) -> None:
     Path("pack/mine.rules").write_text(BAD)
     for arguments in (("check", "pack"), ("net.tflite", "--rules", "pack"), ("ops", "--rules", "pack")):
@@ -119,6 +120,7 @@ def test_packs_are_counted(folder: Path, call: Callable[..., dict[str, Any]]) ->
     assert (one["packs"], one["files"], one["rules"], one["opsets"]) == (["pack"], 1, 1, [13, 25])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
@@ -170,6 +172,7 @@ def test_formatting_tells_what_would_change(folder: Path, call: Callable[..., di
     assert Path("pack/mine.rules").read_text() == GOOD
 
 
+@pytest.mark.slow
 def test_runtimes_are_compared_and_timed(folder: Path, call: Callable[..., dict[str, Any]]) -> None:
     pytest.importorskip("ai_edge_litert")
     call("net.tflite")
@@ -180,6 +183,7 @@ def test_runtimes_are_compared_and_timed(folder: Path, call: Callable[..., dict[
     assert names == ["tflite", "onnxruntime", "portable"]
 
 
+@pytest.mark.slow
 def test_rules_are_tried_with_figures_for_each(
     folder: Path, call: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -28,6 +28,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, single: Callable[...
 # ---- colours ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("environment", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)]
 )
@@ -54,6 +55,7 @@ def test_colours_are_for_terminals_that_want_them(folder: Path, environment: dic
 # ---- output that finds no room ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("arguments", [("net.tflite",), ("--help",), ("ops", "--json"), ("help", "fmt")])
@@ -105,6 +107,7 @@ dispatch.main()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", ["1", "2"])
 @pytest.mark.parametrize(
     ("number", "status", "said"),

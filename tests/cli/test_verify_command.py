@@ -62,12 +62,14 @@ def verify(*arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_models_that_agree_pass(models: tuple[Path, Path]) -> None:
     run = verify(*models, "--samples", 3)
     assert run.returncode == 0, run.stderr
     assert "3 samples" in run.stdout
 
 
+@pytest.mark.slow
 def test_models_that_differ_fail_with_the_measure_of_it(models: tuple[Path, Path]) -> None:
     spoil(models[1])
     run = verify(*models, "--json")
@@ -80,6 +82,7 @@ def test_models_that_differ_fail_with_the_measure_of_it(models: tuple[Path, Path
     assert output["absolute"] > output["mean_relative"] > 0
 
 
+@pytest.mark.slow
 def test_the_first_operator_that_differs_is_named(models: tuple[Path, Path]) -> None:
     spoil(models[1])
     run = verify(*models, "--per-layer")
@@ -93,6 +96,7 @@ def test_every_tensor_that_both_have_is_compared_in_order(models: tuple[Path, Pa
     assert first_divergence(steps) is None
 
 
+@pytest.mark.slow
 def test_inputs_are_read_by_name_with_samples_in_front(models: tuple[Path, Path], tmp_path: Path) -> None:
     file = tmp_path / "inputs.npz"
     np.savez(file, x=np.arange(8, dtype=np.float32).reshape(2, 1, 4))
@@ -101,6 +105,7 @@ def test_inputs_are_read_by_name_with_samples_in_front(models: tuple[Path, Path]
     assert json.loads(run.stdout)["results"][0]["samples"] == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arrays", "words"),
     [({"z": np.zeros((1, 4), np.float32)}, "has no array x"), ({"x": np.zeros(3, np.float32)}, "another number")],
@@ -115,6 +120,7 @@ def test_inputs_that_are_not_the_models_are_told(
     assert words in run.stderr
 
 
+@pytest.mark.slow
 def test_a_file_of_one_array_without_a_name_is_told(models: tuple[Path, Path], tmp_path: Path) -> None:
     file = tmp_path / "inputs.npy"
     np.save(file, np.zeros((1, 4), np.float32))
@@ -123,6 +129,7 @@ def test_a_file_of_one_array_without_a_name_is_told(models: tuple[Path, Path], t
     assert "inputs.npy is no file of arrays by name, such as numpy.savez writes" in run.stderr
 
 
+@pytest.mark.slow
 def test_models_in_the_wrong_order_and_bad_files_are_told_by_name(models: tuple[Path, Path], tmp_path: Path) -> None:
     source, target = models
     run = verify(target, source)

@@ -34,6 +34,7 @@ def relu(single: Callable[..., bytes]) -> bytes:
 # ---- names -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_dir_shows_the_public_names_and_no_others() -> None:
     script = "import nnrewrite; print(*dir(nnrewrite)); print(all(hasattr(nnrewrite, name) for name in dir(nnrewrite)))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)

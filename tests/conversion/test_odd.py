@@ -187,6 +187,7 @@ def test_a_want_of_memory_is_no_mistake_of_ours(single: Make, monkeypatch: pytes
 # ---- odd and damaged models at random
 
 
+@pytest.mark.slow
 def test_odd_models_are_refused_or_yield_what_the_interpreter_does(interpreter: Interpreter) -> None:
     stack = stacks(Options())[0]
     sources = [t for t in stack.trials if isinstance(t, Subject) and t.of_source and not t.excuse]
@@ -199,6 +200,7 @@ def test_odd_models_are_refused_or_yield_what_the_interpreter_does(interpreter: 
     assert tally.refused.total() > 10
 
 
+@pytest.mark.slow
 def test_a_wrong_answer_to_an_odd_model_is_found(interpreter: Interpreter, monkeypatch: pytest.MonkeyPatch) -> None:
     stack = stacks(Options())[0]
     (reshape,) = [t for t in stack.trials if isinstance(t, Subject) and t.name == "reshape"]
@@ -208,6 +210,7 @@ def test_a_wrong_answer_to_an_odd_model_is_found(interpreter: Interpreter, monke
     assert "KeyError" in examine(odd_models.odd([reshape]), laboratory, 1, "tests", drawn, shrinking=0.1).problem()
 
 
+@pytest.mark.slow
 def test_damaged_models_are_converted_or_refused(single: Make, catalogue: Catalogue) -> None:
     grid = Quantization(np.array([0.5], np.float32), np.zeros(1, np.int64), 0)
     image, result = (FLOATS, [1, 6, 6, 3]), (FLOATS, [1, 6, 3, 2])

@@ -73,6 +73,7 @@ def pooled(single: Callable[..., bytes]) -> bytes:
 # ---- a target of somebody else's
 
 
+@pytest.mark.slow
 def test_a_target_is_a_folder_of_data(pack: Path, source: bytes) -> None:
     model = convert(source, target=f"{pack}")
     assert {(one.domain, one.version) for one in model.opset_import} == {("", 17)}
@@ -86,6 +87,7 @@ def test_what_the_user_asks_for_goes_before_what_the_target_does(pack: Path, sou
     assert [dim.dim_value for dim in model.graph.input[0].type.tensor_type.shape.dim] == [1, 8, 8, 4]
 
 
+@pytest.mark.slow
 def test_a_target_may_have_no_rules_of_its_own(source: bytes, tmp_path: Path) -> None:
     (tmp_path / "target.yaml").write_text(DEFAULTS)
     model = convert(source, target=f"{tmp_path}")
@@ -113,6 +115,7 @@ def test_what_a_target_changes_is_told_with_its_reasons(pack: Path) -> None:
     assert "no rules are added" in call("ops", "--target", "portable").stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -265,6 +268,7 @@ def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_what_the_page_shows_of_limits_is_what_is_printed(page: Path, single: Callable[..., bytes]) -> None:
     (page / "softmax.tflite").write_bytes(
         single("SOFTMAX", {"x": ("FLOAT32", [2, 3])}, [("FLOAT32", [2, 3])], beta=1.0)
@@ -286,6 +290,7 @@ def test_what_the_page_shows_of_limits_is_what_is_printed(page: Path, single: Ca
         assert call("fmt", "--check", name).exit_code == 0
 
 
+@pytest.mark.slow
 def test_a_refusal_names_operator_tensor_rule_and_place(tmp_path: Path, single: Callable[..., bytes]) -> None:
     (tmp_path / "limits.rules").write_text(LIMITS, encoding="utf-8")
     operands = {"x": ("FLOAT32", [1, 4, 4, 3]), "size": np.array([8, 8], np.int32)}

@@ -86,6 +86,7 @@ def victims(catalogue: Catalogue, single: Make) -> list[bytes]:
     return made + real[:: max(1, len(real) // 24)]
 
 
+@pytest.mark.slow
 def test_damaged_models_are_read_or_refused_in_one_line(victims: list[bytes], catalogue: Catalogue) -> None:
     chance = random.Random(SEED)
     read_after_all = sum(survives(damage_bytes(chance.choice(victims), chance), catalogue) for _ in range(ROUNDS))
@@ -251,6 +252,7 @@ def test_a_small_file_cannot_ask_for_much_memory(catalogue: Catalogue) -> None:
     assert peak < 300 * len(data)
 
 
+@pytest.mark.slow
 def test_a_deep_model_is_read_without_recursion(catalogue: Catalogue) -> None:
     (x,) = values("x")
     nodes, last = [], x

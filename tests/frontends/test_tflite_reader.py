@@ -317,6 +317,7 @@ flat = st.one_of(st.lists(st.integers(-9, 300), max_size=5), st.lists(st.text(ma
 keys = st.text(st.characters(codec="ascii", exclude_characters="\0"), min_size=1, max_size=5)
 
 
+@pytest.mark.slow
 @given(st.dictionaries(keys, plain | flat, max_size=6))
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 def test_flexbuffers_maps_are_read(content: dict[str, Any]) -> None:

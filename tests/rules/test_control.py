@@ -212,6 +212,7 @@ def test_the_loop_that_the_readme_shows_feeds_state_back(
     assert scope["kept"]["memory"] == 2.5 + 1 + 2 + 3  # type: ignore[index]
 
 
+@pytest.mark.slow
 def test_state_keeps_its_layout_where_inputs_and_outputs_have_the_targets(catalogue: Catalogue) -> None:
     x, kept, total, result = (value(name, "FLOAT", [1, 4, 5, 2]) for name in ("x", "kept", "total", "result"))
     own, again, begun = handle("own"), handle("again"), handle("begun")

@@ -221,6 +221,7 @@ def test_it_means_what_numpy_says(case: Case, catalogue: Catalogue) -> None:
     agree(case, catalogue)
 
 
+@pytest.mark.slow
 def test_every_operator_that_rules_are_about_has_a_case() -> None:
     assert operators("flex.rules") <= {case.operator for case in CASES}
 

@@ -9,6 +9,7 @@ import nnrewrite
 import numpy as np
 import onnx
 import onnx_ir as ir
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from nnrewrite.backends import probe
@@ -37,6 +38,7 @@ def nested(graph: onnx.GraphProto, above: tuple[str, ...] = ()) -> Iterator[tupl
                 yield from nested(attribute.g, path)
 
 
+@pytest.mark.slow
 def test_random_branches_and_loops_mean_what_the_interpreter_does(
     catalogue: Catalogue, interpreter: Interpreter
 ) -> None:

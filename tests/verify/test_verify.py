@@ -261,6 +261,7 @@ def test_a_crash_is_told_in_one_line_and_survived(moody: list[str]) -> None:
         assert interpreter.restarts == 2
 
 
+@pytest.mark.slow
 def test_a_time_limit_is_kept_and_the_worker_replaced(moody: list[str]) -> None:
     with Interpreter(timeout=0.5, command=moody) as interpreter:
         started = time.perf_counter()
@@ -328,6 +329,7 @@ def test_models_may_be_files(tmp_path: Path) -> None:
     assert compare_models(tmp_path / "a.tflite", str(tmp_path / "a.onnx")).passed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("operator", "nodes"),
     [
@@ -348,6 +350,7 @@ def test_nan_in_the_same_places_passes() -> None:
     assert compare_models(tflite("LOG"), ported("output_0 = Log(x0)")).passed
 
 
+@pytest.mark.slow
 def test_swapped_operands_are_found() -> None:
     inputs = "float[1,16] x0, float[1,16] x1"
     assert compare_models(tflite("SUB", 2), ported("output_0 = Sub(x0, x1)", inputs)).passed
@@ -368,6 +371,7 @@ def test_a_missing_input_is_a_difference() -> None:
     assert result.differences == ("2 inputs became 1",)
 
 
+@pytest.mark.slow
 def test_quantized_outputs_are_held_to_a_step() -> None:
     scale = Quantization(np.array([0.05], np.float32), np.array([3], np.int64), 0)
     kind = ("INT8", SHAPE, scale)
@@ -382,6 +386,7 @@ def test_quantized_outputs_are_held_to_a_step() -> None:
     assert not compare_models(model, twin(5)).passed
 
 
+@pytest.mark.slow
 def test_dynamic_dimensions_are_fed_as_the_file_says() -> None:
     model = tflite("RELU", shape=[None, 16])
     result = compare_models(model, ported("output_0 = Relu(x0)", "float[n,16] x0", "float[n,16] output_0"))
@@ -400,6 +405,7 @@ def test_positions_are_narrowed_until_the_model_takes_them() -> None:
     assert compare_models(model, twin).passed
 
 
+@pytest.mark.slow
 def test_a_model_that_a_runtime_refuses_is_no_verdict() -> None:
     with pytest.raises(VerificationError, match="the TFLite interpreter says"):
         compare_models(b"no model", ported("output_0 = Relu(x0)"))

@@ -62,6 +62,7 @@ def test_kernels_of_two_versions_are_told_apart() -> None:
     assert common(old, new) == {"Add": {13: {"T": "f32 i32"}, 14: {"T": "f32"}}, "Max": {13: {"T": "f32"}}}
 
 
+@pytest.mark.slow
 def test_a_conversion_does_not_look_at_the_runtime_that_is_installed(single: Callable[..., bytes]) -> None:
     x = ("INT16", [2, 3])
     source = single("MAXIMUM", {"a": x, "b": x}, [x])

@@ -69,6 +69,7 @@ def test_a_tensor_can_be_kept_as_it_is_where_the_others_are_turned(pool: bytes) 
     assert "x" not in conversion.report.layouts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", ["source", "target", "x=NHWC:NCHW", "x=NHWC:CWHN"])
 def test_verification_feeds_and_reads_each_layout(pool: bytes, layout: str) -> None:
     pytest.importorskip("ai_edge_litert")
@@ -211,6 +212,7 @@ def test_an_ill_formed_layout_is_a_mistake_in_the_call(pool: bytes, tmp_path: Pa
     assert result.exit_code == 2
 
 
+@pytest.mark.slow
 def test_layouts_reach_into_graphs_of_nodes_and_end_at_their_bounds(catalogue: Catalogue) -> None:
     image = ("FLOAT32", [1, 5, 6, 3])
     options = {"padding": "SAME", "stride_h": 1, "stride_w": 1, "filter_height": 2, "filter_width": 2}
