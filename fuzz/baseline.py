@@ -1,4 +1,4 @@
-"""The record: what each rule and category came down to when it was last tried, and what came of a few fixed cases."""
+"""The baseline: digests of rules when they were last tried, and the outcomes of a few fixed cases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dice: the choices that a case is drawn by, recorded so that they can be made again and made smaller."""
+"""Random choices that a case is drawn by, recorded so that they can be made again and made smaller."""
 
 from __future__ import annotations
 

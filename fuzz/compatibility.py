@@ -1,4 +1,4 @@
-"""Fits: whether a value that is there can stand where a test declares an operand."""
+"""Compatibility: whether a value that is there can stand where a test declares an operand."""
 
 from __future__ import annotations
 

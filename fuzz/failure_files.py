@@ -1,4 +1,4 @@
-"""Evidence: a failure as files that anybody can look at and run again."""
+"""Files of a failure: model, inputs, outputs and a report that anybody can look at and run again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Findings: what came of trying a rule on one case."""
+"""Findings: the result of trying a rule on one case."""
 
 from __future__ import annotations
 

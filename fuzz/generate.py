@@ -1,4 +1,4 @@
-"""The bench: where a left side is put together step by step, out of a rule's `test` clause and ops.yaml."""
+"""Generates the left side of a rule step by step, from its `test` clause and ops.yaml."""
 
 from __future__ import annotations
 

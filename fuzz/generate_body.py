@@ -1,4 +1,4 @@
-"""Bodies: graphs that belong to a drawn node: what a pattern sees in them, and sums where it sees nothing."""
+"""Generates subgraphs of nodes: what a pattern matches in them, and sums where it matches nothing."""
 
 from __future__ import annotations
 

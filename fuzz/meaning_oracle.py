@@ -1,4 +1,4 @@
-"""Meanings: what an operator without a kernel yields, asked of the operators that a rule says it means."""
+"""The oracle for operators without a kernel: the operators that a rule of the stage `meaning` puts in their place."""
 
 from __future__ import annotations
 

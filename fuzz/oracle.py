@@ -1,4 +1,4 @@
-"""The laboratory: asks the interpreter what a drawn step yields, and judges what the rewritten model makes of it."""
+"""The oracle: asks the interpreter what a generated step yields, and judges the rewritten model by it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Astray: one thing that a test says is drawn otherwise, so that what a rule's guards ask for is at times not there."""
+"""Perturbations: one thing that a test says is drawn otherwise, so that guards are tried where they must refuse."""
 
 from __future__ import annotations
 

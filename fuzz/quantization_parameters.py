@@ -1,4 +1,4 @@
-"""Quantities: scales and zero points for the operands and results of one operator, as ops.yaml constrains them."""
+"""Quantization parameters generated for the operands and results of one operator, as ops.yaml constrains them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chains: small graphs of several operators, where layouts, fused activations, quantization and sharing meet."""
+"""Random graphs of several operators, where layouts, fused activations, quantization and sharing meet."""
 
 from __future__ import annotations
 

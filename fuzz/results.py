@@ -1,4 +1,4 @@
-"""Results: how many a drawn step may have, and of which types."""
+"""Results: how many a generated step has, and of which types."""
 
 from __future__ import annotations
 

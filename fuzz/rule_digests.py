@@ -1,4 +1,4 @@
-"""Fingerprints: what each rule and category comes down to, to see what changed since it was last tried at length."""
+"""Digests of rules and layout categories, which tell what changed since they were last tried at length."""
 
 from __future__ import annotations
 

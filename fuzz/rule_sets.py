@@ -1,4 +1,4 @@
-"""Stacks: the rule sets that conversions lay over each other, each with the rules and categories to try in it."""
+"""Rule sets as conversions lay them over each other, each with the rules and categories to try in it."""
 
 from __future__ import annotations
 

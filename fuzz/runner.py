@@ -1,4 +1,4 @@
-"""Campaigns: a bounded, seeded number of cases for one rule, the failure among them made small."""
+"""Runs a bounded, seeded number of cases of one rule, and makes the failure among them small."""
 
 from __future__ import annotations
 

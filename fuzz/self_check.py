@@ -1,4 +1,4 @@
-"""Twins: rules over the target dialect alone, tried on their own left side before and after."""
+"""Self-check of rules over the target dialect alone: their own left side before and after."""
 
 from __future__ import annotations
 

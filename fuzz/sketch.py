@@ -1,4 +1,4 @@
-"""Sketches: small models as plain data, each value with the elements it has in the case at hand."""
+"""Models of a few operators as plain data, each value with the elements it has in the case at hand."""
 
 from __future__ import annotations
 

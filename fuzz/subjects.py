@@ -1,4 +1,4 @@
-"""Subjects: the rules of a pack that can be tried, each with what its tests say."""
+"""The rules of a pack that can be tried, each with what its tests say."""
 
 from __future__ import annotations
 

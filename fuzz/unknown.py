@@ -1,4 +1,4 @@
-"""What files leave out: extents that they do not tell, and operands; and extents that have a name or a range."""
+"""Unknown extents: those that a file does not tell, that have a name or a range, and operands left out."""
 
 from __future__ import annotations
 
