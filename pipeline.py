@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
+import numpy as np
 import onnx
 import onnx_ir as ir
 
@@ -142,7 +143,8 @@ def rewrite(source: Source, options: Options = DEFAULT, **changes: Unpack[Option
         )
     options, source = options.but(**changes).settled, accept(source)
     try:
-        with pause_collection():
+        # Numbers that a file has out of range are what they are; who reads the result decides.
+        with pause_collection(), np.errstate(all="ignore"):
             return _attempt(source, options)
     except RewriteError:
         raise

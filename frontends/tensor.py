@@ -124,8 +124,18 @@ class TensorReader:
         if record["quantization"] is not None:
             quantization = self._quantization(record["quantization"], static, subgraph, i)
             if quantization is not None:
+                self._require_codes(quantization, dtype, subgraph, i)
                 value.meta["quantization"] = quantization
         return value
+
+    def _require_codes(self, known: Quantization, dtype: ir.DataType | None, subgraph: Subgraph, i: int) -> None:
+        """Raise ModelError where the integers that stand for zero are none of a tensor's type."""
+        if dtype is None or not dtype.is_integer() or not known.zero_point.size:
+            return
+        low, high = (dtype.min, dtype.max)
+        if not low <= known.zero_point.min() <= known.zero_point.max() <= high:
+            code = next(int(code) for code in known.zero_point.ravel() if not low <= code <= high)
+            raise self._error(subgraph, i, f"has the zero point {code}, its type holds {low} to {high}")
 
     def _error(self, subgraph: Subgraph, i: int, message: str) -> ModelError:
         return self.file.error(f"{subgraph.label(i)} {message}")

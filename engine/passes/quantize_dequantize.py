@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from ..dialects.operators import Dialect, OperatorSpec, option_value
 from ..dialects.opsets import BLOCKS, takes, yields
 from ..rewrite.edits import remove_unused
 from .base import Module, Visit
+from .operand_scales import find_channels, find_products, require_fit
 
 #: classes of operators in ops.yaml; operators without one compute with real numbers
 CODES, MATCHED, EXTENTS, PASSED = "codes", "matched", "extents", "passed"
@@ -239,8 +240,8 @@ class Inserter:
 
     def operands(self, node: ir.Node, spec: OperatorSpec | None, by: Quantization | None = None) -> None:
         """Let a node read its quantized operands as real numbers, `by` another map where one is given."""
-        products = dict(_products(node, spec, self._map))
-        channels = _channels(spec)
+        products = dict(find_products(node, spec, self._map))
+        channels = find_channels(spec)
         hybrid = spec is not None and HYBRID in spec.traits and not any(map(quantization, node.outputs))
         for position, value in enumerate(node.inputs):
             known = products.get(position, quantization(value))
@@ -250,6 +251,7 @@ class Inserter:
                 value = self._reread_signed(value)
             if known.per_axis and position in channels:
                 known = replace(known, axis=channels[position])
+            require_fit(node, value, known)
             node.replace_input_with(position, self._read(node, value, by or known))
 
     def _map(self, value: ir.Value | None) -> Quantization | None:
@@ -359,35 +361,6 @@ class Inserter:
         made.metadata_props.update(source.metadata_props)
         made.name = self._scope.fresh(f"{source.name}/{spec.name}")
         return made
-
-
-def _products(
-    node: ir.Node, spec: OperatorSpec | None, known: Callable[[ir.Value | None], Quantization | None]
-) -> Iterator[tuple[int, Quantization]]:
-    """Operands whose scale is the product of others', as kernels that add a bias to an integer sum take it.
-
-    They do not look at the scale that the file gives it, and take integers without any for the same.
-    """
-    if spec is None:
-        return
-    places = {operand.name: position for position, operand in enumerate(spec.operands)}
-    for name, factors in spec.facts.get("products", {}).items():
-        positions = [places[factor] for factor in factors]
-        if places[name] >= len(node.inputs):
-            continue
-        maps = [known(node.inputs[position]) for position in positions]
-        own = node.inputs[places[name]]
-        codes = own is not None and own.dtype is not None and own.dtype.is_integer()
-        if not codes or any(m is None for m in maps):
-            continue
-        scale = functools.reduce(np.multiply, [m.scale.astype(np.float32) for m in maps if m is not None])
-        yield places[name], Quantization(scale, np.zeros(scale.shape, np.int64), 0)
-
-
-def _channels(spec: OperatorSpec | None) -> dict[int, int]:
-    """The axis along which kernels take the scales of an operand, by its position, whatever axis the file names."""
-    known = {} if spec is None else spec.facts.get("channels", {})
-    return {} if spec is None else {n: known[o.name] for n, o in enumerate(spec.operands) if o.name in known}
 
 
 def _axis(known: Quantization) -> list[ir.Attr]:

@@ -1,0 +1,141 @@
+"""Operands that files seldom have: windows beyond images, no channels, codes that no type holds, old weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import nnrewrite
+import numpy as np
+import pytest
+from nnrewrite.engine.base.errors import InternalError, RewriteError
+from nnrewrite.engine.base.quantization import Quantization
+from nnrewrite.verify import Interpreter
+from nnrewrite.verify.interpreter import Kernels
+from nnrewrite.verify.runtime import Runtime
+
+Make = Callable[..., bytes]
+FLOATS = "FLOAT32"
+
+
+def both(model: bytes, feeds: Sequence[Any], interpreter: Interpreter) -> tuple[Any, Any]:
+    """The first output of the interpreter and of the converted model."""
+    ((expected, *_),) = interpreter.run(model, [feeds], Kernels.OPTIMIZED)
+    return expected, Runtime(nnrewrite.convert(model).SerializeToString()).run(feeds)[0]
+
+
+def refusal(model: bytes, **options: Any) -> str:
+    with pytest.raises(RewriteError) as caught:
+        nnrewrite.convert(model, **options)
+    assert not isinstance(caught.value, InternalError)
+    return f"{caught.value}"
+
+
+def numbers(*shape: int) -> Any:
+    return np.random.default_rng(3).normal(size=shape).astype(np.float32)
+
+
+def grid(*scales: float, zero: int = 0) -> Quantization:
+    return Quantization(np.array(scales, np.float32), np.full(len(scales), zero, np.int64))
+
+
+# ---- windows
+
+
+@pytest.mark.parametrize("operator", ["CONV_2D", "DEPTHWISE_CONV_2D", "MAX_POOL_2D"])
+@pytest.mark.parametrize("extents", [(7, 9), (201, 5), (302, 100)])
+def test_strides_beyond_a_window_of_an_image_of_any_size(
+    single: Make, interpreter: Interpreter, operator: str, extents: tuple[int, int]
+) -> None:
+    image = (FLOATS, [1, None, None, 4])
+    weights = {"CONV_2D": numbers(4, 2, 3, 4), "DEPTHWISE_CONV_2D": numbers(1, 2, 3, 4)}
+    operands = {"x": image, **({"w": weights[operator], "b": numbers(4)} if operator in weights else {})}
+    more = {} if operator in weights else {"filter_height": 2, "filter_width": 3}
+    model = single(operator, operands, [image], padding="SAME", stride_h=100, stride_w=100, **more)
+    expected, actual = both(model, [numbers(1, *extents, 4)], interpreter)
+    np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_maxima_of_wide_codes_where_strides_are_beyond_a_window(single: Make, interpreter: Interpreter) -> None:
+    described = ("INT16", [1, None, None, 4])
+    options = {"stride_h": 2, "stride_w": 100, "filter_height": 3, "filter_width": 2}
+    model = single(
+        "MAX_POOL_2D", {"x": (*described, grid(0.5))}, [(*described, grid(0.25))],
+        padding="SAME", fused_activation_function="RELU6", **options,
+    )  # fmt: skip
+    feed = np.random.default_rng(5).integers(-30, 30, (1, 6, 250, 4)).astype(np.int16)
+    expected, actual = both(model, [feed], interpreter)
+    np.testing.assert_array_equal(expected, actual)
+
+
+@pytest.mark.parametrize(("padding", "shape"), [("VALID", [1, 3, 8, 2]), ("SAME", [1, 0, 8, 2])])
+def test_an_image_without_room_for_a_window_is_refused(single: Make, padding: str, shape: list[int]) -> None:
+    model = single(
+        "MAX_POOL_2D", {"x": (FLOATS, shape)}, [(FLOATS, [1, 0, 4, 2])],
+        padding=padding, stride_h=4, stride_w=2, filter_height=4, filter_width=1,
+    )  # fmt: skip
+    said = refusal(model)
+    assert "MAX_POOL_2D x 1: " in said
+    assert f"rule pool_2d.MAX_POOL_2D: an image of [{shape[1]}, 8] has no room for a window of [4, 1]" in said
+
+
+# ---- no channels
+
+
+@pytest.mark.parametrize("operator", ["AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D"])
+def test_pools_of_images_without_channels_are_refused(single: Make, operator: str) -> None:
+    image = (FLOATS, [None, 8, 8, 0])
+    pool = {"stride_h": 1, "stride_w": 1, "filter_height": 2, "filter_width": 2}
+    said = refusal(single(operator, {"x": image}, [image], padding="SAME", **pool))
+    assert f"(made of {operator}" in said
+    assert "of an image without channels" in said
+
+
+def test_convolutions_in_no_groups_are_refused(single: Make) -> None:
+    image = ("INT8", [None, 8, 8, 0], grid(0.5))
+    pool = {"stride_h": 1, "stride_w": 1, "filter_height": 2, "filter_width": 2}
+    said = refusal(single("AVERAGE_POOL_2D", {"x": image}, [image], padding="VALID", **pool), exact=True)
+    assert "rule groups_of_convolution: of an image without channels ConvInteger has no groups" in said
+
+
+# ---- codes
+
+
+def test_a_zero_point_that_is_none_of_its_type_is_refused(single: Make) -> None:
+    model = single("QUANTIZE", {"x": ("UINT8", [3], grid(0.5, zero=255))}, [("INT8", [3], grid(0.5, zero=255))])
+    assert 'tensor 1 ("output_0") has the zero point 255, its type holds -128 to 127' in refusal(model)
+
+
+@pytest.mark.filterwarnings("error")
+def test_scales_out_of_range_are_met_in_silence(single: Make) -> None:
+    described = ("INT16", [2], grid(0.5))
+    model = single("MUL", {"x": described, "y": described}, [("INT16", [2], grid(1e-40))])
+    assert "rule mul_16: cannot convert float infinity to integer" in refusal(model)
+
+
+def test_a_bias_of_another_length_than_its_scales_is_refused(single: Make) -> None:
+    image, result = ("INT8", [1, 6, 6, 4], grid(0.5)), ("INT8", [1, 6, 6, 8], grid(0.5))
+    weights = (np.ones((1, 3, 2, 8), np.int8), Quantization(np.full(8, 0.5, np.float32), np.zeros(8, np.int64), 3))
+    operands = {"x": image, "w": weights, "b": (np.zeros(0, np.int32), grid(0.25))}
+    model = single("DEPTHWISE_CONV_2D", operands, [result], padding="SAME", stride_h=1, stride_w=1, depth_multiplier=2)
+    assert "b of DEPTHWISE_CONV_2D has 8 scales along axis 0, and is [0]" in refusal(model)
+
+
+@pytest.mark.parametrize("asymmetric", [False, True])
+def test_products_of_old_weights(single: Make, interpreter: Interpreter, asymmetric: bool) -> None:
+    weights = (np.random.default_rng(7).integers(90, 160, (5, 4)).astype(np.uint8), grid(0.02, zero=131))
+    model = single(
+        "FULLY_CONNECTED", {"x": (FLOATS, [50, 4]), "w": weights}, [(FLOATS, [50, 5])],
+        asymmetric_quantize_inputs=asymmetric,
+    )  # fmt: skip
+    feed = np.random.default_rng(8).integers(-10, 11, (50, 4)).astype(np.float32) / 2  # of which many lie between codes
+    expected, actual = both(model, [feed], interpreter)
+    np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-4)
+
+
+def test_what_is_padded_to_nothing_is_refused(single: Make) -> None:
+    operands = {"x": (FLOATS, [0, 3]), "v": np.zeros((), np.float32)}
+    edges = {"edge_padding_low": [0, 1], "edge_padding_high": [0, -1], "interior_padding": [0, 0]}
+    assert "rule stablehlo_pad: nothing is left of [0, 3]" in refusal(
+        single("STABLEHLO_PAD", operands, [(FLOATS, [0, 0])], **edges)
+    )
