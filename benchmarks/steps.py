@@ -21,7 +21,7 @@ from nnrewrite.fuzz.cases import draw
 from nnrewrite.fuzz.choices import Dice
 from nnrewrite.fuzz.element_types import read_admitted
 from nnrewrite.fuzz.finding import Rejected
-from nnrewrite.fuzz.oracle import Laboratory
+from nnrewrite.fuzz.oracle import Oracle
 from nnrewrite.fuzz.sketch import Case, encode
 from nnrewrite.fuzz.subjects import Subject, subjects
 from nnrewrite.verify import Interpreter, Kernels
@@ -81,7 +81,7 @@ def quantized(subject: Subject, wanted: str) -> Subject | None:
     return replace(subject, tests=tuple(tests)) if fits else None
 
 
-def cases(subject: Subject, wanted: str, laboratory: Laboratory, count: int, seed: int) -> Iterator[Case]:
+def cases(subject: Subject, wanted: str, laboratory: Oracle, count: int, seed: int) -> Iterator[Case]:
     for attempt in range(seed, seed + count * PATIENCE):
         try:
             case = draw(Dice(f"{subject.name}{wanted}{attempt}"), subject, laboratory)
@@ -95,7 +95,7 @@ def cases(subject: Subject, wanted: str, laboratory: Laboratory, count: int, see
 
 
 def row(
-    subject: Subject, kind: str, laboratory: Laboratory, interpreter: Interpreter, count: int, seed: int
+    subject: Subject, kind: str, laboratory: Oracle, interpreter: Interpreter, count: int, seed: int
 ) -> list[Share]:
     default, reference, exact = Share(), Share(), Share()
     for case in cases(subject, kind, laboratory, count, seed):
@@ -124,7 +124,7 @@ def main() -> None:
     print("| operator | type | elements | equal to the default kernels | to the reference kernels | with `--exact` |")
     print("|---|---|--:|--:|--:|--:|")
     with Interpreter(timeout=20) as interpreter:
-        laboratory = Laboratory(interpreter, pack.catalogue, RULES)
+        laboratory = Oracle(interpreter, pack.catalogue, RULES)
         rows: dict[tuple[str, str], list[Share]] = {}
         for subject in subjects(pack):
             for wanted in TYPES:

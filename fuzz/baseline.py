@@ -13,7 +13,7 @@ from . import snapshot
 from .finding import End, Finding
 from .sketch import Case
 
-#: a line for each rule and category: its name, its fingerprint, and the outcomes of its fixed cases
+#: a line for each rule and category: its name, its digest, and the outcomes of its fixed cases
 NAME = "tried.txt"
 #: the record of the rules that come with the program; that of another pack is in its folder
 TRIED = Path(__file__).parent / NAME
@@ -39,7 +39,7 @@ _OUTCOME = re.compile(r"(?:\d+#)?([0-9a-f]{8}):(refused|([01])/(\d+))(?::([^\s@]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What is recorded of one rule: its fingerprint, and an outcome for each of its fixed cases."""
+    """What is recorded of one rule: its digest, and an outcome for each of its fixed cases."""
 
     digest: str
     outcomes: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ class Entry:
 
 def outcome(case: Case | None, finding: Finding | None, mark: str = "", before: int = 0) -> str:
     """One outcome in a word: which case it was, whether the rule fired, how many operators were left, what they yield
-    where nothing else tells that, and the imprint of the file that it is, where it is one. In front of it stands how
+    where nothing else tells that, and the digest of the file that it is, where it is one. In front of it stands how
     many draws were refused `before` it."""
     if case is None or finding is None:
         return _NO_DRAW
@@ -68,7 +68,7 @@ def judge_fixed(
     """A finding on a fixed case, which is a failure where the same case had a better outcome when that was recorded.
 
     It is one where rules refuse what they converted, where more operators are left than there were, where others than
-    the recorded numbers come of an operator that no interpreter has, where the file that it is has another imprint, and
+    the recorded numbers come of an operator that no interpreter has, where the file that it is has another digest, and
     where the rule fires and did not, or did and does not. Of a rule that is tried `alone`, with no other to take its
     place, it is one too where what was refused is not. `others` are the outcomes of all its fixed cases.
     """
@@ -164,12 +164,12 @@ def admit(files: Iterable[Path]) -> None:
 
 
 def list_changed(now: Mapping[str, str], known: Mapping[str, Entry]) -> frozenset[str]:
-    """Of rules and categories with their fingerprints, the names of those that are not as in what is recorded."""
+    """Of rules and categories with their digests, the names of those that are not as in what is recorded."""
     return frozenset(name for name, digest in now.items() if name not in known or known[name].digest != digest)
 
 
 def merge(file: Path, now: Mapping[str, str], outcomes: Mapping[str, Sequence[str]], there: Collection[str]) -> str:
-    """The text of a record by which rules with these fingerprints were tried with these outcomes, and without those
+    """The text of a record by which rules with these digests were tried with these outcomes, and without those
     that are not `there` any more; raises CallError where the record as it is cannot be read."""
     known = {name: entry for name, entry in entries(file).items() if name in there}
     known |= {name: Entry(now[name], tuple(found)) for name, found in outcomes.items() if name in now}

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from . import perturb
 from .choices import Dice
-from .generate import Bench, Settle
-from .oracle import Laboratory
+from .generate import CaseBuilder, Settle
+from .oracle import Oracle
 from .sketch import Case, Step, Value
 from .subjects import Subject
 
@@ -18,7 +18,7 @@ _TURNING, _OTHER_OPSET = 50, 15
 _FEWER, _INNER = 30, 10
 
 
-def draw(dice: Dice, subject: Subject, laboratory: Laboratory) -> Case:
+def draw(dice: Dice, subject: Subject, laboratory: Oracle) -> Case:
     """Draw a case for a rule; raises Rejected where the interpreter does not take what was drawn.
 
     For rules over the target alone it is the runtime that does or does not.
@@ -28,7 +28,7 @@ def draw(dice: Dice, subject: Subject, laboratory: Laboratory) -> Case:
     settle: Settle = laboratory.settle
     if opset is not None and not subject.of_source:
         settle = functools.partial(laboratory.twins.settle, opset=opset)
-    bench = Bench(
+    bench = CaseBuilder(
         dice, settle, subject, test, opset or subject.opsets[-1], astray=perturb.choose_astray(dice, subject, test)
     )
     steps = bench.steps()

@@ -30,7 +30,7 @@ from ..verify.frames import Array
 from .choices import Dice
 from .elements import elements, indices
 from .finding import End, Finding, Rejected
-from .self_check import Twins, write_model
+from .self_check import SelfCheck, write_model
 from .sketch import Case, Step, Value, graph
 
 #: what the names of these trials begin with
@@ -89,7 +89,7 @@ def categories(pack: Pack) -> list[Category]:
     ]
 
 
-def draw(dice: Dice, category: Category, twins: Twins) -> Case:
+def draw(dice: Dice, category: Category, twins: SelfCheck) -> Case:
     """Draw the operator with operands and options; raises Rejected where the runtime does not take them."""
     low, high = category.opsets
     opset = high - dice.number(0, high - low)
@@ -139,7 +139,7 @@ def judge_shuffle(case: Case, category: Category) -> Finding:
         category.dialect,
         case.opset,
     )
-    return Twins.compare_case(
+    return SelfCheck.compare_case(
         other,
         model,
         {category.name: 1},
@@ -180,7 +180,7 @@ def judge(case: Case, category: Category) -> Finding:
         return Finding(End.FAILED, f"{error}", {category.name: 1}, expected)
     except Exception:
         return Finding(End.FAILED, "internal error: " + traceback.format_exc(), {category.name: 1}, expected)
-    found = Twins.compare_case(case, model, {category.name: 1}, said, optimized=False)
+    found = SelfCheck.compare_case(case, model, {category.name: 1}, said, optimized=False)
     return replace(found, operators=len(made))
 
 

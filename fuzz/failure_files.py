@@ -22,7 +22,7 @@ from ..verify.runtime import Runtime
 from ..verify.verification import Verification, compare_models
 from .baseline import word_left
 from .finding import Finding
-from .rule_sets import Stack
+from .rule_sets import RuleSets
 from .sketch import Case, encode
 
 #: where the interpreter has no kernel: the model of what the operators mean
@@ -42,7 +42,7 @@ def save(
     folder: Path,
     places: Mapping[str, str],
     of_source: bool,
-    stack: Stack,
+    stack: RuleSets,
     options: Options,
     drawn: tuple[str, ...] = (),
 ) -> Saved:

@@ -25,7 +25,7 @@ from ..frontends.tflite_reader import read
 from .oracle import GRID
 from .sketch import Case, graph
 
-#: the imprint of a case that no file can hold
+#: the digest of a case that no file can hold
 _NONE = "----"
 #: what ops.yaml says of operands that are state: their scales and zero points
 _STATES = "states"
@@ -33,7 +33,7 @@ _STATES = "states"
 _OPSET = 21
 
 
-def imprint(case: Case, catalogue: Catalogue, rebatched: str = "") -> str:
+def digest_file(case: Case, catalogue: Catalogue, rebatched: str = "") -> str:
     """Four hexadecimal digits of the file that a case would be with zeros for all elements and no scales but those that
     ops.yaml names, of the options that are read where a file says none, of where quantized values become real numbers,
     and of what becomes of the case with another batch."""

@@ -46,7 +46,7 @@ Settle = Callable[[Step, Sequence[int], Sequence[ir.DataType], Grids], Step]
 
 
 @dataclass(slots=True)
-class Bench:
+class CaseBuilder:
     """One case in the making: what the test names and what has been drawn so far.
 
     `given` are values of earlier steps that operands may take instead of new ones, `position` how many steps there are;

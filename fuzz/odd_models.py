@@ -19,7 +19,7 @@ from ..verify.frames import Array
 from .cases import draw as draw_case
 from .choices import Dice
 from .finding import Rejected
-from .oracle import Laboratory
+from .oracle import Oracle
 from .sketch import Body, Case, Step, Value
 from .subjects import Subject
 
@@ -54,7 +54,7 @@ def odd(subjects: Sequence[Subject]) -> Subject:
     return Subject(NAME, NOWHERE, first.stage, first.reads, (), (), first.definitions, first.opsets)
 
 
-def draw(dice: Dice, subjects: Sequence[Subject], laboratory: Laboratory, subject: Subject | None = None) -> Case:
+def draw(dice: Dice, subjects: Sequence[Subject], laboratory: Oracle, subject: Subject | None = None) -> Case:
     """Draw a case of a rule, of `subject` where one is given, and change one thing about it.
 
     Raises Rejected where the interpreter does not take the case as it was, or there is nothing to change.
@@ -68,7 +68,7 @@ def draw(dice: Dice, subjects: Sequence[Subject], laboratory: Laboratory, subjec
     return changed(case, dice.pick(dice.pick(kinds)), laboratory)
 
 
-def changed(case: Case, variant: Variant, laboratory: Laboratory) -> Case:
+def changed(case: Case, variant: Variant, laboratory: Oracle) -> Case:
     """A case with a changed step in the place of its own, and what the interpreter makes of it."""
     results, taken = case.steps[0].results, True
     try:

@@ -25,7 +25,7 @@ from ..verify.verification import compare_models
 from .elements import shifted
 from .finding import End, Finding, Grids, Kind, Rejected
 from .meaning_oracle import explain_step, has_meaning
-from .self_check import Twins
+from .self_check import SelfCheck
 from .sketch import Case, Step, Value, draft, encode
 
 #: operators whose results may differ from run to run
@@ -54,7 +54,7 @@ _RUNTIME = (
 _RUNNING = ("ONNX Runtime fails to run the model",)
 
 
-class Laboratory:
+class Oracle:
     """One interpreter in its worker, and the rules under trial.
 
     With `exact` the rules promise what the reference kernels compute, bit for bit.
@@ -65,7 +65,7 @@ class Laboratory:
     ) -> None:
         self.catalogue = catalogue
         self._exact = exact
-        self.twins = Twins(rules)
+        self.twins = SelfCheck(rules)
         self._interpreter = interpreter
         self.rules = rules
         self._versions: dict[str, int] = {}

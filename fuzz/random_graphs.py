@@ -12,8 +12,8 @@ from ..engine.rewrite.pattern import Variable, nodes
 from .cases import draw_opset
 from .choices import Dice
 from .finding import Rejected
-from .generate import Bench
-from .oracle import RANDOM, Laboratory
+from .generate import CaseBuilder
+from .oracle import RANDOM, Oracle
 from .sketch import Case, Step, Value, leaves
 from .subjects import Subject
 
@@ -37,7 +37,7 @@ def chains(subjects: Sequence[Subject]) -> Subject:
     return Subject(NAME, nowhere, first.stage, first.reads, (), (), first.definitions, first.opsets)
 
 
-def draw(dice: Dice, subjects: Sequence[Subject], laboratory: Laboratory) -> Case:
+def draw(dice: Dice, subjects: Sequence[Subject], laboratory: Oracle) -> Case:
     """Draw a graph out of the tests of rules; raises Rejected where fewer than two operators came about.
 
     Every operator but the first takes results or inputs of those before it where they fit, so that values are shared.
@@ -50,7 +50,7 @@ def draw(dice: Dice, subjects: Sequence[Subject], laboratory: Laboratory) -> Cas
     return graph.case()
 
 
-def between(dice: Dice, subject: Subject, subjects: Sequence[Subject], laboratory: Laboratory) -> Case:
+def between(dice: Dice, subject: Subject, subjects: Sequence[Subject], laboratory: Oracle) -> Case:
     """Draw a graph with the operator of one rule between two whose layouts differ on both sides.
 
     Raises Rejected where it does not take what the first of them yields, or where no operator of them has a layout.
@@ -72,7 +72,7 @@ def between(dice: Dice, subject: Subject, subjects: Sequence[Subject], laborator
 class _Graph:
     """A graph in the making."""
 
-    def __init__(self, dice: Dice, laboratory: Laboratory, opset: int | None) -> None:
+    def __init__(self, dice: Dice, laboratory: Oracle, opset: int | None) -> None:
         self._dice, self._laboratory, self._opset = dice, laboratory, opset
         self._steps: list[Step] = []
 
@@ -80,7 +80,7 @@ class _Graph:
         """Add the operator of a rule where it fits; `latest` wants it to take a result of the last step."""
         steps = self._steps
         given = _usable(steps[-1].results) if latest else _list_given(steps)
-        bench = Bench(
+        bench = CaseBuilder(
             self._dice,
             self._laboratory.settle,
             subject,

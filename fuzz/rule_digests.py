@@ -21,14 +21,14 @@ _ACTIVATED = "output_activation"
 _WORD = re.compile(r"\b[A-Za-z_][\w.]*")
 
 
-class Fingerprint(NamedTuple):
+class RuleDigest(NamedTuple):
     """A digest of what one rule or category comes down to, and of how many entries of ops.yaml that is."""
 
     digest: str
     breadth: int
 
 
-def fingerprints(pack: Pack, names: Container[str]) -> dict[str, Fingerprint]:
+def digest_rules(pack: Pack, names: Container[str]) -> dict[str, RuleDigest]:
     """Of each rule and layout category called by `names`: its text, the definitions and the entries of ops.yaml that
     it uses."""
     definitions = {d.name: d for file in pack.files for d in file.items if isinstance(d, tree.Definition)}
@@ -55,10 +55,10 @@ def fingerprints(pack: Pack, names: Container[str]) -> dict[str, Fingerprint]:
         used = set(_WORD.findall(" ".join((text, *meant))))
         parts = [text, *meant, *(closed(word) for word in sorted(used & definitions.keys()))]
         named = sorted(set(_WORD.findall(" ".join(parts))) & specs.keys())
-        found[rule.name] = Fingerprint(_digest([*parts, *map(entry, named)]), len(named))
+        found[rule.name] = RuleDigest(_digest([*parts, *map(entry, named)]), len(named))
     for category in categories(pack):
         if category.name in names:
-            found[category.name] = Fingerprint(_digest([entry(category.operator)]), 1)
+            found[category.name] = RuleDigest(_digest([entry(category.operator)]), 1)
     return found
 
 

@@ -17,14 +17,14 @@ from ..engine.packs.loader import Pack
 from ..options import DEFAULT, PORTABLE, Options
 from . import baseline
 from .categories import Category, categories
-from .rule_digests import Fingerprint, fingerprints
+from .rule_digests import RuleDigest, digest_rules
 from .subjects import Subject, subjects
 
 Trial = Subject | Category
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Stack:
+class RuleSets:
     """Rule sets that are laid over each other, and what is tried in them rather than in other stacks.
 
     With `exact` they promise the codes of the reference kernels. `own` are the rules of packs that do not come with the
@@ -38,14 +38,14 @@ class Stack:
     own: Mapping[str, Path] = field(default_factory=dict)
 
 
-def stacks(options: Options) -> list[Stack]:
+def stacks(options: Options) -> list[RuleSets]:
     """The stack of the rule sets of a conversion, then those that further options make of them.
 
     There is the first alone where packs of others than the program's are among them; a rule of these goes before others
     of its name. Raises RuleError for mistakes in rule files, CallError for unknown rule sets.
     """
     added = loader.list_user_files(options.stacked)
-    found: list[Stack] = []
+    found: list[RuleSets] = []
     known: set[str] = set()
     variants = {variant.stacked: variant.settled.exact for variant in ((options,) if added else options.variants)}
     with pause_collection(), _ahead(list(variants)[2:]):
@@ -56,12 +56,12 @@ def stacks(options: Options) -> list[Stack]:
             own = {name: added[one.span.file] for name, one in theirs.items()}
             if new:
                 tried = {one.name: theirs.get(one.name, one) for one in new}
-                found.append(Stack(stacked, pack, exact, tuple(tried.values()), own))
+                found.append(RuleSets(stacked, pack, exact, tuple(tried.values()), own))
             known.update(trial.name for trial in new)
     return found
 
 
-def records(found: Sequence[Stack], options: Options) -> dict[str, Path]:
+def records(found: Sequence[RuleSets], options: Options) -> dict[str, Path]:
     """The names of what has a record, each with the file that the record of its pack is in.
 
     Those of other packs than the program's are in their folders. The program's own, and those of packs that are not the
@@ -103,10 +103,10 @@ def trials(pack: Pack, known: Container[str] = ()) -> list[Trial]:
     return [*rules, *(category for category in categories(pack) if category.name not in known)]
 
 
-def digests(found: Sequence[Stack], names: Container[str]) -> dict[str, str]:
-    """The fingerprints of what is tried, by those of its `names`; first what uses few entries of ops.yaml, as it tells
+def digests(found: Sequence[RuleSets], names: Container[str]) -> dict[str, str]:
+    """The digests of what is tried, by those of its `names`; first what uses few entries of ops.yaml, as it tells
     most."""
-    made: dict[str, Fingerprint] = {}
+    made: dict[str, RuleDigest] = {}
     for stack in found:
-        made |= fingerprints(stack.pack, {trial.name for trial in stack.trials if trial.name in names})
+        made |= digest_rules(stack.pack, {trial.name for trial in stack.trials if trial.name in names})
     return {name: made[name].digest for name in sorted(made, key=lambda name: (made[name].breadth, name))}

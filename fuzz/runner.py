@@ -15,9 +15,9 @@ from . import baseline, categories, snapshot
 from .cases import draw
 from .categories import Category
 from .choices import Dice, shrink
-from .file_digest import imprint
+from .file_digest import digest_file
 from .finding import End, Finding, Rejected
-from .oracle import Laboratory
+from .oracle import Oracle
 from .sketch import Case
 from .subjects import Subject
 
@@ -128,7 +128,7 @@ class Tally:
 
 def examine(
     subject: Subject | Category,
-    laboratory: Laboratory,
+    laboratory: Oracle,
     examples: int,
     seed: int | str = 0,
     drawn: Drawn | None = None,
@@ -166,7 +166,7 @@ def examine(
 
 def repeat(
     subject: Subject | Category,
-    laboratory: Laboratory,
+    laboratory: Oracle,
     before: Sequence[str],
     cases: int = baseline.CASES,
     shrinking: float = SHRINKING,
@@ -215,10 +215,10 @@ def _draw_fixed(subject: Subject | Category, place: int, source: Drawn, tally: T
     return None, dice, len(draws)
 
 
-def _mark(case: Case, laboratory: Laboratory, tally: Tally) -> str:
-    """The imprint of a case; why there is none is told of."""
+def _mark(case: Case, laboratory: Oracle, tally: Tally) -> str:
+    """The digest of a case; why there is none is told of."""
     try:
-        return imprint(case, laboratory.catalogue, laboratory.describe_rebatched(case))
+        return digest_file(case, laboratory.catalogue, laboratory.describe_rebatched(case))
     except Exception:
         tally.worse = f"internal error while it was written: {traceback.format_exc()}"
         return ""
@@ -251,7 +251,7 @@ def _guard(judge: Judge) -> Judge:
     return judged
 
 
-def _trial(subject: Subject | Category, laboratory: Laboratory) -> tuple[Judge, Drawn]:
+def _trial(subject: Subject | Category, laboratory: Oracle) -> tuple[Judge, Drawn]:
     """How cases are judged, what a judge stumbles over being a failure of the case, and how they are drawn."""
     if subject.excuse:
         assert isinstance(subject, Subject)

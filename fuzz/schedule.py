@@ -20,8 +20,8 @@ from ..engine.packs import loader
 from ..engine.rewrite import coverage
 from ..verify.interpreter import Interpreter, require
 from . import baseline, odd_models, random_graphs
-from .oracle import Laboratory
-from .rule_sets import Stack, Trial
+from .oracle import Oracle
+from .rule_sets import RuleSets, Trial
 from .runner import SHRINKING, Tally, examine, repeat
 from .subjects import Subject
 
@@ -94,7 +94,7 @@ class Task:
 
 
 def fuzz(
-    stacks: Sequence[Stack],
+    stacks: Sequence[RuleSets],
     chosen: Sequence[Trial],
     graphs: bool,
     budget: Budget,
@@ -238,7 +238,7 @@ def _list_heard(chosen: Sequence[Trial]) -> list[Trial]:
     return [subject for subject in chosen if not subject.excuse]
 
 
-def _sources(stack: Stack) -> list[Subject]:
+def _sources(stack: RuleSets) -> list[Subject]:
     """The rules that graphs of several operators are drawn from."""
     return [trial for trial in _list_heard(stack.trials) if isinstance(trial, Subject) and trial.of_source]
 
@@ -272,7 +272,7 @@ def _ready(busy: Sequence[_Worker]) -> list[_Worker]:
 class _Worker:
     """A process that takes turns; one that dies in a turn is started anew, and the turn counts as failed."""
 
-    def __init__(self, stacks: Sequence[Stack]) -> None:
+    def __init__(self, stacks: Sequence[RuleSets]) -> None:
         self._stacks = stacks
         self.task: Task | None = None
         self.process: BaseProcess
@@ -322,7 +322,7 @@ class _Worker:
             self.process.kill()
 
 
-def serve(pipe: Connection, other: Connection, stacks: Sequence[Stack]) -> None:
+def serve(pipe: Connection, other: Connection, stacks: Sequence[RuleSets]) -> None:
     """Take turns from a pipe until its other end is closed, which a fork has a copy of."""
     other.close()
     gc.freeze()  # the rules stay, and need not be looked through again and again
@@ -333,7 +333,7 @@ def serve(pipe: Connection, other: Connection, stacks: Sequence[Stack]) -> None:
         coverage.save()
 
 
-def _serve(pipe: Connection, interpreter: Interpreter, stacks: Sequence[Stack]) -> None:
+def _serve(pipe: Connection, interpreter: Interpreter, stacks: Sequence[RuleSets]) -> None:
     named = {trial.name: (trial, stack) for stack in stacks for trial in stack.trials}
     laboratories = {stack: _laboratory(interpreter, stack) for stack in stacks}
     first = stacks[0]
@@ -377,5 +377,5 @@ def _serve(pipe: Connection, interpreter: Interpreter, stacks: Sequence[Stack]) 
             pipe.send(tally)
 
 
-def _laboratory(interpreter: Interpreter, stack: Stack) -> Laboratory:
-    return Laboratory(interpreter, stack.pack.catalogue, stack.rules, stack.exact)
+def _laboratory(interpreter: Interpreter, stack: RuleSets) -> Oracle:
+    return Oracle(interpreter, stack.pack.catalogue, stack.rules, stack.exact)

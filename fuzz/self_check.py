@@ -33,7 +33,7 @@ _CANCELLED = 5e-7
 _PATIENCE = 0.5
 
 
-class Twins:
+class SelfCheck:
     """ONNX Runtime alone, which runs the left side of a rule and what the rule makes of it."""
 
     def __init__(self, rules: tuple[str, ...]) -> None:

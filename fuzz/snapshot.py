@@ -23,7 +23,7 @@ from ..verify.runtime import Runtime
 from .cases import draw_opset
 from .choices import Dice
 from .finding import End, Finding, Grids, Rejected
-from .generate import Bench
+from .generate import CaseBuilder
 from .self_check import write_model
 from .sketch import Blank, Case, Step, graph
 from .subjects import Subject
@@ -48,7 +48,7 @@ def draw(dice: Dice, subject: Subject) -> Case:
 
     opset = draw_opset(dice, subject)
     test = dice.pick(subject.tests)
-    bench = Bench(dice, settle, subject, test, opset or subject.opsets[-1])
+    bench = CaseBuilder(dice, settle, subject, test, opset or subject.opsets[-1])
     steps = bench.steps()
     if len(steps) != 1:
         raise Rejected("it is about several operators, whose results nobody knows")

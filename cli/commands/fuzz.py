@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ...fuzz.baseline import Entry
-    from ...fuzz.rule_sets import Stack, Trial
+    from ...fuzz.rule_sets import RuleSets, Trial
     from ...fuzz.runner import Tally
 
 #: the default budget: cases for each rule, and seconds in all
@@ -304,7 +304,7 @@ def _complain(
     out: Path,
     places: dict[str, str],
     of_source: bool,
-    stack: Stack,
+    stack: RuleSets,
     options: Options,
     drawn: tuple[str, ...],
 ) -> None:

@@ -20,7 +20,7 @@ from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.engine.rewrite import matcher
 from nnrewrite.fuzz import odd_models
 from nnrewrite.fuzz.damage import kinds
-from nnrewrite.fuzz.oracle import Laboratory
+from nnrewrite.fuzz.oracle import Oracle
 from nnrewrite.fuzz.rule_sets import stacks
 from nnrewrite.fuzz.runner import examine
 from nnrewrite.fuzz.subjects import Subject
@@ -191,7 +191,7 @@ def test_a_want_of_memory_is_no_mistake_of_ours(single: Make, monkeypatch: pytes
 def test_odd_models_are_refused_or_yield_what_the_interpreter_does(interpreter: Interpreter) -> None:
     stack = stacks(Options())[0]
     sources = [t for t in stack.trials if isinstance(t, Subject) and t.of_source and not t.excuse]
-    laboratory = Laboratory(interpreter, stack.pack.catalogue, stack.rules)
+    laboratory = Oracle(interpreter, stack.pack.catalogue, stack.rules)
     drawn = functools.partial(odd_models.draw, subjects=sources, laboratory=laboratory)
     tally = examine(odd_models.odd(sources), laboratory, 60, "tests", drawn)
     assert tally.problem() == ""
@@ -204,8 +204,8 @@ def test_odd_models_are_refused_or_yield_what_the_interpreter_does(interpreter: 
 def test_a_wrong_answer_to_an_odd_model_is_found(interpreter: Interpreter, monkeypatch: pytest.MonkeyPatch) -> None:
     stack = stacks(Options())[0]
     (reshape,) = [t for t in stack.trials if isinstance(t, Subject) and t.name == "reshape"]
-    laboratory = Laboratory(interpreter, stack.pack.catalogue, stack.rules)
-    monkeypatch.setattr(Laboratory, "_convert", broken)
+    laboratory = Oracle(interpreter, stack.pack.catalogue, stack.rules)
+    monkeypatch.setattr(Oracle, "_convert", broken)
     drawn = functools.partial(odd_models.draw, subjects=[reshape], laboratory=laboratory)
     assert "KeyError" in examine(odd_models.odd([reshape]), laboratory, 1, "tests", drawn, shrinking=0.1).problem()
 

@@ -30,11 +30,11 @@ from nnrewrite.fuzz.choices import Dice, shrink
 from nnrewrite.fuzz.element_types import choice, read_admitted
 from nnrewrite.fuzz.elements import one_grid
 from nnrewrite.fuzz.failure_files import save
-from nnrewrite.fuzz.file_digest import imprint
+from nnrewrite.fuzz.file_digest import digest_file
 from nnrewrite.fuzz.finding import End, Finding, Rejected
-from nnrewrite.fuzz.oracle import Laboratory
+from nnrewrite.fuzz.oracle import Oracle
 from nnrewrite.fuzz.quantization_parameters import Quantities
-from nnrewrite.fuzz.rule_sets import Stack, stacks
+from nnrewrite.fuzz.rule_sets import RuleSets, stacks
 from nnrewrite.fuzz.runner import Tally, examine
 from nnrewrite.fuzz.schedule import Budget, Interrupted, fuzz
 from nnrewrite.fuzz.sketch import Case, Step, Value
@@ -63,8 +63,8 @@ def found(rules: tuple[str, ...], name: str) -> Subject:
     return [subject for subject in subjects(loader.load(rules)) if subject.name == name][-1]
 
 
-def laboratory(interpreter: Interpreter, rules: tuple[str, ...]) -> Laboratory:
-    return Laboratory(interpreter, loader.load(rules).catalogue, rules)
+def laboratory(interpreter: Interpreter, rules: tuple[str, ...]) -> Oracle:
+    return Oracle(interpreter, loader.load(rules).catalogue, rules)
 
 
 # ---- choices ---------------------------------------------------------------------------------------------------------
@@ -241,7 +241,7 @@ def test_a_failure_that_only_the_record_tells_runs_again_with_its_rule(
 ) -> None:
     x, y = (Value(name, ir.DataType.FLOAT, np.ones((2, 3), np.float32)) for name in "xy")
     case = Case("softmax", (Step(catalogue.dialect("tflite").operators["SOFTMAX"], (x,), {"beta": 0.5}, (y,)),))
-    stack = Stack(DEFAULT.stacked, loader.load(DEFAULT.stacked), False, ())
+    stack = RuleSets(DEFAULT.stacked, loader.load(DEFAULT.stacked), False, ())
     report, _ = save(case, finding, tmp_path, {}, True, stack, DEFAULT)
     said = command.format(model=report.with_suffix(".tflite"))
     assert f"    rewrite fuzz {said}\n" in report.read_text(encoding="utf-8")
@@ -283,7 +283,7 @@ def test_the_imprint_of_a_case_is_that_of_what_its_file_says_but_for_numbers(cat
         x, y = (Value(name, ir.DataType.FLOAT, np.full((2, 3), fill, np.float32)) for name in "xy")
         case = Case("softmax", (Step(spec, (replace(x, constant=True),), {"beta": beta}, (y,)),))
         known = replace(dialect, operators={**dialect.operators, "SOFTMAX": spec})
-        return imprint(case, Catalogue({**catalogue.dialects, "tflite": known}))
+        return digest_file(case, Catalogue({**catalogue.dialects, "tflite": known}))
 
     assert marked() == marked(fill=2.0)
     assert len({marked(), marked(beta=0.25), marked(dialect=moved), marked(spec=replace(spec, code=7))}) == 4
@@ -296,7 +296,7 @@ def test_the_imprint_tells_what_files_mean_that_leave_options_out(catalogue: Cat
     other = replace(dialect, operators={**dialect.operators, "SOFTMAX": said})
     x, y = (Value(name, ir.DataType.FLOAT, np.ones((2, 3), np.float32)) for name in "xy")
     case = Case("softmax", (Step(spec, (x,), {"beta": 0.5}, (y,)),))
-    assert imprint(case, Catalogue({**catalogue.dialects, "tflite": other})) != imprint(case, catalogue)
+    assert digest_file(case, Catalogue({**catalogue.dialects, "tflite": other})) != digest_file(case, catalogue)
 
 
 def test_the_imprint_of_codes_tells_where_they_become_real_numbers(catalogue: Catalogue) -> None:
@@ -312,8 +312,10 @@ def test_the_imprint_of_codes_tells_where_they_become_real_numbers(catalogue: Ca
         return Case("reduce", (Step(spec, (x,), {}, (y,)),))
 
     codes, integers = case(one_grid(0.5, 3)), case(None)
-    assert imprint(codes, others) != imprint(codes, catalogue) == imprint(case(one_grid(0.25, 7)), catalogue)
-    assert imprint(integers, others) == imprint(integers, catalogue)
+    assert (
+        digest_file(codes, others) != digest_file(codes, catalogue) == digest_file(case(one_grid(0.25, 7)), catalogue)
+    )
+    assert digest_file(integers, others) == digest_file(integers, catalogue)
 
 
 def test_the_imprint_holds_scales_that_the_operators_entry_names(catalogue: Catalogue) -> None:
@@ -326,7 +328,7 @@ def test_the_imprint_holds_scales_that_the_operators_entry_names(catalogue: Cata
         )
         return Case("tanh", (Step(spec, (x,), {}, (y,)),))
 
-    assert imprint(case(one_grid(1 / 128, 0)), catalogue) != imprint(case(one_grid(1 / 64, 0)), catalogue)
+    assert digest_file(case(one_grid(1 / 128, 0)), catalogue) != digest_file(case(one_grid(1 / 64, 0)), catalogue)
 
 
 def test_each_second_of_the_fixed_cases_has_another_type_the_quantized_ones_in_front(catalogue: Catalogue) -> None:

@@ -29,7 +29,7 @@ def again(finding: Finding, before: Finding, alone: bool = False, case: Case = C
     return baseline.judge_fixed(case, finding, baseline.outcome(recorded, before), alone)
 
 
-def imprinted(now: str, before: str) -> Finding:
+def digested(now: str, before: str) -> Finding:
     return baseline.judge_fixed(CASE, PASSED, baseline.outcome(CASE, PASSED, before), False, now)
 
 
@@ -60,9 +60,9 @@ def test_another_case_than_the_recorded_one_is_not_compared() -> None:
 
 
 def test_a_file_must_be_written_as_it_was() -> None:
-    assert imprinted("00a1", "00a1") is PASSED
-    assert "not what was recorded" in imprinted("00a2", "00a1").reason
-    assert imprinted("00a2", "") is PASSED  # nothing is known of it
+    assert digested("00a1", "00a1") is PASSED
+    assert "not what was recorded" in digested("00a2", "00a1").reason
+    assert digested("00a2", "") is PASSED  # nothing is known of it
     first, other = baseline.outcome(CASE, PASSED, "00a1"), baseline.outcome(CASE, PASSED, "00a2")
     assert baseline.judge_fixed(CASE, PASSED, first, False, "00a2", [first, other]) is PASSED  # worded alike
 

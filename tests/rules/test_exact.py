@@ -24,7 +24,7 @@ from nnrewrite.engine.packs import loader
 from nnrewrite.fuzz.cases import draw
 from nnrewrite.fuzz.choices import Dice
 from nnrewrite.fuzz.finding import Rejected
-from nnrewrite.fuzz.oracle import Laboratory
+from nnrewrite.fuzz.oracle import Oracle
 from nnrewrite.fuzz.sketch import encode
 from nnrewrite.fuzz.subjects import Subject, subjects
 from nnrewrite.verify import Interpreter, InterpreterError, Kernels
@@ -46,15 +46,15 @@ SUBJECTS = [one for one in ALL if one.span.file.split("/")[0] in ("kernels", "ex
 
 
 @pytest.fixture(scope="session")
-def laboratory() -> Iterator[Laboratory]:
+def laboratory() -> Iterator[Oracle]:
     with Interpreter(timeout=20) as interpreter:
-        yield Laboratory(interpreter, loader.load(RULES).catalogue, RULES)
+        yield Oracle(interpreter, loader.load(RULES).catalogue, RULES)
 
 
 @pytest.mark.parametrize(
     "subject", [one for one in SUBJECTS if one.name not in ELSEWHERE], ids=lambda subject: subject.name
 )
-def test_outputs_equal_those_of_the_kernels(subject: Subject, laboratory: Laboratory, interpreter: Interpreter) -> None:
+def test_outputs_equal_those_of_the_kernels(subject: Subject, laboratory: Oracle, interpreter: Interpreter) -> None:
     tried, exact = 0, subject.span.file.startswith("exact")
     for attempt in range(EXAMPLES * PATIENCE):
         try:

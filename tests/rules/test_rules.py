@@ -15,7 +15,7 @@ pytest.importorskip("hypothesis")
 
 from nnrewrite.engine.packs import loader
 from nnrewrite.engine.rewrite import coverage
-from nnrewrite.fuzz.oracle import Laboratory
+from nnrewrite.fuzz.oracle import Oracle
 from nnrewrite.fuzz.runner import examine
 from nnrewrite.fuzz.subjects import Subject, subjects
 from nnrewrite.verify import Interpreter
@@ -32,14 +32,14 @@ SUBJECTS = [subject for subject in subjects(loader.load(RULES)) if subject.tests
 
 
 @pytest.fixture(scope="session")
-def laboratory() -> Iterator[Laboratory]:
+def laboratory() -> Iterator[Oracle]:
     with loader.hold_files(), Interpreter(timeout=20) as interpreter:
-        yield Laboratory(interpreter, loader.load(RULES).catalogue, RULES)
+        yield Oracle(interpreter, loader.load(RULES).catalogue, RULES)
     coverage.save()
 
 
 @pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: subject.name)
-def test_rule(subject: Subject, laboratory: Laboratory) -> None:
+def test_rule(subject: Subject, laboratory: Oracle) -> None:
     if subject.excuse:
         pytest.skip(subject.excuse)
     tally = examine(subject, laboratory, EXAMPLES, SEED)

@@ -13,7 +13,7 @@ from nnrewrite.engine.packs import loader
 from nnrewrite.fuzz.cases import draw
 from nnrewrite.fuzz.choices import Dice
 from nnrewrite.fuzz.failure_files import replay, save
-from nnrewrite.fuzz.oracle import Laboratory
+from nnrewrite.fuzz.oracle import Oracle
 from nnrewrite.fuzz.rule_sets import stacks
 from nnrewrite.fuzz.runner import Tally, examine
 from nnrewrite.fuzz.subjects import Subject, subjects
@@ -51,13 +51,13 @@ rule scaled_means stage meaning {
 """
 
 
-def tally(folder: Path, interpreter: Interpreter, meanings: str, name: str) -> tuple[Tally, Subject, Laboratory]:
+def tally(folder: Path, interpreter: Interpreter, meanings: str, name: str) -> tuple[Tally, Subject, Oracle]:
     (folder / "ops.yaml").write_text(OPERATORS, encoding="utf-8")
     (folder / "own.rules").write_text(RULES + meanings, encoding="utf-8")
     rules = (str(folder),)
     pack = loader.load(rules)
     subject = next(subject for subject in subjects(pack) if subject.name == name)
-    laboratory = Laboratory(interpreter, pack.catalogue, rules)
+    laboratory = Oracle(interpreter, pack.catalogue, rules)
     return examine(subject, laboratory, 6), subject, laboratory
 
 
