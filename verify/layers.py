@@ -49,7 +49,7 @@ class Step:
 
 
 @dataclass(slots=True, eq=False)
-class Stand:
+class Candidate:
     """A value of the rewritten model that may stand for a tensor; the forms that it may have, the likeliest first."""
 
     known: Known
@@ -60,7 +60,7 @@ class Stand:
     #: what both sides come to, from the same numbers
     comparison: Comparison | None = None
     #: whether its readers are right where they read the original's numbers in its place, and it holds others
-    blamed: bool = False
+    suspect: bool = False
 
     @property
     def passed(self) -> bool:
@@ -84,11 +84,11 @@ def compare_layers(
         source = real_form(source)
     original = read(source, interpreter, samples)
     feeds = runtime.feeds(Adapter(runtime, original.signature).feed(original.sample))
-    trial = _Trial(original, Wiring(model), feeds)
-    trial.begin(runtime.outputs, {name for name in runtime.outputs if runtime.turned(name)})
-    trial.settle()
-    trial.acquit()
-    return list(trial.steps())
+    layers = _LayerComparison(original, Wiring(model), feeds)
+    layers.find_candidates(runtime.outputs, {name for name in runtime.outputs if runtime.turned(name)})
+    layers.choose_forms()
+    layers.drop_harmless()
+    return list(layers.steps())
 
 
 def first_divergence(steps: Sequence[Step]) -> Step | None:
@@ -103,15 +103,15 @@ def _parse(target: Source) -> onnx.ModelProto:
         raise ModelError(f"{target if isinstance(target, str) else 'the model'}: {error}") from error
 
 
-class _Trial:
+class _LayerComparison:
     """The values that stand for tensors, and what they come to where each is computed from the original's numbers."""
 
     def __init__(self, original: Original, wiring: Wiring, feeds: Mapping[str, Array]) -> None:
         self._original, self._wiring, self._feeds = original, wiring, feeds
-        self._stands: dict[str, Stand] = {}
+        self._entries: dict[str, Candidate] = {}
         self._known: dict[object, Comparison] = {}
 
-    def begin(self, outputs: Sequence[str], turned: Collection[str] = ()) -> None:
+    def find_candidates(self, outputs: Sequence[str], turned: Collection[str] = ()) -> None:
         """Find what may stand for which tensor: outputs for outputs, other values for those that they are named after.
 
         The likeliest form of each is that in which it is closest to the original where nothing is replaced. Outputs
@@ -120,75 +120,75 @@ class _Trial:
         known = {f"{one.value.name}": one for one in self._original.known}
         exits = zip(outputs, (f"{value.name}" for value in self._original.model.graph.outputs), strict=False)
         ends = {name: known[output] for name, output in exits if output in known and name in self._wiring.values}
-        named = {name: one for name in self._wiring.values if (one := _namesake(name, known)) is not None}
+        named = {name: one for name in self._wiring.values if (one := _find_named(name, known)) is not None}
         pairs = {**named, **ends}
         found = self._wiring.run(self._feeds, pairs, {})
-        likely: defaultdict[Known, list[tuple[float, Stand]]] = defaultdict(list)
+        likely: defaultdict[Known, list[tuple[float, Candidate]]] = defaultdict(list)
         for name, one in pairs.items():
-            ranked = self._ranked(one, found[name])
+            ranked = self._rank_forms(one, found[name])
             if name in ends and name not in turned:
                 ranked = [(far, form) for far, form in ranked if form.plain]
             if name not in ends and any(form.exceeded(found[name]) for _, form in ranked[:1]):
                 continue  # what codes cannot hold cannot be replaced by them
             if ranked or name in ends:
-                stand = Stand(one, name, [form for _, form in ranked], name in ends)
-                likely[one].append((ranked[0][0] if ranked else 0.0, stand))
-        for stands in likely.values():
-            least = min(far for far, _ in stands)
-            close = [stand for far, stand in stands if stand.output or far <= _AS_CLOSE * least + _CLOSE]
-            self._stands.update((stand.name, stand) for stand in close)
+                entry = Candidate(one, name, [form for _, form in ranked], name in ends)
+                likely[one].append((ranked[0][0] if ranked else 0.0, entry))
+        for entries in likely.values():
+            least = min(far for far, _ in entries)
+            close = [entry for far, entry in entries if entry.output or far <= _AS_CLOSE * least + _CLOSE]
+            self._entries.update((entry.name, entry) for entry in close)
 
-    def _ranked(self, known: Known, found: Array) -> list[tuple[float, Form]]:
+    def _rank_forms(self, known: Known, found: Array) -> list[tuple[float, Form]]:
         """The forms in which a value may hold a tensor, the closest first."""
         tried = forms(known.tensor, known.content, found, self._original.alike(known))
         ranked = [(apart(known.content, form.decode(found)), form) for form in tried]
         return sorted(ranked, key=lambda entry: entry[0])
 
-    def settle(self) -> None:
+    def choose_forms(self) -> None:
         """Compare all values, until each stands in a form that its readers understand or is left out."""
         for _ in range(_ROUNDS):
             self._compare()
             if not self._revise():
                 return
 
-    def acquit(self) -> None:
+    def drop_harmless(self) -> None:
         """Leave out values that do not hold the tensor they are named after, and do not have to.
 
         Their readers are right with what is there: those that hold the same tensor, or compute others from it.
         """
-        for stand in [stand for stand in self._stands.values() if stand.blamed]:
-            before = [one for one in self._stands.values() if one.known is stand.known and not one.output]
-            before = [one for one in before if one.name in stand.segment.begins]
-            if before and next(found for one, _, found in self._compared(before) if one is stand).verdict.passed:
-                stand.blamed = False
+        for entry in [entry for entry in self._entries.values() if entry.suspect]:
+            before = [one for one in self._entries.values() if one.known is entry.known and not one.output]
+            before = [one for one in before if one.name in entry.segment.begins]
+            if before and next(found for one, _, found in self._compare_all(before) if one is entry).verdict.passed:
+                entry.suspect = False
                 for one in before:
-                    del self._stands[one.name]
-        blamed = [stand for stand in self._stands.values() if stand.blamed and not stand.output]
-        for group in [blamed, *([stand] for stand in blamed)]:
-            for stand in self._harmless([stand for stand in group if stand.name in self._stands]):
-                del self._stands[stand.name]
+                    del self._entries[one.name]
+        suspect = [entry for entry in self._entries.values() if entry.suspect and not entry.output]
+        for group in [suspect, *([entry] for entry in suspect)]:
+            for entry in self._harmless([entry for entry in group if entry.name in self._entries]):
+                del self._entries[entry.name]
         self._compare()
 
     def steps(self) -> Iterator[Step]:
         """The tensors that some value stands for, each by the value that is furthest off."""
-        stands: defaultdict[Known, list[Stand]] = defaultdict(list)
-        for stand in self._stands.values():
-            stands[stand.known].append(stand)
+        entries: defaultdict[Known, list[Candidate]] = defaultdict(list)
+        for entry in self._entries.values():
+            entries[entry.known].append(entry)
         for known in self._original.known:
-            compared = [(stand.comparison, stand) for stand in stands[known] if stand.comparison is not None]
+            compared = [(entry.comparison, entry) for entry in entries[known] if entry.comparison is not None]
             if compared:
                 comparison = worst([one for one, _ in compared])
-                first = next(stand for one, stand in compared if one is comparison)
-                places = [place for stand in _onwards(first, stands[known]) for place in stand.segment.nodes]
+                first = next(entry for one, entry in compared if one is comparison)
+                places = [place for entry in _find_later(first, entries[known]) for place in entry.segment.nodes]
                 if not comparison.verdict.passed:
-                    places += self._holding(first)
+                    places += self._find_holders(first)
                 yield Step(known.operator, comparison, tuple(self._wiring.nodes[p] for p in dict.fromkeys(places)))
 
-    def _holding(self, stand: Stand) -> Iterator[int]:
+    def _find_holders(self, entry: Candidate) -> Iterator[int]:
         """The nodes that hold what a value is computed from in another way, which may be none that it understands."""
         operators = self._original.catalogue.dialect("onnx").operators
-        for name in stand.segment.begins:
-            begin = self._stands[name]
+        for name in entry.segment.begins:
+            begin = self._entries[name]
             if self._is_recoded(begin):
                 yield from begin.segment.nodes
             last = begin.segment.nodes[-1]
@@ -197,40 +197,40 @@ class _Trial:
                 yield last
 
     def _compare(self) -> None:
-        for stand, segment, comparison in self._compared(()):
-            stand.segment, stand.comparison = segment, comparison
+        for entry, segment, comparison in self._compare_all(()):
+            entry.segment, entry.comparison = segment, comparison
 
-    def _compared(self, freed: Collection[Stand]) -> list[tuple[Stand, Segment, Comparison]]:
+    def _compare_all(self, freed: Collection[Candidate]) -> list[tuple[Candidate, Segment, Comparison]]:
         """What all values come to where all but some are replaced for their readers."""
-        replaced = {name: stand for name, stand in self._stands.items() if stand.forms and stand not in freed}
-        segments = {name: self._wiring.segment(name, replaced) for name in self._stands}
+        replaced = {name: entry for name, entry in self._entries.items() if entry.forms and entry not in freed}
+        segments = {name: self._wiring.segment(name, replaced) for name in self._entries}
 
-        def key(stand: Stand) -> object:
-            begins = frozenset((name, replaced[name].forms[0]) for name in segments[stand.name].begins)
-            return stand.name, stand.forms[0] if stand.forms else None, begins
+        def key(entry: Candidate) -> object:
+            begins = frozenset((name, replaced[name].forms[0]) for name in segments[entry.name].begins)
+            return entry.name, entry.forms[0] if entry.forms else None, begins
 
-        asked = [stand for stand in self._stands.values() if key(stand) not in self._known]
+        asked = [entry for entry in self._entries.values() if key(entry) not in self._known]
         if asked:
-            numbers = {name: stand.forms[0].encode(stand.known.content) for name, stand in replaced.items()}
-            found = self._wiring.run(self._feeds, [stand.name for stand in asked], numbers)
-            for stand in asked:
-                given = frozenset(self._stands[name].known for name in segments[stand.name].begins)
-                self._known[key(stand)] = self._judged(stand, found[stand.name], given)
-        return [(stand, segments[name], self._known[key(stand)]) for name, stand in self._stands.items()]
+            numbers = {name: entry.forms[0].encode(entry.known.content) for name, entry in replaced.items()}
+            found = self._wiring.run(self._feeds, [entry.name for entry in asked], numbers)
+            for entry in asked:
+                given = frozenset(self._entries[name].known for name in segments[entry.name].begins)
+                self._known[key(entry)] = self._judge(entry, found[entry.name], given)
+        return [(entry, segments[name], self._known[key(entry)]) for name, entry in self._entries.items()]
 
-    def _judged(self, stand: Stand, found: Array, given: frozenset[Known]) -> Comparison:
+    def _judge(self, entry: Candidate, found: Array, given: frozenset[Known]) -> Comparison:
         """Compare a value with what the interpreter's kernels make of the same numbers, each set, and their spread."""
-        tensor, want = stand.known.tensor, stand.known.content
-        got = stand.forms[0].decode(found) if stand.forms else found
+        tensor, want = entry.known.tensor, entry.known.content
+        got = entry.forms[0].decode(found) if entry.forms else found
         own = self._original.kernels
         comparison = compare(tensor, want, got, own)
-        if stand.known in given:  # the same numbers held in another way, without any rounding
+        if entry.known in given:  # the same numbers held in another way, without any rounding
             return comparison if comparison.verdict is Verdict.EQUAL or not tensor.scales else differ(comparison)
         if comparison.verdict.passed:
             return comparison
         spread = 0.0
         for kernels in ORDER:
-            content = self._original.recompute(stand.known, given, kernels)
+            content = self._original.recompute(entry.known, given, kernels)
             if content is None:
                 continue
             other = compare(tensor, content, got, kernels)
@@ -241,7 +241,7 @@ class _Trial:
                 # Reference kernels are slow: they are asked where nothing else explains what is there.
                 if (within := compare(tensor, want, got, own, spread)).verdict.passed:
                     return within
-        return compare(tensor, want, got, own, max(spread, self._rounding(stand.known, given)))
+        return compare(tensor, want, got, own, max(spread, self._rounding(entry.known, given)))
 
     def _rounding(self, known: Known, given: frozenset[Known]) -> float:
         """Measure what it makes that the original rounds to codes between some tensors and another.
@@ -257,72 +257,72 @@ class _Trial:
         return found if not known.tensor.scales or found <= _STEPS else 0.0
 
     def _revise(self) -> bool:
-        """Blame values that differ while their readers are right, try others in another form; whether any changed."""
-        readers: defaultdict[str, list[Stand]] = defaultdict(list)
-        for stand in self._stands.values():
-            for name in stand.segment.begins:
-                readers[name].append(stand)
+        """Suspect values that differ while their readers are right, try others in another form; whether any changed."""
+        readers: defaultdict[str, list[Candidate]] = defaultdict(list)
+        for entry in self._entries.values():
+            for name in entry.segment.begins:
+                readers[name].append(entry)
 
-        def understood(stand: Stand) -> bool:
+        def understood(entry: Candidate) -> bool:
             """Whether somebody who goes on from a value is right; another form of the same tensor says nothing."""
             return any(
-                reader.passed and (reader.known is not stand.known or understood(reader))
-                for reader in readers[stand.name]
+                reader.passed and (reader.known is not entry.known or understood(reader))
+                for reader in readers[entry.name]
             )
 
         while True:
-            front = [stand for stand in self._stands.values() if self._is_front(stand)]
-            right = [stand for stand in front if stand.output or understood(stand)]
+            front = [entry for entry in self._entries.values() if self._is_front(entry)]
+            right = [entry for entry in front if entry.output or understood(entry)]
             if not right:
                 break
-            for stand in right:
-                stand.blamed = True
-        for stand in front:
-            stand.forms = stand.forms[1:]
-            if not stand.forms:
-                del self._stands[stand.name]
+            for entry in right:
+                entry.suspect = True
+        for entry in front:
+            entry.forms = entry.forms[1:]
+            if not entry.forms:
+                del self._entries[entry.name]
         return bool(front)
 
-    def _is_front(self, stand: Stand) -> bool:
+    def _is_front(self, entry: Candidate) -> bool:
         """Whether a value is the first to differ on its way, and nobody knows why yet."""
-        if stand.passed or stand.blamed:
+        if entry.passed or entry.suspect:
             return False
-        return all(one.passed or one.blamed for one in (self._stands[name] for name in stand.segment.begins))
+        return all(one.passed or one.suspect for one in (self._entries[name] for name in entry.segment.begins))
 
-    def _harmless(self, freed: Sequence[Stand]) -> list[Stand]:
+    def _harmless(self, freed: Sequence[Candidate]) -> list[Candidate]:
         """Those of some values that no reader goes wrong on where they are not replaced."""
-        names, harmful = {stand.name for stand in freed}, set[str]()
-        for stand, _, found in self._compared(freed):
-            if stand in freed or not stand.passed or stand.comparison is None:
+        names, harmful = {entry.name for entry in freed}, set[str]()
+        for entry, _, found in self._compare_all(freed):
+            if entry in freed or not entry.passed or entry.comparison is None:
                 continue
-            if _RANKS.index(found.verdict) <= _RANKS.index(stand.comparison.verdict):
+            if _RANKS.index(found.verdict) <= _RANKS.index(entry.comparison.verdict):
                 continue
-            work, seen = list(stand.segment.begins & names), set[str]()
+            work, seen = list(entry.segment.begins & names), set[str]()
             while work:
                 name = work.pop()
                 if name not in seen:
                     seen.add(name)
-                    work += self._stands[name].segment.begins & names
+                    work += self._entries[name].segment.begins & names
             # Where numbers are only held in another way nothing is rounded, and no reader becomes less exact.
-            harmful |= {name for name in seen if not found.verdict.passed or self._is_recoded(self._stands[name])}
-        return [stand for stand in freed if stand.name not in harmful]
+            harmful |= {name for name in seen if not found.verdict.passed or self._is_recoded(self._entries[name])}
+        return [entry for entry in freed if entry.name not in harmful]
 
-    def _is_recoded(self, stand: Stand) -> bool:
+    def _is_recoded(self, entry: Candidate) -> bool:
         """Whether a value is computed from another that holds the same tensor."""
-        before = (self._stands.get(name) for name in stand.segment.begins)
-        return any(one is not None and one.known is stand.known for one in before)
+        before = (self._entries.get(name) for name in entry.segment.begins)
+        return any(one is not None and one.known is entry.known for one in before)
 
 
-def _onwards(first: Stand, stands: Sequence[Stand]) -> list[Stand]:
+def _find_later(first: Candidate, entries: Sequence[Candidate]) -> list[Candidate]:
     """A value, and those that hold the same tensor and are computed from it."""
     found = [first]
-    for stand in stands:  # in the order in which they are computed
-        if stand not in found and any(one.name in stand.segment.begins for one in found):
-            found.append(stand)
+    for entry in entries:  # in the order in which they are computed
+        if entry not in found and any(one.name in entry.segment.begins for one in found):
+            found.append(entry)
     return found
 
 
-def _namesake(name: str, known: Mapping[str, Known]) -> Known | None:
+def _find_named(name: str, known: Mapping[str, Known]) -> Known | None:
     """The tensor that a value is named after: by the same name, or one that goes on behind a slash."""
     while name not in known:
         name, slash, _ = name.rpartition("/")
