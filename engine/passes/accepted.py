@@ -1,4 +1,4 @@
-"""What the target takes of a finished model, by the rules of its stage `accept`."""
+"""What the target takes of a finished model, and what is to be told of it, by the rules of its stage `accept`."""
 
 from __future__ import annotations
 
