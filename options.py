@@ -118,7 +118,7 @@ class Options:
             *along,
             _HYBRID if along and asked.hybrid == HYBRID[0] else None,
             _EXACT if asked.exact else None,
-            None if asked.target == PORTABLE else asked.target,
+            asked.target,
             None if asked.float else asked.activations,
         )
         return tuple(dict.fromkeys(name for name in (*asked.rules, *added) if name is not None))
@@ -128,7 +128,10 @@ class Options:
         """These options, and those with which other rule sets are laid over the same rules."""
         if not any(name in _ALONG for name in self.rules) or self.settled.float:
             return (self,)
-        return self, self.but(exact=True), *(self.but(activations=name) for name in ACTIVATIONS)
+        from .target import above
+
+        others = (self.but(target=name) for name in above(self.target))
+        return self, self.but(exact=True), *(self.but(activations=name) for name in ACTIVATIONS), *others
 
     @property
     def settled(self) -> Options:
@@ -136,8 +139,6 @@ class Options:
 
         Raises CallError for an unknown target.
         """
-        if self.target == PORTABLE:
-            return self
         from .target import defaults
 
         unsaid = {name: value for name, value in defaults(self.target).items() if getattr(self, name) in _UNSAID}

@@ -45,8 +45,8 @@ from .engine.rewrite.rules import RuleSet, compile_rules
 from .engine.rewrite.subgraphs import check_calls, list_called
 from .frontends import bundle, tflite_reader
 from .frontends.source import Source, accept
-from .options import DEFAULT, INTERNAL, PORTABLE, Options, OptionsDict
-from .report import Report, count_bytes, count_elements, word_bounds, word_lack, word_remarks
+from .options import DEFAULT, INTERNAL, Options, OptionsDict
+from .report import Report, count_bytes, count_elements, word_bounds, word_lack, word_remarks, word_told
 
 if TYPE_CHECKING:
     from .engine.passes.layout.explain import Remaining
@@ -374,18 +374,20 @@ def _report(
         remarks=(
             *word_remarks(module.outcome.remarks),
             *word_bounds(module.outcome.bounded),
+            *word_told(module.outcome.told),
             *signatures.remarks(subject.model, signature),
         ),
         signature=signature.key if signature is not None and signature.subgraph else None,
         inexact=dict(module.real) if options.exact else {},
         runtime=options.target,
+        told=dict(module.outcome.told),
         for_speed=Counter(speeding[place] for place in places if place in speeding),
     )
 
 
 def _speeding(prepared: Prepared, target: str, places: Sequence[str]) -> Mapping[str, str]:
     """Of rules by their places, those that a target has to be quick and that put in permutations, with their names."""
-    if target == PORTABLE or not places:
+    if not places:
         return {}
     from .target import introducing
 

@@ -27,7 +27,8 @@ class Report:
     integers of the option `exact` do not cover: they compute with real numbers and round once. `runtime` is what the
     model was converted for, `for_speed` counts, by rule, the permutations left that its rules put in on purpose.
     `opset_reason` says why the opset is not the one that the rules aim at, where nobody asked for another. `constants`
-    has the bytes of constants by element type, in the source and in the result.
+    has the bytes of constants by element type, in the source and in the result. `told` counts the nodes of the result
+    that rules of the target remark upon, by what they say; it stands among the `remarks` as well.
     """
 
     source_operators: Mapping[str, int]
@@ -45,6 +46,7 @@ class Report:
     for_speed: Mapping[str, int] = field(default_factory=dict)
     opset_reason: str = ""
     constants: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    told: Mapping[str, int] = field(default_factory=dict)
 
 
 def count_bytes(graphs: Iterable[ir.Graph]) -> Counter[str]:
@@ -82,3 +84,8 @@ def count_elements(value: ir.Value) -> int | None:
 def word_bounds(rules: Mapping[str, int]) -> tuple[str, ...]:
     """Which rules were not tried to their end, in sentences."""
     return tuple(f"rule {said}, and was left out at {times(count, 'node')}" for said, count in rules.items())
+
+
+def word_told(messages: Mapping[str, int]) -> tuple[str, ...]:
+    """What rules of the target remark upon in the result, in sentences."""
+    return tuple(f"{said}: {times(count, 'node')}" for said, count in messages.items())

@@ -26,16 +26,26 @@ _PLACE = re.compile(r"\((.+):(\d+)\)$")
 
 def about(name: str) -> str:
     """What a target is, in a few words; empty where its pack does not say."""
-    return str(_document(name).get("about", ""))
+    return str(_document(_lineage(name)[-1][0]).get("about", ""))
 
 
 def defaults(name: str) -> Mapping[str, Any]:
-    """The options that a target sets where the user does not, by the names that Options gives them.
+    """The options that a target sets where the user does not, by the names that Options gives them; those of packs that
+    it lies over hold where it says nothing.
 
     Raises CallError for an unknown pack, or one whose `target.yaml` is not what it should be.
     """
-    found: Mapping[str, Any] = _document(name).get("options", {})
-    return {key: tuple(value) if isinstance(value, list) else value for key, value in found.items()}
+    said: dict[str, Any] = {}
+    for folder, _ in _lineage(name):
+        said |= _document(folder).get("options", {})
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in said.items()}
+
+
+def above(name: str) -> list[str]:
+    """The targets of the program that lie over one, itself left out; raises CallError as `defaults`."""
+    folder = _lineage(name)[-1][0]
+    names = (one for one in loader.list_built_in() if (BUILT_IN / one / FILE).is_file())
+    return [one for one in names if folder in [below for below, _ in loader.lineage(one)[:-1]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +59,16 @@ class Change:
 
 
 def changes(name: str) -> list[Change]:
-    """The rules that a target adds, with their reasons, in the order of their files; raises CallError as `defaults`."""
+    """The rules that a target adds, those of packs that it lies over among them, with their reasons, in the order of
+    their files; raises CallError as `defaults`."""
     found: list[Change] = []
-    folder = _folder(name)
-    texts = loader.sources([name]) if any(folder.glob("**/*.rules")) else {}
-    for file, text in texts.items():
-        lines = text.splitlines()
-        for place, line in enumerate(lines):
-            if stated := _RULE.match(line):
-                found.append(Change(stated[1], file, place + 1, _above(lines, place)))
+    for folder, without in _lineage(name):
+        texts = loader.sources([f"{folder}"]) if any(folder.glob("**/*.rules")) else {}
+        for file, text in texts.items():
+            lines = text.splitlines()
+            for place, line in enumerate(lines):
+                if (stated := _RULE.match(line)) and stated[1] not in without:
+                    found.append(Change(stated[1], file, place + 1, _above(lines, place)))
     return found
 
 
@@ -76,12 +87,12 @@ def introducing(name: str, files: Sequence[tree.RuleFile], operator: str, places
 
     `files` are those of the conversion, which has the target's among them.
     """
-    folder = _folder(name)
+    folders = {folder.resolve() for folder, _ in _lineage(name)}
     found: dict[str, str] = {}
     for place in set(places):
         written = _PLACE.search(place)
         file = _file(written[1]) if written is not None else None
-        if written is None or file is None or folder.resolve() not in file.resolve().parents:
+        if written is None or file is None or folders.isdisjoint(file.resolve().parents):
             continue
         items = (item for one in files if one.span.file == written[1] for item in one.items)
         rule = next((item for item in items if item.span.line == int(written[2])), None)
@@ -109,19 +120,15 @@ def _above(lines: Sequence[str], place: int) -> str:
     return " ".join([*(line.lstrip("# ") for line in lines[start:place]), behind.strip()]).strip()
 
 
-def _folder(name: str) -> Path:
+def _lineage(name: str) -> list[tuple[Path, frozenset[str]]]:
     try:
-        (folder,) = loader.folders([name])
+        return loader.lineage(name)
     except loader.UnknownPackError as error:
         known = [pack for pack in loader.list_built_in() if (BUILT_IN / pack / FILE).is_file()]
-        raise CallError(
-            f"there is no target {name}: it is neither {', '.join(known)}, portable nor a folder"
-        ) from error
-    return folder
+        raise CallError(f"there is no target {name}: it is neither {', '.join(known)} nor a folder") from error
 
 
-def _document(name: str) -> Mapping[str, Any]:
-    folder = _folder(name)
+def _document(folder: Path) -> Mapping[str, Any]:
     file = folder / FILE
     if not file.is_file():
         return {}

@@ -32,8 +32,8 @@ def packs(ctx: click.Context, param: click.Parameter, text: str) -> list[Complet
 
 
 def targets(ctx: click.Context, param: click.Parameter, text: str) -> list[CompletionItem]:
-    """Offer the targets that come with the program, none in particular, and folders."""
-    return _or_folders(("portable", *(path.parent.name for path in _RULES.glob("*/target.yaml"))), text)
+    """Offer the targets that come with the program, and folders."""
+    return _or_folders((path.parent.name for path in _RULES.glob("*/target.yaml")), text)
 
 
 def models(ctx: click.Context, param: click.Parameter, text: str) -> list[CompletionItem]:

@@ -160,6 +160,7 @@ def block(result: Result) -> list[str]:
         ("bytes", f"{result.bytes_in:,} in, {result.bytes_out:,} out"),
         *([("", growth)] if (growth := _growth(result)) else []),
         ("seconds", f"{result.seconds:.2f}"),
+        *(("note", remark) for remark in report.remarks),
     ]
     if result.verification is not None or result.unverified:
         facts.append(("verified", _verdict(result)))

@@ -114,12 +114,12 @@ def replay(path: Path, rules: tuple[str, ...]) -> Verification:
     meaning = path.with_suffix(_MEANING)
     asked = meaning if meaning.exists() else path
     with Interpreter() as interpreter:
-        found = compare_models(asked, model, inputs=[feeds], interpreter=interpreter)
+        found = compare_models(asked, model, inputs=[feeds], interpreter=interpreter, precise=True)
         if 0 <= most < operators:
             found = replace(found, problems=(*found.problems, word_left(operators, most)))
         if not exact:
             return found
         (want,) = interpreter.run(asked, [feeds], Kernels.REFERENCE)
     names = [one.name for one in found.comparisons]
-    wrong = tuple(filter(None, map(unequal, names, want, Runtime(model).run(feeds))))
+    wrong = tuple(filter(None, map(unequal, names, want, Runtime(model, precise=True).run(feeds))))
     return replace(found, problems=(*found.problems, *wrong))

@@ -329,7 +329,7 @@ class Oracle:
         expected = [value.content for value in outputs]
         target = conversion.model.SerializeToString()
         try:
-            actual = Runtime(target, threads=1).run(feeds)
+            actual = Runtime(target, threads=1, precise=True).run(feeds)
         except VerificationError as error:
             ours = not any(words in f"{error}" for words in (*_RUNTIME, *(_RUNNING if case.odd else ())))
             end = End.FAILED if ours else End.REFUSED
@@ -351,7 +351,7 @@ class Oracle:
             return Finding(End.PASSED, "", fired, *found)
         try:
             asked = encode(case.meant, self.catalogue)
-            again = compare_models(asked, target, inputs=[feeds], interpreter=self._interpreter)
+            again = compare_models(asked, target, inputs=[feeds], interpreter=self._interpreter, precise=True)
         except VerificationError as error:
             return Finding(End.FAILED, f"{error}", fired, *found)
         if again.passed or _within_steps(case, outputs, actual) or self._shaky(case) or self._loose(case, actual):

@@ -48,7 +48,7 @@ class SelfCheck:
                 value.type = None if dtype is None else ir.TensorType(dtype)
                 value.shape = None if shape is None else ir.Shape(shape)
             model = write_model(named, [blank.name for blank in blanks], self._dialect, opset)
-            arrays = Runtime(model, threads=1).run(
+            arrays = Runtime(model, threads=1, precise=True).run(
                 [value.content for value in _list_fed(step)], _PATIENCE if step.graphs else None
             )
         except (RewriteError, VerificationError, InferenceError) as error:
@@ -89,7 +89,7 @@ class SelfCheck:
         outputs = case.outputs
         expected = tuple(value.content for value in outputs)
         try:
-            runtime = Runtime(model, threads=1, optimized=optimized)
+            runtime = Runtime(model, threads=1, optimized=optimized, precise=True)
             actual = runtime.run([value.content for value in case.inputs], _PATIENCE if _turns(case) else None)
         except VerificationError as error:
             return Finding(End.FAILED, f"{said}{error}", fired, expected)

@@ -78,7 +78,7 @@ def judge(case: Case, rules: tuple[str, ...]) -> Finding:
             if left:
                 raise RewriteError(f"no rule takes {', '.join(left)}")
             model = write_model(made, [blank.name for blank in blanks], prepared.rules.target, prepared.opset)
-            actual = Runtime(model, threads=1).run([value.content for value in case.inputs])
+            actual = Runtime(model, threads=1, precise=True).run([value.content for value in case.inputs])
         except (RewriteFailure, RewriteError, VerificationError) as error:
             reason = reason or f"{error}"
             continue

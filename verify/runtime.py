@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
@@ -15,21 +16,32 @@ from ..engine.base.errors import VerificationError
 from ..engine.base.quantization import NUMBERS, REAL
 from .frames import Array
 from .interpreter import Source, require
+from .saturation import saturates
 
 #: what metadata calls the state that a caller feeds back, before the name of the input
 STATE = "nnrewrite.state."
+#: the runtime's option to compute with unsigned weights where signed ones would saturate
+_PRECISE = "session.x64quantprecision"
 
 
 class Runtime:
     """A model loaded into ONNX Runtime's CPU provider; `threads` limits how many it computes with.
 
     With `profile`, a folder, the runtime writes there how long each node takes. Without `optimized` it runs the model
-    as it is written, which takes the runtime's own rewriting out of what is compared.
+    as it is written, which takes the runtime's own rewriting out of what is compared. A `precise` one is kept from
+    products of bytes that saturate, as they do on some processors, where the runtime takes the model like that.
 
     Raises VerificationError where the runtime refuses the model, or later fails to run it.
     """
 
-    def __init__(self, model: Source, threads: int = 0, profile: Path | None = None, optimized: bool = True) -> None:
+    def __init__(
+        self,
+        model: Source,
+        threads: int = 0,
+        profile: Path | None = None,
+        optimized: bool = True,
+        precise: bool = False,
+    ) -> None:
         require("onnxruntime")
         import onnxruntime
 
@@ -42,8 +54,14 @@ class Runtime:
             options.enable_profiling = True
             options.profile_file_prefix = f"{profile / 'profile'}"
         source = model if isinstance(model, bytes) else os.fspath(model)
+        session: Any = None
+        if precise and saturates():
+            options.add_session_config_entry(_PRECISE, "1")
+            with contextlib.suppress(Exception):  # which refuses some models that are taken without it
+                session = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+            options.add_session_config_entry(_PRECISE, "0")
         try:
-            self._session: Any = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+            self._session = session or onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
         except Exception as error:  # the runtime's exceptions have no common root but this
             raise VerificationError(f"ONNX Runtime refuses the model: {_line(error)}") from error
         self._inputs: dict[str, Any] = {item.name: item for item in self._session.get_inputs()}

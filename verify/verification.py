@@ -68,6 +68,7 @@ def compare_models(
     interpreter: Interpreter | None = None,
     timeout: float = 120.0,
     signature: str | None = None,
+    precise: bool = False,
 ) -> Verification:
     """Run a TFLite model and the ONNX model made of it on the same inputs and compare every output.
 
@@ -77,14 +78,15 @@ def compare_models(
     seeded ones, or `inputs`: for each sample the arrays in the model's order. An output passes when it agrees with one
     of the interpreter's sets of kernels, or is off by no more than twice what the first two differ by. `interpreter` is
     a worker to use and leave running; `timeout` is in seconds for each run of a worker of our own. With a signature the
-    source is called by it, else its first graph is run.
+    source is called by it, else its first graph is run. With `precise` products of bytes are kept from saturating where
+    they do on this processor, which tells mistakes of a model from what the processor makes of it.
     Raises VerificationError where one side does not run: that is no verdict.
     """
     source, target = accept(source), accept(target)
     with contextlib.ExitStack() as stack:
         own = interpreter or stack.enter_context(Interpreter(timeout))
         worker: Interpreter | Signed = own
-        runtime = Runtime(target)
+        runtime = Runtime(target, precise=precise)
         if signature is not None:
             worker = Signed(own, signature, runtime.inputs, runtime.outputs)
         described = worker.describe(source)

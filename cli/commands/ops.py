@@ -107,21 +107,15 @@ def _entry(one: Support) -> dict[str, Any]:
 
 def _changes(name: str) -> dict[str, Any]:
     """What a target changes, as parts of a document."""
-    from ...options import PORTABLE
     from ...target import about, changes, defaults
 
-    if name == PORTABLE:
-        return {"target": name, "about": "for no runtime in particular", "options": {}}
     return {"results": changes(name), "target": name, "about": about(name), "options": defaults(name)}
 
 
 def _target(name: str, form: str) -> list[str]:
     """What a target changes, as text or as tables of the documentation."""
-    from ...options import PORTABLE
     from ...target import about, changes, defaults
 
-    if name == PORTABLE:
-        return [f"{PORTABLE}: for no runtime in particular: no options are set, no rules are added"]
     heading = f"{name}: {about(name)}" if about(name) else name
     options = {key: ", ".join(value) if isinstance(value, tuple) else value for key, value in defaults(name).items()}
     if form == "markdown":

@@ -109,6 +109,9 @@ def _headers(files: Sequence[tree.RuleFile], catalogue: Catalogue, diagnosis: Co
             _disagree(file, first, f"is for opsets {low}..{high}", diagnosis)
         elif first.base != file.base:
             _disagree(file, first, "lies over no other" if file.base is None else f"lies over {file.base}", diagnosis)
+        elif first.without != file.without:
+            said = f"leaves out {', '.join(file.without)}" if file.without else "leaves no rule out"
+            _disagree(file, first, said, diagnosis)
         elif first.default_opset != file.default_opset:
             said = "names no default opset" if file.default_opset is None else f"has default {file.default_opset}"
             _disagree(file, first, said, diagnosis)

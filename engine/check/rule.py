@@ -87,15 +87,16 @@ def _rule(written: tree.Rule, reads: Dialect, context: Context) -> None:
 
 
 def _accepts(written: tree.Rule, reads: Dialect, context: Context) -> None:
-    """Check what a rule of the stage that only refuses has, and has not."""
+    """Check what a rule of the stage that only refuses and remarks has, and has not."""
     for template in written.templates:
-        message = "stage accept builds nothing: its rules say by `require` what the target takes"
+        message = "stage accept builds nothing: its rules say what the target takes, and what to tell of the result"
         context.error(
             template.span, message, "a rule of `stage simplify` or `stage adapt` builds what it takes instead"
         )
-    if not any(isinstance(clause, tree.Require) for clause in written.clauses):
+    if not any(isinstance(clause, tree.Require | tree.Remark) for clause in written.clauses):
         help = 'such as `require mode != "cubic", "this target has no cubic interpolation"`'
-        context.error(written.span, "a rule of stage accept says by `require` what the target takes", help)
+        message = "a rule of stage accept says by `require` what the target takes, or by `remark` what to tell of it"
+        context.error(written.span, message, help)
     for call in tree.walk(written.equations):
         if not isinstance(call, tree.Call) or call.wildcard or call.rest:
             continue
@@ -115,6 +116,12 @@ def _clauses(written: tree.Rule, context: Context) -> Context:
                 context.error(clause.span, f"`{clause.name}` is bound already, as {a(known.bound_as)}")
                 continue
             context = context.inner(Variable(clause.name, clause.span, LET, kinds))
+            continue
+        if isinstance(clause, tree.Remark):
+            if written.stage != ACCEPT:
+                help = "what is to be told of the result is said by rules of `stage accept`"
+                context.error(clause.span, f"`remark` tells nothing in stage {written.stage}", help)
+            placeholders(clause.message, clause.span, context)
             continue
         condition(clause.condition, context)
         if isinstance(clause, tree.Require) and written.stage not in (*OF_SOURCE, ACCEPT):

@@ -6,6 +6,7 @@ import contextlib
 import functools
 import hashlib
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -30,6 +31,11 @@ ENTRY_POINTS = "nnrewrite.rules"
 class UnknownPackError(CallError):
     """A name that is neither a folder, a pack that comes with the program, nor one that a package offers."""
 
+
+#: how the header of a rule file says what its pack lies over
+_HEADER = re.compile(
+    r"^\s*ruleset\s+\w+\s+over\s+(?P<base>\w+)(?:\s+without\s+(?P<without>[\w\s,]+?))?\s*:", re.MULTILINE
+)
 
 #: the files of packs with their times and sizes
 Stamp = tuple[tuple[str, int, int], ...]
@@ -86,6 +92,22 @@ def _folder(name: str) -> Path:
         raise CallError(f"{name} is a file: a rule set is a folder of *.rules files")
     said = f"there is no rule set {name}: it is neither a folder nor one of {', '.join(known)}"
     raise UnknownPackError(said + suggest_nearest(name, known))
+
+
+def lineage(name: str) -> list[tuple[Path, frozenset[str]]]:
+    """The folders of a pack and of those that it lies over, the lowest first, each with the rules left out of it.
+
+    Read from the headers of rule files alone: a header with mistakes is told of where the pack is loaded.
+    """
+    folder, without = _folder(name), frozenset[str]()
+    found = [(folder, without)]
+    while (file := min(folder.glob("**/*.rules"), default=None)) is not None:
+        said = _HEADER.search(read_text(file))
+        if said is None or not (folder := BUILT_IN / said["base"]).is_dir() or folder in [one for one, _ in found]:
+            break
+        without |= set(re.findall(r"\w+", said["without"] or ""))
+        found.insert(0, (folder, without))
+    return found
 
 
 def load(names: Sequence[str]) -> Pack:
@@ -217,7 +239,8 @@ def _read(paths: Sequence[Path], texts: Mapping[str, str], parses: Parses) -> Pa
     entries = _entries(paths)
     catalogue = _catalogue(tuple(entries), tuple(map(read_text, (OPS, *entries))))
     parses.keep()
-    files = _separate_definitions(files, parses)
+    files, lacking = _leave_out(_separate_definitions(files, parses), paths)
+    diagnostics += lacking
     program = [path for path in paths if is_built_in(path)]
     mark = f"{_digest(program, _texts(program, empty=True))}-checked"
     if len(program) < len(paths) and file_cache.fetch(mark) is not None:
@@ -275,6 +298,26 @@ def _insert_base(paths: Sequence[Path], files: Sequence[tree.RuleFile]) -> list[
             raise CallError(f"{file.span.file}: {file.name} lies over {file.base}, which is no rule set below it")
         return [*paths[: file.rank], BUILT_IN / file.base, *paths[file.rank :]]
     return None
+
+
+def _leave_out(files: Sequence[tree.RuleFile], paths: Sequence[Path]) -> tuple[list[tree.RuleFile], list[Diagnostic]]:
+    """The files but for the rules that packs leave out of those that they lie over; one that is not there is told."""
+    found, lacking = list(files), []
+    for top in {file.rank: file for file in files if file.base is not None and file.without}.values():
+        below = [place for place, file in enumerate(found) if file.rank == paths.index(BUILT_IN / f"{top.base}")]
+        known = {item.name for place in below for item in found[place].items if not isinstance(item, tree.Definition)}
+        for place in below:
+            items = tuple(item for item in found[place].items if not _left_out(item, top.without))
+            found[place] = replace(found[place], items=items)
+        for name in top.without:
+            if name not in known:
+                message = f"{top.name} leaves out {name}, and there is no such rule in {top.base}"
+                lacking.append(Diagnostic(top.span, message + suggest_nearest(name, known)))
+    return found, lacking
+
+
+def _left_out(item: tree.Rule | tree.Table | tree.Definition, names: Sequence[str]) -> bool:
+    return not isinstance(item, tree.Definition) and item.name in names
 
 
 def _separate_definitions(files: Sequence[tree.RuleFile], parses: Parses) -> list[tree.RuleFile]:

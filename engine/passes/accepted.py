@@ -1,4 +1,4 @@
-"""Pass `accept`: refuses what the target cannot run, by the rules of its stage `accept`."""
+"""Pass `accept`: refuses what the target cannot run, and tells what is to be known, by the rules of that stage."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def _use(rule: tree.Rule, call: tree.Call, spec: OperatorSpec, file: tree.RuleFi
     conditions: list[str] = []
     demands: list[str] = []
     for clause in rule.clauses:
-        if isinstance(clause, tree.Let):
+        if isinstance(clause, tree.Let | tree.Remark):
             continue
         left = possible(clause.condition, opsets)
         if left != opsets:

@@ -17,7 +17,7 @@ from ..expressions.functions import EvaluationError, Unsupported
 from ..syntax import tree
 from . import coverage
 from .builder import Builder, Settle
-from .clauses import Refused, choose_template, holds
+from .clauses import Refused, choose_template, holds, remarks
 from .clone import Unreachable, find_graph
 from .complex_numbers import asks_complex, is_complex_node
 from .conditions import Guard
@@ -42,14 +42,16 @@ class Outcome:
     """What came of rules: how often each fired, by name; why one refused a node; and what is odd about the source.
 
     `remarks` are sentences about extents of the source that its own operators contradict. `bounded` counts the nodes
-    that a rule was not tried on to its end, by the sentence that says which and why. `complex` says that some
-    values are complex, each a pair of real ones, of which most rules know nothing.
+    that a rule was not tried on to its end, by the sentence that says which and why, `told` those of the result that
+    rules of the target remark upon, by what they say. `complex` says that some values are complex, each a pair of real
+    ones, of which most rules know nothing.
     """
 
     fired: Counter[str] = field(default_factory=Counter)
     refused: dict[ir.Node, Reason] = field(default_factory=dict)
     remarks: list[str] = field(default_factory=list)
     bounded: Counter[str] = field(default_factory=Counter)
+    told: Counter[str] = field(default_factory=Counter)
     complex: bool = False
 
 
@@ -105,12 +107,7 @@ class Applier:
             template = choose_template(rule, frame) if holds(rule, frame, None) else None
             return None if template is None else self._rewrite(rule, node, template, frame)
 
-        def admits(guard: Guard, bindings: Bindings) -> bool:
-            try:
-                return truth(evaluate(guard.expression, self._frame(rule, bindings, budget)))
-            except Located:
-                return False  # as for a clause, which would be asked when all is bound
-
+        admits = self._admission(rule, budget)
         try:
             return rule.matcher.search(node, accept, self._opset, self._subgraphs, budget, admits)
         except Refused as refusal:
@@ -122,6 +119,15 @@ class Applier:
         except RecursionError as error:
             raise RewriteFailure(rule.span, rule.name, node.name or node.op_type, "nests too deep") from error
         return None
+
+    def _admission(self, rule: Rule, budget: Budget) -> Callable[[Guard, Bindings], bool]:
+        def admits(guard: Guard, bindings: Bindings) -> bool:
+            try:
+                return truth(evaluate(guard.expression, self._frame(rule, bindings, budget)))
+            except Located:
+                return False  # as for a clause, which would be asked when all is bound
+
+        return admits
 
     def _budget(self, root: ir.Node) -> Budget:
         return Budget(attempts=attempts(len(self._edits.graph) + len(root.inputs)))
@@ -230,13 +236,23 @@ class Applier:
         return made
 
     def refusal(self, rule: Rule, node: ir.Node) -> Reason | None:
-        """Why a rule that only says what is taken does not take a node; None where it does, or is not about it."""
+        """Why a rule that only says what is taken does not take a node; None where it does, or is not about it.
+
+        What it remarks upon is noted in the outcome, once for a node.
+        """
+        if not rule.matcher.may_fit(node):
+            return None
+        told: set[str] = set()
 
         def ask(bindings: Bindings) -> None:
-            holds(rule, self._frame(rule, bindings, Budget()), None)
+            frame = self._frame(rule, bindings, Budget())
+            if holds(rule, frame, None):
+                told.update(remarks(rule, frame))
 
         try:
-            rule.matcher.search(node, ask, self._opset, self._subgraphs, self._budget(node))
+            budget = self._budget(node)
+            rule.matcher.search(node, ask, self._opset, self._subgraphs, budget, self._admission(rule, budget))
+            self.outcome.told.update(told)
         except Refused as refusal:
             return Reason(rule.name, refusal.span, str(refusal))
         except TooManyError as error:

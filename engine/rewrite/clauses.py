@@ -24,6 +24,8 @@ def holds(rule: Rule, frame: Frame, reasons: list[Reason] | None) -> bool:
             if isinstance(clause, tree.Let):
                 frame.values[clause.name] = evaluate(clause.value, frame)
                 continue
+            if isinstance(clause, tree.Remark):
+                continue
             if truth(evaluate(clause.condition, frame)):
                 continue
         except Located as error:
@@ -39,6 +41,11 @@ def holds(rule: Rule, frame: Frame, reasons: list[Reason] | None) -> bool:
             reasons.append(Reason(rule.name, clause.span, message))
         return False
     return True
+
+
+def remarks(rule: Rule, frame: Frame) -> list[str]:
+    """What a rule whose clauses all hold has to tell of a node."""
+    return [interpolate(clause.message, frame) for clause in rule.clauses if isinstance(clause, tree.Remark)]
 
 
 def choose_template(rule: Rule, frame: Frame) -> tree.Template | None:

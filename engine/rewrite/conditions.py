@@ -38,9 +38,7 @@ class Guard:
     names: frozenset[str]
 
 
-def guards(
-    clauses: Sequence[tree.Where | tree.Require | tree.Let], definitions: Mapping[str, tree.Definition]
-) -> list[Guard]:
+def guards(clauses: Sequence[tree.Clause], definitions: Mapping[str, tree.Definition]) -> list[Guard]:
     """The conditions in front of all other clauses, up to one that may refuse a node; the shortest are first."""
     written = itertools.takewhile(lambda one: isinstance(one, tree.Where), clauses)
     conditions = itertools.chain.from_iterable(_split(one.condition) for one in written if isinstance(one, tree.Where))
@@ -49,9 +47,7 @@ def guards(
     return [Guard(one, frozenset(speaks_of(one))) for _, one in sorted(settled, key=lambda found: found[0])]
 
 
-def conditions(
-    clauses: Sequence[tree.Where | tree.Require | tree.Let], definitions: Mapping[str, tree.Definition]
-) -> Iterator[Condition]:
+def conditions(clauses: Sequence[tree.Clause], definitions: Mapping[str, tree.Definition]) -> Iterator[Condition]:
     """What the guards in front of all other clauses ask for, one by one."""
     for clause in clauses:
         if not isinstance(clause, tree.Where):

@@ -73,7 +73,10 @@ class Driver:
         return tuple(miss for miss in misses if miss is not None)
 
     def refuse(self, node: ir.Node) -> Reason | None:
-        """Tell why a rule that says what is taken does not take a node; None where all do, or none is about it."""
+        """Tell why a rule that says what is taken does not take a node; None where all do, or none is about it.
+
+        What the rules remark upon is noted in the outcome.
+        """
         candidates = self._rules.candidates(self._stage, node.domain, node.op_type)
         return next((why for rule in candidates if (why := self._firing.refusal(rule, node)) is not None), None)
 

@@ -39,7 +39,7 @@ class Rule:
     stage: str
     span: Span
     equations: tuple[Defined, ...]
-    clauses: tuple[tree.Where | tree.Require | tree.Let, ...]
+    clauses: tuple[tree.Clause, ...]
     templates: tuple[tree.Template, ...]
     layouts: Mapping[str, str]
     builds: tuple[Dialect, ...]

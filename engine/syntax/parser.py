@@ -127,15 +127,20 @@ class _Builder(lark.Transformer[lark.Token, Any]):
     # ---- files, tables, definitions
 
     def start(self, span: Span, children: list[Any]) -> tree.RuleFile:
-        (name, below, source, target, low, high, default), *items = children
+        (name, beneath, source, target, low, high, default), *items = children
         opset = None if default is None else int(default)
         header = Span(self._file, span.line, span.column, span.line, span.column + len("ruleset"))
         opsets = int(low), int(high)
-        base = None if below is None else str(below)
-        return tree.RuleFile(str(name), str(source), str(target), opsets, opset, tuple(items), header, base)
+        base, *without = beneath or (None,)
+        return tree.RuleFile(
+            str(name), str(source), str(target), opsets, opset, tuple(items), header, base, tuple(without)
+        )
 
     def header(self, span: Span, children: list[Any]) -> list[Any]:
         return children
+
+    def beneath(self, span: Span, children: list[Any]) -> list[str]:
+        return [str(child) for child in children if child is not None]
 
     def table(self, span: Span, children: list[Any]) -> tree.Table:
         name, *rest = children
@@ -174,7 +179,7 @@ class _Builder(lark.Transformer[lark.Token, Any]):
             modifiers.get("priority", 0),
             modifiers.get("over", ()),
             of(tree.Equation),
-            of(tree.Where, tree.Require, tree.Let),
+            of(tree.Where, tree.Require, tree.Remark, tree.Let),
             of(tree.Template),
             of(tree.Test),
             self._token(name),
@@ -195,6 +200,9 @@ class _Builder(lark.Transformer[lark.Token, Any]):
 
     def require(self, span: Span, children: list[Any]) -> tree.Require:
         return tree.Require(children[0], self._unquote(children[1]), span)
+
+    def remark(self, span: Span, children: list[Any]) -> tree.Remark:
+        return tree.Remark(self._unquote(children[0]), span)
 
     def let(self, span: Span, children: list[Any]) -> tree.Let:
         return tree.Let(str(children[0]), children[1], self._token(children[0]))

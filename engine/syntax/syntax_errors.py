@@ -14,8 +14,8 @@ from .diagnostics import join_words
 from .habits import POWER, word
 
 #: words that are no names
-_WORDS = """rule table def stage over where require let when test for in if else and or not any const fold graph yield
-  none true false"""
+_WORDS = """rule table def stage over where require remark let when test for in if else and or not any const fold graph
+  yield none true false"""
 RESERVED = frozenset(re.findall(r"\w+", _WORDS))
 
 #: how the grammar's terminals are called in messages
@@ -90,8 +90,8 @@ _SLIPS: tuple[tuple[Callable[[_Found], bool], str], ...] = (
         "a rule says what is built by `=>` and an equation, before its tests",
     ),
     (
-        lambda f: f.text in ("where", "require", "let") and "TEST" in f.expected,
-        "`where`, `require` and `let` stand between the pattern and the first `=>`",
+        lambda f: f.text in ("where", "require", "remark", "let") and "TEST" in f.expected,
+        "`where`, `require`, `remark` and `let` stand between the pattern and the first `=>`",
     ),
     (
         lambda f: "COMMA" in f.expected and "ARROW" not in f.expected and bool(_REQUIRE.search(f.before)),

@@ -230,12 +230,24 @@ class Require:
 
 
 @dataclass(frozen=True, slots=True)
+class Remark:
+    """What is to be told of a node that the rule is about."""
+
+    message: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class Let:
     """A compile-time value given a name."""
 
     name: str
     value: Expression
     span: Span
+
+
+#: what stands between the two sides of a rule
+Clause = Where | Require | Remark | Let
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,7 +317,7 @@ class Rule:
     priority: int
     over: tuple[Entry, ...]
     equations: tuple[Equation, ...]
-    clauses: tuple[Where | Require | Let, ...]
+    clauses: tuple[Clause, ...]
     templates: tuple[Template, ...]
     tests: tuple[Test, ...]
     span: Span
@@ -344,6 +356,8 @@ class RuleFile:
     span: Span
     #: the pack whose definitions it calls as its own, and whose rules come after its own
     base: str | None = None
+    #: the rules of that pack which do not hold with this one
+    without: tuple[str, ...] = ()
     #: of packs that are laid over each other, the last has the highest
     rank: int = 0
 
