@@ -39,7 +39,7 @@ RULE, SOURCE = "nnrewrite.rule", "nnrewrite.source"
 
 @dataclass(slots=True)
 class Outcome:
-    """What came of rules: how often each fired, by name; why one refused a node; and what is odd about the source.
+    """What came of rules: how often each fired, by what it is called; why one refused a node; and what is odd about the source.
 
     `remarks` are sentences about extents of the source that its own operators contradict. `bounded` counts the nodes
     that a rule was not tried on to its end, by the sentence that says which and why. `complex` says that some
@@ -226,7 +226,7 @@ class Firing:
             for before, after in pairs:
                 inherit(before, after)
         self._edits.put(root, made, pairs)
-        self.outcome.fired[rule.name] += 1
+        self.outcome.fired[rule.called] += 1
         return made
 
     def refusal(self, rule: Rule, node: ir.Node) -> Reason | None:
