@@ -33,7 +33,7 @@ def show_conversions(
 def occurring(overrides: Sequence[Override], reports: Sequence[Report]) -> list[Override]:
     """The rules that took the place of others for operators that were converted."""
     met = {name for report in reports for name in (*report.source_operators, *report.rules)}
-    return [one for one in overrides if one.operator in met or one.rule.partition(" ")[0] in met]
+    return [one for one in overrides if not met.isdisjoint((one.operator, one.rule, one.rule.partition(" ")[0]))]
 
 
 def override_note(override: Override) -> str:

@@ -141,7 +141,7 @@ def fuzz(
     )
     turns: Iterator[Task] = itertools.chain(_early(first, early, graphs, budget, soon), order, late)
     if only_odd:
-        turns = _odd([one for one in chosen if one in _sources(stacks[0])], budget)
+        turns = _odd([one for one in chosen if any(one in _sources(stack) for stack in stacks)], budget)
     if first:  # where what changed fails, the rest has no turns
 
         def go_on(task: Task) -> bool:
@@ -343,14 +343,14 @@ def _serve(pipe: Connection, interpreter: Interpreter, stacks: Sequence[RuleSets
         pipe.send(True)
         while task := pipe.recv():
             if task.odd:
-                subject = next((source for source in sources if source.name == task.name), None)
-                oddly = functools.partial(odd_models.draw, **common, subject=subject)
-                kind = replace(
-                    odd_models.odd(sources),
-                    name=task.name,
-                    span=odd_models.NOWHERE if subject is None else subject.span,
-                )
-                tally = examine(kind, laboratories[first], task.examples, task.seed, oddly, shrinking=task.shrinking)
+                subject, stack = named.get(task.name, (None, first))
+                assert subject is None or isinstance(subject, Subject)
+                laboratory = laboratories[stack]
+                oddly = functools.partial(odd_models.draw, subjects=sources, laboratory=laboratory, subject=subject)
+                kind = odd_models.odd(sources)
+                if subject is not None:
+                    kind = replace(kind, name=subject.name, span=subject.span)
+                tally = examine(kind, laboratory, task.examples, task.seed, oddly, shrinking=task.shrinking)
             elif task.name != random_graphs.NAME:
                 trial, stack = named[task.name]
                 if task.fixed is not None:  # in a laboratory that knows of nothing, so that the same is drawn again

@@ -130,8 +130,9 @@ def write_model(made: ir.Graph, names: Sequence[str], dialect: Dialect, opset: i
 
 
 def _alone(pack: Pack, name: str, opset: int) -> RuleSet:
-    """A rule set with one rule."""
-    outlines = tuple(outline for outline in pack.contents.outlines if outline.name == name)
+    """A rule set with one rule: of several of a name, that of the last pack."""
+    named = [outline for outline in pack.contents.outlines if outline.name == name]
+    outlines = tuple(sorted(named, key=lambda outline: outline.order)[:1])
     return compile_rules(pack.files, pack.catalogue, opset, replace(pack.contents, outlines=outlines))
 
 

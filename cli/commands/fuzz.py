@@ -153,10 +153,9 @@ def command(
     known = {name: entry for file in set(files.values()) for name, entry in baseline.entries(file).items()}
     now = digests(found, files) if known or recorded else {}
     entire = bool(own) or rules == DEFAULT.rules
-    early, gone = ([], []) if recorded else _since(now, known, {one.name for one in chosen}, whole and entire)
-    if only_odd:
-        early, gone = [], []
-    elif not (whole or recorded):
+    asked = {one.name for one in chosen}
+    early, gone = ([], []) if recorded or only_odd else _since(now, known, asked, whole and entire)
+    if not (whole or recorded or only_odd):
         # What is asked for by name is tried as often as is asked, or on the recorded cases alone.
         early = [name for name in early if name in known] + [one.name for one in chosen if one.excuse]
     before = {name: known[name].outcomes if name in known else () for name in early}

@@ -1,4 +1,4 @@
-"""Definitions: which of them make nodes, and which call themselves."""
+"""Definitions: which of them make nodes, which refuse, and which call themselves."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from ..expressions.functions import FUNCTIONS
 from ..syntax import tree
 from ..syntax.diagnostics import Collector
 
+#: the function that refuses what is converted
+FAIL = "fail"
 #: how far definitions may call each other
 _DEPTH = 32
 
@@ -20,6 +22,16 @@ def builders(definitions: Mapping[str, tree.Definition]) -> frozenset[str]:
         for name, definition in definitions.items()
         if any(isinstance(node, tree.Call) and node.callee[0].isupper() for node in tree.walk(definition.body))
     }
+    return _with_callers(found, definitions)
+
+
+def refusers(definitions: Mapping[str, tree.Definition]) -> frozenset[str]:
+    """The definitions that may refuse what is converted, or call one that may."""
+    return _with_callers({name for name in definitions if FAIL in _callees(definitions[name])}, definitions)
+
+
+def _with_callers(found: set[str], definitions: Mapping[str, tree.Definition]) -> frozenset[str]:
+    """Some definitions, those that call them, and so on."""
     while more := {name for name in definitions.keys() - found if _callees(definitions[name]) & found}:
         found |= more
     return frozenset(found)

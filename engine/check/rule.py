@@ -10,6 +10,7 @@ from ..expressions.compile import Frame, Located, evaluate, truth
 from ..rewrite.rules import ACCEPT, OF_SOURCE, ONCE, STAGES, family, list_template_dialects
 from ..syntax import tree
 from ..syntax.diagnostics import a, suggest
+from .definitions import FAIL
 from .messages import placeholders
 from .operations import find
 from .opset_range import possible
@@ -18,6 +19,9 @@ from .scope import LET, OPERAND, OPTION, Context, Variable
 from .template import templates
 from .tests import rule_tests, table_tests
 from .types import condition, infer
+
+#: what to do where a rule over the target is to refuse
+_REFUSING = "write `where`; what the target cannot run is said by rules of `stage accept`"
 
 
 def rule(written: tree.Rule, context: Context) -> None:
@@ -81,6 +85,7 @@ def _rule(written: tree.Rule, reads: Dialect, context: Context) -> None:
         context.error(written.span, "a rule says what is built by `=>` and an equation")
         return
     templates(written, found, context)
+    _report_refusals(written, context)
     if len(context.world.diagnosis.found) == before:  # what is misspelt would be told twice
         _report_unused(found, context)
     rule_tests(written, found, replace(context, scope={"opset": context.scope["opset"]}))
@@ -125,8 +130,7 @@ def _clauses(written: tree.Rule, context: Context) -> Context:
             continue
         condition(clause.condition, context)
         if isinstance(clause, tree.Require) and written.stage not in (*OF_SOURCE, ACCEPT):
-            help = "write `where`; what the target cannot run is said by rules of `stage accept`"
-            context.error(clause.span, f"`require` refuses nothing in stage {written.stage}", help)
+            context.error(clause.span, f"`require` refuses nothing in stage {written.stage}", _REFUSING)
         if written.stage != ACCEPT:  # which may forbid an operator whatever is asked of it, and at some opsets alone
             _always(clause, context)
             if isinstance(clause, tree.Require):
@@ -134,6 +138,16 @@ def _clauses(written: tree.Rule, context: Context) -> Context:
         if clause.message is not None:
             placeholders(clause.message, clause.span, context)
     return context
+
+
+def _report_refusals(written: tree.Rule, context: Context) -> None:
+    """Tell where a rule over the target refuses: it does not apply there, and nobody would hear of it."""
+    if written.stage in OF_SOURCE:
+        return
+    for call in tree.walk((written.clauses, written.templates)):
+        if isinstance(call, tree.Call) and (call.callee == FAIL or call.callee in context.world.refusers):
+            within = "" if call.callee == FAIL else f" in `{call.callee}`"
+            context.error(call.span, f"`{FAIL}`{within} refuses nothing in stage {written.stage}", _REFUSING)
 
 
 def _always(clause: tree.Where | tree.Require, context: Context) -> None:

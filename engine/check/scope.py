@@ -42,6 +42,8 @@ class World:
     definitions: dict[str, tree.Definition]
     #: definitions whose bodies make nodes
     builders: frozenset[str]
+    #: definitions that may refuse what is converted
+    refusers: frozenset[str]
     #: whether all files could be read, so that a definition that is not there is missing
     complete: bool
     diagnosis: Collector

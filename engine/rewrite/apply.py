@@ -39,11 +39,12 @@ RULE, SOURCE = "nnrewrite.rule", "nnrewrite.source"
 
 @dataclass(slots=True)
 class Outcome:
-    """What came of rules: how often each fired, by name; why one refused a node; and what is odd about the source.
+    """What came of rules: how often each fired, why one refused a node, and what is odd about the source.
 
-    `remarks` are sentences about extents of the source that its own operators contradict. `bounded` counts the nodes
-    that a rule was not tried on to its end, by the sentence that says which and why, `told` those of the result that
-    rules of the target remark upon, by what they say. `complex` says that some values are complex, each a pair of real
+    `fired` has rules by name, or by place where a rule that is tried before has the name. `remarks` are sentences about
+    extents of the source that its own operators contradict. `bounded` counts the nodes that a rule was not tried on to
+    its end, by the sentence that says which and why, `told` those of the result that rules of the target remark upon,
+    by what they say. `complex` says that some values are complex, each a pair of real
     ones, of which most rules know nothing.
     """
 
@@ -232,7 +233,7 @@ class Applier:
             for before, after in pairs:
                 inherit(before, after)
         self._edits.put(root, made, pairs)
-        self.outcome.fired[rule.name] += 1
+        self.outcome.fired[rule.called] += 1
         return made
 
     def refusal(self, rule: Rule, node: ir.Node) -> Reason | None:

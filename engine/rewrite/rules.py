@@ -48,6 +48,8 @@ class Rule:
     results: frozenset[str]
     #: its name and where it stands
     place: str
+    #: its name; its place where a pack that is tried before has a rule of the same name
+    called: str
     #: it covers more than one node
     deep: bool
     #: its left side, ready to be tried at nodes
@@ -106,7 +108,9 @@ class RuleSet:
         self._found: dict[tuple[str, str, str, bool | None], tuple[Rule, ...]] = {}
         self._stages = frozenset(one.stage for one in contents.outlines)
         self._index: dict[tuple[str, Key], list[Outline]] = {}
+        self._nearest: dict[str, int] = {}
         for one in contents.outlines:
+            self._nearest[one.name] = min(one.order[0], self._nearest.get(one.name, one.order[0]))
             for key in one.roots:
                 self._index.setdefault((one.stage, key), []).append(one)
 
@@ -142,6 +146,9 @@ class RuleSet:
             written = _write_out_member(file.items[one.item], one.member)
             source, target = self._catalogue.dialect(file.source), self._catalogue.dialect(file.target)
             self._compiled[one.order] = _compile(written, source, target, one, self)
+            if one.order[0] != self._nearest[one.name]:
+                rule = self._compiled[one.order]
+                self._compiled[one.order] = replace(rule, called=rule.place)
         return self._compiled[one.order]
 
 
@@ -303,6 +310,7 @@ def _compile(rule: tree.Rule, source: Dialect, target: Dialect, one: Outline, ru
         one.order,
         frozenset(target.name for equation in equations for target in equation.targets),
         f"{rule.name} ({rule.span.file}:{rule.span.line})",
+        rule.name,
         one.deep,
         Matcher(equations, conditions(rule.clauses, rules.definitions), guards(rule.clauses, rules.definitions)),
     )

@@ -330,6 +330,13 @@ def test_rules_over_the_target_refuse_in_no_other_stage(tmp_path: Path) -> None:
     assert "`require` refuses nothing in stage simplify" in run.stderr
     (tmp_path / "limits.rules").write_text(f"{header}rule odd stage simplify {{ y = Relu(x) where 1 == 2 }}\n", "utf-8")
     assert "a rule says what is built by `=>`" in call("check", f"{tmp_path}").stderr
+    made = 'y = Relu(x) => y = Max(x, 0.0) if rank(x) > 1 else fail("no") test x: f32[2]'
+    inside = "y = Relu(x) => y = Max(x, least(x)) test x: f32[2]"
+    least = 'def least(x) = 0.0 if rank(x) > 1 else fail("no")'
+    for rule, said in ((made, "`fail` refuses"), (inside, "`fail` in `least` refuses")):
+        text = f"{header}{least if rule is inside else ''} rule odd stage simplify {{ {rule} }}\n"
+        (tmp_path / "limits.rules").write_text(text, encoding="utf-8")
+        assert f"{said} nothing in stage simplify" in call("check", f"{tmp_path}").stderr
 
 
 def test_a_target_without_rules_is_checked(tmp_path: Path) -> None:

@@ -402,6 +402,13 @@ def test_packs_of_ones_own_are_tried_and_recorded_beside_the_programs(
     assert baseline.TRIED.read_text(encoding="utf-8") == "relu6 0123456789ab c171e8af:1/0\n"
 
 
+def test_a_rule_of_ones_own_that_never_fires_is_told_of_where_one_of_its_name_does(pack: Path) -> None:
+    (pack / "mine.rules").write_text(OWN.replace("  =>", "  where rank(x) == 7\n  =>"), encoding="utf-8")
+    run = call("fuzz", "--rules", "tflite2onnx", "--rules", "mine", "--jobs", "1", "--examples", "4")
+    assert run.exit_code == 1
+    assert "relu6 (mine/mine.rules:3:6): does not fire in " in run.stderr
+
+
 def test_the_coverage_of_packs_of_ones_own_is_of_their_rules(pack: Path) -> None:
     elu = OWN.replace("relu6", "elu").replace("RELU6(x)", "ELU(x)").replace("Clip(x, 0.0, 6.0)", "Elu(x)")
     (pack / "more.rules").write_text(elu, encoding="utf-8")
