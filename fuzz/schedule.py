@@ -378,4 +378,4 @@ def _serve(pipe: Connection, interpreter: Interpreter, stacks: Sequence[Stack]) 
 
 
 def _laboratory(interpreter: Interpreter, stack: Stack) -> Laboratory:
-    return Laboratory(interpreter, stack.pack.catalogue, stack.rules, stack.exact)
+    return Laboratory(interpreter, stack.pack.catalogue, stack.rules, stack.exact, stack.opset)
