@@ -6,6 +6,7 @@ import contextlib
 import functools
 import hashlib
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -30,6 +31,9 @@ ENTRY_POINTS = "nnrewrite.rules"
 class UnknownPackError(CallError):
     """A name that is neither a folder, a pack that comes with the program, nor one that a package offers."""
 
+
+#: how a file says which pack it lies over
+_OVER = re.compile(r"^\s*ruleset\s+\w+\s+over\s+(\w+)", re.MULTILINE)
 
 #: the files of packs with their times and sizes
 Stamp = tuple[tuple[str, int, int], ...]
@@ -154,6 +158,19 @@ def added(names: Sequence[str]) -> dict[str, Path]:
 def comes_along(path: Path) -> bool:
     """Whether a folder is that of a pack which comes with the program."""
     return BUILT_IN.resolve() in path.resolve().parents
+
+
+def with_bases(names: Sequence[str]) -> tuple[str, ...]:
+    """Packs in their order, each behind the pack that its files say it lies over; raises CallError for an unknown one.
+
+    All files of a pack begin alike, so the first tells.
+    """
+    found: list[str] = []
+    for name in names:
+        text = next((read_text(file) for file in sorted(_folder(name).glob("**/*.rules"))), "")
+        below = [base for base in _OVER.findall(text) if base != name and base in list_built_in()]
+        found += (*with_bases(below), name)
+    return tuple(dict.fromkeys(found))
 
 
 def list_built_in() -> list[str]:
