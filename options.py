@@ -108,12 +108,13 @@ class Options:
     def stacked(self) -> tuple[str, ...]:
         """The rule sets of the conversion: those asked for, and on them what other options add.
 
-        Raises CallError for options that exclude each other.
+        Raises CallError for options that exclude each other, and for an unknown rule set.
         """
         asked = self.settled
         if asked.exact and asked.float:
             raise CallError("--exact keeps the integers that --float does away with")
-        along = () if asked.float else tuple(_ALONG[name] for name in asked.rules if name in _ALONG)
+        rules = asked._based
+        along = () if asked.float else tuple(_ALONG[name] for name in rules if name in _ALONG)
         added = (
             *along,
             _HYBRID if along and asked.hybrid == HYBRID[0] else None,
@@ -121,12 +122,21 @@ class Options:
             asked.target,
             None if asked.float else asked.activations,
         )
-        return tuple(dict.fromkeys(name for name in (*asked.rules, *added) if name is not None))
+        return tuple(dict.fromkeys(name for name in (*rules, *added) if name is not None))
+
+    @property
+    def _based(self) -> Sequence[str]:
+        """The rule sets asked for, with those that they lie over: these bring along what they bring by themselves."""
+        if all(name in _ALONG for name in self.rules):
+            return self.rules
+        from .engine.packs import loader
+
+        return loader.with_bases(self.rules)
 
     @property
     def variants(self) -> tuple[Options, ...]:
         """These options, and those with which other rule sets are laid over the same rules."""
-        if not any(name in _ALONG for name in self.rules) or self.settled.float:
+        if not any(name in _ALONG for name in self._based) or self.settled.float:
             return (self,)
         from .target import above
 

@@ -45,7 +45,7 @@ def above(name: str) -> list[str]:
     """The targets of the program that lie over one, itself left out; raises CallError as `defaults`."""
     folder = _lineage(name)[-1][0]
     names = (one for one in loader.list_built_in() if (BUILT_IN / one / FILE).is_file())
-    return [one for one in names if folder in [below for below, _ in loader.lineage(one)[:-1]]]
+    return [one for one in names if folder in [below for below, _ in loader.list_lineage(one)[:-1]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ def _above(lines: Sequence[str], place: int) -> str:
 
 def _lineage(name: str) -> list[tuple[Path, frozenset[str]]]:
     try:
-        return loader.lineage(name)
+        return loader.list_lineage(name)
     except loader.UnknownPackError as error:
         known = [pack for pack in loader.list_built_in() if (BUILT_IN / pack / FILE).is_file()]
         raise CallError(f"there is no target {name}: it is neither {', '.join(known)} nor a folder") from error

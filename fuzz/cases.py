@@ -24,7 +24,7 @@ def draw(dice: Dice, subject: Subject, laboratory: Oracle) -> Case:
     For rules over the target alone it is the runtime that does or does not.
     """
     test = dice.pick(subject.tests)
-    opset = draw_opset(dice, subject)
+    opset = draw_opset(dice, subject, laboratory.opset)
     settle: Settle = laboratory.settle
     if opset is not None and not subject.of_source:
         settle = functools.partial(laboratory.twins.settle, opset=opset)
@@ -35,11 +35,15 @@ def draw(dice: Dice, subject: Subject, laboratory: Oracle) -> Case:
     return Case(subject.name, steps, opset, bench.widened, None if subject.of_source else _choose_outputs(dice, steps))
 
 
-def draw_opset(dice: Dice, subject: Subject) -> int | None:
-    """An opset to aim at, most often the default one or one at which the rule takes a turn."""
+def draw_opset(dice: Dice, subject: Subject, usual: int | None = None) -> int | None:
+    """An opset to aim at, most often the `usual` one, that of a target, or one at which the rule takes a turn.
+
+    None stands for the one that the rules aim at, where no target sets another.
+    """
     if subject.turning and dice.chance(_TURNING):
         return dice.pick(subject.turning)
-    return dice.pick(subject.opsets) if dice.chance(_OTHER_OPSET) or not subject.of_source else None
+    any_of = dice.chance(_OTHER_OPSET) or (usual is None and not subject.of_source)
+    return dice.pick(subject.opsets) if any_of else usual
 
 
 def _choose_outputs(dice: Dice, steps: Sequence[Step]) -> tuple[Value, ...] | None:

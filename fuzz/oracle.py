@@ -42,8 +42,6 @@ _BATCH = 7
 #: what the interpreter and its client say of an operator's version, and of an end that was not its own
 _UNKNOWN, _CRASH = "Didn't find op for builtin opcode", "crashed"
 _VERSIONS = 12
-#: the key of an operator's entry in ops.yaml that names the operands whose types results have where these are quantized
-_FOLLOWS = "follows"
 #: what ONNX Runtime says where it is at fault itself, told as a refusal (docs/findings.md): it has no form of an
 #: operator at an opset, or makes int8 of its own uint8
 _RUNTIME = (
@@ -57,13 +55,19 @@ _RUNNING = ("ONNX Runtime fails to run the model",)
 class Oracle:
     """One interpreter in its worker, and the rules under trial.
 
-    With `exact` the rules promise what the reference kernels compute, bit for bit.
+    With `exact` the rules promise what the reference kernels compute, bit for bit. `opset` is the one that a target
+    sets, None where none does.
     """
 
     def __init__(
-        self, interpreter: Interpreter, catalogue: Catalogue, rules: tuple[str, ...], exact: bool = False
+        self,
+        interpreter: Interpreter,
+        catalogue: Catalogue,
+        rules: tuple[str, ...],
+        exact: bool = False,
+        opset: int | None = None,
     ) -> None:
-        self.catalogue = catalogue
+        self.catalogue, self.opset = catalogue, opset
         self._exact = exact
         self.twins = SelfCheck(rules)
         self._interpreter = interpreter
@@ -89,7 +93,7 @@ class Oracle:
         complaints: dict[str, None] = {}
         alike = any(result.variadic for result in step.operator.results) or bool(step.operator.facts.get("alike"))
         known = self._known.get((*key, *said))
-        likely = [kinds] if (kinds := _following(step)) else []
+        likely: list[list[Kind]] = [[*step.followed]] if step.followed else []
         for kinds in itertools.chain(likely, self._candidates((*key, *said), counts, types, grids, alike)):
             try:
                 step, arrays = self._run(step, kinds)
@@ -161,7 +165,7 @@ class Oracle:
 
     def _run(self, step: Step, kinds: Sequence[Kind]) -> tuple[Step, list[Array]]:
         """Run a step on its own, at the first version of its operator that the interpreter knows."""
-        feeds = [[value.content for value in _list_fed(step)]]
+        feeds = [[value.content for value in step.fed]]
         version = self._versions.get(step.operator.name, step.version)
         while True:
             step = replace(step, version=version)
@@ -276,7 +280,7 @@ class Oracle:
         except (RewriteFailure, UnsupportedError):
             raise
         except RewriteError:
-            if opset is None:
+            if opset == self.opset:
                 raise
             return pipeline.rewrite(source, rules=self.rules, target=PORTABLE)
 
@@ -295,7 +299,7 @@ class Oracle:
         except RewriteFailure as failure:
             return Finding(End.REFUSED if case.odd else End.FAILED, f"{failure}")
         except UnsupportedError as refusal:
-            if case.widened or case.opset is not None:
+            if case.widened or case.opset != self.opset:
                 return Finding(End.REFUSED, f"{refusal}")
             return Finding(End.FAILED, f"its own test is refused: {refusal}")
         except RewriteError as error:
@@ -357,18 +361,6 @@ class Oracle:
         if again.passed or _within_steps(case, outputs, actual) or self._shaky(case) or self._loose(case, actual):
             return Finding(End.PASSED, "", fired, *found)
         return Finding(End.FAILED, "; ".join(again.differences), fired, *found)
-
-
-def _following(step: Step) -> list[Kind]:
-    """What results are that ops.yaml says to be like operands, where these are quantized."""
-    spec = step.operator
-    names = [operand.name for operand in spec.operands]
-    found = [step.operands[names.index(name)] for name in spec.facts.get(_FOLLOWS, ())]
-    return [(value.dtype, value.grid) for value in found if value is not None and value.grid is not None]
-
-
-def _list_fed(step: Step) -> list[Value]:
-    return [value for value in dict.fromkeys(step.operands) if value is not None and value.fed]
 
 
 def _within_steps(case: Case, outputs: Sequence[Value], actual: Sequence[Array]) -> bool:

@@ -42,7 +42,7 @@ def draw(dice: Dice, subjects: Sequence[Subject], laboratory: Oracle) -> Case:
 
     Every operator but the first takes results or inputs of those before it where they fit, so that values are shared.
     """
-    graph = _Graph(dice, laboratory, draw_opset(dice, subjects[0]))
+    graph = _Graph(dice, laboratory, draw_opset(dice, subjects[0], laboratory.opset))
     for _ in range(dice.number(*_LENGTHS)):
         for _ in range(_DRAWS):
             if graph.add(dice.pick(subjects), free=dice.chance(30)):

@@ -28,7 +28,7 @@ class RuleSets:
     """Rule sets that are laid over each other, and what is tried in them rather than in other stacks.
 
     With `exact` they promise the codes of the reference kernels. `own` are the rules of packs that do not come with the
-    program, each with the folder of its pack.
+    program, each with the folder of its pack. `opset` is the one that the target sets, None where it sets none.
     """
 
     rules: tuple[str, ...]
@@ -36,6 +36,7 @@ class RuleSets:
     exact: bool
     trials: tuple[Trial, ...]
     own: Mapping[str, Path] = field(default_factory=dict)
+    opset: int | None = None
 
 
 def stacks(options: Options) -> list[RuleSets]:
@@ -56,7 +57,7 @@ def stacks(options: Options) -> list[RuleSets]:
             own = {name: added[one.span.file] for name, one in theirs.items()}
             if new:
                 tried = {one.name: theirs.get(one.name, one) for one in new}
-                found.append(RuleSets(stacked, pack, exact, tuple(tried.values()), own))
+                found.append(RuleSets(stacked, pack, exact, tuple(tried.values()), own, options.settled.opset))
             known.update(trial.name for trial in new)
     return found
 

@@ -256,7 +256,7 @@ def _trial(subject: Subject | Category, laboratory: Oracle) -> tuple[Judge, Draw
     if subject.excuse:
         assert isinstance(subject, Subject)
         judged = functools.partial(snapshot.judge, rules=laboratory.rules)
-        return _guard(judged), functools.partial(snapshot.draw, subject=subject)
+        return _guard(judged), functools.partial(snapshot.draw, subject=subject, usual=laboratory.opset)
     if isinstance(subject, Category):
         judging = categories.judge_shuffle if subject.family == categories.SHUFFLE else categories.judge
         return (

@@ -378,4 +378,4 @@ def _serve(pipe: Connection, interpreter: Interpreter, stacks: Sequence[RuleSets
 
 
 def _laboratory(interpreter: Interpreter, stack: RuleSets) -> Oracle:
-    return Oracle(interpreter, stack.pack.catalogue, stack.rules, stack.exact)
+    return Oracle(interpreter, stack.pack.catalogue, stack.rules, stack.exact, stack.opset)

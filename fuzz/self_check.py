@@ -49,7 +49,7 @@ class SelfCheck:
                 value.shape = None if shape is None else ir.Shape(shape)
             model = write_model(named, [blank.name for blank in blanks], self._dialect, opset)
             arrays = Runtime(model, threads=1, precise=True).run(
-                [value.content for value in _list_fed(step)], _PATIENCE if step.graphs else None
+                [value.content for value in step.fed], _PATIENCE if step.graphs else None
             )
         except (RewriteError, VerificationError, InferenceError) as error:
             raise Rejected(f"{error}") from error
@@ -142,10 +142,6 @@ def _bound_cancellation(value: Value, inputs: Sequence[Value]) -> float:
         return 0.0
     real = [np.abs(one.content[np.isfinite(one.content)]) for one in inputs if one.content.dtype.kind == "f"]
     return _CANCELLED * max((float(one.max()) for one in real if one.size), default=0.0)
-
-
-def _list_fed(step: Step) -> list[Value]:
-    return [value for value in dict.fromkeys(step.reads) if value.fed]
 
 
 def _turns(case: Case) -> bool:

@@ -17,6 +17,8 @@ from ..verify.frames import Array
 
 #: the key of an operator's entry in ops.yaml that says what integer kernels keep beside it
 SCRATCH = "scratch"
+#: the key of an operator's entry in ops.yaml that names the operands whose types results have where these are quantized
+_FOLLOWS = "follows"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,6 +88,18 @@ class Step:
         """The values that it reads, those that its graphs read among them."""
         inner = (value for body in self.graphs for value in body.reads)
         return tuple(value for value in (*self.operands, *inner) if value is not None)
+
+    @property
+    def fed(self) -> list[Value]:
+        """The values that it reads and that are inputs of a model of it alone."""
+        return [value for value in dict.fromkeys(self.reads) if value.fed]
+
+    @property
+    def followed(self) -> list[tuple[ir.DataType, Quantization]]:
+        """What results are that ops.yaml says to be like operands, where these are quantized."""
+        names = [operand.name for operand in self.operator.operands]
+        found = [self.operands[names.index(name)] for name in self.operator.facts.get(_FOLLOWS, ())]
+        return [(value.dtype, value.grid) for value in found if value is not None and value.grid is not None]
 
     def yielding(self, results: Sequence[Value]) -> Step:
         """The same step with other descriptions of its results, which are what its meaning yields too."""

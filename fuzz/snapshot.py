@@ -34,10 +34,10 @@ _COUNTS = ir.DataType.INT32
 _CLOSE = 2e-3
 
 
-def draw(dice: Dice, subject: Subject) -> Case:
+def draw(dice: Dice, subject: Subject, usual: int | None = None) -> Case:
     """Draw one operator whose results nobody knows; raises Rejected where a rule is about several.
 
-    A test may say of which type and shape a result is, as files do.
+    A test may say of which type and shape a result is, as files do. `usual` is the opset that a target sets.
     """
     count = 1
 
@@ -46,7 +46,7 @@ def draw(dice: Dice, subject: Subject) -> Case:
         count = counts[0]
         return step
 
-    opset = draw_opset(dice, subject)
+    opset = draw_opset(dice, subject, usual)
     test = dice.pick(subject.tests)
     bench = CaseBuilder(dice, settle, subject, test, opset or subject.opsets[-1])
     steps = bench.steps()

@@ -94,7 +94,7 @@ def _folder(name: str) -> Path:
     raise UnknownPackError(said + suggest_nearest(name, known))
 
 
-def lineage(name: str) -> list[tuple[Path, frozenset[str]]]:
+def list_lineage(name: str) -> list[tuple[Path, frozenset[str]]]:
     """The folders of a pack and of those that it lies over, the lowest first, each with the rules left out of it.
 
     Read from the headers of rule files alone: a header with mistakes is told of where the pack is loaded.
@@ -186,6 +186,15 @@ def list_user_files(names: Sequence[str]) -> dict[str, Path]:
 def is_built_in(path: Path) -> bool:
     """Whether a folder is that of a pack which comes with the program."""
     return BUILT_IN.resolve() in path.resolve().parents
+
+
+def with_bases(names: Sequence[str]) -> tuple[str, ...]:
+    """Packs in their order, each behind the pack that its files say it lies over; raises CallError for an unknown one.
+
+    All files of a pack begin alike, so the first tells.
+    """
+    found = ((*(folder.name for folder, _ in list_lineage(name)[:-1]), name) for name in names)
+    return tuple(dict.fromkeys(one for several in found for one in several))
 
 
 def list_built_in() -> list[str]:

@@ -24,7 +24,7 @@ from nnrewrite.engine.dialects.operators import Catalogue, Dialect, OperatorSpec
 from nnrewrite.engine.packs import loader
 from nnrewrite.engine.rewrite import coverage
 from nnrewrite.fuzz import baseline, results, snapshot
-from nnrewrite.fuzz.cases import draw
+from nnrewrite.fuzz.cases import draw, draw_opset
 from nnrewrite.fuzz.categories import SHUFFLE, Category
 from nnrewrite.fuzz.choices import Dice, shrink
 from nnrewrite.fuzz.element_types import choice, read_admitted
@@ -432,6 +432,21 @@ def test_a_target_is_tried_with_its_own_rules(tmp_path: Path) -> None:
     run = call("fuzz", "--target", f"{tmp_path}", "--examples", "4", "--jobs", "1")
     assert run.exit_code == 0
     assert [line.split()[:2] for line in run.stdout.splitlines()[1:-1]] == [["no_relu", "4"]]
+
+
+def test_a_target_is_tried_at_the_opset_that_it_sets(tmp_path: Path) -> None:
+    header = WRONG.replace("tflite -> onnx", "onnx -> onnx").partition("rule five")[0]
+    rule = "rule no_relu stage simplify { y = Relu(x) => y = Max(x, 0.5) test x: f32[2, 3] }"
+    (tmp_path / "mine.rules").write_text(header + rule, encoding="utf-8")
+    (tmp_path / "target.yaml").write_text("options: {opset: 16}", encoding="utf-8")
+    (stack,) = stacks(Options(target=f"{tmp_path}"))
+    subject = next(trial for trial in stack.trials if trial.name == "no_relu")
+    assert isinstance(subject, Subject)
+    assert stack.opset == 16
+    drawn = [draw_opset(Dice(f"{n}"), subject, stack.opset) for n in range(40)]
+    assert 25 < drawn.count(16) < 40
+    run = call("fuzz", "--target", f"{tmp_path}", "--examples", "4", "--jobs", "1", "--out", f"{tmp_path / 'out'}")
+    assert (run.exit_code, "at opset 16" in run.stderr) == (1, True)
 
 
 def test_rules_of_packs_of_ones_own_have_a_turn_whatever_the_time(pack: Path) -> None:

@@ -20,6 +20,7 @@ from nnrewrite.engine.packs import loader
 from nnrewrite.engine.passes.evaluation import convert_graph
 from nnrewrite.engine.rewrite.rules import compile_rules
 from nnrewrite.engine.syntax import parser, tree
+from nnrewrite.options import Options
 
 pytestmark = pytest.mark.slow
 
@@ -399,6 +400,16 @@ def test_a_pack_alone_says_how_to_lay_it_over_the_programs_rules(make: Make, sin
     assert "help:" not in f"{caught.value}"
     over = ABS.replace("ruleset mine", "ruleset mine over tflite2onnx")
     assert [node.op_type for node in pipeline.convert(source, rules=str(make("two", over))).graph.node] == ["Neg"]
+
+
+def test_a_pack_over_the_programs_rules_has_all_that_these_bring_along(make: Make) -> None:
+    alone = str(make("one", ABS))
+    over = str(make("two", ABS.replace("ruleset mine", "ruleset mine over tflite2onnx")))
+    assert Options(rules=over).stacked == Options(rules=("tflite2onnx", over)).stacked
+    assert {"kernels", "hybrid"} <= {*Options(rules=over).stacked}
+    assert "kernels" not in Options(rules=alone).stacked
+    assert Options(rules=over, exact=True) in Options(rules=over).variants
+    assert Options(rules="exact").stacked[:3] == ("tflite2onnx", "kernels", "exact")
 
 
 def test_rules_over_the_target_alone_read_no_model(make: Make, single: Callable[..., bytes]) -> None:
