@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
 import os
 import re
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-
-import onnx
 
 from ..base import file_cache
 from ..base.data_files import BUILT_IN, OPS
@@ -21,6 +17,7 @@ from ..dialects import operators
 from ..dialects.operators import Catalogue
 from ..rewrite.rules import Contents, Override, outline
 from ..syntax import tree
+from .digests import digest_code, digest_pack
 from .parse_cache import Parses
 from .serialization import Lazy, freeze, thaw
 
@@ -99,7 +96,17 @@ def list_lineage(name: str) -> list[tuple[Path, frozenset[str]]]:
 
     Read from the headers of rule files alone: a header with mistakes is told of where the pack is loaded.
     """
-    folder, without = _folder(name), frozenset[str]()
+    folder = _folder(name)
+    return list(_lineage_of_built_in(folder) if BUILT_IN in folder.parents else _read_lineage(folder))
+
+
+@functools.cache
+def _lineage_of_built_in(folder: Path) -> list[tuple[Path, frozenset[str]]]:
+    return _read_lineage(folder)
+
+
+def _read_lineage(folder: Path) -> list[tuple[Path, frozenset[str]]]:
+    without = frozenset[str]()
     found = [(folder, without)]
     while (file := min(folder.glob("**/*.rules"), default=None)) is not None:
         said = _HEADER.search(read_text(file))
@@ -117,11 +124,11 @@ def load(names: Sequence[str]) -> Pack:
     """
     paths = folders(names)
     files = _texts(paths)
-    digest = _digest(paths, files)
+    digest = digest_pack(_entries(paths), files)
     kept = file_cache.fetch(digest)
     if kept is not None:
         return _thaw(kept)
-    found = _read(paths, files, _parses(_code([]).hexdigest()))
+    found = _read(paths, files, _parses(digest_code([]).hexdigest()))
     file_cache.keep(digest, _freeze(found))
     return found
 
@@ -164,7 +171,7 @@ _held: dict[tuple[str, ...], Stamp] | None = None
 def read(names: Sequence[str]) -> Pack:
     """Load rule packs as `load` does, but check them in any case, whether or not they were loaded before."""
     paths = folders(names)
-    return _read(paths, _texts(paths), _parses(_code([]).hexdigest()))
+    return _read(paths, _texts(paths), _parses(digest_code([]).hexdigest()))
 
 
 def sources(names: Sequence[str], empty: bool = False) -> dict[str, str]:
@@ -251,7 +258,7 @@ def _read(paths: Sequence[Path], texts: Mapping[str, str], parses: Parses) -> Pa
     files, lacking = _leave_out(_separate_definitions(files, parses), paths)
     diagnostics += lacking
     program = [path for path in paths if is_built_in(path)]
-    mark = f"{_digest(program, _texts(program, empty=True))}-checked"
+    mark = f"{digest_pack(_entries(program), _texts(program, empty=True))}-checked"
     if len(program) < len(paths) and file_cache.fetch(mark) is not None:
         # What came with the program was found free of mistakes in an earlier run: only what lies over it is checked.
         _note_checked([file for file in files if paths[file.rank] in program], catalogue, parses)
@@ -357,29 +364,6 @@ def _ranks(paths: Sequence[Path]) -> dict[str, int]:
 
 
 # ---- what is kept between runs
-
-
-def _digest(paths: Sequence[Path], texts: Mapping[str, str]) -> str:
-    """A name for everything that a pack in its final form depends on."""
-    rules = sorted(_below(BUILT_IN, (".rules",)))
-    digest = _code([*map(Path, rules), OPS, *_entries(paths)])
-    for name, text in texts.items():
-        digest.update(f"{name}\0{text}\0".encode())
-    return digest.hexdigest()
-
-
-def _code(files: Sequence[Path]) -> hashlib._Hash:
-    """A name for this code, and some files besides."""
-    digest = hashlib.sha256(f"{sys.version} {onnx.__version__}".encode())
-    for file in [*map(Path, sorted(_below(Path(__file__).parent.parent, (".py", ".lark")))), *files]:
-        digest.update(file.read_bytes())
-    return digest
-
-
-def _below(folder: Path, endings: tuple[str, ...]) -> Iterator[str]:
-    """The files below a folder with certain endings, in a quarter of the time that Path.rglob takes."""
-    for place, _, names in os.walk(folder):
-        yield from (f"{place}{os.sep}{name}" for name in names if name.endswith(endings))
 
 
 def _freeze(pack: Pack) -> bytes:

@@ -1,0 +1,36 @@
+"""Digests of packs: the keys under which what was made of them is kept between runs."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import onnx
+
+from ..base.data_files import BUILT_IN, OPS
+
+
+def digest_pack(entries: Sequence[Path], texts: Mapping[str, str]) -> str:
+    """A name for everything that a pack in its final form depends on."""
+    rules = sorted(_below(BUILT_IN, (".rules",)))
+    digest = digest_code([*map(Path, rules), OPS, *entries])
+    for name, text in texts.items():
+        digest.update(f"{name}\0{text}\0".encode())
+    return digest.hexdigest()
+
+
+def digest_code(files: Sequence[Path]) -> hashlib._Hash:
+    """A name for this code, and some files besides."""
+    digest = hashlib.sha256(f"{sys.version} {onnx.__version__}".encode())
+    for file in [*map(Path, sorted(_below(Path(__file__).parent.parent, (".py", ".lark")))), *files]:
+        digest.update(file.read_bytes())
+    return digest
+
+
+def _below(folder: Path, endings: tuple[str, ...]) -> Iterator[str]:
+    """The files below a folder with certain endings, in a quarter of the time that Path.rglob takes."""
+    for place, _, names in os.walk(folder):
+        yield from (f"{place}{os.sep}{name}" for name in names if name.endswith(endings))
