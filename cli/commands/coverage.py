@@ -38,7 +38,7 @@ class Gap:
 
 
 @click.command("rewrite coverage", context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("folder", required=False, type=click.Path(file_okay=False, path_type=Path))
+@click.argument("folder", required=False, type=flags.File(files=False, folders=True))
 @flags.rules
 @click.option("--target", metavar="TARGET", default=TARGET, show_default=True, help="The target with its rules.")
 @click.option(

@@ -64,6 +64,8 @@ def folders(names: Sequence[str]) -> list[Path]:
 
 
 def _folder(name: str) -> Path:
+    if not name:
+        raise CallError("an empty name is none of a pack")
     if name.strip(".") and os.sep not in name and (BUILT_IN / name).is_dir():
         return BUILT_IN / name
     if Path(name).is_dir():
