@@ -16,12 +16,10 @@ from ..engine.base.errors import VerificationError
 from ..engine.base.quantization import NUMBERS, REAL
 from .frames import Array
 from .interpreter import Source, require
-from .saturation import saturates
+from .saturation import PRECISE, saturates, unshare
 
 #: what metadata calls the state that a caller feeds back, before the name of the input
 STATE = "nnrewrite.state."
-#: the runtime's option to compute with unsigned weights where signed ones would saturate
-_PRECISE = "session.x64quantprecision"
 
 
 class Runtime:
@@ -45,23 +43,26 @@ class Runtime:
         require("onnxruntime")
         import onnxruntime
 
-        options = onnxruntime.SessionOptions()
-        options.log_severity_level = 4
-        options.intra_op_num_threads = threads
-        if not optimized:
-            options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-        if profile is not None:
-            options.enable_profiling = True
-            options.profile_file_prefix = f"{profile / 'profile'}"
+        def load(source: bytes | str, precise: bool = False) -> Any:
+            options = onnxruntime.SessionOptions()
+            options.log_severity_level = 4
+            options.intra_op_num_threads = threads
+            if not optimized:
+                options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+            if profile is not None:
+                options.enable_profiling = True
+                options.profile_file_prefix = f"{profile / 'profile'}"
+            if precise:
+                options.add_session_config_entry(PRECISE, "1")
+            return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+
         source = model if isinstance(model, bytes) else os.fspath(model)
-        session: Any = None
+        self._session: Any = None
         if precise and saturates():
-            options.add_session_config_entry(_PRECISE, "1")
-            with contextlib.suppress(Exception):  # which refuses some models that are taken without it
-                session = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
-            options.add_session_config_entry(_PRECISE, "0")
+            with contextlib.suppress(Exception):  # some models are refused like that and taken as they are
+                self._session = load(unshare(source), precise=True)
         try:
-            self._session = session or onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+            self._session = self._session or load(source)
         except Exception as error:  # the runtime's exceptions have no common root but this
             raise VerificationError(f"ONNX Runtime refuses the model: {_line(error)}") from error
         self._inputs: dict[str, Any] = {item.name: item for item in self._session.get_inputs()}

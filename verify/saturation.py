@@ -8,6 +8,9 @@ import numpy as np
 
 from .interpreter import require
 
+#: the runtime's option to compute with unsigned weights where signed ones would saturate
+PRECISE = "session.x64quantprecision"
+
 
 @functools.cache
 def saturates() -> bool:
@@ -31,3 +34,23 @@ def saturates() -> bool:
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     [[[found]]] = session.run(None, {"x": row})
     return int(found) != 2 * 255 * 127
+
+
+def unshare(model: bytes | str) -> bytes:
+    """A model, from its bytes or its path, in which each constant of signed bytes is read by one node.
+
+    The runtime makes unsigned weights anew for each node that reads them, under one name, and then refuses the model.
+    """
+    import onnx
+
+    proto = onnx.load_model_from_string(model) if isinstance(model, bytes) else onnx.load(model)
+    signed = {one.name: one for one in proto.graph.initializer if one.data_type == onnx.TensorProto.INT8}
+    read: set[str] = set()
+    for node in proto.graph.node:
+        for place, name in enumerate(node.input):
+            if name in signed and name in read:
+                own = proto.graph.initializer.add()
+                own.CopyFrom(signed[name])
+                node.input[place] = own.name = f"{name} of {node.output[0]} {place}"
+            read.add(name)
+    return bytes(proto.SerializeToString())

@@ -305,16 +305,17 @@ def _parse_files(
 
 
 def _insert_base(paths: Sequence[Path], files: Sequence[tree.RuleFile]) -> list[Path] | None:
-    """The packs with one more that a file says it lies over, before those that do; None where all are there already.
+    """The packs with one that a file says it lies over before those that do; None where all are there already.
 
     Raises CallError for one that does not come with the program.
     """
     for file in files:
         if file.base is None or BUILT_IN / file.base in paths[: file.rank]:
             continue
-        if file.base not in list_built_in() or BUILT_IN / file.base in paths:
+        if file.base not in list_built_in():
             raise CallError(f"{file.span.file}: {file.name} lies over {file.base}, which is no rule set below it")
-        return [*paths[: file.rank], BUILT_IN / file.base, *paths[file.rank :]]
+        base = BUILT_IN / file.base
+        return [*paths[: file.rank], base, *(path for path in paths[file.rank :] if path != base)]
     return None
 
 
