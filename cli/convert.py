@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import completion, flags
-from .dispatch import commands_help, complain, no_command
+from .dispatch import Told, commands_help, complain, no_command, word_interruption
 from .outcome import Call, Failure, Result, attempt, interpreting
 
 if TYPE_CHECKING:
@@ -212,9 +212,17 @@ def run(jobs: list[Job], call: Call, overrides: Sequence[Override] = ()) -> bool
     except KeyboardInterrupt as interruption:
         if len(jobs) == 1:
             raise
-        finished = interruption.args[0] if interruption.args else len(results)
-        done = "converted and verified" if call.verify else "converted"
-        raise KeyboardInterrupt(f"{finished} of {len(jobs)} models {done}") from None
+        if interruption.args:  # what workers have finished, and nobody was told of yet
+            results = [one for one in interruption.args[0] if isinstance(one, Result)]
+            failures = [one for one in interruption.args[0] if isinstance(one, Failure)]
+        said = f"{len(results)} of {len(jobs)} models {'converted and verified' if call.verify else 'converted'}"
+        if not call.as_json:
+            raise KeyboardInterrupt(said) from None
+        from .result_documents import show_conversions
+
+        spent = time.perf_counter() - started
+        show_conversions(results, failures, len(jobs), spent, overrides, word_interruption(said))
+        raise Told(said) from None
     seconds = time.perf_counter() - started
     if call.as_json:
         from .result_documents import show_conversions

@@ -72,8 +72,19 @@ class Commands(click.Group):
 
 #: what the system says of a device that takes no more
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+#: the kind of a diagnostic that tells of an interruption
+INTERRUPTED = "Interrupted"
 #: where a context has the name of the command that is called, and whether it prints JSON
 _CALLED = "nnrewrite.called"
+
+
+class Told(KeyboardInterrupt):
+    """An interruption of a command that has printed its document, with what was finished, already."""
+
+
+def word_interruption(finished: str) -> str:
+    """Say that a call was interrupted, and what was finished by then."""
+    return f"interrupted: {finished}" if finished else "interrupted"
 
 
 @contextlib.contextmanager
@@ -92,16 +103,18 @@ def _telling(command: str, as_json: bool) -> Iterator[None]:
         raise
     except KeyboardInterrupt as error:
         # Whoever counts what is finished says so by the interruption that is passed on.
-        message = f"interrupted: {error}" if f"{error}" else "interrupted"
+        message = word_interruption(f"{error}")
         complain(message)
-        if as_json:
-            _document(command, message, "Interrupted")
+        if as_json and not isinstance(error, Told):
+            _document(command, message, INTERRUPTED)
         raise click.exceptions.Exit(130) from None
     except Exception as error:
-        from ..engine.base.errors import CallError, RewriteError, RuleError
+        from ..engine.base.errors import CallError, InternalError, RewriteError, RuleError
 
-        if not isinstance(error, RewriteError):
+        if isinstance(error, OSError) and error.filename is None and error.errno in (*_NO_ROOM, errno.EPIPE):
             raise
+        if not isinstance(error, RewriteError):
+            error = InternalError(f"rewrite {command}", error)
         if isinstance(error, RuleError):
             click.echo(f"{error}", err=True)
         else:

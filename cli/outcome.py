@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..engine.base.startup import dataclass
 
 if TYPE_CHECKING:
+    from ..engine.base.errors import RewriteError
     from ..engine.passes.layout.explain import Remaining
     from ..engine.rewrite.profile import Profile
     from ..options import Options
@@ -126,24 +127,21 @@ def _verified(result: Result, source: Path | bytes, interpreter: Interpreter) ->
 
 def attempt(job: Job, call: Call, interpreter: Interpreter | None) -> Result | Failure:
     """Convert one model; raises RuleError, as a mistake in a rule concerns all models."""
-    from ..engine.base.errors import RewriteError, RuleError
+    from ..engine.base.errors import InternalError, RewriteError, RuleError
 
     try:
         return convert(job, call, interpreter)
     except RuleError:
         raise
     except RewriteError as error:
-        return _failed(job, call, error, f"{error}")
+        return _failed(job, call, error)
     except Exception as error:
-        # A mistake of ours: on its own it is shown whole, among many models it must not cost the others.
-        if not call.keep_going:
-            raise
-        return _failed(job, call, error, f"internal error: {type(error).__name__}: {error}")
+        return _failed(job, call, InternalError("what is done with the converted model", error))
 
 
-def _failed(job: Job, call: Call, error: Exception, message: str) -> Failure:
+def _failed(job: Job, call: Call, error: RewriteError) -> Failure:
     if not call.as_json:
-        return Failure(job, message)
+        return Failure(job, f"{error}")
     from .json_documents import diagnose
 
-    return Failure(job, message, tuple(diagnose(error, job.name)))
+    return Failure(job, f"{error}", tuple(diagnose(error, job.name)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from .dispatch import INTERRUPTED
 from .json_documents import diagnostic, plain, show
 
 if TYPE_CHECKING:
@@ -16,16 +17,25 @@ if TYPE_CHECKING:
 
 
 def show_conversions(
-    results: Sequence[Result], failures: Sequence[Failure], jobs: int, seconds: float, overrides: Sequence[Override]
+    results: Sequence[Result],
+    failures: Sequence[Failure],
+    jobs: int,
+    seconds: float,
+    overrides: Sequence[Override],
+    interruption: str = "",
 ) -> None:
-    """Print the document of a call that converts models, of which some may not have been tried."""
+    """Print the document of a call that converts models, of which some may not have been tried.
+
+    `interruption` says that it was interrupted, in words.
+    """
     entries = [*map(_converted, results), *({"source": f.job.name, "target": None, "ok": False} for f in failures)]
     told = [
         *(one for failure in failures for one in failure.diagnostics),
         *(one for result in results for one in _remarks(result)),
         *map(_note, occurring(overrides, [result.report for result in results])),
+        *([diagnostic(interruption, INTERRUPTED)] if interruption else []),
     ]
-    ok = not failures and all(one.passed for one in results)
+    ok = not interruption and not failures and all(one.passed for one in results)
     counts = {"models": jobs, "converted": len(results), "failed": len(failures)}
     show("convert", ok, entries, told, **counts, seconds=round(seconds, 3))
 

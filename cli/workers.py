@@ -28,7 +28,7 @@ def working(jobs: Sequence[Job], call: Call) -> Iterator[Iterator[Result | Failu
     """Convert models by as many processes as the call asks for; what came of each, in the order of the models.
 
     When the block ends, models that are being converted are finished, and no other is begun. Where the program is
-    interrupted or ended, they are given up; the interruption is raised anew with how many models are finished.
+    interrupted or ended, they are given up; the interruption is raised anew with what came of those that are finished.
     """
     # A fork has all modules and rules that its parent has, and is there at once.
     kind = "fork" if "fork" in multiprocessing.get_all_start_methods() else None
@@ -43,7 +43,7 @@ def working(jobs: Sequence[Job], call: Call) -> Iterator[Iterator[Result | Failu
         pool.shutdown(cancel_futures=True)
         if isinstance(ended, SystemExit):
             raise
-        raise KeyboardInterrupt(sum(map(_finished, futures))) from None
+        raise KeyboardInterrupt([future.result() for future in futures if _is_finished(future)]) from None
     finally:
         pool.shutdown(cancel_futures=True)
 
@@ -56,9 +56,8 @@ def _outcomes(jobs: Sequence[Job], futures: Sequence[Future[Result | Failure]]) 
             yield Failure(job, "the system ended a process that converted models; fewer --jobs need less memory")
 
 
-def _finished(future: Future[Result | Failure]) -> bool:
-    done = future.done() and not future.cancelled() and future.exception() is None
-    return done and isinstance(future.result(), Result)
+def _is_finished(future: Future[Result | Failure]) -> bool:
+    return future.done() and not future.cancelled() and future.exception() is None
 
 
 def _begin(call: Call) -> None:

@@ -17,7 +17,7 @@ from ...engine.base.atomic_write import replacing
 from ...engine.base.errors import times
 from ...options import DEFAULT, TARGET, Options
 from .. import completion, flags
-from ..dispatch import complain
+from ..dispatch import INTERRUPTED, Told, complain, word_interruption
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -137,7 +137,7 @@ def command(
     from ...fuzz.rule_sets import digests, records, stacks
     from ...fuzz.schedule import Budget, Interrupted, fuzz
     from ...fuzz.subjects import Subject
-    from ..json_documents import show
+    from ..json_documents import diagnostic, show
 
     started = time.monotonic()
     whole = not (operators or names or only_odd)
@@ -178,7 +178,12 @@ def command(
     if gone:
         complain(f"recorded, but there is no such rule or category any more: {', '.join(gone)} (`--record` forgets it)")
     if interrupted:
-        raise KeyboardInterrupt(f"{times(sum(tally.tried for tally in tallies.values()), 'case')} tried")
+        said = f"{times(sum(tally.tried for tally in tallies.values()), 'case')} tried"
+        if not as_json:
+            raise KeyboardInterrupt(said)
+        problems = [*map(_diagnosed, failed), diagnostic(word_interruption(said), INTERRUPTED)]
+        show("fuzz", False, map(_entry, tallies.values()), problems, seconds=round(taken, 3), gone=gone)
+        raise Told(said)
     if recorded:
         outcomes = {name: tally.outcomes for name, tally in tallies.items() if tally.outcomes and not tally.problem()}
         for file in set(files.values()):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import json
 import os
 import re
 import subprocess
@@ -224,8 +225,9 @@ def test_with_keep_going_the_other_models_are_converted(folder: Path, relu: byte
     assert "1 failed" in result.stdout
 
 
-def test_with_keep_going_a_mistake_of_ours_costs_one_model(
-    folder: Path, relu: bytes, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("more", [("--keep-going",), (), ("--json",)])
+def test_a_mistake_of_ours_is_one_line_and_costs_one_model(
+    folder: Path, relu: bytes, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]
 ) -> None:
     real = pipeline.rewrite
 
@@ -235,10 +237,28 @@ def test_with_keep_going_a_mistake_of_ours_costs_one_model(
     monkeypatch.setattr(pipeline, "rewrite", failing)
     for name in ("a", "b"):
         Path(f"{name}.tflite").write_bytes(relu)
-    result = call("a.tflite", "b.tflite", "--keep-going", "-d", "out")
+    result = call("a.tflite", "b.tflite", *more, "-d", "out")
     assert result.exit_code == 1
-    assert "a.tflite: internal error: KeyError: 'operator'" in result.stderr
-    assert files(folder / "out") == ["b.onnx"]
+    said = "internal error: what is done with the converted model: KeyError: 'operator'"
+    assert f"a.tflite: {said}" in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+    if "--keep-going" in more:
+        assert files(folder / "out") == ["b.onnx"]
+    if "--json" in more:
+        [told] = json.loads(result.stdout)["diagnostics"]
+        assert (told["kind"], told["file"], said in told["message"]) == ("InternalError", "a.tflite", True)
+
+
+def test_a_mistake_of_ours_in_a_command_is_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(*_: Any) -> Any:
+        return {}["pack"]
+
+    monkeypatch.setattr(loader, "read", failing)
+    result = call("check", "onnx", "--json")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("rewrite: error: internal error: rewrite check: KeyError: 'pack'")
+    assert len(result.stderr.splitlines()) == 1
+    assert [one["kind"] for one in json.loads(result.stdout)["diagnostics"]] == ["InternalError"]
 
 
 def test_outputs_that_clash_are_refused_before_anything_is_written(folder: Path, relu: bytes) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -107,6 +108,34 @@ dispatch.main()
 """
 
 
+def interrupted(folder: Path, workers: str, number: signal.Signals, *more: str) -> tuple[int, str, str]:
+    """The status, output and errors of a call that is interrupted with two of five models converted."""
+    names = ["fast1", "fast2", "slow1", "slow2", "slow3"]
+    for name in names:
+        Path(f"{name}.tflite").write_bytes(Path("net.tflite").read_bytes())
+    script = SLOW.format(arguments=[*(f"{name}.tflite" for name in names), "--jobs", workers, *more])
+    process = subprocess.Popen(
+        [sys.executable, "-c", script],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    until = time.monotonic() + 100
+    while len(list(folder.glob(".rewrite-*.part"))) < int(workers) or not Path("fast2.onnx").exists():
+        assert time.monotonic() < until
+        assert process.poll() is None
+        time.sleep(0.02)
+    time.sleep(0.3)  # until the parent knows of what was finished
+    # A terminal interrupts all processes of a group, `kill` the one that it names.
+    (os.killpg if number is signal.SIGINT else os.kill)(process.pid, number)
+    output, errors = process.communicate(timeout=30)
+    assert sorted(path.name for path in folder.iterdir() if path.suffix != ".tflite") == ["fast1.onnx", "fast2.onnx"]
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)
+    return process.returncode, output, errors
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", ["1", "2"])
 @pytest.mark.parametrize(
@@ -119,26 +148,19 @@ dispatch.main()
 def test_an_interruption_says_how_many_models_were_converted(
     folder: Path, workers: str, number: signal.Signals, status: int, said: str
 ) -> None:
-    names = ["fast1", "fast2", "slow1", "slow2", "slow3"]
-    for name in names:
-        Path(f"{name}.tflite").write_bytes(Path("net.tflite").read_bytes())
-    script = SLOW.format(arguments=[*(f"{name}.tflite" for name in names), "--jobs", workers])
-    process = subprocess.Popen(
-        [sys.executable, "-c", script],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    until = time.monotonic() + 100
-    while len(list(folder.glob(".rewrite-*.part"))) < int(workers) or not Path("fast2.onnx").exists():
-        assert time.monotonic() < until and process.poll() is None
-        time.sleep(0.02)
-    time.sleep(0.3)  # until the parent knows of what was finished
-    # A terminal interrupts all processes of a group, `kill` the one that it names.
-    (os.killpg if number is signal.SIGINT else os.kill)(process.pid, number)
-    _, errors = process.communicate(timeout=30)
-    assert (process.returncode, errors) == (status, said)
-    assert sorted(path.name for path in folder.iterdir() if path.suffix != ".tflite") == ["fast1.onnx", "fast2.onnx"]
-    with pytest.raises(ProcessLookupError):
-        os.killpg(process.pid, 0)
+    found, _, errors = interrupted(folder, workers, number)
+    assert (found, errors) == (status, said)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_the_document_of_an_interrupted_call_has_what_was_finished(folder: Path, workers: str) -> None:
+    status, output, _ = interrupted(folder, workers, signal.SIGINT, "--json")
+    document = json.loads(output)
+    assert (status, document["ok"]) == (130, False)
+    assert [(one["source"], one["ok"]) for one in document["results"]] == [
+        ("fast1.tflite", True),
+        ("fast2.tflite", True),
+    ]
+    [told] = document["diagnostics"]
+    assert (told["kind"], told["message"]) == ("Interrupted", "interrupted: 2 of 5 models converted")
