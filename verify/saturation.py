@@ -1,11 +1,18 @@
-"""Products of bytes that saturate: whether ONNX Runtime has such on this processor, and what models ask for."""
+"""Products of bytes that saturate: whether ONNX Runtime has such on this processor, and which a model has."""
 
 from __future__ import annotations
 
 import functools
 
 import numpy as np
+import onnx_ir as ir
 
+from ..engine.base.names import Scope
+from ..engine.passes.accepted import Accepted
+from ..engine.passes.base import Module, run_passes
+from ..options import PORTABLE
+from ..pipeline import prepare
+from ..report import word_told
 from .interpreter import require
 
 #: the runtime's option to compute with unsigned weights where signed ones would saturate
@@ -34,6 +41,19 @@ def saturates() -> bool:
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     [[[found]]] = session.run(None, {"x": row})
     return int(found) != 2 * 255 * 127
+
+
+def explain_saturation(model: bytes | str) -> str:
+    """Which products of a model, from its bytes or its path, saturate on this processor, and with what target they do
+    not, in the words of the rules of the target for no runtime in particular; nothing where none does."""
+    if not saturates():
+        return ""
+    import onnx
+
+    graph = (ir.from_proto(onnx.load_from_string(model)) if isinstance(model, bytes) else ir.load(model)).graph
+    module = Module(graph, prepare((PORTABLE,), None).rules, Scope(graph))
+    run_passes([Accepted()], module)
+    return ", ".join(word_told(module.outcome.told))
 
 
 def unshare(model: bytes | str) -> bytes:

@@ -17,6 +17,7 @@ from .inputs import draw
 from .interpreter import Interpreter, InterpreterError, Kernels, Signature, Source
 from .reals import real_form
 from .runtime import Runtime
+from .saturation import explain_saturation
 from .signature import Signed
 
 # A whole model's output is known no better than the interpreter's own kernels agree on it. The reference kernels are
@@ -29,6 +30,7 @@ class Verification:
     """What came of running both models: one comparison for each output, and what else is not as it was.
 
     `unquantized` says that the original is quantized and was computed with real numbers, as the rewritten model is.
+    `saturation` says, where something differs, which products of the model saturate on this processor.
 
     `problems` are differences that concern no single output (a number or order of inputs); `remarks` say which
     kernels of the interpreter could not be asked. Seconds are those of one sample, loading included.
@@ -42,6 +44,7 @@ class Verification:
     source_seconds: float = 0.0
     target_seconds: float = 0.0
     unquantized: bool = False
+    saturation: str = ""
 
     @property
     def passed(self) -> bool:
@@ -110,7 +113,9 @@ def compare_models(
         target_seconds = (time.perf_counter() - started) / len(feeds)
         comparisons = _judge(worker, source, described, feeds, expected, actual, remarks)
         seconds = round(source_seconds, 4), round(target_seconds, 4)
-        return Verification(comparisons, (), tuple(remarks), seed, len(feeds), *seconds, unquantized)
+        passed = precise or all(one.verdict.passed for one in comparisons)
+        saturation = "" if passed else explain_saturation(target)
+        return Verification(comparisons, (), tuple(remarks), seed, len(feeds), *seconds, unquantized, saturation)
 
 
 def _interface(signature: Signature, runtime: Runtime) -> tuple[str, ...]:

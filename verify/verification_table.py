@@ -41,7 +41,8 @@ def table(verification: Verification, pretty: bool = False) -> list[str]:
 def conclude(verification: Verification) -> str:
     """Word what a verification comes to: whether outputs agree, how well, and whether that rests on the spread."""
     if not verification.passed:
-        return f"DIFFERENT{_COMPUTED * verification.unquantized}"
+        why = f"; this is such a processor: {verification.saturation}" if verification.saturation else ""
+        return f"DIFFERENT{_COMPUTED * verification.unquantized}{why}"
     apart = [one for one in verification.comparisons if one.absolute]
     if not apart:
         return f"outputs are equal{_COMPUTED * verification.unquantized}"

@@ -9,12 +9,11 @@ from typing import Any
 import nnrewrite
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from click.testing import CliRunner
 from nnrewrite.cli import dispatch
 from nnrewrite.engine.base.quantization import Quantization
-from nnrewrite.verify import Interpreter, Kernels
+from nnrewrite.verify import Interpreter, Kernels, Runtime
 from onnx import TensorProto
 
 pytestmark = pytest.mark.slow
@@ -41,8 +40,8 @@ def convolution(single: Callable[..., bytes]) -> bytes:
 
 
 def run(model: onnx.ModelProto, *feeds: np.ndarray) -> list[np.ndarray]:
-    session = onnxruntime.InferenceSession(model.SerializeToString())
-    return session.run(None, {value.name: feed for value, feed in zip(session.get_inputs(), feeds, strict=True)})
+    runtime = Runtime(model.SerializeToString(), precise=True)
+    return [*runtime.evaluate(dict(zip(runtime.inputs, feeds, strict=True))).values()]
 
 
 def types(model: onnx.ModelProto) -> tuple[list[int], list[int]]:

@@ -27,7 +27,7 @@ def equal(source: bytes, feeds: list[np.ndarray[Any, Any]], interpreter: Interpr
     """The conversion of a model whose outputs equal those of the default kernels."""
     [wanted] = interpreter.run(source, [feeds], Kernels.DEFAULT)
     conversion = nnrewrite.rewrite(source)
-    found = Runtime(conversion.model.SerializeToString(), threads=1).run(feeds)
+    found = Runtime(conversion.model.SerializeToString(), threads=1, precise=True).run(feeds)
     for want, got in zip(wanted, found, strict=True):
         np.testing.assert_array_equal(got, want)
     return conversion
@@ -225,7 +225,7 @@ def test_sums_of_16_bits_kept_in_32_are_rounded_twice(
     source = single(operator, inputs, [("INT16", shape, grid(0.015))], **options)
     equal(source, [x], interpreter)
     [[wanted], [default]] = [interpreter.run(source, [[x]], k)[0] for k in (Kernels.REFERENCE, Kernels.DEFAULT)]
-    [found] = Runtime(nnrewrite.convert(source, exact=True).SerializeToString(), threads=1).run([x])
+    [found] = Runtime(nnrewrite.convert(source, exact=True).SerializeToString(), threads=1, precise=True).run([x])
     np.testing.assert_array_equal(found, wanted)
     assert (wanted != default).any()
 

@@ -73,7 +73,7 @@ def test_outputs_equal_those_of_the_kernels(subject: Subject, laboratory: Oracle
             [wanted] = interpreter.run(source, [feeds], Kernels.REFERENCE if exact else Kernels.DEFAULT)
         except InterpreterError:  # the delegate refuses what other kernels take
             continue
-        found = Runtime(conversion.model.SerializeToString(), threads=1).run(feeds)
+        found = Runtime(conversion.model.SerializeToString(), threads=1, precise=True).run(feeds)
         for want, got in zip(wanted, found, strict=True):
             np.testing.assert_array_equal(got, want, err_msg=case.describe())
         tried += 1
@@ -93,7 +93,7 @@ def test_scales_that_are_powers_of_two_are_shifts(
     assert f"shifted_sum_of_codes.{operator}" in conversion.report.rules
     feeds = [np.random.default_rng(seed).integers(-32768, 32768, 500, dtype=np.int16) for seed in (0, 1)]
     [[want]] = interpreter.run(source, [feeds], Kernels.REFERENCE)
-    [got] = Runtime(conversion.model.SerializeToString(), threads=1).run(feeds)
+    [got] = Runtime(conversion.model.SerializeToString(), threads=1, precise=True).run(feeds)
     np.testing.assert_array_equal(got, want)
 
 
@@ -110,7 +110,7 @@ def test_products_of_one_factor_are_copies_of_codes(
     assert "product_of_codes" in conversion.report.rules
     codes = np.arange(-3, 3, dtype=np.int8).reshape((2, 1, 1, 3))
     [[want]] = interpreter.run(source, [[codes]], Kernels.DEFAULT)
-    [got] = Runtime(conversion.model.SerializeToString(), threads=1).run([codes])
+    [got] = Runtime(conversion.model.SerializeToString(), threads=1, precise=True).run([codes])
     np.testing.assert_array_equal(got, want)
     assert np.array_equal(got.ravel(), codes.ravel()) == (3 not in axes)
 
@@ -121,7 +121,7 @@ def test_networks_equal_the_reference_kernels(models: list[Path], interpreter: I
     [sample] = next(draw_inputs(interpreter.describe(path).inputs))
     [want] = interpreter.run(path, [sample], Kernels.REFERENCE)
     model = nnrewrite.convert(path, exact=True)
-    for expected, got in zip(want, Runtime(model.SerializeToString()).run(sample), strict=True):
+    for expected, got in zip(want, Runtime(model.SerializeToString(), precise=True).run(sample), strict=True):
         np.testing.assert_array_equal(got, expected)
 
 

@@ -45,7 +45,7 @@ def check(source: bytes, rule: str, shape: list[int], interpreter: Interpreter) 
     conversion = nnrewrite.rewrite(source)
     assert rule in conversion.report.rules
     limit = ROUNDED * np.abs(want).max()
-    [got] = Runtime(conversion.model.SerializeToString(), threads=1).run([feed])
+    [got] = Runtime(conversion.model.SerializeToString(), threads=1, precise=True).run([feed])
     np.testing.assert_allclose(got, want, rtol=0, atol=limit)
     [real] = Runtime(nnrewrite.convert(source, hybrid="real").SerializeToString(), threads=1).run([feed])
     assert np.abs(real - want).max() > 10 * limit
@@ -102,7 +102,7 @@ def test_zeros_alone_yield_the_bias(single: Callable[..., bytes], interpreter: I
     for shape in ([1, 512], [16, 512]):
         source, feed = product(single, shape, weights(400, 512, scales=1)), np.zeros(shape, np.float32)
         [[want]] = interpreter.run(source, [[feed]], Kernels.DEFAULT)
-        [got] = Runtime(nnrewrite.convert(source).SerializeToString(), threads=1).run([feed])
+        [got] = Runtime(nnrewrite.convert(source).SerializeToString(), threads=1, precise=True).run([feed])
         np.testing.assert_array_equal(got, want)
 
 

@@ -7,12 +7,11 @@ from collections.abc import Callable
 import ml_dtypes
 import nnrewrite
 import numpy as np
-import onnxruntime
 import pytest
 from nnrewrite.engine.base.errors import RewriteError
 from nnrewrite.engine.base.quantization import Quantization
 from nnrewrite.engine.dialects.operators import Catalogue
-from nnrewrite.verify import Interpreter, Kernels
+from nnrewrite.verify import Interpreter, Kernels, Runtime
 
 pytestmark = pytest.mark.slow
 
@@ -31,10 +30,8 @@ def bytes_of(shape: tuple[int, ...]) -> np.ndarray:
 
 def run(source: bytes, *feeds: np.ndarray, **options: object) -> np.ndarray:
     model = nnrewrite.convert(source, **options)  # type: ignore[arg-type]
-    session = onnxruntime.InferenceSession(model.SerializeToString())
-    names = [value.name for value in session.get_inputs()]
-    result: np.ndarray = session.run(None, dict(zip(names, feeds, strict=True)))[0]
-    return result
+    runtime = Runtime(model.SerializeToString(), precise=True)
+    return next(iter(runtime.evaluate(dict(zip(runtime.inputs, feeds, strict=True))).values()))
 
 
 def wanted(interpreter: Interpreter, source: bytes, *feeds: np.ndarray) -> np.ndarray:
