@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -26,8 +28,8 @@ if TYPE_CHECKING:
 SHOWN = 6
 """How many operators of a histogram are named, the most frequent first."""
 
-#: letters of a line where there is no terminal, and before a line about a Transpose
-_WIDTH, _INDENT = 100, 4
+#: letters of a line where there is no terminal, before a line about a Transpose, and of the name of a fact
+_WIDTH, _INDENT, _NAME = 80, 4, 16
 #: the part of a source's size from which on it is said what makes the result larger
 _LARGER = 0.5
 
@@ -165,8 +167,23 @@ def block(result: Result) -> list[str]:
     if result.verification is not None or result.unverified:
         facts.append(("verified", _verdict(result)))
     heading = click.style(result.job.name, bold=True) + " -> " + click.style(f"{result.job.target}", bold=True)
-    lines = ["  " + click.style(f"{name:<16}", dim=True) + text for name, text in facts]
-    return [heading, *lines[:3], *_explained(result), *lines[3:]]
+    width = _width()
+    lines = [[*_fact(name, text, width)] for name, text in facts]
+    above, below = lines[:3], lines[3:]
+    return [heading, *chain(*above), *_explained(result), *chain(*below)]
+
+
+def _width() -> int:
+    """How many letters a line has."""
+    return shutil.get_terminal_size((_WIDTH, 0)).columns if sys.stdout.isatty() else _WIDTH
+
+
+def _fact(name: str, text: str, width: int) -> Iterator[str]:
+    """A fact in a line, or in several where it is wider."""
+    room = width - len("  ") - _NAME
+    parts = [text] if len(click.unstyle(text)) <= room else textwrap.wrap(text, room, break_on_hyphens=False) or [""]
+    for part, said in zip(parts, (name, *[""] * len(parts)), strict=False):
+        yield "  " + click.style(f"{said:<{_NAME}}", dim=True) + part
 
 
 def line(result: Result) -> str:
@@ -214,8 +231,7 @@ def _permutations(report: Report) -> str:
 
 def _explained(result: Result) -> list[str]:
     """Of each Transpose, where they were asked about, in lines no wider than the terminal."""
-    width = shutil.get_terminal_size((_WIDTH, 0)).columns if sys.stdout.isatty() else _WIDTH
-    return [" " * _INDENT + text for one in result.explained for text in one.lines(width - _INDENT)]
+    return [" " * _INDENT + text for one in result.explained for text in one.lines(_width() - _INDENT)]
 
 
 def _layout(report: Report) -> str:

@@ -133,6 +133,50 @@ def test_products_of_old_weights(single: Make, interpreter: Interpreter, asymmet
     np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-4)
 
 
+@pytest.mark.parametrize("shape", [[2, 0, 512], [0, 3, 512], [0, 512]])
+@pytest.mark.parametrize("known", [True, False])
+def test_products_of_no_rows(single: Make, interpreter: Interpreter, shape: list[int], known: bool) -> None:
+    weights = (np.ones((1000, 512), np.int8), grid(0.1))
+    extents = shape if known else [*[None] * (len(shape) - 1), 512]
+    operands = {"x": (FLOATS, extents), "w": weights, "b": numbers(1000)}
+    model = single("FULLY_CONNECTED", operands, [(FLOATS, [None] * len(shape))], keep_num_dims=len(shape) > 2)
+    expected, actual = both(model, [np.zeros(shape, np.float32)], interpreter)
+    assert expected.shape == actual.shape
+
+
+# ---- recurrent layers
+
+
+def lstm(single: Make, steps: int, dtype: str, activation: str) -> bytes:
+    """A layer of 4 units over 2 samples of 3 numbers a step."""
+    codes = dtype == "INT8"
+    chance = np.random.default_rng(9)
+
+    def made(*shape: int) -> Any:
+        return (chance.integers(-99, 99, shape).astype(np.int8), grid(0.02)) if codes else numbers(*shape)
+
+    quantized = [[grid(0.5)], [grid(0.01)], [grid(1 / 2048)], [grid(0.1)]] if codes else [[]] * 4
+    biases = np.arange(4, dtype=np.int32) if codes else numbers(4)
+    weights = {f"w{n}": made(4, 3) for n in range(4)} | {f"r{n}": made(4, 4) for n in range(4)}
+    peepholes = dict.fromkeys(("pi", "pf", "po"))
+    operands = {
+        "x": (dtype, [2, steps, 3], *quantized[0]), **weights, **peepholes, **{f"b{n}": biases for n in range(4)},
+        "wp": None, "bp": None, "h": (dtype, [2, 4], *quantized[1]),
+        "c": ("INT16" if codes else FLOATS, [2, 4], *quantized[2]),
+    }  # fmt: skip
+    results = [(dtype, [2, steps, 4], *quantized[3])]
+    return single("UNIDIRECTIONAL_SEQUENCE_LSTM", operands, results, fused_activation_function=activation)
+
+
+def test_a_scan_of_no_steps_is_refused(single: Make) -> None:
+    said = refusal(lstm(single, 0, FLOATS, "RELU6"), target="onnxruntime")
+    assert "ONNX Runtime has no Scan of no steps" in said
+
+
+def test_integer_biases_beside_real_numbers_are_refused(single: Make) -> None:
+    assert "biases are integers without a scale" in refusal(lstm(single, 5, "INT8", "TANH"))
+
+
 def test_what_is_padded_to_nothing_is_refused(single: Make) -> None:
     operands = {"x": (FLOATS, [0, 3]), "v": np.zeros((), np.float32)}
     edges = {"edge_padding_low": [0, 1], "edge_padding_high": [0, -1], "interior_padding": [0, 0]}

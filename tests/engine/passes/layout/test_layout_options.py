@@ -136,7 +136,8 @@ def test_transposes_that_a_target_puts_in_to_be_quick_are_told_apart(models: lis
     assert purposes.count("for speed, by columns_beside_channels") == report.for_speed["columns_beside_channels"]
     result = CliRunner().invoke(app, [f"{path}", "-d", f"{tmp_path}", "--explain-layout"])
     quick = sum(report.for_speed.values())
-    assert f"({quick} of them put in by speed rules of target onnxruntime)" in result.output
+    assert f"({quick} of them put in by speed rules of target onnxruntime)" in " ".join(result.output.split())
+    assert max(map(len, result.output.splitlines()[1:])) <= 80
     assert result.output.count("for speed, by ") == quick
     assert not nnrewrite.rewrite(path, target="portable").report.for_speed
 
@@ -180,7 +181,7 @@ def test_the_command_says_what_became_of_the_layout(pool: bytes, tmp_path: Path)
     ]
     result = CliRunner().invoke(app, call)
     assert result.exit_code == 0, result.output
-    assert "x NHWC:NCHW" in result.output
+    assert "x NHWC:NCHW" in " ".join(result.output.split())
     assert "moves 90 elements" in result.output
     assert drawing.read_text().startswith(("<svg", "<?xml"))
 
