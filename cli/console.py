@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -121,6 +122,8 @@ class Console:
             parts.append(f"{sum(one.passed for one in verified)} of {asked} verified")
             if spread := sum(one.passed and bool(one.within_spread) for one in verified):
                 parts.append(f"{spread} of them within the spread of the interpreter's kernels")
+        for said, models in Counter(said for one in results for said in one.report.told).items():
+            click.echo(f"note: {said}: {times(models, 'model')}")
         good = not failures and all(one.passed for one in results)
         click.secho(", ".join(parts), fg="green" if good else "red")
 
