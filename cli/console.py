@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import textwrap
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from types import TracebackType
@@ -123,6 +124,8 @@ class Console:
             parts.append(f"{sum(one.passed for one in verified)} of {asked} verified")
             if spread := sum(one.passed and bool(one.within_spread) for one in verified):
                 parts.append(f"{spread} of them within the spread of the interpreter's kernels")
+        for said, models in Counter(said for one in results for said in one.report.told).items():
+            click.echo(f"note: {said}: {times(models, 'model')}")
         good = not failures and all(one.passed for one in results)
         click.secho(", ".join(parts), fg="green" if good else "red")
 

@@ -11,11 +11,12 @@ import onnx
 import onnxruntime
 import pytest
 from click.testing import CliRunner, Result
-from nnrewrite import convert
+from nnrewrite import convert, rewrite
 from nnrewrite.cli.dispatch import app
 from nnrewrite.engine.base.data_files import BUILT_IN
 from nnrewrite.engine.base.errors import CallError, RewriteError, UnsupportedError
 from nnrewrite.engine.base.quantization import Quantization
+from nnrewrite.target import changes, defaults
 from nnrewrite.verify import Interpreter, compare_models
 from onnx.reference import ReferenceEvaluator
 
@@ -112,7 +113,21 @@ def test_what_a_target_changes_is_told_with_its_reasons(pack: Path) -> None:
     table = call("ops", "--target", "onnxruntime", "--format", "markdown").stdout
     assert "| `activations` | `uint8` |" in table
     assert "| `elu` | onnxruntime/activation.rules:" in table
-    assert "no rules are added" in call("ops", "--target", "portable").stdout
+    assert call("ops", "--target", "portable").stdout.startswith("portable: for no runtime in particular\n")
+
+
+def test_a_target_over_another_has_its_options_and_rules_but_for_those_it_leaves_out(
+    source: bytes, tmp_path: Path
+) -> None:
+    header = "ruleset mine over onnxruntime without elu : onnx -> onnx opset 13..25\n"
+    (tmp_path / "mine.rules").write_text(header + RULES.partition("\n\n")[2])
+    (tmp_path / "target.yaml").write_text("options: {hybrid: real, opset: 17}")
+    assert defaults(f"{tmp_path}") == {"activations": "uint8", "hybrid": "real", "opset": 17}
+    told = {one.rule for one in changes(f"{tmp_path}")}
+    assert told == {one.rule for one in changes("onnxruntime")} - {"elu"} | {"no_relu"}
+    model = convert(source, target=f"{tmp_path}")
+    assert model.opset_import[0].version == 17
+    assert [node.op_type for node in model.graph.node if node.op_type != "Transpose"] == ["Conv", "Max"]
 
 
 @pytest.mark.slow
@@ -309,9 +324,25 @@ def test_a_refusal_names_operator_tensor_rule_and_place(tmp_path: Path, single: 
     assert convert(source, target=f"{tmp_path}").graph.node
 
 
+def test_what_a_target_remarks_upon_is_counted_and_refuses_nothing(source: bytes, tmp_path: Path) -> None:
+    rule = (
+        'rule slow stage accept { y = Conv(x, w, _b?) {..} where rank(x) == 4 remark "a Conv of rank {rank} is slow" }'
+    )
+    rule = rule.replace("where", "let rank = rank(x) where")
+    (tmp_path / "limits.rules").write_text(LIMITS.partition("rule images")[0] + rule, encoding="utf-8")
+    found = rewrite(source, target=f"{tmp_path}").report
+    assert found.told == {"a Conv of rank 4 is slow": 1}
+    assert found.remarks == ("a Conv of rank 4 is slow: 1 node",)
+    (tmp_path / "net.tflite").write_bytes(source)
+    run = call(f"{tmp_path / 'net.tflite'}", "--target", f"{tmp_path}", "-o", f"{tmp_path / 'net.onnx'}")
+    assert run.exit_code == 0
+    assert re.search(r"^  note +a Conv of rank 4 is slow: 1 node$", run.stdout, re.MULTILINE)
+
+
 @pytest.mark.parametrize(
     ("rule", "message"),
     [
+        ('y = Relu(x) remark "{z} is not there"', "the message names `z`, and there is no such variable here"),
         ('y = Resize(xs...) {mode: "cubic"} require false, "no"', "only about those whose other options have their"),
         ("y = Softmax(x) {..} where rank(x) > 1", "a rule of stage accept says by `require` what the target takes"),
         ('y = Relu(x) require false, "no" => y = Abs(x) test x: f32[2]', "stage accept builds nothing"),
@@ -330,6 +361,11 @@ def test_rules_over_the_target_refuse_in_no_other_stage(tmp_path: Path) -> None:
     (tmp_path / "limits.rules").write_text(f"{header}rule odd stage simplify {{ {rule} }}\n", encoding="utf-8")
     run = call("check", f"{tmp_path}")
     assert "`require` refuses nothing in stage simplify" in run.stderr
+    (tmp_path / "limits.rules").write_text(
+        f"{header}rule odd stage simplify {{ {rule} }}\n".replace('require rank(x) > 1, "no"', 'remark "no"'),
+        encoding="utf-8",
+    )
+    assert "`remark` tells nothing in stage simplify" in call("check", f"{tmp_path}").stderr
     (tmp_path / "limits.rules").write_text(f"{header}rule odd stage simplify {{ y = Relu(x) where 1 == 2 }}\n", "utf-8")
     assert "a rule says what is built by `=>`" in call("check", f"{tmp_path}").stderr
     made = 'y = Relu(x) => y = Max(x, 0.0) if rank(x) > 1 else fail("no") test x: f32[2]'

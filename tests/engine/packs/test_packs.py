@@ -201,6 +201,33 @@ def test_a_pack_that_lies_over_none_that_there_is_is_told(make: Make, base: str)
         loader.load([str(make("one", text))])
 
 
+def test_a_pack_may_leave_out_rules_of_the_one_that_it_lies_over(make: Make) -> None:
+    text = "ruleset mine over onnx without cancelled_pair, implied_relu : onnx -> onnx opset 13..25\n"
+    text += "rule mine stage simplify { y = Abs(x) => y = x test x: f32[2] }\n"
+    whole, less = (
+        {item.name for file in loader.load([name]).files if file.name == "onnx" for item in file.items}
+        for name in ("onnx", str(make("one", text)))
+    )
+    assert whole - less == {"cancelled_pair", "implied_relu"}
+
+
+def test_a_rule_to_leave_out_that_there_is_not_is_told(make: Make) -> None:
+    text = "ruleset mine over onnx without canceled_pair : onnx -> onnx opset 13..25\n"
+    with pytest.raises(RuleError) as caught:
+        loader.load([str(make("one", text))])
+    [found] = caught.value.diagnostics
+    assert found.message == (
+        "mine leaves out canceled_pair, and there is no such rule in onnx; did you mean cancelled_pair?"
+    )
+    assert found.span.line == 1
+
+
+def test_a_pack_that_another_lies_over_is_below_it_wherever_it_is_named(make: Make) -> None:
+    text = "ruleset mine over int8 : onnx -> onnx opset 13..25\n"
+    pack = loader.load([str(make("one", text)), "int8"])
+    assert {file.name: file.rank for file in pack.files} == {"onnx": 0, "int8": 1, "mine": 2}
+
+
 def test_a_pack_calls_the_nearest_definition_below(make: Make) -> None:
     sizes = [
         make(f"pack{i}", HEADER.replace("mine", f"pack{i}") + f"def d() = {i}.0\n" + used)

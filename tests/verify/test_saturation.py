@@ -1,0 +1,183 @@
+"""Products of bytes: those that saturate on some processors are told of, and one target has none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import nnrewrite
+import numpy as np
+import onnx
+import pytest
+from nnrewrite.engine.base.quantization import Quantization
+from nnrewrite.verify import Interpreter, Kernels, Runtime, compare_models, saturation
+from nnrewrite.verify.verification_table import conclude
+from onnx import numpy_helper, parser
+
+RNG = np.random.default_rng(7)
+SAFE, SAID = "onnxruntime-avx2", "products of bytes may saturate on x86 processors without VNNI"
+
+#: two products of one row and one column, by one constant
+TWICE = """
+<ir_version: 8, opset_import: ["": 13]>
+twice (uint8[1,2] x) => (int32[1,1] y, int32[1,1] z)
+  <int8[2,1] w = {127, 127}> { y = MatMulInteger(x, w)  z = MatMulInteger(x, w) }
+"""
+
+
+def grid(*scales: float) -> Quantization:
+    return Quantization(np.array(scales, np.float32), np.zeros(len(scales), np.int64))
+
+
+def weights(largest: int, *shape: int) -> tuple[np.ndarray, Quantization]:
+    """Weights of which one in each row is the largest: a scale for each row, one for a filter of single channels."""
+    found = RNG.integers(-largest, largest + 1, shape, dtype=np.int8)
+    found.reshape(len(found), -1)[:, 0] = largest
+    scales = (0.02,) if shape[0] == 1 else tuple(np.linspace(0.01, 0.03, shape[0]))
+    return found, grid(*scales)
+
+
+def bias(w: tuple[np.ndarray, Quantization], count: int) -> tuple[np.ndarray, Quantization]:
+    return RNG.integers(-500, 500, count, dtype=np.int32), grid(*(0.1 * w[1].scale))
+
+
+def convolution(single: Callable[..., bytes], largest: int = 127) -> bytes:
+    w = weights(largest, 16, 3, 3, 8)
+    operands = {"x": ("INT8", [1, 9, 9, 8], grid(0.1)), "w": w, "b": bias(w, 16)}
+    options = {"padding": "SAME", "stride_h": 1, "stride_w": 1}
+    return single("CONV_2D", operands, [("INT8", [1, 9, 9, 16], grid(2.0))], **options)
+
+
+def depthwise(single: Callable[..., bytes]) -> bytes:
+    w = weights(127, 1, 3, 3, 16)
+    operands = {"x": ("INT8", [1, 9, 9, 16], grid(0.1)), "w": w, "b": bias(w, 16)}
+    options = {"padding": "SAME", "stride_h": 1, "stride_w": 1, "depth_multiplier": 1}
+    return single("DEPTHWISE_CONV_2D", operands, [("INT8", [1, 9, 9, 16], grid(0.5))], **options)
+
+
+def product(single: Callable[..., bytes]) -> bytes:
+    operands = {"x": ("INT8", [3, 64], grid(0.1)), "w": weights(127, 10, 64)}
+    return single("FULLY_CONNECTED", operands, [("INT8", [3, 10], grid(1.0))])
+
+
+def product_16(single: Callable[..., bytes]) -> bytes:
+    operands = {"x": ("INT16", [3, 1100], grid(0.001)), "w": weights(127, 10, 1100)}
+    return single("FULLY_CONNECTED", operands, [("INT16", [3, 10], grid(0.1))])
+
+
+def hybrid(single: Callable[..., bytes]) -> bytes:
+    return single(
+        "FULLY_CONNECTED", {"x": ("FLOAT32", [1, 512]), "w": weights(127, 1000, 512)}, [("FLOAT32", [1, 1000])]
+    )
+
+
+def signed(model: onnx.ModelProto) -> list[np.ndarray]:
+    """The matrices and filters of signed bytes."""
+    arrays = map(numpy_helper.to_array, model.graph.initializer)
+    return [array for array in arrays if array.dtype == np.int8 and array.ndim > 1]
+
+
+# ---- what is told
+
+
+@pytest.mark.parametrize(
+    ("made", "target"),
+    [
+        (convolution, "onnxruntime"),
+        (product, "onnxruntime"),
+        (hybrid, "onnxruntime"),
+        (product_16, "onnxruntime"),
+        (product_16, "portable"),
+    ],
+)
+def test_products_that_may_saturate_are_told_of(
+    single: Callable[..., bytes], made: Callable[..., bytes], target: str
+) -> None:
+    report = nnrewrite.rewrite(made(single), target=target).report
+    [(said, count)] = report.told.items()
+    assert said.startswith(SAID)
+    assert SAFE in said
+    assert count == 1
+    assert f"{said}: 1 node" in report.remarks
+
+
+def test_signed_codes_that_come_from_no_operator_are_multiplied_as_such(single: Callable[..., bytes]) -> None:
+    assert not nnrewrite.rewrite(product(single), target="portable").report.told
+
+
+@pytest.mark.parametrize("made", [lambda single: convolution(single, 64), depthwise])
+def test_weights_that_are_small_or_of_one_channel_are_left_as_they_are(
+    single: Callable[..., bytes], made: Callable[..., bytes]
+) -> None:
+    conversion = nnrewrite.rewrite(made(single))
+    assert not conversion.report.told
+    assert len(signed(conversion.model)) == len(signed(nnrewrite.convert(made(single), target=SAFE))) == 1
+
+
+def test_one_weight_beyond_the_bound_is_told_of(single: Callable[..., bytes]) -> None:
+    assert sum(nnrewrite.rewrite(convolution(single, 65)).report.told.values()) == 1
+
+
+# ---- the target that has none
+
+
+@pytest.mark.parametrize("made", [convolution, depthwise, product, product_16, hybrid])
+def test_the_safe_target_yields_what_the_kernels_do_on_any_processor(
+    single: Callable[..., bytes], interpreter: Interpreter, made: Callable[..., bytes]
+) -> None:
+    source = made(single)
+    conversion = nnrewrite.rewrite(source, target=SAFE)
+    assert not conversion.report.told
+    assert compare_models(source, conversion.model.SerializeToString(), interpreter=interpreter, samples=3).passed
+    [described] = interpreter.describe(source).inputs
+    if described.dtype == "float32":
+        return
+    least, most = np.iinfo(described.dtype).min, np.iinfo(described.dtype).max
+    for code in (least, most):  # the sums that are furthest from zero
+        feed = np.full(described.shape, code, described.dtype)
+        [[want]] = interpreter.run(source, [[feed]], Kernels.DEFAULT)
+        [got] = Runtime(conversion.model.SerializeToString()).run([feed])
+        np.testing.assert_allclose(got, want, atol=1)
+
+
+@pytest.mark.parametrize("made", [convolution, product, hybrid])
+def test_the_safe_target_has_unsigned_weights(single: Callable[..., bytes], made: Callable[..., bytes]) -> None:
+    assert len(signed(nnrewrite.convert(made(single)))) >= 1
+    assert not signed(nnrewrite.convert(made(single), target=SAFE))
+
+
+def test_unsigned_weights_of_the_source_stay_so(single: Callable[..., bytes]) -> None:
+    codes = Quantization(np.array([0.1], np.float32), np.array([128]))
+    x, w = ("UINT8", [3, 64], codes), (RNG.integers(0, 256, (10, 64), dtype=np.uint8), codes)
+    source = single("FULLY_CONNECTED", {"x": x, "w": w}, [("UINT8", [3, 10], codes)])
+    assert "signed_weights" in nnrewrite.rewrite(source).report.rules
+    assert not {"signed_weights", "unsigned_weights"} & set(nnrewrite.rewrite(source, target=SAFE).report.rules)
+
+
+# ---- this processor
+
+
+def test_a_precise_runtime_saturates_nowhere() -> None:
+    model = parser.parse_model(TWICE).SerializeToString()
+    feed = np.full((1, 2), 255, np.uint8)
+    for found in Runtime(model, precise=True).run([feed]):
+        assert found.tolist() == [[2 * 255 * 127]]
+    [plain, _] = Runtime(model).run([feed])
+    assert (plain.item() != 2 * 255 * 127) == saturation.saturates()
+
+
+def test_what_differs_is_explained_where_products_saturate(
+    single: Callable[..., bytes], interpreter: Interpreter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = product(single)
+    model = nnrewrite.convert(source)
+    for one in model.graph.initializer:  # another model than the original, whatever the processor
+        array = numpy_helper.to_array(one)
+        if array.dtype == np.int8 and array.ndim == 2:
+            one.CopyFrom(numpy_helper.from_array(-array, one.name))
+    for saturates in (True, False):
+        monkeypatch.setattr(saturation, "saturates", lambda known=saturates: known)
+        found = compare_models(source, model.SerializeToString(), interpreter=interpreter)
+        assert not found.passed
+        assert found.saturation.startswith(SAID) == (SAFE in conclude(found)) == saturates
+        assert conclude(replace(found, saturation="")) == "DIFFERENT"
