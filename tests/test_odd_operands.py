@@ -174,7 +174,7 @@ def test_a_scan_of_no_steps_is_refused(single: Make) -> None:
 
 
 def test_integer_biases_beside_real_numbers_are_refused(single: Make) -> None:
-    assert "biases are integers without a scale" in refusal(lstm(single, 5, "INT8", "TANH"))
+    assert "biases are integers that stand for no real numbers" in refusal(lstm(single, 5, "INT8", "TANH"))
 
 
 def test_what_is_padded_to_nothing_is_refused(single: Make) -> None:
