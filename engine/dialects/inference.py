@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,8 @@ Extents = tuple[int | str | None, ...]
 #: what inference is told of an operand: element type, shape, and the elements and their type where they are few
 _Operand = tuple[int | None, Extents | None, bytes, "np.dtype[Any] | None"]
 
+#: what inference lets through of what goes wrong in it
+_RAISED = (RuntimeError, ValueError, IndexError, MemoryError)
 #: attributes that are not told apart by their value
 UNCOUNTED = {ir.AttributeType.TENSOR, ir.AttributeType.TENSORS, ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS}
 
@@ -60,6 +62,17 @@ def infer(node: ir.Node, opset: int) -> list[Inferred]:
     return found
 
 
+def require_within(node: ir.Node, ranges: Mapping[str, Sequence[int]]) -> None:
+    """Raise InferenceError where an integer attribute lies outside of its range, least and greatest number.
+
+    Beyond the ranges that ops.yaml has, onnx.shape_inference reads what is not its own, and the process ends.
+    """
+    for name, (low, high) in ranges.items():
+        found = node.attributes.get(name)
+        if found is not None and not low <= found.as_int() <= high:
+            raise InferenceError(f"{name} is {found.as_int()}, which is none of {low} to {high}")
+
+
 @functools.lru_cache(maxsize=4096)
 def _infer(
     domain: str,
@@ -87,7 +100,7 @@ def _infer(
     imports = [onnx.OperatorSetIdProto(domain=domain, version=opset)]
     try:
         outputs = onnx.shape_inference.infer_node_outputs(found, proto, types, data, opset_imports=imports)
-    except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError, RuntimeError, ValueError) as error:
+    except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError, *_RAISED) as error:
         raise InferenceError(" ".join(str(error).split())) from error
     return [_read_type(outputs.get(name)) for name in proto.output]
 

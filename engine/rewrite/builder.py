@@ -13,7 +13,7 @@ from ..base.constants import KEPT, NUMBERS
 from ..base.errors import Span
 from ..base.names import Scope, permute_dequantized
 from ..dialects.folding import fold
-from ..dialects.inference import InferenceError, describe, infer, make_shape
+from ..dialects.inference import InferenceError, describe, infer, make_shape, require_within
 from ..dialects.kernels import widenings
 from ..dialects.literals import attribute
 from ..dialects.onnx_schemas import pair_types, signature
@@ -29,6 +29,8 @@ from .replacement import MalformedError
 from .subgraphs import Body, bodies, count_yielded, detach, generalize, stack
 from .variadics import assign_places
 
+#: the key of an operator's entry in ops.yaml with the ranges of attributes beyond which inference goes wrong
+_WITHIN = "within"
 #: says of a node without a schema, by other means, what its results are
 Settle = Callable[[ir.Node], None]
 
@@ -310,6 +312,7 @@ class Builder:
                 self._settle(node)
             return list(node.outputs)
         try:
+            require_within(node, spec.facts.get(_WITHIN, {}))
             inferred = infer(node, self._opset)
         except InferenceError as error:
             raise MalformedError(span or Span("", 0, 0, 0, 0), f"{spec.name}: {error}") from error

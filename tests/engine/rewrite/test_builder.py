@@ -79,6 +79,11 @@ def test_a_node_that_its_schema_does_not_admit_is_ill_where_it_is_written(builde
     assert raised.value.span.file == "demo.rules"
 
 
+def test_numbers_that_inference_does_not_survive_are_refused_before(builder: Builder, x: ir.Value) -> None:
+    with pytest.raises(Ill, match="GatherND: batch_dims is -1, which is none of 0 to 64"):
+        build(builder, "y = GatherND(x, i) {batch_dims: -1}", x=x, i=np.zeros((2, 2), np.int64))
+
+
 def test_a_template_builds_so_many_nodes_and_no_more(catalogue: Catalogue, x: ir.Value) -> None:
     root = ir.Node("", "Relu", [x], num_outputs=1)
     scope = Scope(ir.Graph([x], [], nodes=[root], name="g"))
