@@ -24,7 +24,7 @@ class MalformedError(Exception):
 def make_known_result(scope: Scope, span: Span, old: ir.Value, value: Any) -> ir.Value:
     """A result that is known at conversion time, as a constant of the type it has in the source.
 
-    Raises Ill where the value is `none`, or a part of it.
+    Raises MalformedError where the value is `none`, or a part of it.
     """
     if value is None or (isinstance(value, list) and None in value):
         raise MalformedError(span, f"yields nothing for {old.name}")
@@ -37,7 +37,7 @@ def make_known_result(scope: Scope, span: Span, old: ir.Value, value: Any) -> ir
 def check(span: Span, old: ir.Value, new: ir.Value) -> str | None:
     """Compare what a rule yields with what it replaces, and keep what both say of the shape.
 
-    Raises Ill where element types or ranks differ. Extents that differ are told in words and those of the new value
+    Raises MalformedError where element types or ranks differ. Extents that differ are told in words and those of the new value
     kept: some files hold stale extents, which the interpreter computes anew as well.
     """
     if old.dtype is not None and new.dtype is not None and old.dtype != new.dtype:

@@ -97,7 +97,9 @@ def quantize(value: ir.Value, draw_from: st.DataObject) -> None:
     axis = draw_from.draw(st.sampled_from([None, *axes]))
     count = 1 if axis is None else int(str(value.shape[axis]))
     scales = draw_from.draw(st.lists(st.floats(0.5, 2, width=32), min_size=count, max_size=count))
-    zeros = draw_from.draw(st.lists(st.integers(-128, 127), min_size=count, max_size=count))
+    held = value.dtype if value.dtype is not None and value.dtype.is_integer() else ir.DataType.INT8
+    codes = st.integers(max(-128, int(held.min)), min(127, int(held.max)))
+    zeros = draw_from.draw(st.lists(codes, min_size=count, max_size=count))
     value.meta["quantization"] = Quantization(np.array(scales, np.float32), np.array(zeros, np.int64), axis or 0)
 
 

@@ -291,7 +291,7 @@ def test_a_wrong_call_exits_with_two(folder: Path, relu: bytes, arguments: tuple
         (("net.onnx",), "net.onnx: ONNX is what models are converted to, not from: give a .tflite"),
         (("chek", "pack"), "there is no file or command chek; did you mean `rewrite check`?"),
         (("net.tflite", "--opset", "9"), "opset 9 is none of 13 to 25"),
-        (("net.tflite", "--target", "nowhere"), "there is no target nowhere: it is neither onnxruntime, portable nor"),
+        (("net.tflite", "--target", "nowhere"), "no target nowhere: it is neither onnxruntime, onnxruntime-avx2,"),
         (("help", "chek"), "there is no command chek; did you mean check?"),
         (("--quiet", "check"), "a command stands first: rewrite check ..."),
         (("https://example.org/net.tflite",), "https://example.org/net.tflite is a URL: download it first"),
@@ -566,7 +566,7 @@ def test_the_summary_of_several_models_counts_those_within_the_spread(capsys: py
 
     def result(spread: bool) -> Any:
         verification = SimpleNamespace(passed=True, within_spread=("y",) if spread else ())
-        return SimpleNamespace(verification=verification, unverified="", passed=True)
+        return SimpleNamespace(verification=verification, unverified="", passed=True, report=SimpleNamespace(told=()))
 
     Console(3).summarize([result(False), result(True), result(True)], 0, 3, 1.0)
     assert "3 of 3 verified, 2 of them within the spread of the interpreter's kernels" in capsys.readouterr().out

@@ -155,7 +155,7 @@ def test_operators_targets_and_nodes_are_objects(folder: Path, call: Callable[..
     assert any(rule["name"] == "conv_2d" and rule["line"] for rule in one["rules"])
     assert len(call("ops")["results"]) > 200
     target = call("ops", "--target", "onnxruntime")
-    assert target["summary"]["target"] == "onnxruntime" and target["results"][0]["why"]
+    assert target["summary"]["target"] == "onnxruntime" and any(one["why"] for one in target["results"])
     assert call("ops", "--target", "portable")["results"] == []
     call("net.tflite")
     (node,) = call("explain", "net.onnx")["results"]
