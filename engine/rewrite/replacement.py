@@ -37,8 +37,8 @@ def make_known_result(scope: Scope, span: Span, old: ir.Value, value: Any) -> ir
 def check(span: Span, old: ir.Value, new: ir.Value) -> str | None:
     """Compare what a rule yields with what it replaces, and keep what both say of the shape.
 
-    Raises MalformedError where element types or ranks differ. Extents that differ are told in words and those of the new value
-    kept: some files hold stale extents, which the interpreter computes anew as well.
+    Raises MalformedError where element types or ranks differ. Extents that differ are told in words and those of
+    the new value kept: some files hold stale extents, which the interpreter computes anew as well.
     """
     if old.dtype is not None and new.dtype is not None and old.dtype != new.dtype:
         raise MalformedError(span, f"yields {new.dtype.name} where {old.name} is {old.dtype.name}")
