@@ -108,7 +108,12 @@ class Applier:
             template = choose_template(rule, frame) if holds(rule, frame, None) else None
             return None if template is None else self._rewrite(rule, node, template, frame)
 
-        admits = self._admission(rule, budget)
+        def admits(guard: Guard, bindings: Bindings) -> bool:
+            try:
+                return truth(evaluate(guard.expression, self._frame(rule, bindings, budget)))
+            except Located:
+                return False  # as for a clause, which would be asked when all is bound
+
         try:
             return rule.matcher.search(node, accept, self._opset, self._subgraphs, budget, admits)
         except Refused as refusal:
@@ -120,15 +125,6 @@ class Applier:
         except RecursionError as error:
             raise RewriteFailure(rule.span, rule.name, node.name or node.op_type, "nests too deep") from error
         return None
-
-    def _admission(self, rule: Rule, budget: Budget) -> Callable[[Guard, Bindings], bool]:
-        def admits(guard: Guard, bindings: Bindings) -> bool:
-            try:
-                return truth(evaluate(guard.expression, self._frame(rule, bindings, budget)))
-            except Located:
-                return False  # as for a clause, which would be asked when all is bound
-
-        return admits
 
     def _budget(self, root: ir.Node) -> Budget:
         return Budget(attempts=attempts(len(self._edits.graph) + len(root.inputs)))
@@ -251,8 +247,7 @@ class Applier:
                 told.update(remarks(rule, frame))
 
         try:
-            budget = self._budget(node)
-            rule.matcher.search(node, ask, self._opset, self._subgraphs, budget, self._admission(rule, budget))
+            rule.matcher.search(node, ask, self._opset, self._subgraphs, self._budget(node))
             self.outcome.told.update(told)
         except Refused as refusal:
             return Reason(rule.name, refusal.span, str(refusal))

@@ -24,6 +24,19 @@ twice (uint8[1,2] x) => (int32[1,1] y, int32[1,1] z)
   <int8[2,1] w = {127, 127}> { y = MatMulInteger(x, w)  z = MatMulInteger(x, w) }
 """
 
+#: a product of two values of codes, of which the runtime makes those unsigned that go from a Quantize to a Dequantize
+CODES = """
+<ir_version: 8, opset_import: ["": 13]>
+codes (float[8,8] x, float[8,8] w) => (float[8,8] y) <float s = {0.1}, int8 z = {3}> {
+  p = QuantizeLinear(x, s, z)
+  a = DequantizeLinear(p, s, z)
+  q = QuantizeLinear(w, s, z)
+  BETWEEN
+  b = DequantizeLinear(t, s, z)
+  y = MatMul(a, b)
+}
+"""
+
 
 def grid(*scales: float) -> Quantization:
     return Quantization(np.array(scales, np.float32), np.zeros(len(scales), np.int64))
@@ -112,6 +125,14 @@ def test_weights_that_are_small_or_of_one_channel_are_left_as_they_are(
     conversion = nnrewrite.rewrite(made(single))
     assert not conversion.report.told
     assert len(signed(conversion.model)) == len(signed(nnrewrite.convert(made(single), target=SAFE))) == 1
+
+
+@pytest.mark.parametrize("moved", [True, False])
+def test_of_two_values_of_codes_one_that_stays_signed_is_told_of(monkeypatch: pytest.MonkeyPatch, moved: bool) -> None:
+    monkeypatch.setattr(saturation, "saturates", lambda: True)
+    text = CODES.replace("BETWEEN", "t = Transpose(q)" if moved else "").replace("(t,", "(t," if moved else "(q,")
+    model = onnx.shape_inference.infer_shapes(parser.parse_model(text))
+    assert bool(saturation.explain_saturation(model.SerializeToString())) == moved
 
 
 def test_one_weight_beyond_the_bound_is_told_of(single: Callable[..., bytes]) -> None:
