@@ -60,7 +60,7 @@ class Share:
 
 def quantized(subject: Subject, wanted: str) -> Subject | None:
     """A rule with tests whose operands are quantized; None where ops.yaml has no such operands for its operator."""
-    root = subject.pattern(subject.opsets[-1])[-1].value
+    root = subject.pattern(subject.newest)[-1].value
     if not subject.of_source or not isinstance(root, NodePattern) or root.wildcard or len(root.specs) != 1:
         return None
     [spec] = root.specs.values()
@@ -78,7 +78,7 @@ def quantized(subject: Subject, wanted: str) -> Subject | None:
             fits = fits or other == wanted
             declarations.append(replace(one, type=other))
         tests.append(replace(test, declarations=tuple(declarations)))
-    return replace(subject, tests=tuple(tests)) if fits else None
+    return replace(subject, rule=replace(subject.rule, tests=tuple(tests))) if fits else None
 
 
 def cases(subject: Subject, wanted: str, laboratory: Oracle, count: int, seed: int) -> Iterator[Case]:

@@ -29,7 +29,7 @@ def draw(dice: Dice, subject: Subject, laboratory: Oracle) -> Case:
     if opset is not None and not subject.of_source:
         settle = functools.partial(laboratory.twins.settle, opset=opset)
     bench = CaseBuilder(
-        dice, settle, subject, test, opset or subject.opsets[-1], astray=perturb.choose_astray(dice, subject, test)
+        dice, settle, subject, test, opset or subject.newest, astray=perturb.choose_astray(dice, subject, test)
     )
     steps = bench.steps()
     return Case(subject.name, steps, opset, bench.widened, None if subject.of_source else _choose_outputs(dice, steps))

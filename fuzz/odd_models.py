@@ -50,8 +50,7 @@ class Variant:
 
 def odd(subjects: Sequence[Subject]) -> Subject:
     """The subject that stands for odd models."""
-    first = subjects[0]
-    return Subject(NAME, NOWHERE, first.stage, first.reads, (), (), first.definitions, first.opsets)
+    return subjects[0].stand_for(NAME, NOWHERE)
 
 
 def draw(dice: Dice, subjects: Sequence[Subject], laboratory: Oracle, subject: Subject | None = None) -> Case:

@@ -32,9 +32,8 @@ _REAL = "f32"
 
 def chains(subjects: Sequence[Subject]) -> Subject:
     """The subject that stands for graphs of several operators of the source dialect."""
-    first = subjects[0]
     nowhere = Span("graphs drawn from the tests of several rules", 0, 0, 0, 0)
-    return Subject(NAME, nowhere, first.stage, first.reads, (), (), first.definitions, first.opsets)
+    return subjects[0].stand_for(NAME, nowhere)
 
 
 def draw(dice: Dice, subjects: Sequence[Subject], laboratory: Oracle) -> Case:
@@ -85,7 +84,7 @@ class _Graph:
             self._laboratory.settle,
             subject,
             self._dice.pick(subject.tests),
-            self._opset or subject.opsets[-1],
+            self._opset or subject.newest,
             given,
             len(steps),
             free,
@@ -115,7 +114,7 @@ def takes_images(subject: Subject) -> bool:
 
 def of_images(subject: Subject) -> bool:
     """Whether the operator of a rule has a layout of its own for images."""
-    patterns = nodes(subject.pattern(subject.opsets[-1])[-1].value)
+    patterns = nodes(subject.pattern(subject.newest)[-1].value)
     operands = (operand for pattern in patterns for operand in pattern.operands if isinstance(operand, Variable))
     return any(operand.layout is not None and len(operand.layout) == _IMAGE for operand in operands)
 

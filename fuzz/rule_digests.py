@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import re
-from collections.abc import Callable, Collection, Container, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, NamedTuple
 
@@ -28,9 +28,12 @@ class RuleDigest(NamedTuple):
     breadth: int
 
 
-def digest_rules(pack: Pack, names: Container[str]) -> dict[str, RuleDigest]:
+def digest_rules(pack: Pack, names: Collection[str]) -> dict[str, RuleDigest]:
     """Of each rule and layout category called by `names`: its text, the definitions and the entries of ops.yaml that
     it uses."""
+    found: dict[str, RuleDigest] = {}
+    if not names:
+        return found
     definitions = {d.name: d for file in pack.files for d in file.items if isinstance(d, tree.Definition)}
     closed = functools.cache(lambda name: _word_closure(name, definitions, _text))
     specs = {name: (dialect, spec) for dialect in pack.catalogue.dialects.values()
@@ -45,7 +48,6 @@ def digest_rules(pack: Pack, names: Container[str]) -> dict[str, RuleDigest]:
     for _, rule in write_out(pack.files):
         for operator in _operators(rule) if not rule.tests and rule.stage != MEANING else ():
             helpers[operator] = helpers.get(operator, "") + _text(rule)
-    found = {}
     for _, rule in write_out(pack.files):
         if rule.name not in names:
             continue

@@ -349,7 +349,7 @@ def _serve(pipe: Connection, interpreter: Interpreter, stacks: Sequence[RuleSets
                 oddly = functools.partial(odd_models.draw, subjects=sources, laboratory=laboratory, subject=subject)
                 kind = odd_models.odd(sources)
                 if subject is not None:
-                    kind = replace(kind, name=subject.name, span=subject.span)
+                    kind = kind.stand_for(subject.name, subject.span)
                 tally = examine(kind, laboratory, task.examples, task.seed, oddly, shrinking=task.shrinking)
             elif task.name != random_graphs.NAME:
                 trial, stack = named[task.name]

@@ -48,12 +48,12 @@ def draw(dice: Dice, subject: Subject, usual: int | None = None) -> Case:
 
     opset = draw_opset(dice, subject, usual)
     test = dice.pick(subject.tests)
-    bench = CaseBuilder(dice, settle, subject, test, opset or subject.opsets[-1])
+    bench = CaseBuilder(dice, settle, subject, test, opset or subject.newest)
     steps = bench.steps()
     if len(steps) != 1:
         raise Rejected("it is about several operators, whose results nobody knows")
     said = {one.name: one for one in test.declarations}
-    targets = [target.name for target in subject.pattern(opset or subject.opsets[-1])[-1].targets]
+    targets = [target.name for target in subject.pattern(opset or subject.newest)[-1].targets]
     while targets and targets[-1] == "_":  # what nobody may read
         targets.pop()
         count -= 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..engine.base.errors import Span
@@ -19,23 +19,54 @@ from ..engine.syntax import tree
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Subject:
-    """One rule to try: the dialect and equations of its left side, its tests, and where it stands.
+    """One rule to try, written out, with the dialect of its left side and what its pack defines and compares with."""
 
-    `opsets` are those worth aiming at: the ends of the range, and both sides of each opset that the rules compare with;
-    `turning` those among them that the rule itself or a definition it uses compares with. `guarded` are the names that
-    its clauses and the conditions of its templates speak of.
-    """
-
-    name: str
-    span: Span
-    stage: str
+    rule: tree.Rule
     reads: Dialect
-    equations: tuple[tree.Equation, ...]
-    tests: tuple[tree.Test, ...]
     definitions: Mapping[str, tree.Definition]
-    opsets: tuple[int, ...]
-    turning: tuple[int, ...] = ()
-    guarded: frozenset[str] = frozenset()
+    bounds: OpsetBounds
+
+    @property
+    def name(self) -> str:
+        """The rule's name, with its member where it is one of a family or a table."""
+        return self.rule.name
+
+    @property
+    def span(self) -> Span:
+        """Where the rule stands."""
+        return self.rule.span
+
+    @property
+    def tests(self) -> tuple[tree.Test, ...]:
+        """What it is tried on."""
+        return self.rule.tests
+
+    def stand_for(self, name: str, span: Span) -> Subject:
+        """One without equations, for cases that are drawn from the tests of several rules."""
+        rule = replace(self.rule, name=name, span=span, equations=(), clauses=(), templates=(), tests=())
+        return replace(self, rule=rule)
+
+    @property
+    def newest(self) -> int:
+        """The newest opset of its pack."""
+        return self.bounds.newest
+
+    @property
+    def opsets(self) -> tuple[int, ...]:
+        """The opsets worth aiming at: the ends of the range, and both sides of each that rules of its pack compare
+        with."""
+        return self.bounds.list_of_pack()
+
+    @property
+    def turning(self) -> tuple[int, ...]:
+        """Those among them that the rule itself or a definition it uses compares with."""
+        return self.bounds.list_of_rule(self.rule)
+
+    @property
+    def guarded(self) -> frozenset[str]:
+        """The names that its clauses and the conditions of its templates speak of."""
+        conditions = (*self.rule.clauses, *(template.condition for template in self.rule.templates))
+        return frozenset(one.name for one in tree.walk(conditions) if isinstance(one, tree.Name))
 
     @property
     def place(self) -> str:
@@ -45,14 +76,14 @@ class Subject:
     @property
     def of_source(self) -> bool:
         """Whether its left side is of the source dialect: then a whole conversion tries it."""
-        return self.stage in OF_SOURCE
+        return self.rule.stage in OF_SOURCE
 
     @property
     def excuse(self) -> str:
         """Why no model that it is about can be tried, as ops.yaml says of all operators at its root; or nothing."""
-        if not self.equations:
+        if not self.rule.equations:
             return ""
-        root = self.pattern(self.opsets[-1])[-1].value
+        root = self.pattern(self.newest)[-1].value
         said = [f"{spec.facts.get(UNTRIED, '')}" for node in nodes(root) for spec in node.specs.values()]
         return said[0] if said and all(said) else ""
 
@@ -67,45 +98,64 @@ class Subject:
 
     def operators(self) -> frozenset[str]:
         """The names of the operators at the root of its left side."""
-        root = self.pattern(self.opsets[-1])[-1].value
+        root = self.pattern(self.newest)[-1].value
         return frozenset(name for node in nodes(root) for name in node.specs)
 
 
 @functools.cache
 def _pattern(subject: Subject, opset: int) -> tuple[Defined, ...]:
-    return compile_equations(subject.equations, subject.reads, opset)
+    return compile_equations(subject.rule.equations, subject.reads, opset)
 
 
 def subjects(pack: Pack, known: Container[str] = ()) -> list[Subject]:
     """The rules of a pack but for those `known` by name, tables and families written out."""
     definitions = {d.name: d for file in pack.files for d in file.items if isinstance(d, tree.Definition)}
-    low, high = pack.opsets
-    bounds = _Bounds(definitions)
-    compared = _sides(bounds(item for file in pack.files for item in file.items), low, high)
-    opsets = tuple(dict.fromkeys((low, *compared, high)))
-    found = []
-    for file, rule in write_out(pack.files, known):
-        reads = pack.catalogue.dialect(file.source if rule.stage in OF_SOURCE else file.target)
-        turning = _sides(bounds([rule]), low, high)
-        conditions = (*rule.clauses, *(template.condition for template in rule.templates))
-        guarded = frozenset(one.name for one in tree.walk(conditions) if isinstance(one, tree.Name))
-        left = rule.equations, rule.tests
-        found.append(Subject(rule.name, rule.span, rule.stage, reads, *left, definitions, opsets, turning, guarded))
-    return found
+    bounds = OpsetBounds(pack, definitions)
+    return [
+        Subject(
+            rule, pack.catalogue.dialect(file.source if rule.stage in OF_SOURCE else file.target), definitions, bounds
+        )
+        for file, rule in write_out(pack.files, known)
+    ]
 
 
-def _sides(bounds: Iterable[int], low: int, high: int) -> tuple[int, ...]:
-    return tuple(sorted({n for bound in bounds for n in (bound - 1, bound) if low <= n <= high}))
+class OpsetBounds:
+    """The opsets that rules compare with, themselves and by way of the definitions that they use.
 
+    All are worked out when they are first asked for: a pack has hundreds of rules, of which often one is tried.
+    """
 
-class _Bounds:
-    """The opsets that items of rule files compare with, themselves and by way of the definitions that they use."""
-
-    def __init__(self, definitions: Mapping[str, tree.Definition]) -> None:
+    def __init__(self, pack: Pack, definitions: Mapping[str, tree.Definition]) -> None:
+        self._pack = pack
         self._definitions = definitions
         self._known: dict[str, tuple[set[int], set[str]]] = {}
+        self._of_rules: dict[str, tuple[int, ...]] = {}
+        self._of_pack: tuple[int, ...] = ()
 
-    def __call__(self, items: Iterable[object]) -> set[int]:
+    @property
+    def newest(self) -> int:
+        """The newest opset of the pack."""
+        return self._pack.opsets[1]
+
+    def list_of_pack(self) -> tuple[int, ...]:
+        """The ends of a pack's range, and both sides of each opset that it compares with, in order."""
+        if not self._of_pack:
+            low, high = self._pack.opsets
+            compared = self._sides(item for file in self._pack.files for item in file.items)
+            self._of_pack = tuple(dict.fromkeys((low, *compared, high)))
+        return self._of_pack
+
+    def list_of_rule(self, rule: tree.Rule) -> tuple[int, ...]:
+        """Both sides of each opset that a rule compares with, in order."""
+        if rule.name not in self._of_rules:
+            self._of_rules[rule.name] = self._sides([rule])
+        return self._of_rules[rule.name]
+
+    def _sides(self, items: Iterable[object]) -> tuple[int, ...]:
+        low, high = self._pack.opsets
+        return tuple(sorted({n for bound in self._find(items) for n in (bound - 1, bound) if low <= n <= high}))
+
+    def _find(self, items: Iterable[object]) -> set[int]:
         found: set[int] = set()
         seen: set[str] = set()
         waiting = [self._in(item) for item in items]

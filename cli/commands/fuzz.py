@@ -151,9 +151,10 @@ def command(
     if recorded:
         baseline.admit(files.values())
     known = {name: entry for file in set(files.values()) for name, entry in baseline.entries(file).items()}
-    now = digests(found, files) if known or recorded else {}
-    entire = bool(own) or rules == DEFAULT.rules
     asked = {one.name for one in chosen}
+    compared = files if whole or recorded else files.keys() & asked
+    now = digests(found, compared) if known or recorded else {}
+    entire = bool(own) or rules == DEFAULT.rules
     early, gone = ([], []) if recorded or only_odd else _since(now, known, asked, whole and entire)
     if not (whole or recorded or only_odd):
         # What is asked for by name is tried as often as is asked, or on the recorded cases alone.
@@ -222,7 +223,7 @@ def _require_known(every: Sequence[Trial], operators: Sequence[str], names: Sequ
     from ...engine.base.errors import CallError, suggest_nearest
 
     called = {part for one in every for part in (one.name, one.name.split(".")[0])}
-    about = {name for one in every for name in one.operators()}
+    about = {name for one in every for name in one.operators()} if operators else set()
     for said, asked, known in (("is called", names, called), ("is about", operators, about)):
         for name in asked:
             if name not in known:
@@ -233,7 +234,7 @@ def _is_wanted(subject: Trial, operators: Sequence[str], names: Sequence[str]) -
     if not operators and not names:
         return True
     named = any(subject.name == name or subject.name.startswith(f"{name}.") for name in names)
-    return named or not subject.operators().isdisjoint(operators)
+    return named or (bool(operators) and not subject.operators().isdisjoint(operators))
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from ..syntax import tree
 from ..syntax.diagnostics import Collector, suggest
 from .calls import body
 from .checked import CheckedItems
-from .definitions import builders, recursive, refusers
+from .definitions import builders, calls_of, recursive, refusers
 from .kinds import ANY, NUMBER, one
 from .rule import rule, table
 from .scope import Context, Variable, World
@@ -42,9 +42,11 @@ def review(
     """
     diagnosis = Collector()
     definitions = _definitions(files, diagnosis)
-    loops = recursive(definitions, diagnosis)
+    calls = calls_of(definitions)
+    loops = recursive(definitions, calls, diagnosis)
     known = {name: d for name, d in definitions.items() if name not in loops}
-    world = World(catalogue, known, builders(known), refusers(known), complete and not loops, diagnosis)
+    ends = {name: calls[name] for name in known}
+    world = World(catalogue, known, builders(ends), refusers(ends), complete and not loops, diagnosis)
     _headers(files, catalogue, diagnosis)
     _names(files, diagnosis)
     before = sound.beside(catalogue, known) if sound is not None else frozenset()

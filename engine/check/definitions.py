@@ -15,34 +15,39 @@ FAIL = "fail"
 _DEPTH = 32
 
 
-def builders(definitions: Mapping[str, tree.Definition]) -> frozenset[str]:
-    """The definitions whose bodies name an operator, or call one that does."""
-    found = {
-        name
+def calls_of(definitions: Mapping[str, tree.Definition]) -> dict[str, frozenset[str]]:
+    """What each definition calls: functions, other definitions, operators."""
+    return {
+        name: frozenset(node.callee for node in tree.walk(definition.body) if isinstance(node, tree.Call))
         for name, definition in definitions.items()
-        if any(isinstance(node, tree.Call) and node.callee[0].isupper() for node in tree.walk(definition.body))
     }
-    return _with_callers(found, definitions)
 
 
-def refusers(definitions: Mapping[str, tree.Definition]) -> frozenset[str]:
+def builders(calls: Mapping[str, frozenset[str]]) -> frozenset[str]:
+    """The definitions whose bodies name an operator, or call one that does."""
+    return _with_callers({name for name, called in calls.items() if any(one[0].isupper() for one in called)}, calls)
+
+
+def refusers(calls: Mapping[str, frozenset[str]]) -> frozenset[str]:
     """The definitions that may refuse what is converted, or call one that may."""
-    return _with_callers({name for name in definitions if FAIL in _callees(definitions[name])}, definitions)
+    return _with_callers({name for name, called in calls.items() if FAIL in called}, calls)
 
 
-def _with_callers(found: set[str], definitions: Mapping[str, tree.Definition]) -> frozenset[str]:
+def _with_callers(found: set[str], calls: Mapping[str, frozenset[str]]) -> frozenset[str]:
     """Some definitions, those that call them, and so on."""
-    while more := {name for name in definitions.keys() - found if _callees(definitions[name]) & found}:
+    while more := {name for name in calls.keys() - found if calls[name] & found}:
         found |= more
     return frozenset(found)
 
 
-def recursive(definitions: Mapping[str, tree.Definition], diagnosis: Collector) -> set[str]:
+def recursive(
+    definitions: Mapping[str, tree.Definition], called: Mapping[str, frozenset[str]], diagnosis: Collector
+) -> set[str]:
     """Tell each cycle of definitions that call each other, and names that a definition cannot have.
 
     Returns the names of all definitions on a cycle.
     """
-    calls = {name: _callees(definition) & definitions.keys() for name, definition in definitions.items()}
+    calls = {name: called[name] & definitions.keys() for name in definitions}
     found: set[str] = set()
     for name, definition in definitions.items():
         if name in FUNCTIONS or name == TRAIT:
@@ -68,7 +73,7 @@ def recursive(definitions: Mapping[str, tree.Definition], diagnosis: Collector) 
     return found
 
 
-def _deep(calls: Mapping[str, set[str]], cyclic: set[str]) -> dict[str, set[str]]:
+def _deep(calls: Mapping[str, frozenset[str]], cyclic: set[str]) -> dict[str, frozenset[str]]:
     """The definitions that lead further down than any may, each with those of them that it calls."""
     # Level by level, from the definitions that call no others: what is never reached lies too deep.
     left = {name: callees - cyclic for name, callees in calls.items() if name not in cyclic}
@@ -78,11 +83,7 @@ def _deep(calls: Mapping[str, set[str]], cyclic: set[str]) -> dict[str, set[str]
     return left
 
 
-def _callees(definition: tree.Definition) -> set[str]:
-    return {node.callee for node in tree.walk(definition.body) if isinstance(node, tree.Call)}
-
-
-def _cycle(start: str, calls: Mapping[str, set[str]]) -> list[str]:
+def _cycle(start: str, calls: Mapping[str, frozenset[str]]) -> list[str]:
     """The shortest way from a definition back to itself, nothing where there is none."""
     ways = [[start]]
     seen: set[str] = set()
