@@ -17,6 +17,9 @@ UV     := .venv-lock/bin/uv pip compile --quiet --universal --python-version 3.1
           --generate-hashes --only-binary :all: --no-annotate --constraints locks/constraints.in \
           --custom-compile-command 'make lock' --upgrade
 
+# Tests start the command hundreds of times: its modules are compiled once, whatever the environment says.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test quick test-latest test-lowest lint lock clean
 
 # Converts a face detector out of a package on the Python Package Index and compares both models.

@@ -32,7 +32,7 @@ def test_no_python_names_an_operator(catalogue: Catalogue) -> None:
     names |= {schema.name for schema in onnx.defs.get_all_schemas() if not schema.domain}
     named = [
         f"{file}:{node.lineno}: {node.value}"
-        for file, module in sources("engine", "frontends", "backends")
+        for file, module in sources("engine", "frontends", "backends", "verify", "fuzz")
         for node in ast.walk(module)
         if isinstance(node, ast.Constant) and node.value in names - WORDS
     ]

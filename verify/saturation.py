@@ -8,6 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from ..engine.base.names import Scope
+from ..engine.dialects.operators import load
 from ..engine.passes.accepted import Accepted
 from ..engine.passes.base import Module, run_passes
 from ..options import PORTABLE
@@ -29,9 +30,10 @@ def saturates() -> bool:
     import onnxruntime
     from onnx import TensorProto, helper, numpy_helper
 
+    operator = load().dialect("onnx").role("integer_product").name
     row, column = np.full((1, 2), 255, np.uint8), np.full((2, 1), 127, np.int8)
     product = helper.make_graph(
-        [helper.make_node("MatMulInteger", ["x", "w"], ["y"])],
+        [helper.make_node(operator, ["x", "w"], ["y"])],
         "product",
         [helper.make_tensor_value_info("x", TensorProto.UINT8, row.shape)],
         [helper.make_tensor_value_info("y", TensorProto.INT32, [1, 1])],

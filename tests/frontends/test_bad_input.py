@@ -25,7 +25,7 @@ from nnrewrite.frontends.tflite_reader import read
 from nnrewrite.fuzz.damage import damage_bytes
 
 SEED = 20240607
-ROUNDS = 20_000
+ROUNDS = 12_000
 
 Make = Callable[..., bytes]
 
