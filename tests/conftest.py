@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import os
 from collections.abc import Callable, Iterator
 from importlib import metadata
@@ -16,6 +17,11 @@ from nnrewrite.engine.base.data_files import OPS
 from nnrewrite.engine.dialects.operators import Catalogue, load
 from nnrewrite.engine.rewrite import coverage
 from nnrewrite.verify import Interpreter
+
+
+def pytest_configure() -> None:
+    """Look at old objects seldom: rules that are loaded stay, millions of them, and are looked at for nothing."""
+    gc.set_threshold(50_000, 20, 100)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
