@@ -338,7 +338,6 @@ def _serve(pipe: Connection, interpreter: Interpreter, stacks: Sequence[RuleSets
     laboratories = {stack: _laboratory(interpreter, stack) for stack in stacks}
     first = stacks[0]
     sources = _sources(first)
-    common: dict[str, Any] = {"subjects": sources, "laboratory": laboratories[first]}
     with contextlib.suppress(EOFError, BrokenPipeError, KeyboardInterrupt):
         pipe.send(True)
         while task := pipe.recv():
@@ -360,7 +359,7 @@ def _serve(pipe: Connection, interpreter: Interpreter, stacks: Sequence[RuleSets
                         trial, laboratories[stack], task.examples, task.seed, until=task.until, shrinking=task.shrinking
                     )
             elif task.about is None:
-                any_of = functools.partial(random_graphs.draw, **common)
+                any_of = functools.partial(random_graphs.draw, subjects=sources, laboratory=laboratories[first])
                 tally = examine(
                     random_graphs.chains(sources),
                     laboratories[first],
@@ -370,10 +369,14 @@ def _serve(pipe: Connection, interpreter: Interpreter, stacks: Sequence[RuleSets
                     shrinking=task.shrinking,
                 )
             else:
-                middle = next(subject for subject in sources if subject.name == task.about)
-                about = functools.partial(random_graphs.between, subject=middle, **common)
-                graph, common_one = random_graphs.chains(sources), laboratories[first]
-                tally = examine(graph, common_one, task.examples, task.seed, about, _FEW, shrinking=task.shrinking)
+                middle, stack = named[task.about]  # an option's rules are in a stack of their own
+                assert isinstance(middle, Subject)
+                laboratory = laboratories[stack]
+                about = functools.partial(
+                    random_graphs.between, subjects=sources, laboratory=laboratory, subject=middle
+                )
+                graph = random_graphs.chains(sources)
+                tally = examine(graph, laboratory, task.examples, task.seed, about, _FEW, shrinking=task.shrinking)
             pipe.send(tally)
 
 

@@ -34,6 +34,7 @@ from nnrewrite.fuzz.file_digest import digest_file
 from nnrewrite.fuzz.finding import End, Finding, Rejected
 from nnrewrite.fuzz.oracle import Oracle
 from nnrewrite.fuzz.quantization_parameters import Quantities
+from nnrewrite.fuzz.random_graphs import NAME
 from nnrewrite.fuzz.rule_sets import RuleSets, stacks
 from nnrewrite.fuzz.runner import Tally, examine
 from nnrewrite.fuzz.schedule import Budget, Interrupted, fuzz
@@ -473,6 +474,15 @@ def test_rules_of_packs_of_ones_own_have_a_turn_whatever_the_time(pack: Path) ->
     tallies = fuzz([stack], chosen, True, Budget(8, 0, 1), lambda tally: None, reach=True)
     assert len(chosen) == 7
     assert all(tallies[trial.name].tried >= 4 for trial in chosen)
+
+
+def test_graphs_are_drawn_about_rules_that_an_option_lays_over_others() -> None:
+    found_stacks = stacks(Options())
+    chosen = [trial for stack in found_stacks for trial in stack.trials if trial.name == "quantize_away"]
+    assert chosen[0] not in found_stacks[0].trials
+    tallies = fuzz(found_stacks, chosen, True, Budget(16, 20, 1), lambda tally: None)
+    assert tallies[NAME].tried > 0
+    assert not [tally.problem() for tally in tallies.values() if tally.problem()]
 
 
 def test_who_interrupts_it_has_what_came_of_it_until_then() -> None:
