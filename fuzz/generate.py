@@ -342,7 +342,9 @@ class CaseBuilder:
         dtype = DTYPES[self.dice.pick(fit)]
         self.listed.add(dtype)
         constant = pattern.const or not self.dice.chance(40)
-        return Value(self.name(pattern.name), dtype, array.astype(dtype.numpy()), constant)
+        with np.errstate(over="ignore"):  # what a short type cannot hold is infinite
+            content = array.astype(dtype.numpy())
+        return Value(self.name(pattern.name), dtype, content, constant)
 
     def _constant(self, array: Array) -> Value:
         self.named_values += 1

@@ -154,7 +154,8 @@ def _constants(step: Step) -> Iterator[Variant]:
         for number in numbers if value.content.size and value.grid is None else ():
             if value.content.dtype.kind == "f" or _holds(value.content, number):
                 content = value.content.copy()
-                content.reshape(-1)[0] = number
+                with np.errstate(over="ignore"):  # what a short type cannot hold is infinite
+                    content.reshape(-1)[0] = number
                 yield _with(step, {value: replace(value, content=content)}, loose=True)
 
 

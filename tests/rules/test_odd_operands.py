@@ -183,3 +183,11 @@ def test_what_is_padded_to_nothing_is_refused(single: Make) -> None:
     assert "rule stablehlo_pad: nothing is left of [0, 3]" in refusal(
         single("STABLEHLO_PAD", operands, [(FLOATS, [0, 0])], **edges)
     )
+
+
+@pytest.mark.parametrize("alpha", [0.5, -0.5])
+def test_a_window_of_fewer_than_one_channel_is_refused(single: Make, alpha: float) -> None:
+    image = (FLOATS, [1, 3, 4, 6])
+    factors = {"radius": -1, "bias": 1.0, "alpha": alpha, "beta": 0.5}
+    said = refusal(single("LOCAL_RESPONSE_NORMALIZATION", {"x": image}, [image], **factors))
+    assert ": a window of -1 channels" in said
