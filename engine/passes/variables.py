@@ -9,7 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from ..base.constants import initial_array
-from ..base.errors import Reason, Refusal, Span, UnsupportedError
+from ..base.errors import Refusal, UnsupportedError
 from ..base.startup import dataclass, field
 from ..dialects.operators import Dialect, OperatorSpec, option_value
 from ..rewrite.subgraphs import Body, bind_option
@@ -69,8 +69,16 @@ class Variables:
         return self.dialect.operators.get(node.op_type)
 
     def role(self, node: ir.Node) -> str | None:
+        """What an operator does to variables; raises UnsupportedError where it has fewer operands or results than that
+        takes."""
         spec = self.spec(node)
-        return None if spec is None else spec.role
+        if spec is None or spec.role is None:
+            return None
+        for declared, there in ((spec.operands, node.inputs), (spec.results, node.outputs)):
+            for missing in declared[len(there) :]:
+                if not (missing.optional or missing.variadic):
+                    raise refuse_node(node, f"{missing.name} is missing")
+        return spec.role
 
     def graphs(self, node: ir.Node) -> Iterator[tuple[ir.Graph, bool]]:
         """The graphs that a node runs whenever it is run, and whether each only decides and yields no results."""
@@ -202,4 +210,4 @@ class Variables:
 
 def refuse_node(node: ir.Node, why: str) -> UnsupportedError:
     """An error about one node that no rule can do anything about."""
-    return UnsupportedError([Refusal(node.op_type, node.name or "", (Reason("", Span("", 0, 0, 0, 0), why),))])
+    return UnsupportedError([Refusal(node.op_type, node.name or "", why=why)])

@@ -197,6 +197,20 @@ def test_a_variable_becomes_an_input_with_its_initial_value_and_an_output(catalo
     assert {p.key: p.value for p in model.metadata_props}["nnrewrite.state.memory"] == "memory_out"
 
 
+@pytest.mark.parametrize(("graph", "given"), [("main", 1), ("once", 1), ("main", 0)])
+def test_a_variable_that_is_given_nothing_is_refused(catalogue: Catalogue, graph: str, given: int) -> None:
+    model = counter(2.5)
+    assign = next(
+        node
+        for one in model.meta["subgraphs"]
+        for node in one
+        if one.name == graph and node.op_type == "ASSIGN_VARIABLE"
+    )
+    assign.resize_inputs(given)
+    with pytest.raises(nnrewrite.UnsupportedError, match=r"ASSIGN_VARIABLE x 1: .*\n    \w+ is missing$"):
+        rewrite(write(model, catalogue))
+
+
 def test_the_loop_that_the_readme_shows_feeds_state_back(
     catalogue: Catalogue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
