@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import onnx
@@ -19,6 +20,7 @@ from .interpreter import Interpreter, Kernels, Source
 from .original import Known, Original, read
 from .reals import real_form
 from .runtime import Runtime
+from .saturation import explain_saturation
 from .verification import ORDER
 
 #: so often is thought over what stands for what; a chain of tensors in unlikely orders takes a round for each
@@ -40,12 +42,13 @@ class Step:
     """One tensor compared: the operator that yields it in the original, and how far apart both sides are.
 
     `nodes` compute it in the rewritten model, from tensors that are compared before, the first to be suspected in
-    front.
+    front. Where it `saturates`, products of bytes were kept from that: as this processor computes them it differs.
     """
 
     operator: str
     comparison: Comparison
     nodes: tuple[onnx.NodeProto, ...] = ()
+    saturates: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -84,7 +87,7 @@ def compare_layers(
         source = real_form(source)
     original = read(source, interpreter, samples)
     feeds = runtime.feeds(Adapter(runtime, original.signature).feed(original.sample))
-    layers = _LayerComparison(original, Wiring(model), feeds)
+    layers = _LayerComparison(original, Wiring(model), feeds, lambda: explain_saturation(target) != "")
     layers.find_candidates(runtime.outputs, {name for name in runtime.outputs if runtime.turned(name)})
     layers.choose_forms()
     layers.drop_harmless()
@@ -106,10 +109,15 @@ def _parse(target: Source) -> onnx.ModelProto:
 class _LayerComparison:
     """The values that stand for tensors, and what they come to where each is computed from the original's numbers."""
 
-    def __init__(self, original: Original, wiring: Wiring, feeds: Mapping[str, Array]) -> None:
+    def __init__(
+        self, original: Original, wiring: Wiring, feeds: Mapping[str, Array], may_saturate: Callable[[], bool]
+    ) -> None:
         self._original, self._wiring, self._feeds = original, wiring, feeds
+        self._may_saturate = functools.cache(may_saturate)
         self._entries: dict[str, Candidate] = {}
         self._known: dict[object, Comparison] = {}
+        #: values that are right where no product of bytes saturates, and only there
+        self._saturating: set[str] = set()
 
     def find_candidates(self, outputs: Sequence[str], turned: Collection[str] = ()) -> None:
         """Find what may stand for which tensor: outputs for outputs, other values for those that they are named after.
@@ -182,7 +190,9 @@ class _LayerComparison:
                 places = [place for entry in _find_later(first, entries[known]) for place in entry.segment.nodes]
                 if not comparison.verdict.passed:
                     places += self._find_holders(first)
-                yield Step(known.operator, comparison, tuple(self._wiring.nodes[p] for p in dict.fromkeys(places)))
+                nodes = tuple(self._wiring.nodes[place] for place in dict.fromkeys(places))
+                saturates = any(entry.name in self._saturating for entry in entries[known])
+                yield Step(known.operator, comparison, nodes, saturates)
 
     def _find_holders(self, entry: Candidate) -> Iterator[int]:
         """The nodes that hold what a value is computed from in another way, which may be none that it understands."""
@@ -213,9 +223,20 @@ class _LayerComparison:
         if asked:
             numbers = {name: entry.forms[0].encode(entry.known.content) for name, entry in replaced.items()}
             found = self._wiring.run(self._feeds, [entry.name for entry in asked], numbers)
+            given = {
+                entry.name: frozenset(self._entries[name].known for name in segments[entry.name].begins)
+                for entry in asked
+            }
             for entry in asked:
-                given = frozenset(self._entries[name].known for name in segments[entry.name].begins)
-                self._known[key(entry)] = self._judge(entry, found[entry.name], given)
+                self._known[key(entry)] = self._judge(entry, found[entry.name], given[entry.name])
+            wrong = [entry for entry in asked if not self._known[key(entry)].verdict.passed]
+            if wrong and self._may_saturate():
+                found = self._wiring.run(self._feeds, [entry.name for entry in wrong], numbers, precise=True)
+                for entry in wrong:
+                    precise = self._judge(entry, found[entry.name], given[entry.name])
+                    if precise.verdict.passed:
+                        self._known[key(entry)] = precise
+                        self._saturating.add(entry.name)
         return [(entry, segments[name], self._known[key(entry)]) for name, entry in self._entries.items()]
 
     def _judge(self, entry: Candidate, found: Array, given: frozenset[Known]) -> Comparison:
