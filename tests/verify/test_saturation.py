@@ -24,6 +24,21 @@ twice (uint8[1,2] x) => (int32[1,1] y, int32[1,1] z)
   <int8[2,1] w = {127, 127}> { y = MatMulInteger(x, w)  z = MatMulInteger(x, w) }
 """
 
+#: the same with weights that are made real once, and results that are codes
+SHARED = """
+<ir_version: 8, opset_import: ["": 13]>
+shared (uint8[1,2] x, uint8[1,2] v) => (uint8[1,1] y, uint8[1,1] z)
+  <int8[2,1] w = {127, 127}, float s = {1.0}, float t = {512.0}, uint8 o = {0}, int8 zero = {0}> {
+  a = DequantizeLinear(x, s, o)
+  b = DequantizeLinear(v, s, o)
+  r = DequantizeLinear(w, s, zero)
+  p = MatMul(a, r)
+  q = MatMul(b, r)
+  y = QuantizeLinear(p, t, o)
+  z = QuantizeLinear(q, t, o)
+}
+"""
+
 #: a product of two values of codes, of which the runtime makes those unsigned that go from a Quantize to a Dequantize
 CODES = """
 <ir_version: 8, opset_import: ["": 13]>
@@ -185,6 +200,12 @@ def test_a_precise_runtime_saturates_nowhere() -> None:
         assert found.tolist() == [[2 * 255 * 127]]
     [plain, _] = Runtime(model).run([feed])
     assert (plain.item() != 2 * 255 * 127) == saturation.saturates()
+
+
+def test_a_precise_runtime_takes_weights_that_several_nodes_read_as_real_numbers() -> None:
+    model, feed = parser.parse_model(SHARED).SerializeToString(), np.full((1, 2), 255, np.uint8)
+    for found in Runtime(model, precise=True).run([feed, feed]):
+        assert found.tolist() == [[round(2 * 255 * 127 / 512)]]
 
 
 def test_what_differs_is_explained_where_products_saturate(
