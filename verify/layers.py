@@ -99,6 +99,19 @@ def first_divergence(steps: Sequence[Step]) -> Step | None:
     return next((step for step in steps if not step.comparison.verdict.passed), None)
 
 
+def find_suspect(steps: Sequence[Step]) -> Step | None:
+    """The tensor that needs most of what the interpreter's own kernels differ by, None where none does.
+
+    Where outputs differ and no tensor does, a mistake may hide there.
+    """
+
+    def share(step: Step) -> float:
+        one = step.comparison
+        return (one.absolute if one.differing is None else one.differing) / one.spread
+
+    return max((step for step in steps if step.comparison.verdict is Verdict.SPREAD), key=share, default=None)
+
+
 def _parse(target: Source) -> onnx.ModelProto:
     try:
         return onnx.load_from_string(target) if isinstance(target, bytes) else onnx.load(target)

@@ -153,7 +153,7 @@ def _layers(steps: Sequence[Step], passed: bool, saturated: bool) -> Iterator[st
 
     Where none does, what outputs differ by may be all that products of bytes lose where they are `saturated`.
     """
-    from ...verify.layers import first_divergence
+    from ...verify.layers import find_suspect, first_divergence
 
     width = max((len(step.operator) for step in steps), default=0)
     for step in steps:
@@ -179,9 +179,21 @@ def _layers(steps: Sequence[Step], passed: bool, saturated: bool) -> Iterator[st
             yield "outputs do, but not where products of bytes are kept from saturating, as they do on this processor"
         elif not passed:
             yield "outputs do: differences add up, or ONNX Runtime changes the model when it optimizes it"
+            if (suspect := find_suspect(steps)) is not None:
+                found = suspect.comparison
+                own = f"{found.spread:.3g} between the interpreter's own kernels"
+                yield (
+                    f"or something is wrong that is less than what kernels differ by: {found.name} "
+                    f"(of {suspect.operator}) is {found.error}, {own}; it is computed by"
+                )
+                yield from _nodes(suspect)
         return
     found = first.comparison
     yield f"the first to differ is {found.name} (of {first.operator}): {found.reason}; it is computed by"
-    width = max((len(node.op_type) for node in first.nodes), default=0)
-    for node in first.nodes:
+    yield from _nodes(first)
+
+
+def _nodes(step: Step) -> Iterator[str]:
+    width = max((len(node.op_type) for node in step.nodes), default=0)
+    for node in step.nodes:
         yield f"  {node.op_type:<{width}}  {node.name or ', '.join(node.output)}  {origin(node)}"
