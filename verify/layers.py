@@ -184,11 +184,25 @@ class _LayerComparison:
                 entry.suspect = False
                 for one in before:
                     del self._entries[one.name]
-        suspect = [entry for entry in self._entries.values() if entry.suspect and not entry.output]
+        for group in list(self._surrounded()):
+            if all(entry.name in self._entries for entry in group) and len(self._harmless(group)) == len(group):
+                for entry in group:
+                    del self._entries[entry.name]
+        self._compare()
+        suspect = [one for one in self._entries.values() if one.suspect and not one.passed and not one.output]
         for group in [suspect, *([entry] for entry in suspect)]:
             for entry in self._harmless([entry for entry in group if entry.name in self._entries]):
                 del self._entries[entry.name]
         self._compare()
+
+    def _surrounded(self) -> Iterator[list[Candidate]]:
+        """Values that are right between some that are not, with those before: all may be held on another scale."""
+        inner = [entry for entry in self._entries.values() if not entry.output]
+        for entry in inner:
+            before = [one for one in inner if one.suspect and one.name in entry.segment.begins]
+            after = any(one.suspect and entry.name in one.segment.begins for one in self._entries.values())
+            if before and after and not entry.suspect:
+                yield [*before, entry]
 
     def steps(self) -> Iterator[Step]:
         """The tensors that some value stands for, each by the value that is furthest off."""
