@@ -217,7 +217,11 @@ def report(
         if one is None:
             break
         found.append(one)
-        said = f"NOT NAMED, {one.instead}" if one.among is None else f"{'suspected' if one.hidden else 'named'} among {one.among}"
+        said = (
+            f"NOT NAMED, {one.instead}"
+            if one.among is None
+            else f"{'suspected' if one.hidden else 'named'} among {one.among}"
+        )
         print(f"  {one.kind}: {said}", flush=True)
     return found
 

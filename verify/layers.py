@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -79,6 +80,7 @@ def compare_layers(
     Each is computed from the original's numbers for those before it, so that no difference is passed on. Raises
     VerificationError where one side does not run, ModelError for what is no model.
     """
+    target = os.fspath(target) if not isinstance(target, bytes) else target
     model, runtime = _parse(target), Runtime(target)
     described = interpreter.describe(source)
     samples = [inputs] if inputs is not None else [sample for (sample,) in draw(described.inputs, seed)]
@@ -107,7 +109,7 @@ def find_suspect(steps: Sequence[Step]) -> Step | None:
 
     def share(step: Step) -> float:
         one = step.comparison
-        return (one.absolute if one.differing is None else one.differing) / one.spread
+        return (one.differing or one.absolute or 0.0) / one.spread
 
     return max((step for step in steps if step.comparison.verdict is Verdict.SPREAD), key=share, default=None)
 

@@ -74,8 +74,9 @@ def command(
             feeds = None if path is None else read_inputs(path, interpreter, source)
             verification = compare_models(source, target, seed, samples, feeds, interpreter)
             steps = _steps(source, target, interpreter, seed, feeds) if per_layer else []
-            saturated = per_layer and verification.saturation != ""
-            if saturated:  # whether it is that alone by which outputs differ
+            # Whether it is that alone by which outputs differ is not said in JSON, and not looked for.
+            saturated = per_layer and not as_json and verification.saturation != ""
+            if saturated:
                 saturated = compare_models(source, target, seed, samples, feeds, interpreter, precise=True).passed
     except VerificationError as error:
         raise VerificationError(f"{source} and {target}: {error}") from error
@@ -169,10 +170,10 @@ def _layers(steps: Sequence[Step], passed: bool, saturated: bool) -> Iterator[st
     said = "none differs" if first is None else f"{wrong} differ{'s' * (wrong == 1)}"
     yield f"{len(steps)} tensors compared, each computed from the original's: {said}"
     if spared := [step for step in steps if step.saturates]:
-        one = spared[0]
+        where = f"first {spared[0].comparison.name} (of {spared[0].operator})"
         yield (
             f"products of bytes saturate on this processor, and were kept from it for {len(spared)} of these tensors, "
-            f"first {one.comparison.name} (of {one.operator})"
+            f"{where}"
         )
     if first is None:
         if saturated:

@@ -16,9 +16,11 @@ from onnx import numpy_helper
 pytest.importorskip("ai_edge_litert")
 
 from nnrewrite.fuzz.sketch import Case, Step, Value, encode
-from nnrewrite.verify import Interpreter, Tensor, compare_models
+from nnrewrite.verify import Interpreter, Kernels, Tensor, compare_models
+from nnrewrite.verify.comparison import compare
 from nnrewrite.verify.forms import Numbers, forms
-from nnrewrite.verify.layers import compare_layers, first_divergence
+from nnrewrite.verify.layers import Step as Compared
+from nnrewrite.verify.layers import compare_layers, find_suspect, first_divergence
 
 
 def grid(*scales: float, zero: int = 0, axis: int = 0) -> Quantization:
@@ -190,6 +192,16 @@ def test_codes_held_on_another_scale_in_between_raise_no_alarm(interpreter: Inte
             first = first_divergence(compare_layers(source, wrong.SerializeToString(), interpreter))
             assert first is not None
             assert node.output[0] in [output for one in first.nodes for output in one.output]
+
+
+def test_what_needs_most_of_the_spread_is_suspected() -> None:
+    tensor, want = Tensor("t", "float32", (2,), (2,)), np.ones(2, np.float32)
+    off = [(0.0, 0.0), (0.1, 0.2), (0.3, 0.2), (0.4, 0.3)]
+    compared = [compare(tensor, want, want + np.float32(error), Kernels.DEFAULT, spread) for error, spread in off]
+    steps = [Compared(f"{place}", comparison) for place, comparison in enumerate(compared)]
+    assert first_divergence(steps) is None
+    assert find_suspect(steps) is steps[2]
+    assert find_suspect(steps[:1]) is None
 
 
 def test_what_is_not_quantized_any_more_is_held_to_real_numbers(interpreter: Interpreter) -> None:
