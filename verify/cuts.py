@@ -50,11 +50,12 @@ class Wiring:
         return Segment(tuple(sorted(nodes)), frozenset(begins))
 
     def run(
-        self, feeds: Mapping[str, Array], shown: Collection[str], replaced: Mapping[str, Array]
+        self, feeds: Mapping[str, Array], shown: Collection[str], replaced: Mapping[str, Array], precise: bool = False
     ) -> dict[str, Array]:
         """Run what computes some values, as it is written, given the inputs and the values that are replaced.
 
         A value that is shown may be replaced as well: it is computed, and others go on with what is in its place.
+        With `precise` products of bytes are kept from saturating, which the runtime does where it optimizes the model.
         Raises VerificationError as Runtime does.
         """
         if not shown:
@@ -75,7 +76,7 @@ class Wiring:
         for name, array in given.items():
             kind = onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
             graph.input.append(onnx.helper.make_tensor_value_info(name, kind, array.shape))
-        found = Runtime(model.SerializeToString(), optimized=False).evaluate({**feeds, **given})
+        found = Runtime(model.SerializeToString(), optimized=precise, precise=precise).evaluate({**feeds, **given})
         return {name: found[called[name]] for name in called}
 
 

@@ -53,15 +53,22 @@ class Form:
         return np.ascontiguousarray(moved).astype(self.dtype).reshape(self.shape)
 
     def exceeded(self, array: Array) -> bool:
-        """Whether a value holds real numbers that no code stands for, by more than a step."""
-        if self.numbers is not Numbers.REAL or not array.size:
+        """Whether a value holds real numbers that no code stands for, by more than a step, or integers too large."""
+        dtype = np.dtype(self.tensor.dtype)
+        if not array.size or self.numbers is Numbers.SHIFTED or dtype.kind not in "iu" or array.dtype.kind not in "iuf":
             return False
-        limits, zero, scale = np.iinfo(self.tensor.dtype), self.tensor.zero_points[0], self.tensor.scales[0]
-        low, high = (limits.min - 1 - zero) * scale, (limits.max + 1 - zero) * scale
+        limits = np.iinfo(dtype)
+        low, high = float(limits.min), float(limits.max)
+        if self.numbers is Numbers.REAL:
+            zero, scale = self.tensor.zero_points[0], self.tensor.scales[0]
+            low, high = (low - 1 - zero) * scale, (high + 1 - zero) * scale
         return bool(array.min() < low or array.max() > high)
 
     def decode(self, array: Array) -> Array:
-        """The elements of the tensor that a value stands for; real numbers are rounded to codes and cut off there."""
+        """The elements of the tensor that a value stands for; real numbers are rounded to codes.
+
+        What is beyond the codes, or the integers of the tensor's type, is cut off there.
+        """
         large = _larger(self.parted)
         moved = array.reshape([large[axis] for axis in self.order])
         moved = moved.transpose(np.argsort(np.array(self.order, np.int64))).reshape(self.extents)
@@ -73,6 +80,9 @@ class Form:
             moved = np.clip(np.nan_to_num(codes, posinf=limits.max, neginf=limits.min), limits.min, limits.max)
         elif self.numbers is Numbers.SHIFTED:
             moved = moved.astype(np.int64) + _shift(dtype)
+        elif dtype.kind in "iu" and moved.dtype.kind in "iu":
+            limits, own = np.iinfo(dtype), np.iinfo(moved.dtype)
+            moved = np.clip(moved, max(limits.min, own.min), min(limits.max, own.max))
         return moved.astype(dtype)
 
 

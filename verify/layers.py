@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import os
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import onnx
@@ -19,6 +21,7 @@ from .interpreter import Interpreter, Kernels, Source
 from .original import Known, Original, read
 from .reals import real_form
 from .runtime import Runtime
+from .saturation import explain_saturation
 from .verification import ORDER
 
 #: so often is thought over what stands for what; a chain of tensors in unlikely orders takes a round for each
@@ -40,12 +43,13 @@ class Step:
     """One tensor compared: the operator that yields it in the original, and how far apart both sides are.
 
     `nodes` compute it in the rewritten model, from tensors that are compared before, the first to be suspected in
-    front.
+    front. Where it `saturates`, products of bytes were kept from that: as this processor computes them it differs.
     """
 
     operator: str
     comparison: Comparison
     nodes: tuple[onnx.NodeProto, ...] = ()
+    saturates: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -76,6 +80,7 @@ def compare_layers(
     Each is computed from the original's numbers for those before it, so that no difference is passed on. Raises
     VerificationError where one side does not run, ModelError for what is no model.
     """
+    target = os.fspath(target) if not isinstance(target, bytes) else target
     model, runtime = _parse(target), Runtime(target)
     described = interpreter.describe(source)
     samples = [inputs] if inputs is not None else [sample for (sample,) in draw(described.inputs, seed)]
@@ -84,7 +89,7 @@ def compare_layers(
         source = real_form(source)
     original = read(source, interpreter, samples)
     feeds = runtime.feeds(Adapter(runtime, original.signature).feed(original.sample))
-    layers = _LayerComparison(original, Wiring(model), feeds)
+    layers = _LayerComparison(original, Wiring(model), feeds, lambda: explain_saturation(target) != "")
     layers.find_candidates(runtime.outputs, {name for name in runtime.outputs if runtime.turned(name)})
     layers.choose_forms()
     layers.drop_harmless()
@@ -94,6 +99,19 @@ def compare_layers(
 def first_divergence(steps: Sequence[Step]) -> Step | None:
     """The first tensor that differs, None where all agree."""
     return next((step for step in steps if not step.comparison.verdict.passed), None)
+
+
+def find_suspect(steps: Sequence[Step]) -> Step | None:
+    """The tensor that needs most of what the interpreter's own kernels differ by, None where none does.
+
+    Where outputs differ and no tensor does, a mistake may hide there.
+    """
+
+    def share(step: Step) -> float:
+        one = step.comparison
+        return (one.differing or one.absolute or 0.0) / one.spread
+
+    return max((step for step in steps if step.comparison.verdict is Verdict.SPREAD), key=share, default=None)
 
 
 def _parse(target: Source) -> onnx.ModelProto:
@@ -106,10 +124,15 @@ def _parse(target: Source) -> onnx.ModelProto:
 class _LayerComparison:
     """The values that stand for tensors, and what they come to where each is computed from the original's numbers."""
 
-    def __init__(self, original: Original, wiring: Wiring, feeds: Mapping[str, Array]) -> None:
+    def __init__(
+        self, original: Original, wiring: Wiring, feeds: Mapping[str, Array], may_saturate: Callable[[], bool]
+    ) -> None:
         self._original, self._wiring, self._feeds = original, wiring, feeds
+        self._may_saturate = functools.cache(may_saturate)
         self._entries: dict[str, Candidate] = {}
         self._known: dict[object, Comparison] = {}
+        #: values that are right where no product of bytes saturates, and only there
+        self._saturating: set[str] = set()
 
     def find_candidates(self, outputs: Sequence[str], turned: Collection[str] = ()) -> None:
         """Find what may stand for which tensor: outputs for outputs, other values for those that they are named after.
@@ -163,11 +186,25 @@ class _LayerComparison:
                 entry.suspect = False
                 for one in before:
                     del self._entries[one.name]
-        suspect = [entry for entry in self._entries.values() if entry.suspect and not entry.output]
+        for group in list(self._surrounded()):
+            if all(entry.name in self._entries for entry in group) and len(self._harmless(group)) == len(group):
+                for entry in group:
+                    del self._entries[entry.name]
+        self._compare()
+        suspect = [one for one in self._entries.values() if one.suspect and not one.passed and not one.output]
         for group in [suspect, *([entry] for entry in suspect)]:
             for entry in self._harmless([entry for entry in group if entry.name in self._entries]):
                 del self._entries[entry.name]
         self._compare()
+
+    def _surrounded(self) -> Iterator[list[Candidate]]:
+        """Values that are right between some that are not, with those before: all may be held on another scale."""
+        inner = [entry for entry in self._entries.values() if not entry.output]
+        for entry in inner:
+            before = [one for one in inner if one.suspect and one.name in entry.segment.begins]
+            after = any(one.suspect and entry.name in one.segment.begins for one in self._entries.values())
+            if before and after and not entry.suspect:
+                yield [*before, entry]
 
     def steps(self) -> Iterator[Step]:
         """The tensors that some value stands for, each by the value that is furthest off."""
@@ -182,7 +219,9 @@ class _LayerComparison:
                 places = [place for entry in _find_later(first, entries[known]) for place in entry.segment.nodes]
                 if not comparison.verdict.passed:
                     places += self._find_holders(first)
-                yield Step(known.operator, comparison, tuple(self._wiring.nodes[p] for p in dict.fromkeys(places)))
+                nodes = tuple(self._wiring.nodes[place] for place in dict.fromkeys(places))
+                saturates = any(entry.name in self._saturating for entry in entries[known])
+                yield Step(known.operator, comparison, nodes, saturates)
 
     def _find_holders(self, entry: Candidate) -> Iterator[int]:
         """The nodes that hold what a value is computed from in another way, which may be none that it understands."""
@@ -213,9 +252,20 @@ class _LayerComparison:
         if asked:
             numbers = {name: entry.forms[0].encode(entry.known.content) for name, entry in replaced.items()}
             found = self._wiring.run(self._feeds, [entry.name for entry in asked], numbers)
+            given = {
+                entry.name: frozenset(self._entries[name].known for name in segments[entry.name].begins)
+                for entry in asked
+            }
             for entry in asked:
-                given = frozenset(self._entries[name].known for name in segments[entry.name].begins)
-                self._known[key(entry)] = self._judge(entry, found[entry.name], given)
+                self._known[key(entry)] = self._judge(entry, found[entry.name], given[entry.name])
+            wrong = [entry for entry in asked if not self._known[key(entry)].verdict.passed]
+            if wrong and self._may_saturate():
+                found = self._wiring.run(self._feeds, [entry.name for entry in wrong], numbers, precise=True)
+                for entry in wrong:
+                    precise = self._judge(entry, found[entry.name], given[entry.name])
+                    if precise.verdict.passed:
+                        self._known[key(entry)] = precise
+                        self._saturating.add(entry.name)
         return [(entry, segments[name], self._known[key(entry)]) for name, entry in self._entries.items()]
 
     def _judge(self, entry: Candidate, found: Array, given: frozenset[Known]) -> Comparison:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import MutableSequence
 
 import numpy as np
 import onnx_ir as ir
@@ -59,7 +60,8 @@ def explain_saturation(model: bytes | str) -> str:
 
 
 def unshare(model: bytes | str) -> bytes:
-    """A model, from its bytes or its path, in which each constant of signed bytes is read by one node.
+    """A model, from its bytes or its path, in which each constant of signed bytes is read by one node, and what that
+    makes of constants alone by one as well.
 
     The runtime makes unsigned weights anew for each node that reads them, under one name, and then refuses the model.
     """
@@ -67,12 +69,36 @@ def unshare(model: bytes | str) -> bytes:
 
     proto = onnx.load_model_from_string(model) if isinstance(model, bytes) else onnx.load(model)
     signed = {one.name: one for one in proto.graph.initializer if one.data_type == onnx.TensorProto.INT8}
-    read: set[str] = set()
+    constants, read = {one.name for one in proto.graph.initializer}, set[str]()
+    made = {
+        name: node
+        for node in proto.graph.node
+        if not signed.keys().isdisjoint(node.input) and constants.issuperset(node.input)
+        for name in node.output
+    }
+    nodes = list[onnx.NodeProto]()
+
+    def own(reader: str, names: MutableSequence[str]) -> None:
+        """Give a node copies of all that others before it read."""
+        for place, name in enumerate(names):
+            if name in read and name in signed:
+                tensor = proto.graph.initializer.add()
+                tensor.CopyFrom(signed[name])
+                names[place] = tensor.name = f"{name} of {reader} {place}"
+                signed[tensor.name] = tensor
+            elif name in read and name in made:
+                node = onnx.NodeProto()
+                node.CopyFrom(made[name])
+                node.output[:] = [f"{one} of {reader} {place}" for one in node.output]
+                node.name = ""
+                names[place] = node.output[list(made[name].output).index(name)]
+                own(node.output[0], node.input)
+                nodes.append(node)
+            read.add(names[place])
+
     for node in proto.graph.node:
-        for place, name in enumerate(node.input):
-            if name in signed and name in read:
-                own = proto.graph.initializer.add()
-                own.CopyFrom(signed[name])
-                node.input[place] = own.name = f"{name} of {node.output[0]} {place}"
-            read.add(name)
+        own(node.output[0], node.input)
+        nodes.append(node)
+    del proto.graph.node[:]
+    proto.graph.node.extend(nodes)
     return bytes(proto.SerializeToString())

@@ -74,15 +74,19 @@ def command(
             feeds = None if path is None else read_inputs(path, interpreter, source)
             verification = compare_models(source, target, seed, samples, feeds, interpreter)
             steps = _steps(source, target, interpreter, seed, feeds) if per_layer else []
+            # Whether it is that alone by which outputs differ is not said in JSON, and not looked for.
+            saturated = per_layer and not as_json and verification.saturation != ""
+            if saturated:
+                saturated = compare_models(source, target, seed, samples, feeds, interpreter, precise=True).passed
     except VerificationError as error:
         raise VerificationError(f"{source} and {target}: {error}") from error
     if as_json:
-        layers = [{"operator": step.operator, **plain(step.comparison)} for step in steps]
+        layers = [{"operator": s.operator, "saturates": s.saturates, **plain(s.comparison)} for s in steps]
         entry = verification_entry(verification) | ({"layers": layers} if per_layer else {})
         told = differences(verification, f"{target}")
         show("verify", verification.passed, [{"source": source, "target": target, **entry}], told)
     else:
-        _print(verification, steps, per_layer)
+        _print(verification, steps if per_layer else None, saturated)
     ctx.exit(0 if verification.passed else 1)
 
 
@@ -133,11 +137,11 @@ def _steps(
     return compare_layers(source, target, interpreter, seed, None if feeds is None else feeds[0])
 
 
-def _print(verification: Verification, steps: Sequence[Step], per_layer: bool) -> None:
+def _print(verification: Verification, steps: Sequence[Step] | None, saturated: bool) -> None:
     from ...verify.verification_table import conclude, table
 
-    if per_layer:
-        for line in _layers(steps, verification.passed):
+    if steps is not None:
+        for line in _layers(steps, verification.passed, saturated):
             click.echo(line)
     for line in table(verification, sys.stdout.isatty()):
         click.echo(line)
@@ -145,9 +149,12 @@ def _print(verification: Verification, steps: Sequence[Step], per_layer: bool) -
     click.secho(conclude(verification), fg=colour if verification.passed else "red")
 
 
-def _layers(steps: Sequence[Step], passed: bool) -> Iterator[str]:
-    """Word the tensors compared, a line each, then the first that differs with the nodes that compute it."""
-    from ...verify.layers import first_divergence
+def _layers(steps: Sequence[Step], passed: bool, saturated: bool) -> Iterator[str]:
+    """Word the tensors compared, a line each, then the first that differs with the nodes that compute it.
+
+    Where none does, what outputs differ by may be all that products of bytes lose where they are `saturated`.
+    """
+    from ...verify.layers import find_suspect, first_divergence
 
     width = max((len(step.operator) for step in steps), default=0)
     for step in steps:
@@ -160,14 +167,34 @@ def _layers(steps: Sequence[Step], passed: bool) -> Iterator[str]:
         )
     wrong = sum(not step.comparison.verdict.passed for step in steps)
     first = first_divergence(steps)
+    said = "none differs" if first is None else f"{wrong} differ{'s' * (wrong == 1)}"
+    yield f"{len(steps)} tensors compared, each computed from the original's: {said}"
+    if spared := [step for step in steps if step.saturates]:
+        where = f"first {spared[0].comparison.name} (of {spared[0].operator})"
+        yield (
+            f"products of bytes saturate on this processor, and were kept from it for {len(spared)} of these tensors, "
+            f"{where}"
+        )
     if first is None:
-        yield f"{len(steps)} tensors compared, each computed from the original's: none differs"
-        if not passed:
+        if saturated:
+            yield "outputs do, but not where products of bytes are kept from saturating, as they do on this processor"
+        elif not passed:
             yield "outputs do: differences add up, or ONNX Runtime changes the model when it optimizes it"
+            if (suspect := find_suspect(steps)) is not None:
+                found = suspect.comparison
+                own = f"{found.spread:.3g} between the interpreter's own kernels"
+                yield (
+                    f"or something is wrong that is less than what kernels differ by: {found.name} "
+                    f"(of {suspect.operator}) is {found.error}, {own}; it is computed by"
+                )
+                yield from _nodes(suspect)
         return
-    yield f"{len(steps)} tensors compared, each computed from the original's: {wrong} differ{'s' * (wrong == 1)}"
     found = first.comparison
     yield f"the first to differ is {found.name} (of {first.operator}): {found.reason}; it is computed by"
-    width = max((len(node.op_type) for node in first.nodes), default=0)
-    for node in first.nodes:
+    yield from _nodes(first)
+
+
+def _nodes(step: Step) -> Iterator[str]:
+    width = max((len(node.op_type) for node in step.nodes), default=0)
+    for node in step.nodes:
         yield f"  {node.op_type:<{width}}  {node.name or ', '.join(node.output)}  {origin(node)}"

@@ -178,7 +178,7 @@ def test_runtimes_are_compared_and_timed(folder: Path, call: Callable[..., dict[
     call("net.tflite")
     (one,) = call("verify", "net.tflite", "net.onnx", "--per-layer")["results"]
     assert one["passed"] and one["comparisons"][0]["absolute"] == 0
-    assert [layer["operator"] for layer in one["layers"]] == ["ABS@0:0"]
+    assert [(layer["operator"], layer["saturates"]) for layer in one["layers"]] == [("ABS@0:0", False)]
     names = [one["name"] for one in call("bench", "net.tflite", "--threads", "1", "--rounds", "1")["results"]]
     assert names == ["tflite", "onnxruntime", "portable"]
 

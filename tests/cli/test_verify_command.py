@@ -16,9 +16,12 @@ from onnx import numpy_helper
 
 pytest.importorskip("ai_edge_litert")
 
+from nnrewrite.cli.commands.verify import _layers
 from nnrewrite.engine.dialects.operators import load
 from nnrewrite.fuzz.sketch import Case, Step, Value, encode
-from nnrewrite.verify import Interpreter
+from nnrewrite.verify import Interpreter, Kernels, Tensor
+from nnrewrite.verify.comparison import compare
+from nnrewrite.verify.layers import Step as Compared
 from nnrewrite.verify.layers import compare_layers, first_divergence
 
 
@@ -88,6 +91,17 @@ def test_the_first_operator_that_differs_is_named(models: tuple[Path, Path]) -> 
     run = verify(*models, "--per-layer")
     assert run.returncode == 1
     assert "the first to differ is more (of ADD@0:1)" in run.stdout
+
+
+def test_a_tensor_within_the_spread_is_pointed_out_where_outputs_alone_differ() -> None:
+    tensor, want = Tensor("t", "float32", (2,), (2,)), np.ones(2, np.float32)
+    node = onnx.helper.make_node("Relu", ["x"], ["t"])
+    step = Compared("RELU@0:3", compare(tensor, want, want + np.float32(0.3), Kernels.DEFAULT, 0.2), (node,))
+    said = list(_layers([step], passed=False, saturated=False))
+    assert "differences add up" in said[-3]
+    assert "t (of RELU@0:3) is off by 0.3, 0.2 between the interpreter's own kernels" in said[-2]
+    assert "Relu  t" in said[-1]
+    assert "none differs" in list(_layers([step], passed=True, saturated=False))[-1]
 
 
 def test_every_tensor_that_both_have_is_compared_in_order(models: tuple[Path, Path], interpreter: Interpreter) -> None:

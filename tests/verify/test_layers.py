@@ -16,9 +16,11 @@ from onnx import numpy_helper
 pytest.importorskip("ai_edge_litert")
 
 from nnrewrite.fuzz.sketch import Case, Step, Value, encode
-from nnrewrite.verify import Interpreter, Tensor, compare_models
+from nnrewrite.verify import Interpreter, Kernels, Tensor, compare_models
+from nnrewrite.verify.comparison import compare
 from nnrewrite.verify.forms import Numbers, forms
-from nnrewrite.verify.layers import compare_layers, first_divergence
+from nnrewrite.verify.layers import Step as Compared
+from nnrewrite.verify.layers import compare_layers, find_suspect, first_divergence
 
 
 def grid(*scales: float, zero: int = 0, axis: int = 0) -> Quantization:
@@ -152,6 +154,56 @@ def test_a_wrong_scale_is_named_wherever_it_is(place: int, target: str, interpre
     assert node.output[0] in [output for one in first.nodes for output in one.output]
 
 
+def pooled_16() -> bytes:
+    """A pool of 16 bits, which is computed with codes held on another scale, of which sums are exact."""
+    catalogue = load()
+    operators = catalogue.dialect("tflite").operators
+    content = np.linspace(-0.9, 0.9, 16, dtype=np.float32).reshape(1, 2, 4, 2)
+
+    def value(name: str, scale: float | None, shape: tuple[int, ...]) -> Value:
+        numbers = np.resize(content, shape)
+        if scale is None:
+            return Value(name, ir.DataType.FLOAT, numbers)
+        return Value(name, ir.DataType.INT16, np.rint(numbers / scale).astype(np.int16), False, grid(scale))
+
+    x, y = value("x", None, content.shape), value("y", None, (1, 1, 2, 2))
+    codes, pooled = value("codes", 3.046e-5, content.shape), value("pooled", 3.046e-5, (1, 1, 2, 2))
+    pool = {"padding": "VALID", "stride_w": 2, "stride_h": 2, "filter_width": 2, "filter_height": 2}
+    steps = (
+        Step(operators["QUANTIZE"], (x,), {}, (codes,)),
+        Step(operators["AVERAGE_POOL_2D"], (codes,), pool, (pooled,)),
+        Step(operators["DEQUANTIZE"], (pooled,), {}, (y,)),
+    )
+    return encode(Case("pooled", steps), catalogue)
+
+
+def test_codes_held_on_another_scale_in_between_raise_no_alarm(interpreter: Interpreter) -> None:
+    source = pooled_16()
+    model = convert(source)
+    assert compare_models(source, model.SerializeToString(), interpreter=interpreter).passed
+    steps = compare_layers(source, model.SerializeToString(), interpreter)
+    assert [step.comparison.name for step in steps] == ["codes", "pooled", "y"]
+    assert first_divergence(steps) is None
+    for node in model.graph.node:
+        if node.op_type in ("QuantizeLinear", "DequantizeLinear"):
+            wrong = onnx.ModelProto()
+            wrong.CopyFrom(model)
+            scale(1)(wrong, next(one for one in wrong.graph.node if one.output == node.output))
+            first = first_divergence(compare_layers(source, wrong.SerializeToString(), interpreter))
+            assert first is not None
+            assert node.output[0] in [output for one in first.nodes for output in one.output]
+
+
+def test_what_needs_most_of_the_spread_is_suspected() -> None:
+    tensor, want = Tensor("t", "float32", (2,), (2,)), np.ones(2, np.float32)
+    off = [(0.0, 0.0), (0.1, 0.2), (0.3, 0.2), (0.4, 0.3)]
+    compared = [compare(tensor, want, want + np.float32(error), Kernels.DEFAULT, spread) for error, spread in off]
+    steps = [Compared(f"{place}", comparison) for place, comparison in enumerate(compared)]
+    assert first_divergence(steps) is None
+    assert find_suspect(steps) is steps[2]
+    assert find_suspect(steps[:1]) is None
+
+
 def test_what_is_not_quantized_any_more_is_held_to_real_numbers(interpreter: Interpreter) -> None:
     source = network("INT8")
     model = convert(source, float=True)
@@ -194,6 +246,18 @@ def test_a_form_gives_back_what_it_takes(dtype: type, shape: tuple[int, ...], nu
         assert (held.shape, held.dtype) == (shape, np.dtype(dtype))
         np.testing.assert_array_equal(form.decode(held), array)
         assert not form.exceeded(held)
+
+
+@pytest.mark.parametrize(("dtype", "beyond"), [(np.int32, 300), (np.int64, -200), (np.int16, 128)])
+def test_integers_beyond_the_codes_are_no_codes(dtype: type, beyond: int) -> None:
+    tensor = Tensor("t", "int8", (2,), (2,), (0.5,), (3,))
+    codes, value = np.array([5, -128], np.int8), np.array([5, -128], dtype)
+    [form] = forms(tensor, codes, value)
+    assert not form.exceeded(value)
+    np.testing.assert_array_equal(form.decode(value), codes)
+    value[1] = beyond
+    assert form.exceeded(value)
+    assert form.decode(value).tolist() == [5, 127 if beyond > 0 else -128]
 
 
 def test_a_value_of_other_extents_or_type_has_no_form() -> None:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import nnrewrite
 import numpy as np
 import onnx
 import pytest
+from click.testing import CliRunner
+from nnrewrite.cli.commands.verify import command as verify
 from nnrewrite.engine.base.quantization import Quantization
 from nnrewrite.verify import Interpreter, Kernels, Runtime, compare_models, saturation
+from nnrewrite.verify.layers import compare_layers
 from nnrewrite.verify.verification_table import conclude
 from onnx import numpy_helper, parser
 
@@ -22,6 +26,21 @@ TWICE = """
 <ir_version: 8, opset_import: ["": 13]>
 twice (uint8[1,2] x) => (int32[1,1] y, int32[1,1] z)
   <int8[2,1] w = {127, 127}> { y = MatMulInteger(x, w)  z = MatMulInteger(x, w) }
+"""
+
+#: the same with weights that are made real once, and results that are codes
+SHARED = """
+<ir_version: 8, opset_import: ["": 13]>
+shared (uint8[1,2] x, uint8[1,2] v) => (uint8[1,1] y, uint8[1,1] z)
+  <int8[2,1] w = {127, 127}, float s = {1.0}, float t = {512.0}, uint8 o = {0}, int8 zero = {0}> {
+  a = DequantizeLinear(x, s, o)
+  b = DequantizeLinear(v, s, o)
+  r = DequantizeLinear(w, s, zero)
+  p = MatMul(a, r)
+  q = MatMul(b, r)
+  y = QuantizeLinear(p, t, o)
+  z = QuantizeLinear(q, t, o)
+}
 """
 
 #: a product of two values of codes, of which the runtime makes those unsigned that go from a Quantize to a Dequantize
@@ -185,6 +204,49 @@ def test_a_precise_runtime_saturates_nowhere() -> None:
         assert found.tolist() == [[2 * 255 * 127]]
     [plain, _] = Runtime(model).run([feed])
     assert (plain.item() != 2 * 255 * 127) == saturation.saturates()
+
+
+def test_a_precise_runtime_takes_weights_that_several_nodes_read_as_real_numbers() -> None:
+    model, feed = parser.parse_model(SHARED).SerializeToString(), np.full((1, 2), 255, np.uint8)
+    for found in Runtime(model, precise=True).run([feed, feed]):
+        assert found.tolist() == [[round(2 * 255 * 127 / 512)]]
+
+
+@pytest.mark.parametrize("made", [hybrid, product_16])
+def test_a_tensor_is_compared_as_if_nothing_saturated(
+    single: Callable[..., bytes], interpreter: Interpreter, made: Callable[..., bytes]
+) -> None:
+    source = made(single)
+    model = nnrewrite.convert(source)
+    [step] = compare_layers(source, model.SerializeToString(), interpreter)
+    assert step.comparison.verdict.passed
+    assert step.saturates == saturation.saturates()
+    for one in model.graph.initializer:
+        array = numpy_helper.to_array(one)
+        if array.dtype == np.int8 and array.ndim == 2:
+            one.CopyFrom(numpy_helper.from_array(-array, one.name))
+    [step] = compare_layers(source, model.SerializeToString(), interpreter)
+    assert not step.comparison.verdict.passed
+    assert not step.saturates
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        (product, "outputs do, but not where products of bytes are kept from saturating"),
+        (hybrid, "products of bytes saturate on this processor, and were kept from it for 1 of these tensors"),
+    ],
+)
+def test_the_command_tells_what_saturates_from_what_is_wrong(
+    single: Callable[..., bytes], tmp_path: Path, made: Callable[..., bytes], words: str
+) -> None:
+    source, target = tmp_path / "a.tflite", tmp_path / "a.onnx"
+    source.write_bytes(made(single))
+    onnx.save(nnrewrite.convert(source), target)
+    run = CliRunner().invoke(verify, [f"{source}", f"{target}", "--per-layer"])
+    assert "none differs" in run.output
+    assert (words in run.output) == (SAFE in run.output) == saturation.saturates()
 
 
 def test_what_differs_is_explained_where_products_saturate(
