@@ -140,9 +140,16 @@ class _LayerComparison:
         The likeliest form of each is that in which it is closest to the original where nothing is replaced. Outputs
         have the original's axes in their order, but for those that are `turned`.
         """
-        known = {f"{one.value.name}": one for one in self._original.known}
+        known: dict[str, Known | None] = {f"{one.value.name}": one for one in self._original.known}
+        nodes = self._original.model.graph
+        read = (value for node in nodes for value in node.inputs if value is not None and value.producer() is None)
+        known = {f"{value.name}": None for value in read} | known
         exits = zip(outputs, (f"{value.name}" for value in self._original.model.graph.outputs), strict=False)
-        ends = {name: known[output] for name, output in exits if output in known and name in self._wiring.values}
+        ends = {
+            name: one
+            for name, output in exits
+            if (one := known.get(output)) is not None and name in self._wiring.values
+        }
         named = {name: one for name in self._wiring.values if (one := _find_named(name, known)) is not None}
         pairs = {**named, **ends}
         found = self._wiring.run(self._feeds, pairs, {})
@@ -372,8 +379,11 @@ def _find_later(first: Candidate, entries: Sequence[Candidate]) -> list[Candidat
     return found
 
 
-def _find_named(name: str, known: Mapping[str, Known]) -> Known | None:
-    """The tensor that a value is named after: by the same name, or one that goes on behind a slash."""
+def _find_named(name: str, known: Mapping[str, Known | None]) -> Known | None:
+    """The tensor that a value is named after: by the same name, or one that goes on behind a slash.
+
+    None for what is named after a constant or an input, of which nothing is known.
+    """
     while name not in known:
         name, slash, _ = name.rpartition("/")
         if not slash:

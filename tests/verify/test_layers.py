@@ -52,7 +52,7 @@ def network(dtype: str | None) -> bytes:
     w, b = value("w", (4, 3, 3, 3), 0.002, constant=True), value("b", (4,), 0.0001, constant=True)
     convolved = value("convolved", (1, 8, 6, 4), 0.024, -128)
     pooled, flat = value("pooled", (1, 4, 3, 4), 0.024, -128), value("flat", (1, 48), 0.024, -128)
-    v, c = value("v", (10, 48), 0.002, constant=True), value("c", (10,), 0.000048, constant=True)
+    v, c = value("v", (10, 48), 0.002, constant=True), value("product/bias", (10,), 0.000048, constant=True)
     product = value("product", (1, 10), 0.05, 11)
     scores = value("scores", (1, 10), 1 / 256, -128)
     extents = Value("extents", ir.DataType.INT32, np.array([1, 48], np.int32), True)
@@ -137,6 +137,20 @@ def test_the_operator_and_the_node_of_a_fault_are_named(
     first = first_divergence(steps)
     assert first is not None
     assert node.output[0] in [output for one in first.nodes for output in one.output]
+
+
+def test_a_constant_that_is_named_like_a_tensor_does_not_stand_for_it(interpreter: Interpreter) -> None:
+    source = network("INT8")
+    model = convert(source, target="portable")
+    gemm = next(node for node in model.graph.node if node.op_type == "Gemm")
+    weights = next(node for node in model.graph.node if node.output[0] == gemm.input[1])
+    for time in range(4):
+        scale(1)(model, weights)
+        model.graph.initializer[-1].name = weights.input[1] = f"s{time}"
+    first = first_divergence(compare_layers(source, model.SerializeToString(), interpreter))
+    assert first is not None
+    assert first.operator == "FULLY_CONNECTED@0:3"
+    assert weights.output[0] in [output for one in first.nodes for output in one.output]
 
 
 @pytest.mark.parametrize("place", [1, 4, 6, 9])
