@@ -102,16 +102,20 @@ def first_divergence(steps: Sequence[Step]) -> Step | None:
 
 
 def find_suspect(steps: Sequence[Step]) -> Step | None:
-    """The tensor that needs most of what the interpreter's own kernels differ by, None where none does.
+    """The tensor that is off by most of what it may be, None where all are equal.
 
-    Where outputs differ and no tensor does, a mistake may hide there.
+    That is more than the tolerance where the interpreter's own kernels differ by as much, and else the tolerance, of
+    which the mean error is a share. Where outputs differ and no tensor does, a mistake may hide there.
     """
 
-    def share(step: Step) -> float:
+    def share(step: Step) -> tuple[int, float]:
         one = step.comparison
-        return (one.differing or one.absolute or 0.0) / one.spread
+        if one.verdict is Verdict.SPREAD:
+            return 1, (one.differing or one.absolute or 0.0) / one.spread
+        magnitude = one.absolute / one.relative if one.absolute and one.relative else 0.0
+        return 0, (one.mean_relative or 0.0) * magnitude / one.tolerance
 
-    return max((step for step in steps if step.comparison.verdict is Verdict.SPREAD), key=share, default=None)
+    return max((step for step in steps if step.comparison.verdict is not Verdict.EQUAL), key=share, default=None)
 
 
 def _parse(target: Source) -> onnx.ModelProto:
@@ -140,9 +144,16 @@ class _LayerComparison:
         The likeliest form of each is that in which it is closest to the original where nothing is replaced. Outputs
         have the original's axes in their order, but for those that are `turned`.
         """
-        known = {f"{one.value.name}": one for one in self._original.known}
+        known: dict[str, Known | None] = {f"{one.value.name}": one for one in self._original.known}
+        read = (value for node in self._original.model.graph for value in node.inputs)
+        names = (f"{value.name}" for value in read if value is not None and value.producer() is None)
+        known = {**dict.fromkeys(names), **known}
         exits = zip(outputs, (f"{value.name}" for value in self._original.model.graph.outputs), strict=False)
-        ends = {name: known[output] for name, output in exits if output in known and name in self._wiring.values}
+        ends = {
+            name: one
+            for name, output in exits
+            if (one := known.get(output)) is not None and name in self._wiring.values
+        }
         named = {name: one for name in self._wiring.values if (one := _find_named(name, known)) is not None}
         pairs = {**named, **ends}
         found = self._wiring.run(self._feeds, pairs, {})
@@ -226,8 +237,15 @@ class _LayerComparison:
     def _find_holders(self, entry: Candidate) -> Iterator[int]:
         """The nodes that hold what a value is computed from in another way, which may be none that it understands."""
         operators = self._original.catalogue.dialect("onnx").operators
-        for name in entry.segment.begins:
+        reshaped = entry.comparison is not None and entry.comparison.absolute is None
+        work, seen = list(entry.segment.begins), set[str]()
+        while work:
+            if (name := work.pop()) in seen:
+                continue
+            seen.add(name)
             begin = self._entries[name]
+            if reshaped and begin.forms and not begin.forms[0].plain:  # others have passed the order of axes on
+                work += begin.segment.begins
             if self._is_recoded(begin):
                 yield from begin.segment.nodes
             last = begin.segment.nodes[-1]
@@ -252,10 +270,7 @@ class _LayerComparison:
         if asked:
             numbers = {name: entry.forms[0].encode(entry.known.content) for name, entry in replaced.items()}
             found = self._wiring.run(self._feeds, [entry.name for entry in asked], numbers)
-            given = {
-                entry.name: frozenset(self._entries[name].known for name in segments[entry.name].begins)
-                for entry in asked
-            }
+            given = {one.name: frozenset(self._entries[n].known for n in segments[one.name].begins) for one in asked}
             for entry in asked:
                 self._known[key(entry)] = self._judge(entry, found[entry.name], given[entry.name])
             wrong = [entry for entry in asked if not self._known[key(entry)].verdict.passed]
@@ -372,8 +387,11 @@ def _find_later(first: Candidate, entries: Sequence[Candidate]) -> list[Candidat
     return found
 
 
-def _find_named(name: str, known: Mapping[str, Known]) -> Known | None:
-    """The tensor that a value is named after: by the same name, or one that goes on behind a slash."""
+def _find_named(name: str, known: Mapping[str, Known | None]) -> Known | None:
+    """The tensor that a value is named after: by the same name, or one that goes on behind a slash.
+
+    None for what is named after a constant or an input, of which nothing is known.
+    """
     while name not in known:
         name, slash, _ = name.rpartition("/")
         if not slash:

@@ -182,10 +182,10 @@ def _layers(steps: Sequence[Step], passed: bool, saturated: bool) -> Iterator[st
             yield "outputs do: differences add up, or ONNX Runtime changes the model when it optimizes it"
             if (suspect := find_suspect(steps)) is not None:
                 found = suspect.comparison
-                own = f"{found.spread:.3g} between the interpreter's own kernels"
+                own = f", {found.spread:.3g} between the interpreter's own kernels" if found.spread else ""
                 yield (
-                    f"or something is wrong that is less than what kernels differ by: {found.name} "
-                    f"(of {suspect.operator}) is {found.error}, {own}; it is computed by"
+                    f"or something is wrong by less than is allowed: {found.name} (of {suspect.operator}) "
+                    f"needs most of that, {found.error}{own}; it is computed by"
                 )
                 yield from _nodes(suspect)
         return

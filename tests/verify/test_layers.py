@@ -52,7 +52,7 @@ def network(dtype: str | None) -> bytes:
     w, b = value("w", (4, 3, 3, 3), 0.002, constant=True), value("b", (4,), 0.0001, constant=True)
     convolved = value("convolved", (1, 8, 6, 4), 0.024, -128)
     pooled, flat = value("pooled", (1, 4, 3, 4), 0.024, -128), value("flat", (1, 48), 0.024, -128)
-    v, c = value("v", (10, 48), 0.002, constant=True), value("c", (10,), 0.000048, constant=True)
+    v, c = value("v", (10, 48), 0.002, constant=True), value("product/bias", (10,), 0.000048, constant=True)
     product = value("product", (1, 10), 0.05, 11)
     scores = value("scores", (1, 10), 1 / 256, -128)
     extents = Value("extents", ir.DataType.INT32, np.array([1, 48], np.int32), True)
@@ -139,6 +139,49 @@ def test_the_operator_and_the_node_of_a_fault_are_named(
     assert node.output[0] in [output for one in first.nodes for output in one.output]
 
 
+def test_an_order_of_axes_that_shows_in_a_later_shape_is_named(interpreter: Interpreter) -> None:
+    catalogue = load()
+    operators, axes = catalogue.dialect("tflite").operators, (1, 4, 3, 2)
+    content = np.linspace(-1, 1, 24, dtype=np.float32).reshape(axes)
+    x, z, s, m = (Value(name, ir.DataType.FLOAT, content) for name in "xzsm")
+    c = Value("c", ir.DataType.FLOAT, np.arange(4, dtype=np.float32).reshape(1, 4, 1, 1), True)
+    steps = (
+        Step(operators["ABS"], (x,), {}, (z,)),
+        Step(operators["NEG"], (z,), {}, (s,)),
+        Step(operators["ADD"], (s, c), {}, (m,)),
+    )
+    source = encode(Case("turned", steps), catalogue)
+    nodes = [
+        onnx.helper.make_node("Abs", ["x"], ["z/Abs"]),
+        onnx.helper.make_node("Transpose", ["z/Abs"], ["z"], perm=[1, 0, 2, 3]),
+        onnx.helper.make_node("Neg", ["z"], ["s"]),
+        onnx.helper.make_node("Add", ["s", "c"], ["m"]),
+    ]
+    sides = [("x", axes), ("m", None)]
+    ends = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape) for name, shape in sides]
+    graph = onnx.helper.make_graph(nodes, "turned", ends[:1], ends[1:], [numpy_helper.from_array(c.content, "c")])
+    opsets = [onnx.helper.make_opsetid("", 13)]
+    model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    first = first_divergence(compare_layers(source, model.SerializeToString(), interpreter))
+    assert first is not None
+    assert first.operator == "ADD@0:2"
+    assert nodes[1] in first.nodes
+
+
+def test_a_constant_that_is_named_like_a_tensor_does_not_stand_for_it(interpreter: Interpreter) -> None:
+    source = network("INT8")
+    model = convert(source, target="portable")
+    gemm = next(node for node in model.graph.node if node.op_type == "Gemm")
+    weights = next(node for node in model.graph.node if node.output[0] == gemm.input[1])
+    for time in range(4):
+        scale(1)(model, weights)
+        model.graph.initializer[-1].name = weights.input[1] = f"s{time}"
+    first = first_divergence(compare_layers(source, model.SerializeToString(), interpreter))
+    assert first is not None
+    assert first.operator == "FULLY_CONNECTED@0:3"
+    assert weights.output[0] in [output for one in first.nodes for output in one.output]
+
+
 @pytest.mark.parametrize("place", [1, 4, 6, 9])
 @pytest.mark.parametrize("target", ["onnxruntime", "portable"])
 def test_a_wrong_scale_is_named_wherever_it_is(place: int, target: str, interpreter: Interpreter) -> None:
@@ -194,7 +237,7 @@ def test_codes_held_on_another_scale_in_between_raise_no_alarm(interpreter: Inte
             assert node.output[0] in [output for one in first.nodes for output in one.output]
 
 
-def test_what_needs_most_of_the_spread_is_suspected() -> None:
+def test_what_needs_most_of_what_it_may_be_off_by_is_suspected() -> None:
     tensor, want = Tensor("t", "float32", (2,), (2,)), np.ones(2, np.float32)
     off = [(0.0, 0.0), (0.1, 0.2), (0.3, 0.2), (0.4, 0.3)]
     compared = [compare(tensor, want, want + np.float32(error), Kernels.DEFAULT, spread) for error, spread in off]
@@ -202,6 +245,11 @@ def test_what_needs_most_of_the_spread_is_suspected() -> None:
     assert first_divergence(steps) is None
     assert find_suspect(steps) is steps[2]
     assert find_suspect(steps[:1]) is None
+    codes, known = np.arange(4, dtype=np.int8), Tensor("t", "int8", (4,), (4,), (0.5,), (0,))
+    few, many = (compare(known, codes, codes + np.int8([1, end, end, 0]), Kernels.DEFAULT) for end in (0, 1))
+    close = [steps[0], Compared("few", few), Compared("many", many)]
+    assert find_suspect(close) is close[2]
+    assert find_suspect([*close, steps[1]]) is steps[1]
 
 
 def test_what_is_not_quantized_any_more_is_held_to_real_numbers(interpreter: Interpreter) -> None:
