@@ -66,9 +66,11 @@ def _deeper(parsed: lark.Tree[Any], most: int) -> Any:
 
 
 class _PlainData(pickle.Unpickler):
-    """Reads lists, numbers and text, and nothing that could run."""
+    """Reads lists, numbers and text, and nothing that could run; lark before 1.3 marks text as tokens."""
 
     def find_class(self, module: str, name: str) -> Any:
+        if (module, name) == (lark.Token.__module__, lark.Token.__qualname__):
+            return lark.Token
         raise pickle.UnpicklingError(f"{module}.{name} is no plain data")
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
+import pickle
 import re
+import subprocess
 
 import lark
 import pytest
 from nnrewrite.engine.base.errors import RuleError, Span
 from nnrewrite.engine.expressions.compile import Frame, evaluate
-from nnrewrite.engine.syntax import tree
+from nnrewrite.engine.syntax import parser, tree
 from nnrewrite.engine.syntax.parser import GRAMMAR, parse
 from nnrewrite.engine.syntax.syntax_errors import RESERVED
 
@@ -178,3 +181,10 @@ def test_a_long_list_of_numbers_is_one_word() -> None:
     found = expression(str(numbers))
     assert isinstance(found, tree.Numbers)
     assert evaluate(found, Frame({})) == numbers
+
+
+def test_kept_tables_hold_text_and_tokens_and_nothing_that_runs() -> None:
+    tables = pickle.dumps({"rules": [lark.Token("NAME", "x"), 1, "y"]})
+    assert parser._PlainData(io.BytesIO(tables)).load() == {"rules": ["x", 1, "y"]}
+    with pytest.raises(pickle.UnpicklingError, match=r"Popen is no plain data"):
+        parser._PlainData(io.BytesIO(pickle.dumps(subprocess.Popen))).load()
