@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..engine.base.errors import Span
@@ -16,14 +17,18 @@ from ..engine.rewrite.rules import OF_SOURCE, write_out
 from ..engine.syntax import tree
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Subject:
-    """One rule to try, written out, with the dialect of its left side and what its pack defines and compares with."""
+    """One rule to try, written out, with the dialect of its left side and what its pack defines and compares with.
+
+    What is worked out about it is kept with it: a pack may have two rules of one name, and a stand-in has that of one.
+    """
 
     rule: tree.Rule
     reads: Dialect
     definitions: Mapping[str, tree.Definition]
-    facts: RuleFacts
+    bounds: OpsetBounds
+    patterns: dict[int, tuple[Defined, ...]] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def name(self) -> str:
@@ -48,20 +53,20 @@ class Subject:
     @property
     def newest(self) -> int:
         """The newest opset of its pack."""
-        return self.facts.newest
+        return self.bounds.newest
 
     @property
     def opsets(self) -> tuple[int, ...]:
         """The opsets worth aiming at: the ends of the range, and both sides of each that rules of its pack compare
         with."""
-        return self.facts.list_of_pack()
+        return self.bounds.list_of_pack()
 
-    @property
+    @functools.cached_property
     def turning(self) -> tuple[int, ...]:
         """Those among them that the rule itself or a definition it uses compares with."""
-        return self.facts.list_of_rule(self.rule)
+        return self.bounds.list_of_rule(self.rule)
 
-    @property
+    @functools.cached_property
     def guarded(self) -> frozenset[str]:
         """The names that its clauses and the conditions of its templates speak of."""
         conditions = (*self.rule.clauses, *(template.condition for template in self.rule.templates))
@@ -88,7 +93,9 @@ class Subject:
 
     def pattern(self, opset: int) -> tuple[Defined, ...]:
         """The left side as compiled for an opset."""
-        return self.facts.compile_pattern(self.rule, self.reads, opset)
+        if opset not in self.patterns:
+            self.patterns[opset] = compile_equations(self.rule.equations, self.reads, opset)
+        return self.patterns[opset]
 
     def domain(self, generator: tree.Generator) -> list[Any]:
         """The values that a test names for an option or a constant."""
@@ -104,27 +111,25 @@ class Subject:
 def subjects(pack: Pack, known: Container[str] = ()) -> list[Subject]:
     """The rules of a pack but for those `known` by name, tables and families written out."""
     definitions = {d.name: d for file in pack.files for d in file.items if isinstance(d, tree.Definition)}
-    facts = RuleFacts(pack, definitions)
+    bounds = OpsetBounds(pack, definitions)
     found = []
     for file, rule in write_out(pack.files, known):
         reads = pack.catalogue.dialect(file.source if rule.stage in OF_SOURCE else file.target)
-        found.append(Subject(rule, reads, definitions, facts))
+        found.append(Subject(rule, reads, definitions, bounds))
     return found
 
 
-class RuleFacts:
-    """What is worked out about the rules of a pack when it is first asked for, as of hundreds often one is tried.
+class OpsetBounds:
+    """The opsets that the rules of a pack compare with, themselves and by way of the definitions that they use.
 
-    The opsets that rules compare with are those that they name themselves or by way of the definitions that they use.
+    They are worked out when they are first asked for, as of hundreds of rules often one is tried.
     """
 
     def __init__(self, pack: Pack, definitions: Mapping[str, tree.Definition]) -> None:
         self._pack = pack
         self._definitions = definitions
         self._known: dict[str, tuple[set[int], set[str]]] = {}
-        self._of_rules: dict[str, tuple[int, ...]] = {}
         self._of_pack: tuple[int, ...] = ()
-        self._patterns: dict[tuple[str, int], tuple[Defined, ...]] = {}
 
     @property
     def newest(self) -> int:
@@ -141,16 +146,7 @@ class RuleFacts:
 
     def list_of_rule(self, rule: tree.Rule) -> tuple[int, ...]:
         """Both sides of each opset that a rule compares with, in order."""
-        if rule.name not in self._of_rules:
-            self._of_rules[rule.name] = self._sides([rule])
-        return self._of_rules[rule.name]
-
-    def compile_pattern(self, rule: tree.Rule, reads: Dialect, opset: int) -> tuple[Defined, ...]:
-        """The left side of a rule as compiled for an opset."""
-        key = rule.name, opset
-        if key not in self._patterns:
-            self._patterns[key] = compile_equations(rule.equations, reads, opset)
-        return self._patterns[key]
+        return self._sides([rule])
 
     def _sides(self, items: Iterable[object]) -> tuple[int, ...]:
         low, high = self._pack.opsets

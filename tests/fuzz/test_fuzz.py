@@ -424,6 +424,14 @@ def test_a_rule_of_ones_own_that_never_fires_is_told_of_where_one_of_its_name_do
     assert "relu6 (mine/mine.rules:3:6): does not fire in " in run.stderr
 
 
+def test_rules_of_one_name_have_patterns_of_their_own(pack: Path) -> None:
+    other = OWN.replace("y = RELU6(x)", "y = ELU(x)").replace("=>", "where opset >= 17\n  =>")
+    (pack / "mine.rules").write_text(other, encoding="utf-8")
+    theirs, own = (one for one in subjects(loader.load(("tflite2onnx", "mine"))) if one.name == "relu6")
+    assert (theirs.operators(), own.operators()) == ({"RELU6"}, {"ELU"})
+    assert (theirs.turning, own.turning, own.stand_for("relu6", own.span).turning) == ((), (16, 17), ())
+
+
 def test_the_coverage_of_packs_of_ones_own_is_of_their_rules(pack: Path) -> None:
     elu = OWN.replace("relu6", "elu").replace("RELU6(x)", "ELU(x)").replace("Clip(x, 0.0, 6.0)", "Elu(x)")
     (pack / "more.rules").write_text(elu, encoding="utf-8")
