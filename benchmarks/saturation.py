@@ -10,34 +10,17 @@ from __future__ import annotations
 
 import math
 import sys
-import time
 from pathlib import Path
 
+from ablation import least
 from nnrewrite import RewriteError, rewrite
 from nnrewrite.options import PORTABLE, TARGET
-from nnrewrite.verify import Interpreter, Runtime, compare_models
+from nnrewrite.verify import Interpreter, compare_models
 from nnrewrite.verify.inputs import draw
 from nnrewrite.verify.saturation import saturates
 
 SAFE = "onnxruntime-avx2"
 TARGETS = (TARGET, PORTABLE, SAFE)
-TURNS, SECONDS = 8, 0.1
-
-
-def least(models: dict[str, bytes], feed: list[object]) -> dict[str, float]:
-    """The least milliseconds of processor time that each model takes."""
-    runtimes = {name: Runtime(model, threads=1) for name, model in models.items()}
-    found = dict.fromkeys(models, math.inf)
-    for _ in range(TURNS):
-        for name, runtime in runtimes.items():
-            spent = 0.0
-            while spent < SECONDS / TURNS:
-                started = time.thread_time()
-                runtime.run(feed)
-                taken = time.thread_time() - started
-                spent += taken
-                found[name] = min(found[name], 1e3 * taken)
-    return found
 
 
 def row(path: Path, interpreter: Interpreter) -> tuple[float, list[str]] | None:

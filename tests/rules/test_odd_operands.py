@@ -2,33 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
-import nnrewrite
 import numpy as np
 import pytest
-from nnrewrite.engine.base.errors import InternalError, RewriteError
 from nnrewrite.engine.base.quantization import Quantization
 from nnrewrite.verify import Interpreter
-from nnrewrite.verify.interpreter import Kernels
-from nnrewrite.verify.runtime import Runtime
 
-Make = Callable[..., bytes]
-FLOATS = "FLOAT32"
-
-
-def both(model: bytes, feeds: Sequence[Any], interpreter: Interpreter) -> tuple[Any, Any]:
-    """The first output of the interpreter and of the converted model."""
-    ((expected, *_),) = interpreter.run(model, [feeds], Kernels.OPTIMIZED)
-    return expected, Runtime(nnrewrite.convert(model).SerializeToString()).run(feeds)[0]
-
-
-def refusal(model: bytes, **options: Any) -> str:
-    with pytest.raises(RewriteError) as caught:
-        nnrewrite.convert(model, **options)
-    assert not isinstance(caught.value, InternalError)
-    return f"{caught.value}"
+from ..conversion.test_odd import FLOATS, Make, both, refusal
 
 
 def numbers(*shape: int) -> Any:
