@@ -166,7 +166,6 @@ def describe(node: ir.Node, results: Iterable[tuple[ir.DataType | None, ir.Shape
             output.shape = shape
 
 
-@functools.lru_cache(maxsize=4096)
 def make_shape(extents: Extents) -> ir.Shape:
     """A shape that many values can have, as it never changes."""
     return ir.Shape(extents, frozen=True)

@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import onnx_ir as ir
 
-from ...base.constants import CONTENT, constant
+from ...base.constants import CONTENT, KEPT, constant
 from .registry import PAIR, SHORT, ElementType, EvaluationError, Tensor, UnknownValueError, data_type, function, known
 
 
@@ -144,6 +144,15 @@ def value(x: Tensor) -> Any:
     if type(x) is not ir.Value:
         return x
     return constant(x)
+
+
+@function
+def stored(x: Tensor) -> Tensor:
+    """A constant as one that stays in the type in which it is stored: a conversion of it is a node, and not folded."""
+    if type(x) is not ir.Value or x.const_value is None:
+        raise EvaluationError("only a constant is stored: match it without `const`")
+    x.meta[KEPT] = True
+    return x
 
 
 def _limits(name: str) -> tuple[int | float, int | float]:

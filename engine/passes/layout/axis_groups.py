@@ -7,7 +7,6 @@ is a run of axes in each operand and result, possibly an empty one, and an arran
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -94,13 +93,11 @@ class Blocks:
         return later if any(side) else []
 
 
-@functools.lru_cache(maxsize=1 << 16)
 def local(side: Side, arrangement: Arrangement) -> Order:
     """The order of a tensor's axes under an arrangement."""
     return tuple(axis for block in arrangement for axis in side[block])
 
 
-@functools.lru_cache(maxsize=1 << 16)
 def arrangement(side: Side, order: Order) -> Arrangement | None:
     """The arrangement that gives a tensor an order; None where the order tears a block apart.
 
@@ -215,7 +212,6 @@ def _complete(node: ir.Node, spec: OperatorSpec, value: list[int], wanted: int) 
 # ---- one function for each way in which results' axes come of operands'
 
 
-@functools.lru_cache(maxsize=1 << 12)
 def _broadcast(shapes: tuple[Extents | None, ...], ranks: tuple[int, ...]) -> Blocks:
     """Axes align at the last one; operands that are alike in all orders stay out of it."""
     rank = ranks[0]

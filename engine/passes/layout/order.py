@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 
 #: axis `order[i]` of the tensor stands at position i
@@ -12,49 +11,39 @@ Extents = tuple[int | str | None, ...]
 #: what an extent that is known only at run time counts for
 NOMINAL = 16
 
-#: networks repeat themselves, and so do these questions
-_kept = functools.lru_cache(maxsize=1 << 16)
 
-
-@_kept
 def identity(rank: int) -> Order:
     """The order in which every axis stands at its own position."""
     return tuple(range(rank))
 
 
-@_kept
 def compose(first: Order, then: Order) -> Order:
     """The order that comes of permuting by `first` and the outcome by `then`."""
     return tuple(first[i] for i in then)
 
 
-@_kept
 def inverse(order: Order) -> Order:
     """The permutation that undoes another."""
     return tuple(sorted(range(len(order)), key=order.__getitem__))
 
 
-@_kept
 def between(has: Order, wanted: Order) -> Order:
     """The permutation that brings a tensor from one order into another."""
     position = inverse(has)
     return tuple(position[axis] for axis in wanted)
 
 
-@_kept
 def alike(extents: Extents, first: Order, second: Order) -> bool:
     """Whether two orders of a tensor of these extents put all elements at the same places in memory."""
     long = [[axis for axis in order if extents[axis] != 1] for order in (first, second)]
     return long[0] == long[1]
 
 
-@_kept
 def still(extents: Extents, perm: Order) -> bool:
     """Whether a permutation of a tensor of these extents leaves all elements where they are in memory."""
     return alike(extents, identity(len(perm)), perm)
 
 
-@_kept
 def elements(extents: Extents) -> int:
     """How many elements a tensor has, extents that are not known counted as NOMINAL."""
     return math.prod(extent if isinstance(extent, int) else NOMINAL for extent in extents)

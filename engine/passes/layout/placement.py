@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import onnx_ir as ir
 
-from ...base.constants import Elements, constant, permute_elements
+from ...base.constants import NUMBERS, Elements, constant, permute_elements
 from ...base.names import Scope
 from ...dialects.inference import extents
 from ...dialects.literals import attribute
@@ -86,6 +86,9 @@ class Layout:
         self._stored[value] = order
         if value.shape is not None:
             value.shape = ir.Shape([value.shape[axis] for axis in order])
+        if NUMBERS in value.meta:
+            real = value.meta[NUMBERS]
+            value.meta[NUMBERS] = lambda: np.transpose(real(), order)
 
     # ---- uses
 
@@ -120,6 +123,9 @@ class Layout:
             value = self._insert_axes(value, gaps)
         if use.node.inputs[use.position] is not value:
             use.node.replace_input_with(use.position, value)
+        if (use.node, use.position) in self._shuffles:
+            for output in use.node.outputs:
+                output.meta.pop(NUMBERS, None)  # which were those of the elements as they stood
 
     def _view(self, tensor: Tensor, use: Use, order: Order) -> ir.Value:
         """A tensor, or what quantizes and dequantizes it, in an order."""
