@@ -41,6 +41,16 @@ def defaults(name: str) -> Mapping[str, Any]:
     return {key: tuple(value) if isinstance(value, list) else value for key, value in said.items()}
 
 
+def small(name: str) -> str:
+    """The target that lies over one and leaves constants as they are stored; empty where it says none, or is that one.
+
+    Raises CallError as `defaults`.
+    """
+    folders = [folder for folder, _ in _lineage(name)]
+    said = [str(_document(folder).get("small", "")) for folder in folders]
+    return next((other for other in reversed(said) if other not in ("", *(folder.name for folder in folders))), "")
+
+
 def above(name: str) -> list[str]:
     """The targets of the program that lie over one, itself left out; raises CallError as `defaults`."""
     folder = _lineage(name)[-1][0]

@@ -14,8 +14,8 @@ from .engine.syntax.diagnostics import join_words, spell, suggest
 from .engine.syntax.yaml_documents import compose, span
 from .option_values import ACTIVATIONS, HYBRID
 
-#: what a target says: a few words about it, and options
-ABOUT, SETS = "about", "options"
+#: what a target says: a few words about it, options, and the target that leaves constants as they are stored
+ABOUT, SETS, SMALL = "about", "options", "small"
 #: the options that a target may set, with what their values are
 OPTIONS: Mapping[str, type] = {
     "opset": int,
@@ -45,13 +45,15 @@ def _document(file: str, root: yaml.Node, opsets: tuple[int, int] | None) -> Ite
         yield Diagnostic(span(file, root), f"expected `{ABOUT}` and `{SETS}`, each option with its value", (), _FORM)
         return
     for key, node in root.value:
-        if key.value not in (ABOUT, SETS):
-            help = suggest(key.value, (ABOUT, SETS)) or _FORM
+        if key.value not in (ABOUT, SETS, SMALL):
+            help = suggest(key.value, (ABOUT, SETS, SMALL)) or _FORM
             if key.value in OPTIONS:
                 help = f"options stand below `{SETS}:`"
-            yield Diagnostic(span(file, key), f"there is no entry `{key.value}`, only {ABOUT} and {SETS}", (), help)
+            yield Diagnostic(span(file, key), f"there is no entry `{key.value}`, only {ABOUT}, {SETS} and {SMALL}", (), help)
         elif key.value == SETS and not isinstance(node, yaml.MappingNode):
             yield Diagnostic(span(file, node), f"`{SETS}` has options with their values, such as `opset: 17`")
+        elif key.value == SMALL and not isinstance(node, yaml.ScalarNode):
+            yield Diagnostic(span(file, node), f"`{SMALL}` is the name of a target")
         elif key.value == SETS:
             yield from _options(file, node, opsets)
 

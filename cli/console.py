@@ -15,6 +15,7 @@ import click
 
 from ..engine.base.errors import times
 from ..summary import measure, operators
+from ..target import small
 from .dispatch import complain
 from .result_documents import occurring, override_note
 
@@ -256,7 +257,9 @@ def _growth(result: Result) -> str:
         now = ", ".join(f"{measure(constants[name][1])} of {name}" for name in wider)
         then = ", ".join(f"{measure(constants[name][0])} of {name}" for name in (*wider, *fewer) if constants[name][0])
         parts.append(f"constants take {now}" + (f" for {then}" if then else ""))
-    if "float16" in fewer:
+    if other := small(result.report.runtime) if fewer else "":
+        parts.append(f"--target {other} leaves those as they are stored")
+    elif "float16" in fewer:
         parts.append("--keep-float16 leaves those as they are")
     rest = result.bytes_out - sum(out for _, out in constants.values())
     if rest > more / 3:

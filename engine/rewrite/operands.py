@@ -20,6 +20,7 @@ def make_operands(spec: OperatorSpec, operands: list[Any], opset: int, scope: Sc
     """
     while operands and operands[-1] is None:
         operands = operands[:-1]
+    operands = [scope.adopt(operand) if _is_nameless(operand) else operand for operand in operands]
     if all(operand is None or type(operand) is ir.Value for operand in operands):
         return list(operands)
     found = signature(spec.name, opset, spec.domain) or describe_operator(spec)
@@ -43,3 +44,8 @@ def make_operands(spec: OperatorSpec, operands: list[Any], opset: int, scope: Sc
         elements = array(operand, bound.get(parameter.variable) if parameter else None, allowed, name)
         inputs.append(scope.constant(elements, name))
     return inputs
+
+
+def _is_nameless(operand: Any) -> bool:
+    """Whether an operand is a constant that a function has made."""
+    return type(operand) is ir.Value and operand.name is None and operand.const_value is not None

@@ -179,15 +179,24 @@ def test_half_precision_weights_are_kept_where_asked_for(catalogue: Any, interpr
     node = ir.Node("tflite", "CONV_2D", [x, w, b], num_outputs=1, name="conv")
     node.attributes.add(ir.AttrInt64("stride_h", 1))
     node.attributes.add(ir.AttrInt64("stride_w", 1))
-    [y] = node.outputs
+    slopes = RNG.uniform(-1, 2, size=(1, 1, 4)).astype(np.float16)
+    a = ir.Value(name="a", type=ir.TensorType(ir.DataType.FLOAT16), shape=ir.Shape([1, 1, 4]))
+    a.const_value = ir.tensor(slopes, name="a")
+    model.graph.register_initializer(a)
+    real = ir.Node("tflite", "DEQUANTIZE", [a], num_outputs=1, name="slopes")
+    real.outputs[0].type, real.outputs[0].shape, real.outputs[0].name = x.type, a.shape, "slopes"
+    node.outputs[0].type, node.outputs[0].shape, node.outputs[0].name = x.type, ir.Shape([1, 5, 6, 4]), "conv"
+    last = ir.Node("tflite", "PRELU", [node.outputs[0], real.outputs[0]], num_outputs=1, name="prelu")
+    [y] = last.outputs
     y.type, y.shape, y.name = x.type, ir.Shape([1, 5, 6, 4]), "y"
-    model.graph.append(node)
+    model.graph.extend([node, real, last])
     model.graph.inputs.append(x)
     model.graph.outputs[0] = y
     source = write(model, catalogue)
     folded, kept = nnrewrite.convert(source), nnrewrite.convert(source, keep_float16=True)
     assert {tensor.data_type for tensor in folded.graph.initializer} == {TensorProto.FLOAT}
-    assert [tensor.data_type for tensor in kept.graph.initializer if len(tensor.dims) == 4] == [TensorProto.FLOAT16]
+    halves = [tensor for tensor in kept.graph.initializer if tensor.data_type == TensorProto.FLOAT16]
+    assert [len(tensor.dims) for tensor in halves] == [4]  # slopes become weights of another convolution
     assert [node.op_type for node in kept.graph.node].count("Transpose") == 2  # of the image, not of the weights
     feed = RNG.normal(size=(1, 5, 6, 2)).astype(np.float32)
     for made in (folded, kept):

@@ -48,7 +48,9 @@ def test_constants_that_take_more_room_are_named_with_their_types(single: Single
     halves = np.random.default_rng(0).normal(size=(64, 128)).astype(np.float16)
     source = single("DEQUANTIZE", {"w": halves}, [("FLOAT32", [64, 128])])
     text = summary(source, tmp_path)
-    assert "larger: constants take 32.8 kB of float32 for 16.4 kB of float16; --keep-float16 leaves those as" in text
+    assert "larger: constants take 32.8 kB of float32 for 16.4 kB of float16; --target onnxruntime-small leaves" in text
+    assert "larger" not in summary(source, tmp_path, "--target", "onnxruntime-small")
+    assert "--keep-float16 leaves those as they are" in summary(source, tmp_path, "--target", "portable")
     assert "larger" not in summary(source, tmp_path, "--keep-float16")
     assert nnrewrite.rewrite(source).report.constants == {"float16": (16_384, 0), "float32": (0, 32_768)}
 

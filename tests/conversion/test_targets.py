@@ -142,8 +142,8 @@ def test_a_target_over_another_has_its_options_and_rules_but_for_those_it_leaves
         ("options: {layout: [sideways]}", "1:19: layout sideways is neither source, target nor"),
         ("options: {activations: int4}", "1:24: `activations` is 'int4', it takes int8 or uint8"),
         ("options: {float: true, exact: true}", "1:24: `exact` keeps the integers that `float` does away with"),
-        ("option: {}", "1:1: there is no entry `option`, only about and options; did you mean `options`?"),
-        ("opset: 17", "1:1: there is no entry `opset`, only about and options; options stand below `options:`"),
+        ("option: {}", "1:1: there is no entry `option`, only about, options and small; did you mean `options`?"),
+        ("opset: 17", "1:1: there is no entry `opset`, only about, options and small; options stand below `options:`"),
         ("options: [", "2:1: this is not YAML: "),
         ("- 1", "1:1: expected `about` and `options`"),
     ],
@@ -164,6 +164,23 @@ def test_a_target_that_is_not_there_is_a_wrong_call(source: bytes, tmp_path: Pat
     result = call(f"{tmp_path / 'net.tflite'}", "--target", "nowhere")
     assert result.exit_code == 2
     assert "there is no target nowhere" in result.stderr
+
+
+# ---- constants as they are stored
+
+
+@pytest.mark.parametrize("kernel", [1, 3])
+def test_integer_weights_of_real_layers_stay_integers_in_the_file_and_are_real_when_it_is_loaded(
+    single: Callable[..., bytes], kernel: int
+) -> None:
+    codes = RNG.integers(-127, 128, size=(64, kernel, kernel, 32)).astype(np.int8)
+    weights = (codes, Quantization(np.linspace(0.01, 0.02, 64, dtype=np.float32), np.zeros(64, np.int64), axis=0))
+    options = {"padding": "SAME", "stride_h": 1, "stride_w": 1, "dilation_h_factor": 1, "dilation_w_factor": 1}
+    source = single("CONV_2D", {"x": ("FLOAT32", [1, 6, 6, 32]), "w": weights}, [("FLOAT32", [1, 6, 6, 64])], **options)
+    large, small = (convert(source, target=name) for name in ("onnxruntime", "onnxruntime-small"))
+    assert small.ByteSize() < codes.size + 8000 < 3 * codes.size < large.ByteSize()
+    feed = RNG.normal(size=(1, 6, 6, 32)).astype(np.float32)
+    np.testing.assert_array_equal(run(large, feed)[0], run(small, feed)[0])
 
 
 # ---- no runtime in particular

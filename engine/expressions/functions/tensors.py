@@ -148,11 +148,13 @@ def value(x: Tensor) -> Any:
 
 @function
 def stored(x: Tensor) -> Tensor:
-    """A constant as one that stays in the type in which it is stored: a conversion of it is a node, and not folded."""
-    if type(x) is not ir.Value or x.const_value is None:
-        raise EvaluationError("only a constant is stored: match it without `const`")
-    x.meta[KEPT] = True
-    return x
+    """A constant as one that stays in the type in which it is stored: its conversion is a node, which is not folded."""
+    array = value(x)
+    if array is None:
+        raise EvaluationError("only a constant is stored")
+    found = ir.Value(const_value=ir.Tensor(array), shape=ir.Shape(array.shape), type=ir.TensorType(data_type(dtype(x))))
+    found.meta[KEPT] = True
+    return found
 
 
 def _limits(name: str) -> tuple[int | float, int | float]:
