@@ -49,7 +49,9 @@ def _document(file: str, root: yaml.Node, opsets: tuple[int, int] | None) -> Ite
             help = suggest(key.value, (ABOUT, SETS, SMALL)) or _FORM
             if key.value in OPTIONS:
                 help = f"options stand below `{SETS}:`"
-            yield Diagnostic(span(file, key), f"there is no entry `{key.value}`, only {ABOUT}, {SETS} and {SMALL}", (), help)
+            yield Diagnostic(
+                span(file, key), f"there is no entry `{key.value}`, only {ABOUT}, {SETS} and {SMALL}", (), help
+            )
         elif key.value == SETS and not isinstance(node, yaml.MappingNode):
             yield Diagnostic(span(file, node), f"`{SETS}` has options with their values, such as `opset: 17`")
         elif key.value == SMALL and not isinstance(node, yaml.ScalarNode):
