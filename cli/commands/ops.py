@@ -142,7 +142,7 @@ def listing(found: Sequence[Support]) -> list[str]:
 
 def detail(one: Support) -> list[str]:
     """All about one operator."""
-    from ...engine.check.opset_range import word_opsets
+    from ...engine.expressions.opset_range import word_opsets
 
     spec = one.operator
     code = "" if spec.code is None else f" (code {spec.code})"
@@ -187,7 +187,7 @@ def markdown(found: Sequence[Support], rules: Sequence[str]) -> list[str]:
 
 
 def _rows(found: Sequence[Support]) -> list[str]:
-    from ...engine.check.opset_range import word_opsets
+    from ...engine.expressions.opset_range import word_opsets
 
     lines = ["| Operator | Code | Supported | Options | Limits | Opsets | Rules |", "|---|---|---|---|---|---|---|"]
     for one in found:

@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 from ..base.errors import Span
 from ..dialects.operators import Dialect, OperatorSpec
+from ..expressions.opset_range import is_omitted, word_opsets
+from ..rewrite.availability import former_attributes
 from ..rewrite.rules import MEANING
 from ..syntax import tree
 from ..syntax.diagnostics import suggest
@@ -27,7 +29,6 @@ from .kinds import (
     one,
     words,
 )
-from .opset_range import is_omitted, word_opsets
 from .scope import PARAMETER, Context
 from .types import infer, refuse_replaced
 from .vocabulary import operators
@@ -272,11 +273,14 @@ def _shape(
     least, most = spec.arity()
     spread = any(argument.spread for argument, _ in given)
     fixed = sum(not argument.spread for argument, _ in given)
-    if (fixed < least and not spread) or (most is not None and fixed > most):
+    newest = context.builds[-1].operator(spec.name)
+    if (fixed < least and not spread) or (
+        most is not None and fixed > most and (spread or former_attributes(spec, newest, fixed) is None)
+    ):
         takes = frozenset(o for o, other in specs.items() if _holds(other, fixed))
         help = f"its operands are {', '.join(_operand_words(spec))}" if spec.operands else None
         if takes:
-            help = f"it does at {word_opsets(takes)}: write a template for each, told apart by `when opset >= ...:`"
+            help = f"it does at {word_opsets(takes)}: write a template for each: what an opset lacks is passed over"
         wanted = f"{least}" if least == most else f"at least {least}" if most is None else f"{least} to {most}"
         context.error(
             expression.span,
@@ -323,7 +327,7 @@ def _attribute(
             context.error(
                 attribute.span,
                 f"`{spec.name}` has no attribute `{name}` at {word_opsets(lacking)}",
-                f"it has one at {word_opsets(there)}: write a template for each, told apart by `when opset >= ...:`",
+                f"it has one at {word_opsets(there)}: write a template for each: what an opset lacks is passed over",
             )
         return
     if option.type in context.enums:

@@ -9,13 +9,13 @@ from dataclasses import replace
 from ..base.errors import Span, times
 from ..base.startup import dataclass, field
 from ..dialects.operators import Dialect, OperatorSpec, Option, list_catalogue
+from ..expressions.opset_range import word_opsets
 from ..rewrite.rules import ACCEPT, ONCE
 from ..syntax import tree
 from ..syntax.diagnostics import suggest
 from .connectivity import list_operands, report_unconnected
 from .kinds import ANY, ARRAY, GRAPH, NONE, NUMBER, VALUE, VALUES, Kinds, comparable, fits, may, of_option, one, words
 from .operations import find, group_specs
-from .opset_range import word_opsets
 from .scope import COUNT, INSIDE, OPERAND, OPTION, RESULT, WILDCARD, Context, Variable
 from .types import equality, infer
 

@@ -8,10 +8,11 @@ from dataclasses import replace
 from ..base.errors import Span
 from ..base.startup import dataclass, field
 from ..dialects.operators import Catalogue, Dialect
+from ..expressions.opset_range import Opsets
+from ..rewrite.availability import Availability
 from ..syntax import tree
 from ..syntax.diagnostics import Collector
 from .kinds import ANY, Kinds
-from .opset_range import Opsets
 
 #: what a variable was bound as
 OPERAND, OPTION, RESULT, WILDCARD = "operand", "option", "result", "operator variable"
@@ -49,6 +50,15 @@ class World:
     diagnosis: Collector
     #: bodies of definitions that were checked, and what they yield
     bodies: dict[object, Kinds] = field(default_factory=dict)
+    #: what exists at an opset in the dialects of templates, or of patterns
+    there: dict[tuple[tuple[Dialect, ...], int, bool], Availability] = field(default_factory=dict)
+
+    def available(self, dialects: tuple[Dialect, ...], opset: int, pattern: bool = False) -> Availability:
+        """What templates or patterns may name that are written in some dialects for an opset."""
+        key = dialects, opset, pattern
+        if key not in self.there:
+            self.there[key] = Availability(dialects, opset, {} if pattern else self.definitions, pattern)
+        return self.there[key]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..base.errors import times
+from ..expressions.opset_range import Opsets, decide, possible
+from ..rewrite.availability import Availability, list_opsets
 from ..rewrite.rules import MEANING
 from ..syntax import tree
 from ..syntax.diagnostics import a, join_words, suggest
 from .kinds import ANY, OLD, RUNTIME, VALUE, VALUES, Kinds, may, one, words
-from .opset_range import decide, possible
 from .pattern import LeftSide
 from .scope import LOCAL, Context, Variable
 from .types import condition, infer
@@ -24,19 +25,36 @@ def templates(rule: tree.Rule, left: LeftSide, context: Context) -> None:
                 template.span, "this template is never reached: one before it holds always", "give that one a `when`"
             )
             continue
-        reached = remaining
+        there = _list_available(template, rule, context)
+        reached = remaining & there
         if template.condition is not None:
             condition(template.condition, context.at(remaining))
             reached = possible(template.condition, remaining)
-            if not reached:
+            if reached:
+                reached &= there
+            else:
                 context.error(
                     template.condition.span, "this condition holds at none of the opsets that are left for it"
                 )
-            remaining = frozenset(o for o in remaining if decide(template.condition, o) is not True)
+            remaining = frozenset(o for o in remaining if decide(template.condition, o) is not True or o not in there)
         else:
-            remaining = frozenset()
+            remaining -= there
         if reached:
             _template(template, left, replace(context.at(reached), emits=True))
+
+
+def _list_available(template: tree.Template, rule: tree.Rule, context: Context) -> Opsets:
+    """The opsets at which a template is not passed over: those where all that it names exists.
+
+    The last one is held against all of them where the newest lacks something, so that it is told what is missing.
+    """
+
+    def at(opset: int) -> Availability:
+        return context.world.available(context.builds, opset)
+
+    found = list_opsets(template.equations, context.opsets, at)
+    gone = template is rule.templates[-1] and max(context.opsets) not in found
+    return context.opsets if gone or not found else found
 
 
 def _template(template: tree.Template, left: LeftSide, context: Context) -> None:

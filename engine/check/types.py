@@ -6,6 +6,7 @@ import difflib
 import functools
 
 from ..expressions.functions import CONSTANTS, DTYPES, FUNCTIONS
+from ..expressions.opset_range import decide, impossible, possible
 from ..syntax import tree
 from ..syntax.diagnostics import join_words, suggest
 from ..syntax.habits import module
@@ -35,7 +36,6 @@ from .kinds import (
     one,
     words,
 )
-from .opset_range import decide, impossible, possible
 from .scope import ITEM, Context, Variable
 
 _ORDER = ("<", "<=", ">", ">=")

@@ -7,7 +7,7 @@ import functools
 import onnx.defs
 
 from ..dialects.operators import Dialect
-from .opset_range import Opsets
+from ..expressions.opset_range import Opsets
 
 
 @functools.cache

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ..base.errors import Span
 from ..base.startup import dataclass
-from ..check.opset_range import Opsets, possible
 from ..dialects.operators import FORM, Catalogue, Dialect, OperatorSpec
 from ..expressions.compile import TRAIT
 from ..expressions.functions import to_python
-from ..rewrite.rules import MEANING, NORMALIZE, OF_SOURCE, write_out
+from ..expressions.opset_range import Opsets, possible
+from ..rewrite.availability import Availability, list_opsets
+from ..rewrite.rules import MEANING, NORMALIZE, OF_SOURCE, list_template_dialects, write_out
 from ..syntax import tree
 from ..syntax.diagnostics import spell
 from .state import ROLES
@@ -62,12 +64,19 @@ def survey(
     dialect = catalogue.dialect(files[0].source)
     declared = frozenset(range(files[0].opsets[0], files[0].opsets[1] + 1))
     uses: dict[str, list[Use]] = {}
+    definitions = {item.name: item for file in files for item in file.items if isinstance(item, tree.Definition)}
+
+    @functools.cache
+    def there(stage: str) -> Callable[[int], Availability]:
+        builds = list_template_dialects(stage, dialect, catalogue.dialect(files[0].target))
+        return functools.cache(lambda opset: Availability(builds, opset, definitions))
+
     for file, rule in write_out(files):
         if rule.stage not in OF_SOURCE or rule.stage == MEANING:
             continue
         for call in _calls(rule.equations[-1].value):
             for spec in _about(call, rule, dialect):
-                uses.setdefault(spec.name, []).append(_use(rule, call, spec, file, sources or {}))
+                uses.setdefault(spec.name, []).append(_use(rule, call, spec, file, sources or {}, there(rule.stage)))
     told = [spec for spec in dialect.operators.values() if FORM not in spec.traits]
     ranked = sorted(told, key=lambda spec: (spec.code is None, spec.code or 0, spec.name))
     return [_support(spec, uses.get(spec.name, []), declared, dialect) for spec in ranked]
@@ -95,7 +104,14 @@ def _about(call: tree.Call, rule: tree.Rule, dialect: Dialect) -> list[OperatorS
     return [spec for spec in dialect.operators.values() if wanted <= spec.options.keys() and traits <= spec.traits]
 
 
-def _use(rule: tree.Rule, call: tree.Call, spec: OperatorSpec, file: tree.RuleFile, sources: Mapping[str, str]) -> Use:
+def _use(
+    rule: tree.Rule,
+    call: tree.Call,
+    spec: OperatorSpec,
+    file: tree.RuleFile,
+    sources: Mapping[str, str],
+    at: Callable[[int], Availability],
+) -> Use:
     opsets = frozenset(range(file.opsets[0], file.opsets[1] + 1))
     conditions: list[str] = []
     demands: list[str] = []
@@ -109,9 +125,10 @@ def _use(rule: tree.Rule, call: tree.Call, spec: OperatorSpec, file: tree.RuleFi
             demands.append(clause.message)
         else:
             conditions.append(_quote(clause.condition.span, sources))
-    reached = frozenset(
-        o for t in rule.templates for o in (opsets if t.condition is None else possible(t.condition, opsets))
-    )
+    reached = frozenset[int]()
+    for template in rule.templates:
+        asked = opsets if template.condition is None else possible(template.condition, opsets)
+        reached |= list_opsets(template.equations, asked, at)
     for argument in call.arguments:
         if argument.const and isinstance(argument.value, tree.Name):
             conditions.append(f"{argument.value.name} is constant")

@@ -105,7 +105,9 @@ class Applier:
 
         def accept(bindings: Bindings) -> list[ir.Node] | None:
             frame = self._frame(rule, bindings, budget)
-            template = choose_template(rule, frame) if holds(rule, frame, None) else None
+            if not holds(rule, frame, None):
+                return None
+            template = choose_template(rule, frame)
             return None if template is None else self._rewrite(rule, node, template, frame)
 
         def admits(guard: Guard, bindings: Bindings) -> bool:

@@ -23,7 +23,7 @@ from ..expressions.functions import DTYPES, EvaluationError
 from ..syntax import tree
 from .clone import Cloner
 from .matcher import SEARCHED
-from .operands import make_operands
+from .operands import make_operands, split_attributes
 from .pattern import rest_of
 from .replacement import MalformedError
 from .subgraphs import Body, bodies, count_yielded, detach, generalize, stack
@@ -294,8 +294,10 @@ class Builder:
     ) -> list[ir.Value]:
         """Make a node, or what it computes where all that it reads is constant; its results."""
         self._budget.node()
-        inputs = make_operands(spec, operands, self._opset, self._scope)
         target = self._dialects[-1]
+        operands, moved = split_attributes(spec, target, operands, self._opset)
+        attributes = [*attributes, *moved]
+        inputs = make_operands(spec, operands, self._opset, self._scope)
         wider = widenings(target, spec.name, self._opset, inputs) if spec.dialect == target.name else {}
         if wider:
             return self._compute_wider(span, spec, inputs, list(attributes), count, wider)

@@ -6,7 +6,7 @@ from ..base.errors import Reason, Span
 from ..expressions.compile import Frame, Located, evaluate, interpolate, truth
 from ..expressions.functions import Unsupported
 from ..syntax import tree
-from .rules import Rule
+from .rules import OF_SOURCE, Rule
 
 
 class Refused(Exception):
@@ -49,11 +49,23 @@ def remarks(rule: Rule, frame: Frame) -> list[str]:
 
 
 def choose_template(rule: Rule, frame: Frame) -> tree.Template | None:
-    """The first template whose condition holds; raises Refused where a condition has no value."""
+    """The first template whose condition holds and all of which exists at the opset.
+
+    Raises Refused where a condition has no value, and where a rule over the source has no other template than such of
+    other opsets.
+    """
+    lacking: list[tree.Template] = []
     for template in rule.templates:
         try:
-            if template.condition is None or truth(evaluate(template.condition, frame)):
-                return template
+            if template.condition is not None and not truth(evaluate(template.condition, frame)):
+                continue
         except Located as error:
             raise Refused(error.span, str(error)) from error
+        if rule.available.has_equations(template.equations):
+            return template
+        lacking.append(template)
+    if lacking and rule.stage in OF_SOURCE:
+        first = min(filter(None, (rule.available.first(template.equations) for template in lacking)), default=None)
+        since = "at no later opset" if first is None else f"from opset {first} on"
+        raise Refused(rule.span, f"what it builds exists {since}")
     return None
