@@ -108,7 +108,7 @@ def _accepts(written: tree.Rule, reads: Dialect, context: Context) -> None:
     for template in written.templates:
         message = "stage accept builds nothing: its rules say what the target takes, and what to tell of the result"
         context.error(
-            template.span, message, "a rule of `stage simplify` or `stage adapt` builds what it takes instead"
+            template.span, message, "a rule of `stage simplify` or `stage tune` builds what it takes instead"
         )
     if not any(isinstance(clause, tree.Require | tree.Remark) for clause in written.clauses):
         help = 'such as `require mode != "cubic", "this target has no cubic interpolation"`'

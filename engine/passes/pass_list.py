@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..base.startup import dataclass, field
-from ..rewrite.rules import ADAPT, INTEGERS, LOWER, NORMALIZE, RECOVER, SIMPLIFY, RuleSet
+from ..rewrite.rules import TUNE, INTEGERS, LOWER, NORMALIZE, RECOVER, SIMPLIFY, RuleSet
 from .accepted import Accepted
 from .base import Pass, Visit
 from .common_subexpressions import CommonSubexpressions
@@ -62,7 +62,7 @@ def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
         (Rules(RECOVER, Visit.INSIDE_FIRST), True),
         *([(PlaceTransposes(options.layout, options.outputs), True)] if options.layout is not None else []),
         (Rules(SIMPLIFY, Visit.OUTSIDE_FIRST), True),
-        (Rules(ADAPT, Visit.OUTSIDE_FIRST), True),
+        (Rules(TUNE, Visit.OUTSIDE_FIRST), True),
         (CommonSubexpressions(constants=True), True),
         (Sort(), True),
         (Accepted(), True),

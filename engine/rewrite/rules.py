@@ -15,8 +15,8 @@ from .matcher import Matcher
 from .pattern import AnyOf, Defined, NodePattern, Operand, Variable, compile_equations, is_deep, nodes
 
 #: in the order they run; what operators mean in others of the source is asked for where they are tried alone
-STAGES = ("meaning", "integers", "normalize", "lower", "recover", "simplify", "adapt", "accept")
-MEANING, INTEGERS, NORMALIZE, LOWER, RECOVER, SIMPLIFY, ADAPT, ACCEPT = STAGES
+STAGES = ("meaning", "integers", "normalize", "lower", "recover", "simplify", "tune", "accept")
+MEANING, INTEGERS, NORMALIZE, LOWER, RECOVER, SIMPLIFY, TUNE, ACCEPT = STAGES
 #: those that read the source dialect, and those that go over each node once
 OF_SOURCE, ONCE = STAGES[:4], (INTEGERS, LOWER)
 

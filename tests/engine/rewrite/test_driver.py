@@ -57,7 +57,7 @@ def test_of_two_rules_the_one_that_asks_for_more_goes_first(catalogue: Catalogue
 
 def test_stages_run_one_after_the_other(catalogue: Catalogue) -> None:
     rules = """
-        rule last stage adapt { y = Neg(x) => y = Abs(x) }
+        rule last stage tune { y = Neg(x) => y = Abs(x) }
         rule first stage simplify { y = Relu(x) => y = Neg(x) }
         rule never stage simplify { y = Abs(x) => y = Sigmoid(x) }"""
     run = rewriter(catalogue, rules, "(float[2] x) => (float[2] y) { y = Relu(x) }")
