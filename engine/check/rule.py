@@ -107,9 +107,7 @@ def _accepts(written: tree.Rule, reads: Dialect, context: Context) -> None:
     """Check what a rule of the stage that only refuses and remarks has, and has not."""
     for template in written.templates:
         message = "stage accept builds nothing: its rules say what the target takes, and what to tell of the result"
-        context.error(
-            template.span, message, "a rule of `stage simplify` or `stage tune` builds what it takes instead"
-        )
+        context.error(template.span, message, "a rule of `stage simplify` or `stage tune` builds what it takes instead")
     if not any(isinstance(clause, tree.Require | tree.Remark) for clause in written.clauses):
         help = 'such as `require mode != "cubic", "this target has no cubic interpolation"`'
         message = "a rule of stage accept says by `require` what the target takes, or by `remark` what to tell of it"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..base.startup import dataclass, field
-from ..rewrite.rules import TUNE, INTEGERS, LOWER, NORMALIZE, RECOVER, SIMPLIFY, RuleSet
+from ..rewrite.rules import INTEGERS, LOWER, NORMALIZE, RECOVER, SIMPLIFY, TUNE, RuleSet
 from .accepted import Accepted
 from .base import Pass, Visit
 from .common_subexpressions import CommonSubexpressions

@@ -17,7 +17,7 @@ from ..expressions.functions import EvaluationError, Unsupported
 from ..syntax import tree
 from . import coverage
 from .builder import Builder, Settle
-from .clauses import Refused, choose_template, holds, remarks
+from .clauses import Refused, choose_template, holds, remarks, word_lack
 from .clone import Unreachable, find_graph
 from .complex_numbers import asks_complex, is_complex_node
 from .conditions import Guard
@@ -272,7 +272,7 @@ class Applier:
             frame = self._frame(rule, bindings, Budget())
             if holds(rule, frame, misses):
                 none = choose_template(rule, frame) is None
-                why = "no template is for this opset" if none else "what it makes would be computed from itself"
+                why = word_lack(rule, frame) if none else "what it makes would be computed from itself"
                 misses.append(Reason(rule.name, rule.span, why))
 
         try:

@@ -296,7 +296,7 @@ class Builder:
         self._budget.node()
         target = self._dialects[-1]
         operands, moved = split_attributes(spec, target, operands, self._opset)
-        attributes = [*attributes, *moved]
+        attributes = [*moved, *attributes]
         inputs = make_operands(spec, operands, self._opset, self._scope)
         wider = widenings(target, spec.name, self._opset, inputs) if spec.dialect == target.name else {}
         if wider:

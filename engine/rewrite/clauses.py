@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ..base.errors import Reason, Span
 from ..expressions.compile import Frame, Located, evaluate, interpolate, truth
 from ..expressions.functions import Unsupported
 from ..syntax import tree
-from .rules import OF_SOURCE, Rule
+from .rules import Rule
 
 
 class Refused(Exception):
@@ -49,23 +51,22 @@ def remarks(rule: Rule, frame: Frame) -> list[str]:
 
 
 def choose_template(rule: Rule, frame: Frame) -> tree.Template | None:
-    """The first template whose condition holds and all of which exists at the opset.
+    """The first template whose condition holds and all of which exists at the opset; raises Refused where a condition
+    has no value."""
+    return next((one for one in _list_reached(rule, frame) if rule.available.has_equations(one.equations)), None)
 
-    Raises Refused where a condition has no value, and where a rule over the source has no other template than such of
-    other opsets.
-    """
-    lacking: list[tree.Template] = []
+
+def word_lack(rule: Rule, frame: Frame) -> str:
+    """Why a rule whose clauses all hold has no template for the opset."""
+    later = (rule.available.first(template.equations) for template in _list_reached(rule, frame))
+    first = min((opset for opset in later if opset is not None), default=None)
+    return "no template is for this opset" if first is None else f"what it builds exists from opset {first} on"
+
+
+def _list_reached(rule: Rule, frame: Frame) -> Iterator[tree.Template]:
     for template in rule.templates:
         try:
-            if template.condition is not None and not truth(evaluate(template.condition, frame)):
-                continue
+            if template.condition is None or truth(evaluate(template.condition, frame)):
+                yield template
         except Located as error:
             raise Refused(error.span, str(error)) from error
-        if rule.available.has_equations(template.equations):
-            return template
-        lacking.append(template)
-    if lacking and rule.stage in OF_SOURCE:
-        first = min(filter(None, (rule.available.first(template.equations) for template in lacking)), default=None)
-        since = "at no later opset" if first is None else f"from opset {first} on"
-        raise Refused(rule.span, f"what it builds exists {since}")
-    return None
