@@ -326,7 +326,7 @@ class _Builder(lark.Transformer[lark.Token, Any]):
         return children[-1], len(children) == 2
 
     def arg(self, span: Span, children: list[Any]) -> tree.Argument:
-        const, value, mark, layout = children
+        operand, const, value, mark, layout = children
         kind = None if mark is None else mark.type
         return tree.Argument(
             value,
@@ -335,6 +335,7 @@ class _Builder(lark.Transformer[lark.Token, Any]):
             kind == "SPREAD",
             None if layout is None else str(layout),
             span,
+            None if operand is None else str(operand),
         )
 
     def graph(self, span: Span, children: list[Any]) -> tree.GraphOf:

@@ -119,10 +119,13 @@ _SLIPS: tuple[tuple[Callable[[_Found], bool], str], ...] = (
         lambda f: f.text in _ENDS | {",", ":"} and {"LPAR", "LSQB", "NAME", "OP"} <= f.expected,
         "an expression is missing before it",
     ),
-    (lambda f: f.text == "=>" and "COLON" in f.expected and "CMP" in f.expected, "at least is written `>=`"),
+    (
+        lambda f: f.text == "=>" and {"COLON", "CMP"} <= f.expected and "RPAR" not in f.expected,
+        "at least is written `>=`",
+    ),
     (
         lambda f: f.text == "=" and "RPAR" in f.expected and bool(_NAMED.search(f.before)),
-        "operands stand in their order, and attributes in braces: `OP(x) {{axis: 1}}`",
+        "an operand is named by `name: x`, and attributes stand in braces: `OP(x) {{axis: 1}}`",
     ),
     (lambda f: f.text == "=" and "COLON" in f.expected, "an attribute and its value have `:` between them"),
     (lambda f: f.text == "=" and "CMP" in f.expected, "two values are compared by `==`"),
@@ -203,7 +206,7 @@ def _help(found: _Found, grammar: Lark) -> str | None:
         if fits(found):
             return advice.format(found.text)
     names = sorted({_speak(name, grammar) for name in found.expected - _INFIX or found.expected})
-    return f"expected {join_words(names)}" if 0 < len(names) <= 6 else None
+    return f"expected {join_words(names)}" if 0 < len(names) <= 8 else None
 
 
 def _habit(found: _Found) -> str | None:

@@ -130,7 +130,7 @@ class Fold:
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """One argument of a call, with its marks: `const x`, `x?`, `xs...`, `x @ NHWC`."""
+    """One argument of a call, with its marks: `const x`, `x?`, `xs...`, `x @ NHWC`, and the operand in `name: x`."""
 
     value: Expression
     const: bool
@@ -138,6 +138,7 @@ class Argument:
     spread: bool
     layout: str | None
     span: Span
+    operand: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

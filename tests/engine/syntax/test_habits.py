@@ -62,7 +62,7 @@ def test_habits_of_python_are_met_with_what_to_write(tmp_path: Path, clause: str
         ),
         ("relu(x)", "there is no function `relu`; of values of the graph it is the operator `Relu`"),
         ("np.abs(x)", "unexpected `(`; there are no methods and no modules"),
-        ("Softmax(x, axis=1)", "unexpected `=`; operands stand in their order, and attributes in braces"),
+        ("Softmax(x, axis=1)", "unexpected `=`; an operand is named by `name: x`, and attributes stand in braces"),
         ("Softmax(x) {axis=1}", "unexpected `=`; an attribute and its value have `:` between them"),
         (
             "pads(x)",

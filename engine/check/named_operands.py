@@ -1,0 +1,97 @@
+"""Operands by name: `LSTM(input: x, input_to_cell_weights: w)` written as the operator has its operands, by place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..base.errors import Diagnostic
+from ..base.startup import replace
+from ..dialects.operators import Catalogue, Dialect, OperatorSpec
+from ..rewrite.rules import OF_SOURCE, STAGES, list_template_dialects
+from ..syntax import tree
+from ..syntax.diagnostics import suggest
+
+Item = tree.Rule | tree.Table | tree.Definition
+
+
+def place_operands(
+    files: Sequence[tree.RuleFile], catalogue: Catalogue
+) -> tuple[list[tree.RuleFile], list[Diagnostic]]:
+    """The files with all operands that are named in their places, and the mistakes made in naming them."""
+    wrong: list[Diagnostic] = []
+    found = []
+    for file in files:
+        source, target = catalogue.dialect(file.source), catalogue.dialect(file.target)
+        items = [_place_in_item(item, source, target, wrong) for item in file.items]
+        same = all(new is old for new, old in zip(items, file.items, strict=True))
+        found.append(file if same else replace(file, items=tuple(items)))
+    return found, wrong
+
+
+def _place_in_item(item: Item, source: Dialect, target: Dialect, wrong: list[Diagnostic]) -> Item:
+    if isinstance(item, tree.Definition):
+        body = _place(item.body, (target, source), wrong)
+        return item if body is item.body else replace(item, body=body)
+    if isinstance(item, tree.Table) or item.stage not in STAGES:
+        return item
+    reads = source if item.stage in OF_SOURCE else target
+    _place(item.clauses, (), wrong)  # where functions are called, whose operands have no names
+    equations = _place(item.equations, (reads,), wrong)
+    templates = _place(item.templates, list_template_dialects(item.stage, source, target), wrong)
+    same = equations is item.equations and templates is item.templates
+    return item if same else replace(item, equations=equations, templates=templates)
+
+
+def _place(node: Any, dialects: Sequence[Dialect], wrong: list[Diagnostic]) -> Any:
+    """A syntax tree whose calls have their operands by place; the same one where no operand is named."""
+    if type(node) is tuple:
+        items = [_place(item, dialects, wrong) for item in node]
+        return node if all(new is old for new, old in zip(items, node, strict=True)) else tuple(items)
+    changed = {}
+    for name in tree.below(type(node)) or ():
+        old = getattr(node, name)
+        if (new := _place(old, dialects, wrong)) is not old:
+            changed[name] = new
+    node = replace(node, **changed) if changed else node
+    if isinstance(node, tree.Call) and any(argument.operand for argument in node.arguments):
+        return replace(node, arguments=_order(node, dialects, wrong))
+    return node
+
+
+def _order(call: tree.Call, dialects: Sequence[Dialect], wrong: list[Diagnostic]) -> tuple[tree.Argument, ...]:
+    """The operands of a call by place; optional ones that no name stands for are left out by `none`."""
+    bare = tuple(replace(argument, operand=None) for argument in call.arguments)
+    specs = (dialect.operator(call.callee) for dialect in dialects)
+    spec = None if call.wildcard else next((one for one in specs if one is not None), None)
+    if spec is None:
+        if call.wildcard or not call.callee[0].isupper():
+            wrong.append(Diagnostic(call.callee_span, f"operands of `{call.callee}` have no names"))
+        return bare
+    names = [operand.name for operand in spec.operands]
+    given: dict[int, tree.Argument] = {}
+    for position, (argument, plain) in enumerate(zip(call.arguments, bare, strict=True)):
+        name = argument.operand
+        if name is not None and name not in names:
+            help = suggest(name, names, "its operands")
+            wrong.append(Diagnostic(argument.span, f"`{spec.name}` has no operand `{name}`", (), help))
+            return bare
+        if name is None and any(other.operand for other in call.arguments[:position]):
+            message = "an operand without a name stands before those that have one"
+            wrong.append(Diagnostic(argument.span, message))
+            return bare
+        place = position if name is None else names.index(name)
+        if place in given:
+            wrong.append(Diagnostic(argument.span, f"operand `{name}` of `{spec.name}` is given twice"))
+        given[place] = plain
+    return tuple(
+        given[place] if place in given else _absent(call, spec, place, wrong) for place in range(max(given) + 1)
+    )
+
+
+def _absent(call: tree.Call, spec: OperatorSpec, place: int, wrong: list[Diagnostic]) -> tree.Argument:
+    operand = spec.operands[place]
+    if not operand.optional:
+        message = f"operand `{operand.name}` of `{spec.name}` is not given"
+        wrong.append(Diagnostic(call.span, message, (), f"write `{operand.name}: ...`"))
+    return tree.Argument(tree.Literal(None, call.span), False, False, False, None, call.span)
