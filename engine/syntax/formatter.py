@@ -18,7 +18,7 @@ from .parser import parse
 from .syntax_errors import RESERVED
 
 _TOKEN = re.compile(
-    r'"(?:\\.|[^"\\\n])*"|\d+\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\d+|\w+|\.\.\.|\.\.|<=>|=>|->|==|!=|<=|>=|<<|>>|//|\+\+'
+    r'"(?:\\.|[^"\\\n])*"|\d+\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\d+|\w*\{[a-z_]\w*\}\w*(?=\s*:)|\w+|\.\.\.|\.\.|<=>|=>|->|==|!=|<=|>=|<<|>>|//|\+\+'
     r"|[^\s\w]"
 )
 #: columns: what stands in a rule, and the equations of a template after its first
@@ -176,6 +176,7 @@ class _State:
 def _starts(file: tree.RuleFile) -> Iterator[tuple[tuple[int, int], int]]:
     """Where statements begin, by line and column, and the column that they belong at."""
     yield (file.span.line, file.span.column), 0
+    yield from (((group.span.line, group.span.column - len("group ")), 0) for group in file.groups)
     for item in file.items:
         word = {tree.Rule: "rule", tree.Table: "table", tree.Definition: "def"}[type(item)]
         yield (item.span.line, item.span.column - len(word) - 1), 0

@@ -18,6 +18,7 @@ from lark.exceptions import UnexpectedInput
 from ..base import file_cache
 from ..base.errors import Diagnostic, RuleError, Span
 from . import tree
+from .groups import expand_groups
 from .syntax_errors import complain
 
 #: how many digits an integer may be written with
@@ -54,7 +55,7 @@ def parse(text: str, file: str) -> tree.RuleFile:
     except _Misfit as error:
         raise RuleError([error.diagnostic], {file: text}) from error
     assert isinstance(result, tree.RuleFile)
-    return result
+    return expand_groups(result)
 
 
 def _deeper(parsed: lark.Tree[Any], most: int) -> Any:
@@ -129,14 +130,20 @@ class _Builder(lark.Transformer[lark.Token, Any]):
     # ---- files, tables, definitions
 
     def start(self, span: Span, children: list[Any]) -> tree.RuleFile:
-        (name, beneath, source, target, low, high, default), *items = children
+        (name, beneath, source, target, low, high, default), *rest = children
+        items = tuple(item for item in rest if not isinstance(item, tree.Group))
+        groups = tuple(item for item in rest if isinstance(item, tree.Group))
         opset = None if default is None else int(default)
         header = Span(self._file, span.line, span.column, span.line, span.column + len("ruleset"))
         opsets = int(low), int(high)
         base, *without = beneath or (None,)
         return tree.RuleFile(
-            str(name), str(source), str(target), opsets, opset, tuple(items), header, base, tuple(without)
+            str(name), str(source), str(target), opsets, opset, items, header, base, tuple(without), groups=groups
         )
+
+    def group(self, span: Span, children: list[Any]) -> tree.Group:
+        name, *members = children
+        return tree.Group(str(name), tuple(str(member) for member in members), self._token(name))
 
     def header(self, span: Span, children: list[Any]) -> list[Any]:
         return children
@@ -222,9 +229,6 @@ class _Builder(lark.Transformer[lark.Token, Any]):
 
     def target(self, span: Span, children: list[Any]) -> tree.Target:
         name, count, spread, layout = children
-        if count is not None and spread is None:
-            message = f"`{name}[{count}]` names one of several values; so many values are `{name}[{count}]...`"
-            raise _Misfit(Diagnostic(span, message))
         layout, count = (None if part is None else str(part) for part in (layout, count))
         return tree.Target(str(name), spread is not None, layout, span, count)
 
@@ -236,8 +240,8 @@ class _Builder(lark.Transformer[lark.Token, Any]):
         return tree.Test(declarations, generators, span)
 
     def decl(self, span: Span, children: list[Any]) -> tree.Declaration:
-        name, (kind, shape) = children
-        return tree.Declaration(str(name), kind, shape, span)
+        name, member, (kind, shape) = children
+        return tree.Declaration(str(name), kind, shape, span, None if member is None else str(member))
 
     def gen(self, span: Span, children: list[Any]) -> tree.Generator:
         name, domain = children
@@ -326,7 +330,7 @@ class _Builder(lark.Transformer[lark.Token, Any]):
         return children[-1], len(children) == 2
 
     def arg(self, span: Span, children: list[Any]) -> tree.Argument:
-        operand, const, value, mark, layout = children
+        operand, const, value, mark, layout, variable, _, group = children
         kind = None if mark is None else mark.type
         return tree.Argument(
             value,
@@ -336,6 +340,7 @@ class _Builder(lark.Transformer[lark.Token, Any]):
             None if layout is None else str(layout),
             span,
             None if operand is None else str(operand),
+            None if group is None else (str(variable), str(group)),
         )
 
     def graph(self, span: Span, children: list[Any]) -> tree.GraphOf:

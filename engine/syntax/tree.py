@@ -139,6 +139,8 @@ class Argument:
     layout: str | None
     span: Span
     operand: str | None = None
+    #: in `w[g] for g in gates`, both names
+    group: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,12 +273,13 @@ class Dimension:
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """`x: f32[1, 5..8]` in a test clause."""
+    """`x: f32[1, 5..8]` in a test clause; `member` names one of a group, or the group, in `w[gates]: f32[4, 3]`."""
 
     name: str
     type: str
     shape: tuple[Dimension, ...]
     span: Span
+    member: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,6 +348,15 @@ class Definition:
 
 
 @dataclass(frozen=True, slots=True)
+class Group:
+    """`group gates = [input, output]`: names for values that are alike."""
+
+    name: str
+    members: tuple[str, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class RuleFile:
     """One file: from which dialect to which, for which opsets, and its items."""
 
@@ -361,6 +373,8 @@ class RuleFile:
     without: tuple[str, ...] = ()
     #: of packs that are laid over each other, the last has the highest
     rank: int = 0
+    #: the groups that are written out in its items
+    groups: tuple[Group, ...] = ()
 
 
 def tails(expression: Expression) -> Iterator[Call]:

@@ -30,7 +30,9 @@ def load(folder: Path, pattern: str, template: str) -> tree.Rule:
 def words(call: object) -> list[object]:
     assert isinstance(call, tree.Call)
     return [
-        argument.value.name if isinstance(argument.value, tree.Name) else None
+        argument.value.name
+        if isinstance(argument.value, tree.Name)
+        else None
         if isinstance(argument.value, tree.Literal)
         else argument.value
         for argument in call.arguments
