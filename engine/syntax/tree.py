@@ -175,22 +175,9 @@ class GraphOf:
     span: Span
 
 
+Leaf = Literal | Name | Symbol | Numbers
 Expression = (
-    Literal
-    | Name
-    | Symbol
-    | Unary
-    | Binary
-    | Conditional
-    | Choice
-    | Member
-    | Index
-    | ListOf
-    | Numbers
-    | Comprehension
-    | Fold
-    | Call
-    | GraphOf
+    Leaf | Unary | Binary | Conditional | Choice | Member | Index | ListOf | Comprehension | Fold | Call | GraphOf
 )
 
 
