@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import onnx.defs
 import pytest
 from nnrewrite.engine.base.errors import RuleError
 from nnrewrite.engine.check.checker import check
@@ -33,7 +34,9 @@ def compare(path: Path, text: str) -> None:
 def test_mistakes_of_meaning_are_told(path: Path, catalogue: Catalogue) -> None:
     text = path.read_text(encoding="utf-8")
     found = check([parse(text, path.name)], catalogue)
-    compare(path, "\n\n".join(d.render({path.name: text}) for d in found))
+    told = "\n\n".join(d.render({path.name: text}) for d in found)
+    newest = f"opsets 7..{onnx.defs.onnx_opset_version()}"  # which each version of onnx has of its own
+    compare(path, told.replace(newest, "opsets 7..NEWEST"))
 
 
 @pytest.mark.parametrize("path", files("parser"), ids=lambda path: path.stem)
