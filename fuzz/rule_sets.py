@@ -72,7 +72,14 @@ def records(found: Sequence[RuleSets], options: Options) -> dict[str, Path]:
     if stack.own:
         target = () if usual or options.target == PORTABLE else loader.folders([options.target])
         return {name: folder / baseline.NAME for name, folder in stack.own.items() if usual or folder in target}
-    return {trial.name: baseline.TRIED for one in found for trial in one.trials} if usual else {}
+    return {trial.name: _find_record(trial) for one in found for trial in one.trials} if usual else {}
+
+
+def _find_record(trial: Trial) -> Path:
+    """The record of what comes with the program: of a rule in its pack, of a category beside ops.yaml."""
+    home = baseline.HOME
+    folder = home / "rules" / Path(trial.span.file).parent if isinstance(trial, Subject) else home
+    return folder / baseline.NAME
 
 
 @contextmanager

@@ -444,8 +444,10 @@ def call(*arguments: str) -> Result:
 def test_packs_of_ones_own_are_tried_and_recorded_beside_the_programs(
     pack: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(baseline, "TRIED", tmp_path / "the program's")  # which is neither read nor written
-    baseline.TRIED.write_text("relu6 0123456789ab c171e8af:1/0\n", encoding="utf-8")
+    monkeypatch.setattr(baseline, "HOME", tmp_path / "the program's")  # which is neither read nor written
+    folder = baseline.HOME / "rules" / "tflite2onnx"
+    folder.mkdir(parents=True)
+    (folder / baseline.NAME).write_text("no record", encoding="utf-8")
     asked = ("fuzz", "--rules", "tflite2onnx", "--rules", "mine", "--jobs", "1", "--examples", "4")
     run = call(*asked)
     assert (run.exit_code, run.stderr) == (0, "")
@@ -459,7 +461,7 @@ def test_packs_of_ones_own_are_tried_and_recorded_beside_the_programs(
     run = call(*asked)
     assert run.exit_code == 1
     assert "2 operators are left, where 1 were when that was recorded" in run.stderr
-    assert baseline.TRIED.read_text(encoding="utf-8") == "relu6 0123456789ab c171e8af:1/0\n"
+    assert (folder / baseline.NAME).read_text(encoding="utf-8") == "no record"
 
 
 def test_a_rule_of_ones_own_that_never_fires_is_told_of_where_one_of_its_name_does(pack: Path) -> None:
