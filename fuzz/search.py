@@ -28,15 +28,19 @@ class Over(BaseException):
     """Ends a search at once. It is no Exception, as Hypothesis makes the case small that one is raised by."""
 
 
-@st.composite
-def cases(draw: st.DrawFn, source: Source) -> Case:
+def cases(source: Source) -> st.SearchStrategy[Case]:
     """Cases of a source, each by choices that Hypothesis makes."""
-    if not draw(st.integers(0, _NOT_SIMPLEST)):
-        reject()
-    case = source(Choices(lambda low, high: draw(st.integers(low, high))))
-    if case is None:
-        reject()
-    return case
+
+    @st.composite  # without arguments, which Hypothesis would put into words
+    def drawn(draw: st.DrawFn) -> Case:
+        if not draw(st.integers(0, _NOT_SIMPLEST)):
+            reject()
+        case = source(Choices(lambda low, high: draw(st.integers(low, high))))
+        if case is None:
+            reject()
+        return case
+
+    return drawn()
 
 
 def search(source: Source, fails: Callable[[Case], bool], examples: int, seed: str) -> None:

@@ -126,6 +126,7 @@ def test_the_same_seed_tries_the_same_cases_and_none_is_the_simplest() -> None:
     assert Case("[0]", (), 13) not in [case for seen in tried for case in seen]
 
 
+@pytest.mark.filterwarnings("error")
 def test_choices_of_a_seed_that_failed_are_made_small() -> None:
     choices, failed = Choices.of_seed("x"), []
     first = roll(choices)
