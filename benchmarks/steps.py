@@ -18,7 +18,7 @@ from nnrewrite import RewriteError, convert
 from nnrewrite.engine.packs import loader
 from nnrewrite.engine.rewrite.pattern import NodePattern, Variable
 from nnrewrite.fuzz.cases import draw
-from nnrewrite.fuzz.choices import Dice
+from nnrewrite.fuzz.choices import Choices
 from nnrewrite.fuzz.element_types import read_admitted
 from nnrewrite.fuzz.finding import Rejected
 from nnrewrite.fuzz.oracle import Oracle
@@ -84,7 +84,7 @@ def quantized(subject: Subject, wanted: str) -> Subject | None:
 def cases(subject: Subject, wanted: str, laboratory: Oracle, count: int, seed: int) -> Iterator[Case]:
     for attempt in range(seed, seed + count * PATIENCE):
         try:
-            case = draw(Dice(f"{subject.name}{wanted}{attempt}"), subject, laboratory)
+            case = draw(Choices.of_seed(f"{subject.name}{wanted}{attempt}"), subject, laboratory)
         except Rejected:
             continue
         first = next((v for v in case.steps[0].operands if v is not None and v.grid is not None), None)

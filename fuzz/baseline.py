@@ -8,15 +8,17 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import yaml
+
 from ..engine.base.errors import CallError
 from . import snapshot
 from .finding import End, Finding
 from .sketch import Case
 
-#: a line for each rule and category: its name, its digest, and the outcomes of its fixed cases
-NAME = "tried.txt"
-#: the record of the rules that come with the program; that of another pack is in its folder
-TRIED = Path(__file__).parent / NAME
+#: the record of the rules of a pack, in its folder
+NAME = "outcomes.yaml"
+#: the program, whose packs are in its folder `rules`; outcomes of layout categories are beside its ops.yaml
+HOME = Path(__file__).parents[1]
 #: what a clone of the program has, and an installed package has not
 _PROJECT = "pyproject.toml"
 #: the fixed cases of a rule, and what they are drawn by
@@ -34,6 +36,12 @@ _SEVERAL = 3
 
 _MEANT = "(`rewrite fuzz --record`, if that is meant)"
 _FIRES = "the rule fires, which it did not when that was recorded"
+#: how a record words that no draw was taken, and an outcome
+_UNDRAWN = "nothing drawn"
+_WORDED = re.compile(
+    r"case ([0-9a-f]{8}), (?:refused|(fires|idle), leaves (\d+))(?:, yields ([^\s,]+))?(?:, file (\S{4}))?"
+    r"(?:, after (\d+) refused draws)?"
+)
 _OUTCOME = re.compile(r"(?:\d+#)?([0-9a-f]{8}):(refused|([01])/(\d+))(?::([^\s@]+))?(?:@(\S{4}))?")
 
 
@@ -146,17 +154,20 @@ def entries(file: Path) -> dict[str, Entry]:
     if not file.is_file():
         return {}
     try:
-        rows = [line.split() for line in file.read_text(encoding="utf-8").splitlines()]
+        text = file.read_text(encoding="utf-8")
+        found = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)) or {}
+        return {name: Entry(f"{said['rule']}", tuple(map(_read_case, said["cases"]))) for name, said in found.items()}
     except (OSError, UnicodeDecodeError) as error:
         raise CallError(f"{file}: cannot be read: {error}") from error
-    return {row[0]: Entry(row[1], tuple(row[2:])) for row in rows if len(row) > 1}
+    except (yaml.YAMLError, AttributeError, KeyError, TypeError, ValueError) as error:
+        raise CallError(f"{file}: is no record of outcomes: {error}") from error
 
 
 def admit(files: Iterable[Path]) -> None:
     """Raise CallError where nothing can be recorded in some records: there are none, or one is the program's as it is
     installed, which is not the user's to change."""
     files = set(files)
-    if TRIED in files and not (TRIED.parents[1] / _PROJECT).is_file():
+    if any(file.is_relative_to(HOME) for file in files) and not (HOME / _PROJECT).is_file():
         said = "--record writes the record of the program's own rules in a clone alone"
         raise CallError(f"{said}; of packs of yours, given by --rules, it writes one into the folder of each")
     if not files:
@@ -173,8 +184,61 @@ def merge(file: Path, now: Mapping[str, str], outcomes: Mapping[str, Sequence[st
     that are not `there` any more; raises CallError where the record as it is cannot be read."""
     known = {name: entry for name, entry in entries(file).items() if name in there}
     known |= {name: Entry(now[name], tuple(found)) for name, found in outcomes.items() if name in now}
-    lines = [" ".join((name, entry.digest, *entry.outcomes)) for name, entry in sorted(known.items())]
+    return "".join(_word_entry(name, entry) for name, entry in sorted(known.items()))
+
+
+def _word_entry(name: str, entry: Entry) -> str:
+    """An entry with a fact in each line."""
+    found = [_OUTCOME.fullmatch(outcome) for outcome in entry.outcomes]
+    taken = [one for one in found if one is not None]
+    lines = [
+        f"{name}:" if yaml.safe_load(name) == name else f"'{name}':",
+        f"  rule: '{entry.digest}'",
+        f"  tried: {len(taken)}",
+        f"  refused: {sum(one[2] == _REFUSED for one in taken)}",
+        f"  fired: {sum(one[3] == '1' for one in taken)}",
+        "  cases:" if found else "  cases: []",
+        *(f"  - {_word_case(outcome)}" for outcome in entry.outcomes),
+    ]
     return "".join(f"{line}\n" for line in lines)
 
 
-__all__ = ["CASES", "SEED", "TRIED", "Entry", "entries", "fewer", "judge_fixed", "list_changed", "merge", "outcome"]
+def _word_case(outcome: str) -> str:
+    """An outcome in words: `case 8114fc91, fires, leaves 15, file 96fd`."""
+    found = _OUTCOME.fullmatch(outcome)
+    if found is None:
+        return _UNDRAWN
+    words = [f"case {found[1]}"]
+    words += [_REFUSED] if found[2] == _REFUSED else ["fires" if found[3] == "1" else "idle", f"leaves {found[4]}"]
+    words += [f"yields {found[5]}"] if found[5] else []
+    words += [f"file {found[6]}"] if found[6] else []
+    return ", ".join(words + ([f"after {count} refused draws"] if (count := _count_refused(outcome)) else []))
+
+
+def _read_case(text: str) -> str:
+    """The outcome that is so worded; raises ValueError where there is none."""
+    if text == _UNDRAWN:
+        return _NO_DRAW
+    found = _WORDED.fullmatch(text)
+    if found is None:
+        raise ValueError(f"no outcome: {text}")
+    case, fires, left, yields, mark, before = found.groups()
+    end = _REFUSED if fires is None else f"{int(fires == 'fires')}/{left}"
+    return "".join(
+        [f"{before}#" if before else "", f"{case}:{end}", f":{yields}" if yields else "", f"@{mark}" if mark else ""]
+    )
+
+
+__all__ = [
+    "CASES",
+    "HOME",
+    "NAME",
+    "SEED",
+    "Entry",
+    "entries",
+    "fewer",
+    "judge_fixed",
+    "list_changed",
+    "merge",
+    "outcome",
+]

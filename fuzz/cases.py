@@ -6,7 +6,7 @@ import functools
 from collections.abc import Sequence
 
 from . import perturb
-from .choices import Dice
+from .choices import Choices
 from .generate import CaseBuilder, Settle
 from .oracle import Oracle
 from .sketch import Case, Step, Value
@@ -18,40 +18,42 @@ _TURNING, _OTHER_OPSET = 50, 15
 _FEWER, _INNER = 30, 10
 
 
-def draw(dice: Dice, subject: Subject, laboratory: Oracle) -> Case:
+def draw(choices: Choices, subject: Subject, laboratory: Oracle) -> Case:
     """Draw a case for a rule; raises Rejected where the interpreter does not take what was drawn.
 
     For rules over the target alone it is the runtime that does or does not.
     """
-    test = dice.pick(subject.tests)
-    opset = draw_opset(dice, subject, laboratory.opset)
+    test = choices.pick(subject.tests)
+    opset = draw_opset(choices, subject, laboratory.opset)
     settle: Settle = laboratory.settle
     if opset is not None and not subject.of_source:
         settle = functools.partial(laboratory.twins.settle, opset=opset)
     bench = CaseBuilder(
-        dice, settle, subject, test, opset or subject.newest, astray=perturb.choose_astray(dice, subject, test)
+        choices, settle, subject, test, opset or subject.newest, astray=perturb.choose_astray(choices, subject, test)
     )
     steps = bench.steps()
-    return Case(subject.name, steps, opset, bench.widened, None if subject.of_source else _choose_outputs(dice, steps))
+    return Case(
+        subject.name, steps, opset, bench.widened, None if subject.of_source else _choose_outputs(choices, steps)
+    )
 
 
-def draw_opset(dice: Dice, subject: Subject, usual: int | None = None) -> int | None:
+def draw_opset(choices: Choices, subject: Subject, usual: int | None = None) -> int | None:
     """An opset to aim at, most often the `usual` one, that of a target, or one at which the rule takes a turn.
 
     None stands for the one that the rules aim at, where no target sets another.
     """
-    if subject.turning and dice.chance(_TURNING):
-        return dice.pick(subject.turning)
-    any_of = dice.chance(_OTHER_OPSET) or (usual is None and not subject.of_source)
-    return dice.pick(subject.opsets) if any_of else usual
+    if subject.turning and choices.chance(_TURNING):
+        return choices.pick(subject.turning)
+    any_of = choices.chance(_OTHER_OPSET) or (usual is None and not subject.of_source)
+    return choices.pick(subject.opsets) if any_of else usual
 
 
-def _choose_outputs(dice: Dice, steps: Sequence[Step]) -> tuple[Value, ...] | None:
+def _choose_outputs(choices: Choices, steps: Sequence[Step]) -> tuple[Value, ...] | None:
     """At times fewer results than nobody uses, or others too: who reads a value may decide whether a rule applies."""
     read = {value for step in steps for value in step.reads}
     free = [value for step in steps for value in step.results if value not in read]
     inner = [value for step in steps for value in step.results if value in read]
-    if len(free) > 1 and dice.chance(_FEWER):
-        free.remove(dice.pick(free))
+    if len(free) > 1 and choices.chance(_FEWER):
+        free.remove(choices.pick(free))
         return tuple(free)
-    return (*free, dice.pick(inner)) if inner and dice.chance(_INNER) else None
+    return (*free, choices.pick(inner)) if inner and choices.chance(_INNER) else None

@@ -27,7 +27,7 @@ from ..engine.passes.layout.placement import Layout
 from ..engine.passes.layout.regroup import Opaque
 from ..engine.passes.layout.views import DEQUANTIZE, PERMUTE, QUANTIZE
 from ..verify.frames import Array
-from .choices import Dice
+from .choices import Choices
 from .elements import elements, indices
 from .finding import End, Finding, Rejected
 from .self_check import SelfCheck, write_model
@@ -89,14 +89,14 @@ def categories(pack: Pack) -> list[Category]:
     ]
 
 
-def draw(dice: Dice, category: Category, twins: SelfCheck) -> Case:
+def draw(choices: Choices, category: Category, twins: SelfCheck) -> Case:
     """Draw the operator with operands and options; raises Rejected where the runtime does not take them."""
     low, high = category.opsets
-    opset = high - dice.number(0, high - low)
+    opset = high - choices.number(0, high - low)
     spec, found = category.dialect.operator(category.operator, opset), schema(category.operator, opset)
     if spec is None or found is None:
         raise Rejected(f"opset {opset} does not have it")
-    step = _Bench(dice, spec, found).step()
+    step = _Bench(choices, spec, found).step()
     count = sum(1 + result.variadic for result in spec.results if not result.optional)
     step = twins.settle(step, [count], [], lambda dtype: (), opset)
     if any(not value.content.size for value in step.results):
@@ -198,7 +198,7 @@ class _Plain(Tensors):
 class _Bench:
     """An operator in the making: shapes, numbers that count axes, and whatever else its schema asks for."""
 
-    dice: Dice
+    choices: Choices
     spec: OperatorSpec
     schema: onnx.defs.OpSchema
     shape: list[int] = field(default_factory=list)
@@ -209,9 +209,9 @@ class _Bench:
     lettered: dict[str, list[int]] = field(default_factory=dict)
 
     def step(self) -> Step:
-        dice, facts = self.dice, self.spec.facts
-        self.shape = [dice.pick(_EXTENTS) for _ in range(dice.number(*_RANKS))]
-        self.scalars = dice.chance(_SCALARS)
+        choices, facts = self.choices, self.spec.facts
+        self.shape = [choices.pick(_EXTENTS) for _ in range(choices.number(*_RANKS))]
+        self.scalars = choices.chance(_SCALARS)
         words = {**facts.get(_REMAP, {}), **facts.get(_RESULT, {})}
         numbers: dict[str, list[int]] = {}
         for name in sorted(words, key=lambda name: words[name] != "axes"):
@@ -221,7 +221,7 @@ class _Bench:
             numbers |= {name: list(self.shape) for name in words}
             self.shape = self._lower()
         options = {name: self._option(name, numbers) for name in self.spec.options}
-        extents = {letter: dice.number(1, 5) for letter in sorted({*"".join(facts.get(_LETTERS, {}).values())})}
+        extents = {letter: choices.number(1, 5) for letter in sorted({*"".join(facts.get(_LETTERS, {}).values())})}
         for name, word in facts.get(_LETTERS, {}).items():
             turned = options.get(facts.get(_SWAPS, {}).get(name))
             self.lettered[name] = [extents[letter] for letter in (word[::-1] if turned else word)]
@@ -233,41 +233,41 @@ class _Bench:
     # ---- numbers that count axes
 
     def _count(self, name: str, word: str) -> dict[str, list[int]]:
-        dice, facts = self.dice, self.spec.facts
-        if not self._is_required(name) and word != "perm" and dice.chance(_ABSENT):
+        choices, facts = self.choices, self.spec.facts
+        if not self._is_required(name) and word != "perm" and choices.chance(_ABSENT):
             return {}
         rank = len(self.shape)
         if word == "axis":
-            self.axes = [self._sign(dice.number(0, rank - 1), rank)]
+            self.axes = [self._sign(choices.number(0, rank - 1), rank)]
             return {name: self.axes}
         if word == "axes":
             if facts.get("inserts") == name:
                 rank += 1
-                return {name: [self._sign(dice.number(0, rank - 1), rank)]}
-            self.axes = [self._sign(axis, rank) for axis in self._shuffle(range(rank))[: dice.number(1, rank)]]
+                return {name: [self._sign(choices.number(0, rank - 1), rank)]}
+            self.axes = [self._sign(axis, rank) for axis in self._shuffle(range(rank))[: choices.number(1, rank)]]
             return {name: self.axes}
         if word == "perm":
             return {name: self._shuffle(range(rank))}
         if facts.get("regroups"):
             return {name: self._regroup()}
         count = rank if self.axes is None else len(self.axes)
-        low, high = (0, 2) if word == "per_axis_pairs" else dice.pick(_RANGES)
-        return {name: [dice.number(low, high) for _ in range(count * (2 if word == "per_axis_pairs" else 1))]}
+        low, high = (0, 2) if word == "per_axis_pairs" else choices.pick(_RANGES)
+        return {name: [choices.number(low, high) for _ in range(count * (2 if word == "per_axis_pairs" else 1))]}
 
     def _sign(self, axis: int, rank: int) -> int:
-        return axis - rank if self.dice.chance(_NEGATIVE) else axis
+        return axis - rank if self.choices.chance(_NEGATIVE) else axis
 
     def _shuffle(self, items: Sequence[int]) -> list[int]:
         left, found = list(items), []
         while left:
-            found.append(left.pop(self.dice.number(0, len(left) - 1)))
+            found.append(left.pop(self.choices.number(0, len(left) - 1)))
         return found
 
     def _regroup(self) -> list[int]:
         """A shape with the same elements: neighbours merged, extents split, ones put in."""
         found: list[int] = []
         for extent in self.shape:
-            kind = self.dice.number(0, 3)
+            kind = self.choices.number(0, 3)
             if kind == 0 and found:
                 found[-1] *= extent
             elif kind == 1 and extent == 4:
@@ -278,14 +278,14 @@ class _Bench:
 
     def _lower(self) -> list[int]:
         """A shape that broadcasts to the one there is."""
-        start = self.dice.number(0, len(self.shape))
-        return [1 if self.dice.chance(40) else extent for extent in self.shape[start:]]
+        start = self.choices.number(0, len(self.shape))
+        return [1 if self.choices.chance(40) else extent for extent in self.shape[start:]]
 
     # ---- operands and options
 
     def _positions(self) -> list[int]:
         last = len(self.spec.operands) - 1
-        more = self.dice.number(0, 2) if last >= 0 and self.spec.operands[last].variadic else 0
+        more = self.choices.number(0, 2) if last >= 0 and self.spec.operands[last].variadic else 0
         return [*range(last + 1), *[last] * more]
 
     def _is_required(self, name: str) -> bool:
@@ -294,18 +294,18 @@ class _Bench:
         return any(operand.name == name and not operand.optional for operand in self.spec.operands)
 
     def _operand(self, position: int, numbers: dict[str, list[int]]) -> list[Value | None]:
-        dice, operand, facts = self.dice, self.spec.operands[position], self.spec.facts
+        choices, operand, facts = self.choices, self.spec.operands[position], self.spec.facts
         counting = operand.name in {**facts.get(_REMAP, {}), **facts.get(_RESULT, {})}
         if operand.name in numbers:
             dtype = self._type(position, ir.DataType.INT64)
             content = np.array(numbers[operand.name], dtype.numpy())
             scalar = facts[_REMAP].get(operand.name) == "axis" if operand.name in facts.get(_REMAP, {}) else False
-            content = content.reshape(()) if scalar and self.dice.chance(50) else content
+            content = content.reshape(()) if scalar and self.choices.chance(50) else content
             return [Value(operand.name, dtype, content, constant=True)]
-        if counting or (operand.optional and self.dice.chance(_ABSENT)):
+        if counting or (operand.optional and self.choices.chance(_ABSENT)):
             return [None]
         if operand.name in facts.get(_TRIED, {}):
-            tried = dice.pick(facts[_TRIED][operand.name])
+            tried = choices.pick(facts[_TRIED][operand.name])
             if tried is None:
                 return [None]
             dtype = self._type(position, ir.DataType.INT64)
@@ -317,18 +317,18 @@ class _Bench:
         elif framed:
             shape = list(self.shape)
         elif facts.get("layout") == TRANSPARENT:
-            shape = [] if self.scalars else self._lower() if self.dice.chance(70) else list(self.shape)
+            shape = [] if self.scalars else self._lower() if self.choices.chance(70) else list(self.shape)
         else:
             along = [[self.shape[axis]] for axis in (self.axes or [])[:1]]
-            shape = self.dice.pick([[], [1], *along, [2], list(self.shape)])
-        constant = not framed and self.dice.chance(60)
-        place = f"{operand.name}_{self.dice.number(0, 1 << 20) if operand.variadic else position}"
+            shape = self.choices.pick([[], [1], *along, [2], list(self.shape)])
+        constant = not framed and self.choices.chance(60)
+        place = f"{operand.name}_{self.choices.number(0, 1 << 20) if operand.variadic else position}"
         return [Value(place, dtype, self._content(position, dtype, shape), constant)]
 
     def _content(self, position: int, dtype: ir.DataType, shape: list[int]) -> Array:
         if position and dtype.is_integer() and not self._admits(position, ir.DataType.FLOAT):
-            return indices(self.dice, dtype, shape, self.shape)
-        return elements(self.dice, dtype, shape)
+            return indices(self.choices, dtype, shape, self.shape)
+        return elements(self.choices, dtype, shape)
 
     def _admits(self, position: int, dtype: ir.DataType) -> bool:
         return f"tensor({dtype.name.lower()})" in self.schema.inputs[position].types
@@ -342,7 +342,7 @@ class _Bench:
             if not fit:
                 raise Rejected(f"there is no type for {self.spec.operands[position].name}")
             best = wanted if wanted in fit else fit[0]
-            self.types[variable] = self.dice.pick(fit) if self.dice.chance(_OTHER) else best
+            self.types[variable] = self.choices.pick(fit) if self.choices.chance(_OTHER) else best
         return self.types[variable]
 
     def _option(self, name: str, numbers: dict[str, list[int]]) -> Any:
@@ -352,12 +352,12 @@ class _Bench:
         if name in {**facts.get(_REMAP, {}), **facts.get(_RESULT, {})} or name in facts.get("only", {}):
             return None
         if name in facts.get(_TRIED, {}):
-            return self.dice.pick(facts[_TRIED][name])
-        if option.type == "int64" and (option.required or self.dice.chance(_OTHER)):
-            return self.dice.number(0, 1)
+            return self.choices.pick(facts[_TRIED][name])
+        if option.type == "int64" and (option.required or self.choices.chance(_OTHER)):
+            return self.choices.number(0, 1)
         if option.required:
             values = {"float": 0.5, "[int64]": [1] * max(len(self.shape) - 2, 1), "string": ""}
             return values.get(option.type)
         if name == facts.get("keeps"):
-            return self.dice.number(0, 1)
+            return self.choices.number(0, 1)
         return None

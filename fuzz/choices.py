@@ -1,83 +1,54 @@
-"""Random choices that a case is drawn by, recorded so that they can be made again and made smaller."""
+"""Choices that a case is drawn by: Hypothesis makes them, and a seed those of the cases that are recorded."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Self, TypeVar
 
 T = TypeVar("T")
 
 
-class Dice:
-    """Choices out of finite ranges: those given first, then random ones of a seed, or the least where there is none.
+class Choices:
+    """Choices out of finite ranges, each made by `integer`, which has both its ends and 0 for the simplest.
 
-    `choices` records each as the distance from the least that it could be, so smaller numbers make simpler cases.
-    `turn` is the place among cases that are to differ by more than chance, where there are such.
+    `made` lists them as distances from the least that each could be. `turn` is the place among cases that are to differ
+    by more than chance, where there are such.
     """
 
-    __slots__ = ("_given", "_random", "choices", "turn")
+    __slots__ = ("_integer", "made", "turn")
 
-    def __init__(self, seed: int | str | None = None, given: Sequence[int] = (), turn: int | None = None) -> None:
-        self._random = None if seed is None else random.Random(seed)
+    def __init__(self, integer: Callable[[int, int], int], turn: int | None = None) -> None:
+        self._integer = integer
         self.turn = turn
-        self._given = given
-        self.choices: list[int] = []
+        self.made: list[int] = []
+
+    @classmethod
+    def of_seed(cls, seed: int | str, turn: int | None = None) -> Self:
+        """Those of a seed, which are the same with every version of Hypothesis, as the record needs them."""
+        return cls(random.Random(seed).randint, turn)
 
     def number(self, low: int, high: int) -> int:
         """An integer from `low` to `high`, both included."""
-        place = len(self.choices)
-        if place < len(self._given):
-            choice = min(self._given[place], high - low)
-        else:
-            choice = 0 if self._random is None else self._random.randint(0, high - low)
-        self.choices.append(choice)
+        choice = self._integer(0, high - low)
+        self.made.append(choice)
         return low + choice
 
     def pick(self, items: Sequence[T], wanted: int | None = None) -> T:
-        """One of some items, the simplest of which stands first; one wanted by its place, recorded as if by chance."""
+        """One of some items, the simplest of which stands first; one wanted by its place, noted as if by chance."""
         made = self.number(0, len(items) - 1)
         if wanted is not None:
-            self.choices[-1] = made = wanted % len(items)
+            self.made[-1] = made = wanted % len(items)
         return items[made]
 
     def chance(self, percent: int, wanted: bool | None = None) -> bool:
-        """True in so many of a hundred, or what is wanted, recorded as if it had come by chance."""
+        """True in so many of a hundred, or what is wanted, noted as if it had come by chance."""
         made = self.number(0, 99) >= 100 - percent
         if wanted is None or made == wanted:
             return made
-        self.choices[-1] = 99 if wanted else 0
+        self.made[-1] = 99 if wanted else 0
         return wanted
 
     def seed(self) -> int:
         """A seed for a generator of many numbers."""
         return self.number(0, 1 << 20)
-
-
-def shrink(choices: Sequence[int], fails: Callable[[Sequence[int]], Sequence[int] | None]) -> list[int]:
-    """Make choices smaller, one after the other, while what they draw still fails.
-
-    `fails` draws anew and returns the choices that were made where that failed, None where it did not; it may raise to
-    end the search. What is shorter is smaller; of two equally long, the one whose first different choice is.
-    """
-    best = list(choices)
-    improved = True
-    while improved:
-        improved = False
-        for place in range(len(best)):
-            if place >= len(best):
-                break
-            for candidate in _smaller(best, place):
-                made = fails(candidate)
-                if made is not None and (len(made), list(made)) < (len(best), best):
-                    best, improved = list(made), True
-                    break
-    return best
-
-
-def _smaller(choices: list[int], place: int) -> list[list[int]]:
-    """Variants to try: without a few choices at a place, or with a smaller one there."""
-    found = [choices[:place] + choices[place + width :] for width in (4, 1)]
-    value = choices[place]
-    found += [[*choices[:place], other, *choices[place + 1 :]] for other in dict.fromkeys((0, value // 2, value - 1))]
-    return [variant for variant in found if variant != choices and min(variant, default=0) >= 0]

@@ -13,7 +13,7 @@ import onnx_ir as ir
 from ..engine.dialects.operators import OperatorSpec, schema
 from ..engine.expressions.functions import DTYPES
 from ..verify.frames import Array
-from .choices import Dice
+from .choices import Choices
 
 #: what `any` stands for, and the keys of ops.yaml: types of results, types for which the interpreter is wrong, and the
 #: operands whose scale is a product
@@ -143,22 +143,22 @@ def alternatives(kinds: Admitted, positions: Sequence[int], declared: str) -> li
     return found
 
 
-def choice(dice: Dice, kinds: Admitted, position: int, declared: str, others: Sequence[str]) -> str:
+def choice(choices: Choices, kinds: Admitted, position: int, declared: str, others: Sequence[str]) -> str:
     """The type of operands that are declared alike: that, or one of the others.
 
     Of the fixed cases each second one has another, quantized ones in front.
     """
-    turn = None if dice.turn is None else dice.turn % 2 == 1
-    if others and (kinds.bars(position, declared) or dice.chance(_OTHER, turn)):
-        return dice.pick(
+    turn = None if choices.turn is None else choices.turn % 2 == 1
+    if others and (kinds.bars(position, declared) or choices.chance(_OTHER, turn)):
+        return choices.pick(
             sorted(others, key=lambda name: not name.startswith("q")),
-            None if dice.turn is None or not turn else dice.turn // 2,
+            None if choices.turn is None or not turn else choices.turn // 2,
         )
     codes = f"q{declared}"  # integers that the operator takes as codes alone
     return codes if declared not in kinds.operand(position) and codes in others else declared
 
 
-def bare(dice: Dice, kinds: Admitted, declared: Sequence[tuple[int, str]]) -> bool:
+def bare(choices: Choices, kinds: Admitted, declared: Sequence[tuple[int, str]]) -> bool:
     """Whether codes are to be real numbers, in a few draws and one of the fixed cases: guards may ask for codes alone.
 
     `declared` are the positions of operands with their types; all that are codes must be admitted as real numbers.
@@ -166,7 +166,7 @@ def bare(dice: Dice, kinds: Admitted, declared: Sequence[tuple[int, str]]) -> bo
     codes = [position for position, name in declared if name.startswith("q")]
     if not codes or not all("f32" in kinds.operand(position) for position in codes):
         return False
-    return dice.chance(_BARE, None if dice.turn is None else dice.turn == _BARE_TURN)
+    return choices.chance(_BARE, None if choices.turn is None else choices.turn == _BARE_TURN)
 
 
 def fitting(

@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from ..engine.base.quantization import Quantization
 from ..verify.frames import Array
-from .choices import Dice
+from .choices import Choices
 
 #: the largest number that a drawn integer reaches where the type is wider
 _WIDE = 100
@@ -27,9 +27,9 @@ _SCALES = (0.5, 0.1, 0.02, 0.75, 0.0078125, 0.3)
 _OF_FLOATS = ("byte", "natural", "scale", "moderate", "distinct")
 
 
-def elements(dice: Dice, dtype: ir.DataType, shape: Sequence[int], limit: str | None = None) -> Array:
+def elements(choices: Choices, dtype: ir.DataType, shape: Sequence[int], limit: str | None = None) -> Array:
     """Draw an array of a type that is not quantized; `limit` is what ops.yaml says that they must be."""
-    found = np.asarray(_elements(dice, dtype, shape))
+    found = np.asarray(_elements(choices, dtype, shape))
     if not dtype.is_integer() and limit not in _OF_FLOATS:
         return found
     return np.asarray(_limit(found, limit), found.dtype)
@@ -59,8 +59,8 @@ def _limit(array: Array, limit: str | None) -> Array:
     return array
 
 
-def _elements(dice: Dice, dtype: ir.DataType, shape: Sequence[int]) -> Array:
-    generator = np.random.default_rng(dice.seed())
+def _elements(choices: Choices, dtype: ir.DataType, shape: Sequence[int]) -> Array:
+    generator = np.random.default_rng(choices.seed())
     if dtype == ir.DataType.STRING:
         # One string alone is fed as bytes of fixed length, of which there is at least one.
         words = [word for word in _WORDS if word or shape]
@@ -72,10 +72,10 @@ def _elements(dice: Dice, dtype: ir.DataType, shape: Sequence[int]) -> Array:
         return generator.integers(0, 2, shape).astype(numpy_type)
     if dtype.is_integer():
         limits = ml_dtypes.iinfo(numpy_type)  # type: ignore[no-untyped-call]
-        low, high = dice.pick([(-9, 9), (0, 2), (1, 20), (-_WIDE, _WIDE)])
+        low, high = choices.pick([(-9, 9), (0, 2), (1, 20), (-_WIDE, _WIDE)])
         low, high = max(low, int(limits.min)), min(high, int(limits.max))
         return generator.integers(low, high, shape, endpoint=True).astype(numpy_type)
-    kind = dice.pick(_FLOATS)
+    kind = choices.pick(_FLOATS)
     if dtype in (ir.DataType.COMPLEX64, ir.DataType.COMPLEX128):
         return (_floats(generator, kind, shape) + 1j * _floats(generator, kind, shape)).astype(numpy_type)
     return _floats(generator, kind, shape).astype(numpy_type)
@@ -93,40 +93,40 @@ def _floats(generator: np.random.Generator, kind: str, shape: Sequence[int]) -> 
 
 
 def indices(
-    dice: Dice, dtype: ir.DataType, shape: Sequence[int], extents: Sequence[int], limit: str | None = None
+    choices: Choices, dtype: ir.DataType, shape: Sequence[int], extents: Sequence[int], limit: str | None = None
 ) -> Array:
     """Draw integers that say where: positions, axes and extents of what the other operands hold.
 
     A few are drawn one by one, -1 and the extents themselves among them; many lie below one of the extents. `limit` is
     what ops.yaml says that they must be.
     """
-    return _limit(_indices(dice, dtype, shape, extents), limit)
+    return _limit(_indices(choices, dtype, shape, extents), limit)
 
 
-def _indices(dice: Dice, dtype: ir.DataType, shape: Sequence[int], extents: Sequence[int]) -> Array:
+def _indices(choices: Choices, dtype: ir.DataType, shape: Sequence[int], extents: Sequence[int]) -> Array:
     count = int(np.prod(shape))
     numpy_type = dtype.numpy()
     unsigned = dtype in (ir.DataType.UINT8, ir.DataType.UINT16, ir.DataType.UINT32, ir.DataType.UINT64)
-    if count <= 4 and dice.chance(50):
+    if count <= 4 and choices.chance(50):
         pool = sorted({0, 1, 2, *extents, *([] if unsigned else [-1])}, key=lambda n: (n < 0, n))
-        return np.array([dice.pick(pool) for _ in range(count)], numpy_type).reshape(shape)
+        return np.array([choices.pick(pool) for _ in range(count)], numpy_type).reshape(shape)
     limits = [(0, max(0, min(extents, default=1) - 1)), (0, 0), (0, 1), (1, 2), *((0, n - 1) for n in extents if n > 1)]
-    low, high = dice.pick(limits if unsigned else [*limits, (-1, 1)])
-    generator = np.random.default_rng(dice.seed())
+    low, high = choices.pick(limits if unsigned else [*limits, (-1, 1)])
+    generator = np.random.default_rng(choices.seed())
     return np.asarray(generator.integers(low, high, shape, endpoint=True)).astype(numpy_type)
 
 
-def grid(dice: Dice, dtype: ir.DataType, symmetric: bool = False, exact: bool = False) -> Quantization:
+def grid(choices: Choices, dtype: ir.DataType, symmetric: bool = False, exact: bool = False) -> Quantization:
     """Draw one scale and zero point for a whole value; `symmetric` ones have the zero point 0.
 
     The scales of `exact` ones are powers of two, so that equal numbers on different grids are told from unequal ones.
     """
     # Sixteen bits are for precision: their scales are those of eight bits made finer.
-    scale = dice.pick(_POWERS if exact else _SCALES) * (1 if dtype.bitwidth == 8 else _FINER)
+    scale = choices.pick(_POWERS if exact else _SCALES) * (1 if dtype.bitwidth == 8 else _FINER)
     zero = 0
     if not symmetric and dtype in (ir.DataType.INT8, ir.DataType.UINT8):
         limits = np.iinfo(dtype.numpy())
-        zero = dice.pick([limits.max // 2 + 1 + limits.min // 2, limits.min, limits.max, limits.min + 131])
+        zero = choices.pick([limits.max // 2 + 1 + limits.min // 2, limits.min, limits.max, limits.min + 131])
     return one_grid(scale, zero)
 
 
@@ -135,22 +135,22 @@ def one_grid(scale: float, zero: int) -> Quantization:
     return Quantization(np.array([scale], np.float32), np.array([zero], np.int64))
 
 
-def axis_grid(dice: Dice, extent: int, axis: int) -> Quantization:
+def axis_grid(choices: Choices, extent: int, axis: int) -> Quantization:
     """Draw a scale for each index along an axis, all zero points 0."""
-    generator = np.random.default_rng(dice.seed())
+    generator = np.random.default_rng(choices.seed())
     scale = generator.choice(np.array(_SCALES, np.float32), extent)
     return Quantization(scale, np.zeros(extent, np.int64), axis)
 
 
 def codes(
-    dice: Dice, dtype: ir.DataType, shape: Sequence[int], symmetric: bool, zero: int, limit: str | None = None
+    choices: Choices, dtype: ir.DataType, shape: Sequence[int], symmetric: bool, zero: int, limit: str | None = None
 ) -> Array:
     """Draw stored integers of a quantized value: all of them, or those close to the middle.
 
     `symmetric` ones leave the lowest out, as weights do; `limit` is what ops.yaml says that the numbers must be which
     they stand for, and `zero` the code of 0.
     """
-    found = _codes(dice, dtype, shape, symmetric)
+    found = _codes(choices, dtype, shape, symmetric)
     if limit == "nonzero":
         other = zero + 1 if zero < np.iinfo(found.dtype).max else zero - 1
         return np.asarray(np.where(found == zero, found.dtype.type(other), found))
@@ -159,20 +159,20 @@ def codes(
     return found
 
 
-def _codes(dice: Dice, dtype: ir.DataType, shape: Sequence[int], symmetric: bool) -> Array:
+def _codes(choices: Choices, dtype: ir.DataType, shape: Sequence[int], symmetric: bool) -> Array:
     limits = np.iinfo(dtype.numpy())
-    generator = np.random.default_rng(dice.seed())
+    generator = np.random.default_rng(choices.seed())
     middle = limits.max // 2 + 1 + limits.min // 2
-    reach = dice.pick([limits.max - middle, 20, 3])
+    reach = choices.pick([limits.max - middle, 20, 3])
     low = max(limits.min + int(symmetric), middle - reach - 1)
     found = np.asarray(generator.integers(low, middle + reach, shape, endpoint=True)).astype(dtype.numpy())
     # The kernels of old files read bytes as signed, of which weights leave the lowest out as well.
     return np.where(found == middle, found + 1, found) if symmetric and not limits.min else found
 
 
-def sums(dice: Dice, dtype: ir.DataType, shape: Sequence[int]) -> Array:
+def sums(choices: Choices, dtype: ir.DataType, shape: Sequence[int]) -> Array:
     """Draw stored integers of a bias, as large as a few products of 8-bit numbers."""
-    generator = np.random.default_rng(dice.seed())
+    generator = np.random.default_rng(choices.seed())
     return generator.integers(-3000, 3000, shape).astype(dtype.numpy())
 
 

@@ -16,7 +16,7 @@ from ..engine.rewrite.variadics import assign_places
 from ..engine.syntax import tree
 from ..verify.frames import Array
 from . import generate_body, perturb, results
-from .choices import Dice
+from .choices import Choices
 from .compatibility import alike, exchangeable, of_type, within
 from .element_types import Admitted, alternatives, bare, choice, fitting, number, read_admitted
 from .elements import elements, indices
@@ -53,7 +53,7 @@ class CaseBuilder:
     with `free` the first operand may also have another rank than the test declares.
     """
 
-    dice: Dice
+    choices: Choices
     settle: Settle
     subject: Subject
     test: tree.Test
@@ -92,11 +92,11 @@ class CaseBuilder:
         equations = self.subject.pattern(self.opset)
         self.definers = {target.name: equation for equation in equations for target in equation.targets}
         for generator in self.test.generators:
-            named = self.dice.pick(self.subject.domain(generator))
-            self.named[generator.name] = perturb.other(self.dice, named) if generator.name == self.astray else named
-        self.unknown = not self.given and self.subject.of_source and self.dice.chance(_UNKNOWN_EXTENTS)
+            named = self.choices.pick(self.subject.domain(generator))
+            self.named[generator.name] = perturb.other(self.choices, named) if generator.name == self.astray else named
+        self.unknown = not self.given and self.subject.of_source and self.choices.chance(_UNKNOWN_EXTENTS)
         self.widened |= self.unknown or self.astray is not None
-        self.absent = absent(self.dice, self.test)
+        self.absent = absent(self.choices, self.test)
         for equation in reversed(equations):  # the root first
             if not any(target.name in self.values for target in equation.targets):
                 self.node(equation.value, equation)
@@ -106,20 +106,20 @@ class CaseBuilder:
 
     def node(self, pattern: Operand, equation: Defined | None) -> list[Value]:
         if isinstance(pattern, AnyOf):
-            return self.node(self.dice.pick(pattern.alternatives), equation)
+            return self.node(self.choices.pick(pattern.alternatives), equation)
         assert isinstance(pattern, NodePattern)
         spec = self._operator(pattern)
         kinds = read_admitted(spec)
         self._choose_types(pattern, spec, kinds)
-        quantities = Quantities(self.dice, spec)
+        quantities = Quantities(self.choices, spec)
         operands: list[Value | None] = []
         for position, (operand, wanted) in enumerate(self._operands(pattern, spec)):
             operands.append(self._operand(operand, wanted, spec, position, kinds, quantities, operands))
         free = len(operands) == 2 and not quantities.limited and exchangeable(*operands)
-        if free and self.dice.chance(_EXCHANGED):
+        if free and self.choices.chance(_EXCHANGED):
             operands.reverse()
             self.widened = True
-        options, widened = draw_options(self.dice, self.subject, pattern, spec, len(operands), self.named)
+        options, widened = draw_options(self.choices, self.subject, pattern, spec, len(operands), self.named)
         self.widened |= widened
         for option in pattern.options:
             if option.graph is not None:
@@ -132,11 +132,11 @@ class CaseBuilder:
             operands.pop()
         step = Step(spec, tuple(operands), options)
         targets = () if equation is None else equation.targets
-        types = results.types(self.dice, self.subject, self.named, step, kinds)
+        types = results.types(self.choices, self.subject, self.named, step, kinds)
         step = self.settle(step, results.counts(step, targets), types, quantities.results)
         # What depends on positions known at run time only has extents that no file could tell.
         if any(value is not None and value.fed and kinds.index_like(p) for p, value in enumerate(step.operands)):
-            unknown = self.dice.chance(60)
+            unknown = self.choices.chance(60)
             step = step.yielding([replace(value, open=value.open or unknown) for value in step.results])
         found = self.add(step)
         if equation is not None:
@@ -156,7 +156,7 @@ class CaseBuilder:
             return pattern.specs[self.named[pattern.wildcard]]
         if not pattern.specs:
             raise Rejected(f"the rule names an operator that opset {self.opset} does not have")
-        return self.dice.pick(sorted(pattern.specs.values(), key=lambda spec: spec.name))
+        return self.choices.pick(sorted(pattern.specs.values(), key=lambda spec: spec.name))
 
     def _bind(self, equation: Defined, found: Sequence[Value]) -> None:
         # What becomes of mutable operands is no result in the file.
@@ -176,7 +176,7 @@ class CaseBuilder:
                 found.append((operand, declared.get(operand.name) if isinstance(operand, Variable) else None))
             elif operand.count is not None and operand.name in declared:
                 if operand.count not in self.counts:
-                    self.counts[operand.count] = self.dice.number(0, _FEW)
+                    self.counts[operand.count] = self.choices.number(0, _FEW)
                 found += [(operand, declared[operand.name])] * self.counts[operand.count]
             elif operand.name in self.named:
                 self.places[operand.name] = len(found)
@@ -184,7 +184,7 @@ class CaseBuilder:
             elif operand.name in declared:
                 least, most = spec.arity()
                 others = len(pattern.operands) - 1
-                count = self.dice.number(max(least - others, not others), _MOST if most is None else most - others)
+                count = self.choices.number(max(least - others, not others), _MOST if most is None else most - others)
                 found += [(operand, declared[operand.name])] * count
             else:  # a table, whose tests give the operands in order
                 found += [(operand, declaration) for declaration in self.test.declarations]
@@ -216,12 +216,12 @@ class CaseBuilder:
             return cast("Value | None", self.values[pattern.name])
         mutable = position < len(spec.operands) and spec.operands[position].mutable
         if declaration is not None:
-            if pattern.optional and self.dice.chance(self.absent):
+            if pattern.optional and self.choices.chance(self.absent):
                 value = None
             else:
                 value = self._draw_declared(pattern, declaration, spec, position, kinds, quantities, before, mutable)
         elif pattern.name in self.named:
-            listed, out = self.named[pattern.name], pattern.optional and self.dice.chance(self.absent)
+            listed, out = self.named[pattern.name], pattern.optional and self.choices.chance(self.absent)
             if pattern.spread:  # the elements of each of its values
                 listed = listed[position - self.places[pattern.name]]
             value = None if out else self._draw_listed(pattern, listed, position, spec, kinds, before)
@@ -229,7 +229,7 @@ class CaseBuilder:
             value = None
         else:
             raise Rejected(f"the test says nothing about {pattern.name}")
-        if self.moving and value is not None and not value.constant and self.dice.chance(_COMPUTED):
+        if self.moving and value is not None and not value.constant and self.choices.chance(_COMPUTED):
             value = generate_body.add_computed(self, value)
         if not pattern.spread:
             self.values[pattern.name] = value
@@ -262,7 +262,7 @@ class CaseBuilder:
             return reused
         shape = self.shape(declaration)
         if declaration.name == self.astray:
-            shape = perturb.change_shape(self.dice, shape)
+            shape = perturb.change_shape(self.choices, shape)
             if pattern.layout is not None and len(shape) != len(pattern.layout):
                 raise Rejected(f"{pattern.name} has no such rank")
         if mutable:
@@ -271,21 +271,21 @@ class CaseBuilder:
             return Value(self.name(pattern.name), dtype, zeros, variable=True, grid=known)
         often = index or not self.subject.of_source  # rules over the target fold much, so they look for constants
         held = spec.facts.get(SCRATCH) is not None and before and before[0] is not None and before[0].grid is not None
-        constant = pattern.const or held or self.dice.chance(_CONSTANT * (1 + often) if index or before else 0)
+        constant = pattern.const or held or self.choices.chance(_CONSTANT * (1 + often) if index or before else 0)
         if quantized or quantities.is_sum(position):
             made = quantities.operand(position, dtype, shape, pattern.layout, before)
             if made is not None:
                 content, grid, weights = made
                 codes = quantities.store_type(dtype, content)
                 value = Value(self.name(pattern.name), codes, content, bool(constant or weights), grid)
-                return forget_extents(self.dice, value, not before) if self.unknown else value
+                return forget_extents(self.choices, value, not before) if self.unknown else value
         if index:
-            content = indices(self.dice, dtype, shape, self.sizes, limit)
+            content = indices(self.choices, dtype, shape, self.sizes, limit)
         else:
-            content = elements(self.dice, dtype, shape, limit)
+            content = elements(self.choices, dtype, shape, limit)
         self.sizes += [extent for extent in shape if extent not in self.sizes]
         value = Value(self.name(pattern.name), dtype, content, bool(constant))
-        return forget_extents(self.dice, value, not before) if self.unknown and not index else value
+        return forget_extents(self.choices, value, not before) if self.unknown and not index else value
 
     def _reuse(self, declaration: tree.Declaration, dtype: ir.DataType, quantized: bool, position: int) -> Value | None:
         """A value of an earlier step in place of a new one, of the type and rank that the test declares."""
@@ -307,9 +307,9 @@ class CaseBuilder:
         elif lists and not free:
             fit = [value for value in fit if all(map(within, declaration.shape, value.content.shape))]
         fit = [value for value in fit if alike(declaration.shape, value.content.shape)]
-        if not fit or (position and self.dice.chance(40)):
+        if not fit or (position and self.choices.chance(40)):
             return None
-        value = self.dice.pick(fit[::-1])
+        value = self.choices.pick(fit[::-1])
         self.shapes[declaration.shape] = value.content.shape
         for dimension, extent in zip(declaration.shape, value.content.shape, strict=False):
             for said in (dimension.low, dimension.name):
@@ -338,10 +338,10 @@ class CaseBuilder:
         if not fit:
             raise Rejected(f"{spec.name} takes no {array.tolist()} at opset {self.opset}")
         like = [name for name in fit if DTYPES[name] in self.listed]  # lists that are joined are of one type
-        fit = like if len(fit) > 1 and like and self.dice.chance(60) else fit
-        dtype = DTYPES[self.dice.pick(fit)]
+        fit = like if len(fit) > 1 and like and self.choices.chance(60) else fit
+        dtype = DTYPES[self.choices.pick(fit)]
         self.listed.add(dtype)
-        constant = pattern.const or not self.dice.chance(40)
+        constant = pattern.const or not self.choices.chance(40)
         with np.errstate(over="ignore"):  # what a short type cannot hold is infinite
             content = array.astype(dtype.numpy())
         return Value(self.name(pattern.name), dtype, content, constant)
@@ -364,7 +364,7 @@ class CaseBuilder:
         known = self.shapes.get(declaration.shape)
         if known is not None:
             return list(known)
-        return [extent_of(self.dice, dimension, self.extents) for dimension in declaration.shape]
+        return [extent_of(self.choices, dimension, self.extents) for dimension in declaration.shape]
 
     def _choose_types(self, pattern: NodePattern, spec: OperatorSpec, kinds: Admitted) -> None:
         """Decide on another element type for all operands that are declared alike, where ops.yaml admits one."""
@@ -375,15 +375,15 @@ class CaseBuilder:
             for position, (_, declaration) in enumerate(self._operands(pattern, spec))
             if declaration is not None and not kinds.index_like(position) and not kinds.sum_like(position)
         ]
-        self.bare = self.subject.of_source and not self.given and bare(self.dice, kinds, places)
+        self.bare = self.subject.of_source and not self.given and bare(self.choices, kinds, places)
         self.widened |= self.bare
         # Operands that are declared with quantized types of their own go together as they are.
         if not places or len({name for _, name in places if name.startswith("q")}) > 1:
             return
         first = places[0][1]
         if not self.subject.of_source:
-            strange = self.dice.chance(_STRANGE) and not first.startswith("q")
-            self.types = first, self.dice.pick(_STRANGERS) if strange else first
+            strange = self.choices.chance(_STRANGE) and not first.startswith("q")
+            self.types = first, self.choices.pick(_STRANGERS) if strange else first
             return
         if any(name.startswith("q") and name != first for _, name in places):
             self.types = first, first  # codes of several types are what the test is about
@@ -391,9 +391,9 @@ class CaseBuilder:
         others = alternatives(kinds, [position for position, name in places if name == first], first)
         wanted = [name for name in others if any(of_type(value, name) for value in self.given)]
         if self.given and wanted:
-            self.types = first, self.dice.pick(wanted)
+            self.types = first, self.choices.pick(wanted)
             return
         position = places[0][0]
-        other = choice(self.dice, kinds, position, first, others)
+        other = choice(self.choices, kinds, position, first, others)
         self.widened |= other.removeprefix("q") != first
         self.types = first, other

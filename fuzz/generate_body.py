@@ -13,7 +13,7 @@ from ..engine.expressions.functions import DTYPES
 from ..engine.rewrite.pattern import Defined, GraphPattern, Operand, Variable
 from ..engine.rewrite.variadics import assign_places
 from ..verify.frames import Array
-from .choices import Dice
+from .choices import Choices
 from .finding import Grids, Rejected
 from .sketch import Body, Step, Value
 
@@ -32,7 +32,7 @@ _SUMS = ("+", "-")
 class Bench(Protocol):
     """What a body needs of the case in the making."""
 
-    dice: Dice
+    choices: Choices
     opset: int
     made: list[Step]
     values: dict[str, Any]
@@ -70,7 +70,7 @@ def draw(
 ) -> Body:
     """Draw a graph that a pattern looks into, for a node with some operands; raises Rejected where that cannot be."""
     outer = bench.made, bench.within, bench.parameters, bench.moving
-    bench.made, bench.within, bench.moving = [], bench.name("in"), bench.dice.chance(_MOVING)
+    bench.made, bench.within, bench.moving = [], bench.name("in"), bench.choices.chance(_MOVING)
     bench.definers |= {target.name: equation for equation in pattern.equations for target in equation.targets}
     try:
         kinds: Sequence[str] = facts.get(_PARAMETERS, {}).get(option, [])
@@ -118,7 +118,7 @@ def _draw_yielded(
 ) -> tuple[tuple[Step, ...], tuple[Value, ...]]:
     """The steps of a body, and what it yields: values like those it was given, and maybe one more."""
     taking = [one if isinstance(one, Variable) and one.spread else _ONE for one in pattern.results]
-    more = int(bench.dice.chance(_GATHERED)) if any(one.spread and one.count is None for one in taking) else 0
+    more = int(bench.choices.chance(_GATHERED)) if any(one.spread and one.count is None for one in taking) else 0
     total = max(
         len(likes) + more,
         sum(not one.spread for one in taking)
@@ -149,11 +149,11 @@ def _result(bench: Bench, pattern: Operand, like: Value | None) -> Value:
     if isinstance(known, Value):
         return known
     alike = [one for one in bench.parameters if like is not None and _same(one, like)]
-    base = bench.dice.pick(alike or bench.parameters)
+    base = bench.choices.pick(alike or bench.parameters)
     if base.dtype == ir.DataType.BOOL:
         found = _flag(bench, base)
     else:
-        found = add_computed(bench, base) if bench.dice.chance(_COMPUTED) else base
+        found = add_computed(bench, base) if bench.choices.chance(_COMPUTED) else base
     if not pattern.spread:
         bench.values[pattern.name] = found
     return found
@@ -171,10 +171,10 @@ def add_computed(bench: Bench, base: Value) -> Value:
     sums = [_spec(bench, spec) for spec in bench.dialect.operators.values() if spec.infix in _SUMS]
     if not fit or not sums or base.dtype in (ir.DataType.BOOL, ir.DataType.STRING):
         return base
-    other = bench.dice.pick(fit)
+    other = bench.choices.pick(fit)
     if other.dtype != base.dtype:
         other = _convert(bench, other, base.dtype)
-    spec = bench.dice.pick(sums)
+    spec = bench.choices.pick(sums)
     return _run(bench, Step(spec, (base, other), {}), base.dtype)
 
 
@@ -186,10 +186,10 @@ def _flag(bench: Bench, base: Value) -> Value:
     """Whether there is another turn: what was said before, or whether a count has not come to its end."""
     counters = _counters(bench.parameters)
     less = [_spec(bench, spec) for spec in bench.dialect.operators.values() if spec.infix == "-"]
-    if not counters or not less or bench.dice.chance(30):
+    if not counters or not less or bench.choices.chance(30):
         return base
-    counter = bench.dice.pick(counters)
-    end = Value(bench.name("end"), counter.dtype, np.array(bench.dice.number(1, 4), counter.dtype.numpy()), True)
+    counter = bench.choices.pick(counters)
+    end = Value(bench.name("end"), counter.dtype, np.array(bench.choices.number(1, 4), counter.dtype.numpy()), True)
     return _convert(bench, _run(bench, Step(less[0], (end, counter), {}), counter.dtype), base.dtype)
 
 

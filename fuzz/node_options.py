@@ -11,7 +11,7 @@ from ..engine.dialects.operators import OperatorSpec, Option
 from ..engine.expressions.compile import Frame, evaluate
 from ..engine.expressions.functions import to_python
 from ..engine.rewrite.pattern import NodePattern, OptionPattern
-from .choices import Dice
+from .choices import Choices
 from .subjects import Subject
 
 #: in so many of a hundred draws an option that the rule reads, and one that it does not mention, is not its default
@@ -31,7 +31,7 @@ _COUNTS, _STAYS, _UNHEEDED = "counts", "stays", "unheeded"
 
 
 def draw_options(
-    dice: Dice, subject: Subject, pattern: NodePattern, spec: OperatorSpec, operands: int, named: dict[str, Any]
+    choices: Choices, subject: Subject, pattern: NodePattern, spec: OperatorSpec, operands: int, named: dict[str, Any]
 ) -> tuple[dict[str, Any], bool]:
     """Draw the options of a node, and tell whether one was drawn that the test does not name.
 
@@ -41,7 +41,7 @@ def draw_options(
     found: dict[str, Any] = {}
     widened = False
     patterns = {option.name: option for option in pattern.options}
-    lacking = _lacking(dice, subject, spec, patterns, named)
+    lacking = _lacking(choices, subject, spec, patterns, named)
     counts = spec.facts.get(_COUNTS, {})
     for name, option in spec.options.items():
         wanted = patterns.get(name)
@@ -50,8 +50,8 @@ def draw_options(
         variable = wanted.variable if wanted is not None else None
         if name in named or variable in named:
             found[name] = named[name if name in named else str(variable)]
-            wants = None if dice.turn is None else name in lacking
-            if _may_lack(option, subject, spec) and dice.chance(_LEFT_OUT, wants):
+            wants = None if choices.turn is None else name in lacking
+            if _may_lack(option, subject, spec) and choices.chance(_LEFT_OUT, wants):
                 del found[name]
                 widened = True
                 named |= dict.fromkeys({name, str(variable or name)} & named.keys(), option.default)
@@ -62,7 +62,7 @@ def draw_options(
         else:
             read = variable not in (None, "_")
             if variable == "_" and option.required and spec.role == _CONVERT:
-                found[name] = dice.pick(_TYPES)
+                found[name] = choices.pick(_TYPES)
                 continue
             stays = name in spec.facts.get(_STAYS, ())
             others = [] if stays else _others(option, subject)
@@ -71,8 +71,8 @@ def draw_options(
             counting = spec.table is not None and option.type == "int32" and option.default == 0
             if counting and read and not stays and not others:
                 others, often = list(_COUNTING), _UNMENTIONED  # masks, axes
-            if others and dice.chance(often):
-                found[name] = dice.pick(others)
+            if others and choices.chance(often):
+                found[name] = choices.pick(others)
                 widened = True
         if variable not in (None, "_") and name in found:
             named[str(variable)] = found[name]
@@ -86,14 +86,18 @@ def _may_lack(option: Option, subject: Subject, spec: OperatorSpec) -> bool:
 
 
 def _lacking(
-    dice: Dice, subject: Subject, spec: OperatorSpec, patterns: Mapping[str, OptionPattern], named: Mapping[str, Any]
+    choices: Choices,
+    subject: Subject,
+    spec: OperatorSpec,
+    patterns: Mapping[str, OptionPattern],
+    named: Mapping[str, Any],
 ) -> list[str]:
     """The options that a fixed case is without: each of those that the test names has its turn, the first have none."""
-    if dice.turn is None or dice.turn < _WHOLE:
+    if choices.turn is None or choices.turn < _WHOLE:
         return []
     told = {name for name in spec.options if name in named or (name in patterns and patterns[name].variable in named)}
     found = [name for name, option in spec.options.items() if name in told and _may_lack(option, subject, spec)]
-    return found[dice.turn - _WHOLE :: _TURNS]
+    return found[choices.turn - _WHOLE :: _TURNS]
 
 
 def _others(option: Option, subject: Subject) -> list[Any]:

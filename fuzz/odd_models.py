@@ -17,7 +17,7 @@ from ..engine.base.errors import Span
 from ..engine.dialects.operators import Option
 from ..verify.frames import Array
 from .cases import draw as draw_case
-from .choices import Dice
+from .choices import Choices
 from .finding import Rejected
 from .oracle import Oracle
 from .sketch import Body, Case, Step, Value
@@ -53,18 +53,18 @@ def odd(subjects: Sequence[Subject]) -> Subject:
     return subjects[0].stand_for(NAME, NOWHERE)
 
 
-def draw(dice: Dice, subjects: Sequence[Subject], laboratory: Oracle, subject: Subject | None = None) -> Case:
+def draw(choices: Choices, subjects: Sequence[Subject], laboratory: Oracle, subject: Subject | None = None) -> Case:
     """Draw a case of a rule, of `subject` where one is given, and change one thing about it.
 
     Raises Rejected where the interpreter does not take the case as it was, or there is nothing to change.
     """
-    case = draw_case(dice, subject or dice.pick(subjects), laboratory)
+    case = draw_case(choices, subject or choices.pick(subjects), laboratory)
     if len(case.steps) != 1 or case.steps[0].meaning or case.steps[0].graphs:
         raise Rejected("it has not one operator that the interpreter has a kernel for")
     kinds = [made for change in (_shapes, _operands, _options, _constants) if (made := list(change(case.steps[0])))]
     if not kinds:
         raise Rejected("there is nothing to change about it")
-    return changed(case, dice.pick(dice.pick(kinds)), laboratory)
+    return changed(case, choices.pick(choices.pick(kinds)), laboratory)
 
 
 def changed(case: Case, variant: Variant, laboratory: Oracle) -> Case:

@@ -25,6 +25,7 @@ from ..verify.verification import compare_models
 from .elements import shifted
 from .finding import End, Finding, Grids, Kind, Rejected
 from .meaning_oracle import explain_step, has_meaning
+from .memory import Memory
 from .self_check import SelfCheck
 from .sketch import Case, Step, Value, draft, encode
 
@@ -73,9 +74,8 @@ class Oracle:
         self._interpreter = interpreter
         self.rules = rules
         self._versions: dict[str, int] = {}
-        self._hopeless: set[tuple[str, str]] = set()
+        self.memory = Memory()
         self._depth = 0
-        self._known: dict[tuple[object, ...], tuple[ir.DataType, ...]] = {}
 
     # ---- what a step yields
 
@@ -92,7 +92,7 @@ class Oracle:
         names = [f"{step.operator.name}_{place}" for place in range(max(counts))]
         complaints: dict[str, None] = {}
         alike = any(result.variadic for result in step.operator.results) or bool(step.operator.facts.get("alike"))
-        known = self._known.get((*key, *said))
+        known = self.memory.known.get((*key, *said))
         likely: list[list[Kind]] = [[*step.followed]] if step.followed else []
         for kinds in itertools.chain(likely, self._candidates((*key, *said), counts, types, grids, alike)):
             try:
@@ -103,7 +103,7 @@ class Oracle:
                 # What it says of results that such operands had before, and what no other results ever helped, is
                 # not about the results.
                 ours = tuple(dtype for dtype, _ in kinds) == known
-                if ours or _CRASH in complaint or (step.operator.name, complaint) in self._hopeless:
+                if ours or _CRASH in complaint or (step.operator.name, complaint) in self.memory.hopeless:
                     break
                 continue
             if any(grid is not None and not _fits(grid, array) for (_, grid), array in zip(kinds, arrays, strict=True)):
@@ -115,9 +115,9 @@ class Oracle:
                 (dtype, grid) if (found := _dtype(array, dtype)) == dtype else (found, None)
                 for (dtype, grid), array in zip(kinds, arrays, strict=True)
             ]
-            self._hopeless -= {(step.operator.name, complaint) for complaint in complaints}
+            self.memory.hopeless -= {(step.operator.name, complaint) for complaint in complaints}
             kinds, arrays = self._fit(step, kinds, arrays)
-            self._known[(*key, *said)] = tuple(dtype for dtype, _ in kinds)
+            self.memory.known[(*key, *said)] = tuple(dtype for dtype, _ in kinds)
             unknown = any(value is not None and value.open for value in step.operands)
             results = tuple(
                 Value(name, dtype, array, False, grid, unknown)
@@ -126,7 +126,7 @@ class Oracle:
             return replace(step, results=results)
         first = next(iter(complaints), "there is no type for its results")
         if len(complaints) == 1:
-            self._hopeless.add((step.operator.name, first))
+            self.memory.hopeless.add((step.operator.name, first))
         raise Rejected(first)
 
     def again(self, step: Step, kinds: Sequence[Kind]) -> Step:
@@ -185,7 +185,7 @@ class Oracle:
     def _candidates(
         self, key: tuple[object, ...], counts: Sequence[int], types: Sequence[ir.DataType], grids: Grids, alike: bool
     ) -> Iterator[list[Kind]]:
-        before = self._known.get(key)
+        before = self.memory.known.get(key)
         for count in counts:
             rows = [[dtype] * count for dtype in types]
             if before is not None and len(before) == count and before[0] in types:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..engine.syntax import tree
-from .choices import Dice
+from .choices import Choices
 from .subjects import Subject
 
 #: in so many of a hundred draws, for rules over the target and over the source
@@ -15,39 +15,39 @@ _TARGET, _SOURCE = 45, 8
 _GUARDED = 80
 
 
-def choose_astray(dice: Dice, subject: Subject, test: tree.Test) -> str | None:
+def choose_astray(choices: Choices, subject: Subject, test: tree.Test) -> str | None:
     """The operand or option to draw otherwise than the test says, in a few of the draws; None in the others."""
-    if not dice.chance(_SOURCE if subject.of_source else _TARGET):
+    if not choices.chance(_SOURCE if subject.of_source else _TARGET):
         return None
     declared = [one.name for one in test.declarations]
     # The interpreter computes something of operands whose shapes do not go together, too.
     said = [*([] if subject.of_source else declared), *(one.name for one in test.generators)]
     guarded = [name for name in said if name in subject.guarded]
-    names = guarded if subject.of_source or (guarded and dice.chance(_GUARDED)) else said
-    return dice.pick(names) if names else None
+    names = guarded if subject.of_source or (guarded and choices.chance(_GUARDED)) else said
+    return choices.pick(names) if names else None
 
 
-def other(dice: Dice, value: Any) -> Any:
+def other(choices: Choices, value: Any) -> Any:
     """Another value of the same kind: a number next to it, or a list with another item, one more or one less."""
     match value:
         case bool():
             return not value
         case int():
-            return dice.pick([value + 1, value - 1, 0, 2 * value])
+            return choices.pick([value + 1, value - 1, 0, 2 * value])
         case float():
-            return dice.pick([2 * value, value + 1.0])
+            return choices.pick([2 * value, value + 1.0])
         case list() if value:
-            place = dice.number(-2, len(value) - 1)
+            place = choices.number(-2, len(value) - 1)
             if place < 0:
                 return value[:-1] if place == -1 and len(value) > 1 else [*value, value[-1]]
-            return [*value[:place], other(dice, value[place]), *value[place + 1 :]]
+            return [*value[:place], other(choices, value[place]), *value[place + 1 :]]
     return value
 
 
-def change_shape(dice: Dice, shape: Sequence[int]) -> list[int]:
+def change_shape(choices: Choices, shape: Sequence[int]) -> list[int]:
     """A shape with another extent, or with an axis more or less."""
-    place = dice.number(-2, len(shape) - 1)
+    place = choices.number(-2, len(shape) - 1)
     if place < 0 or not shape:
         return list(shape[1:]) if place == -1 else [1, *shape]
-    extent = dice.pick([shape[place] + 1, 1, max(shape[place] - 1, 1)])
+    extent = choices.pick([shape[place] + 1, 1, max(shape[place] - 1, 1)])
     return [*shape[:place], extent, *shape[place + 1 :]]

@@ -11,7 +11,7 @@ import onnx_ir as ir
 from ..engine.base.quantization import Quantization
 from ..engine.dialects.operators import OperatorSpec
 from ..verify.frames import Array
-from .choices import Dice
+from .choices import Choices
 from .elements import axis_grid, codes, grid, one_grid, sums
 from .finding import Rejected
 from .sketch import Value
@@ -36,23 +36,23 @@ _TURNS, _LAST = 4, 3
 class Quantities:
     """The quantization of one step in the making."""
 
-    def __init__(self, dice: Dice, spec: OperatorSpec) -> None:
-        self._dice = dice
+    def __init__(self, choices: Choices, spec: OperatorSpec) -> None:
+        self._choices = choices
         self._places = {operand.name: place for place, operand in enumerate(spec.operands)}
         self._products: dict[str, list[str]] = spec.facts.get(_PRODUCTS, {})
         channels: dict[str, int] = spec.facts.get(_CHANNELS, {})
         self._channels = {self._places[name]: axis for name, axis in channels.items()}
         self._fixed = spec.facts.get(_GRID)
         self._alike = spec.facts.get(_CLASS) in (_CODES, _MATCHED)
-        self._mixed = (self._fixed == _SAME or (self._alike and self._fixed != _OWN)) and dice.chance(
-            _MIXED, True if dice.turn is not None and dice.turn % _TURNS == _LAST else None
+        self._mixed = (self._fixed == _SAME or (self._alike and self._fixed != _OWN)) and choices.chance(
+            _MIXED, True if choices.turn is not None and choices.turn % _TURNS == _LAST else None
         )
         self._limits: dict[str, str] = spec.facts.get(_LIMITS, {})
         self._faulty_from: float = spec.facts.get(_FAULTY_FROM, np.inf)
         states: dict[str, list[float]] = spec.facts.get("states", {})
         self._states = {self._places[name]: asked for name, asked in states.items()}
         self._grids: dict[int, Quantization] = {}
-        self._powers = dice.chance(_OF_TWO)
+        self._powers = choices.chance(_OF_TWO)
         self._bits = 0
 
     def is_sum(self, position: int) -> bool:
@@ -105,9 +105,9 @@ class Quantities:
             wide = ir.DataType.INT64 if any(sixteen) and not all(sixteen) else ir.DataType.INT32
             scale = functools.reduce(np.multiply, [self._grids[place].scale for place in factors])
             made = Quantization(scale, np.zeros(scale.shape, np.int64), 0)
-            unsaid = wide == ir.DataType.INT32 and self._dice.chance(_UNSAID)
-            fed = self._dice.chance(_FED)
-            return sums(self._dice, wide, shape), None if unsaid else made, not fed
+            unsaid = wide == ir.DataType.INT32 and self._choices.chance(_UNSAID)
+            fed = self._choices.chance(_FED)
+            return sums(self._choices, wide, shape), None if unsaid else made, not fed
         if not dtype.is_integer():
             return None
         channels = self._channels.get(position)
@@ -122,21 +122,22 @@ class Quantities:
             before_it = None  # scales of sixteen bits are finer
         self._bits = self._bits or dtype.bitwidth
         if before_it is not None and (
-            alike or (self._dice.chance(30) and not (symmetric and layout is not None and before_it.zero_point.any()))
+            alike
+            or (self._choices.chance(30) and not (symmetric and layout is not None and before_it.zero_point.any()))
         ):
             found = before_it
-        elif channels is not None and layout is not None and dtype == ir.DataType.INT8 and self._dice.chance(60):
-            found = axis_grid(self._dice, shape[channels], channels)
+        elif channels is not None and layout is not None and dtype == ir.DataType.INT8 and self._choices.chance(60):
+            found = axis_grid(self._choices, shape[channels], channels)
         else:
-            found = grid(self._dice, dtype, symmetric, self._powers or (self._alike and free))
+            found = grid(self._choices, dtype, symmetric, self._powers or (self._alike and free))
         self._grids[position] = found
         zero = int(found.zero_point.flat[0])
-        return codes(self._dice, dtype, shape, weights, zero, self.limit(position)), found, weights
+        return codes(self._choices, dtype, shape, weights, zero, self.limit(position)), found, weights
 
     def state(self, position: int, dtype: ir.DataType) -> Quantization:
         """The grid of an operand that is state: what kernels ask for, or any."""
         asked = self._states.get(position)
-        found = grid(self._dice, dtype, True) if asked is None else one_grid(float(asked[0]), int(asked[1]))
+        found = grid(self._choices, dtype, True) if asked is None else one_grid(float(asked[0]), int(asked[1]))
         self._grids[position] = found
         return found
 
@@ -153,7 +154,7 @@ class Quantities:
         # No kernel yields codes with a scale for each channel, but where it moves them.
         known = [found for found in self._grids.values() if self._alike or not found.per_axis]
         same = next(iter(known), None)
-        own = max(known, key=_scale) if self._powers and known else grid(self._dice, dtype)
+        own = max(known, key=_scale) if self._powers and known else grid(self._choices, dtype)
         if same is None:
             return (own,)
         if not self._mixed and (self._fixed == _SAME or (self._alike and self._fixed != _OWN)):

@@ -10,7 +10,7 @@ from ..engine.base.errors import Span
 from ..engine.passes.quantize_dequantize import HYBRID
 from ..engine.rewrite.pattern import Variable, nodes
 from .cases import draw_opset
-from .choices import Dice
+from .choices import Choices
 from .finding import Rejected
 from .generate import CaseBuilder
 from .oracle import RANDOM, Oracle
@@ -36,20 +36,20 @@ def chains(subjects: Sequence[Subject]) -> Subject:
     return subjects[0].stand_for(NAME, nowhere)
 
 
-def draw(dice: Dice, subjects: Sequence[Subject], laboratory: Oracle) -> Case:
+def draw(choices: Choices, subjects: Sequence[Subject], laboratory: Oracle) -> Case:
     """Draw a graph out of the tests of rules; raises Rejected where fewer than two operators came about.
 
     Every operator but the first takes results or inputs of those before it where they fit, so that values are shared.
     """
-    graph = _Graph(dice, laboratory, draw_opset(dice, subjects[0], laboratory.opset))
-    for _ in range(dice.number(*_LENGTHS)):
+    graph = _Graph(choices, laboratory, draw_opset(choices, subjects[0], laboratory.opset))
+    for _ in range(choices.number(*_LENGTHS)):
         for _ in range(_DRAWS):
-            if graph.add(dice.pick(subjects), free=dice.chance(30)):
+            if graph.add(choices.pick(subjects), free=choices.chance(30)):
                 break
     return graph.case()
 
 
-def between(dice: Dice, subject: Subject, subjects: Sequence[Subject], laboratory: Oracle) -> Case:
+def between(choices: Choices, subject: Subject, subjects: Sequence[Subject], laboratory: Oracle) -> Case:
     """Draw a graph with the operator of one rule between two whose layouts differ on both sides.
 
     Raises Rejected where it does not take what the first of them yields, or where no operator of them has a layout.
@@ -57,13 +57,13 @@ def between(dice: Dice, subject: Subject, subjects: Sequence[Subject], laborator
     images = [other for other in subjects if of_images(other)]
     if not images:
         raise Rejected("no operator has a layout")
-    graph = _Graph(dice, laboratory, None)
-    if not any(graph.add(dice.pick(images), free=False) for _ in range(_FEW)):
+    graph = _Graph(choices, laboratory, None)
+    if not any(graph.add(choices.pick(images), free=False) for _ in range(_FEW)):
         raise Rejected("no operator on images came about")
     if not any(graph.add(subject, free=True) for _ in range(_FEW)):
         raise Rejected("the operator does not take an image")
     for _ in range(_FEW):
-        if graph.add(dice.pick(images), free=False, latest=True):
+        if graph.add(choices.pick(images), free=False, latest=True):
             break
     return graph.case()
 
@@ -71,8 +71,8 @@ def between(dice: Dice, subject: Subject, subjects: Sequence[Subject], laborator
 class _Graph:
     """A graph in the making."""
 
-    def __init__(self, dice: Dice, laboratory: Oracle, opset: int | None) -> None:
-        self._dice, self._laboratory, self._opset = dice, laboratory, opset
+    def __init__(self, choices: Choices, laboratory: Oracle, opset: int | None) -> None:
+        self._choices, self._laboratory, self._opset = choices, laboratory, opset
         self._steps: list[Step] = []
 
     def add(self, subject: Subject, free: bool, latest: bool = False) -> bool:
@@ -80,10 +80,10 @@ class _Graph:
         steps = self._steps
         given = _usable(steps[-1].results) if latest else _list_given(steps)
         bench = CaseBuilder(
-            self._dice,
+            self._choices,
             self._laboratory.settle,
             subject,
-            self._dice.pick(subject.tests),
+            self._choices.pick(subject.tests),
             self._opset or subject.newest,
             given,
             len(steps),

@@ -8,7 +8,7 @@ from typing import Any
 import onnx_ir as ir
 
 from ..engine.syntax import tree
-from .choices import Dice
+from .choices import Choices
 from .element_types import USUAL, Admitted
 from .generate_body import leading
 from .sketch import Body, Step
@@ -36,14 +36,16 @@ def counts(step: Step, targets: Sequence[tree.Target]) -> list[int]:
     return [least]
 
 
-def types(dice: Dice, subject: Subject, named: Mapping[str, Any], step: Step, kinds: Admitted) -> list[ir.DataType]:
+def types(
+    choices: Choices, subject: Subject, named: Mapping[str, Any], step: Step, kinds: Admitted
+) -> list[ir.DataType]:
     """Types to try for results: what ops.yaml or an option says, those of operands, then the usual ones.
 
     Weights may be narrower than what they weigh, and no result has their type then: kernels that let it pass are wrong.
     """
     weights = step.operator.facts.get(_CHANNELS, {})
     weighed = {place for place, operand in enumerate(step.operator.operands) if operand.name in weights}
-    said = [dice.pick(names) for names in kinds.results[:1] if names]
+    said = [choices.pick(names) for names in kinds.results[:1] if names]
     tensor = {name for name, option in step.operator.options.items() if option.type == "TensorType"} & named.keys()
     typed = [ir.DataType[subject.reads.types[named[name]]["dtype"]] for name in sorted(tensor)]
     data = sorted(

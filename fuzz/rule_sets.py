@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..engine.base.errors import RewriteError
+from ..engine.base.errors import CallError, RewriteError, suggest_nearest
 from ..engine.base.garbage_collection import pause_collection
 from ..engine.packs import loader
 from ..engine.packs.loader import Pack
@@ -72,7 +72,14 @@ def records(found: Sequence[RuleSets], options: Options) -> dict[str, Path]:
     if stack.own:
         target = () if usual or options.target == PORTABLE else loader.folders([options.target])
         return {name: folder / baseline.NAME for name, folder in stack.own.items() if usual or folder in target}
-    return {trial.name: baseline.TRIED for one in found for trial in one.trials} if usual else {}
+    return {trial.name: _find_record(trial) for one in found for trial in one.trials} if usual else {}
+
+
+def _find_record(trial: Trial) -> Path:
+    """The record of what comes with the program: of a rule in its pack, of a category beside ops.yaml."""
+    home = baseline.HOME
+    folder = home / "rules" / Path(trial.span.file).parent if isinstance(trial, Subject) else home
+    return folder / baseline.NAME
 
 
 @contextmanager
@@ -111,3 +118,21 @@ def digests(found: Sequence[RuleSets], names: Container[str]) -> dict[str, str]:
     for stack in found:
         made |= digest_rules(stack.pack, {trial.name for trial in stack.trials if trial.name in names})
     return {name: made[name].digest for name in sorted(made, key=lambda name: (made[name].breadth, name))}
+
+
+def require_known(every: Sequence[Trial], operators: Sequence[str], names: Sequence[str]) -> None:
+    """Raise CallError for rules and operators asked for of which there are none to try, with what may be meant."""
+    called = {part for one in every for part in (one.name, one.name.split(".")[0])}
+    about = {name for one in every for name in one.operators()} if operators else set()
+    for said, asked, known in (("is called", names, called), ("is about", operators, about)):
+        for name in asked:
+            if name not in known:
+                raise CallError(f"no rule with a test {said} {name}{suggest_nearest(name, known)}")
+
+
+def is_wanted(subject: Trial, operators: Sequence[str], names: Sequence[str]) -> bool:
+    """Whether a rule or category is called by one of some names or is about an operator; all are where none is said."""
+    if not operators and not names:
+        return True
+    named = any(subject.name == name or subject.name.startswith(f"{name}.") for name in names)
+    return named or (bool(operators) and not subject.operators().isdisjoint(operators))

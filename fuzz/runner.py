@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from ..engine.base.errors import RewriteError
 from . import baseline, categories, snapshot
 from .cases import draw
 from .categories import Category
-from .choices import Dice, shrink
+from .choices import Choices
 from .file_digest import digest_file
 from .finding import End, Finding, Rejected
+from .memory import Memory
 from .oracle import Oracle
 from .sketch import Case
 from .subjects import Subject
@@ -28,7 +29,7 @@ _UNHEARD = "unresolved custom op"
 #: seconds for making a failure small
 SHRINKING = 3.0
 
-Drawn = Callable[[Dice], Case]
+Drawn = Callable[[Choices], Case]
 Judge = Callable[[Case], Finding]
 
 
@@ -135,31 +136,55 @@ def examine(
     patience: int = PATIENCE,
     until: bool = False,
     shrinking: float = SHRINKING,
+    kept: Path | None = None,
 ) -> Tally:
     """Try a rule or a layout category on so many cases, with up to `patience` draws for each.
 
     With `until` only until it fires.
 
     The same seed draws the same. Stops at the first failure and makes it small, in `shrinking` seconds at most. `drawn`
-    draws other cases than those of the rule's own tests.
+    draws other cases than those of the rule's own tests. Of the latter, those that failed before are in the folder
+    `kept`, and are tried first.
     """
+    from . import search
+
     tally = Tally(subject.name, subject.place, excuse=subject.excuse, sought=until)
     judge, source = _trial(subject, laboratory)
     source = drawn or source
     started = time.monotonic()
+    failure = _Failure(source, judge, laboratory, laboratory.memory.copy(), shrinking)
     attempts = 0
-    while tally.tried < examples and attempts < examples * patience and not tally.failed:
+
+    def draw_next(choices: Choices) -> Case | None:
+        nonlocal attempts
+        if failure.found:
+            return failure.draw(choices)
         attempts += 1
-        dice = Dice(f"{seed}/{subject.name}/{attempts}")
-        case = _draw_case(source, dice, tally)
-        if case is None:
-            continue
+        if tally.worse or attempts > examples * patience:
+            raise search.Over
+        failure.drawn = choices.made
+        with laboratory.memory.recalling(failure.memory):  # so that the same choices draw the same case
+            return _draw_case(source, choices, tally)
+
+    def fails(case: Case) -> bool:
+        if failure.found:
+            return failure.recurs(case)
         finding = judge(case)
         tally.count(finding)
         if until and finding.fired.get(subject.name):
-            break
+            raise search.Over
         if finding.end is End.FAILED:
-            tally.failure = _smallest(dice.choices, (case, finding), source, judge, shrinking)
+            failure.begin(failure.drawn, case, finding)
+        return finding.end is End.FAILED
+
+    kept = None if drawn else kept
+    if kept is not None:
+        search.repeat(kept, subject.name, draw_next, fails)
+    if not failure.found:
+        search.search(draw_next, fails, examples, f"{seed}/{subject.name}")
+    if failure.found and kept is not None:
+        search.keep(kept, subject.name, failure.made)
+    tally.failure = failure.found
     tally.seconds = time.monotonic() - started
     return tally
 
@@ -176,6 +201,8 @@ def repeat(
     Stops at the first failure, and makes it small where it is one whatever is recorded: a smaller case has no outcome
     to compare with. The laboratory must be one in which nothing was tried yet, for the same cases to be drawn.
     """
+    from . import search
+
     tally = Tally(subject.name, subject.place, excuse=subject.excuse, fires=not subject.excuse)
     judge, source = _trial(subject, laboratory)
     started = time.monotonic()
@@ -185,12 +212,16 @@ def repeat(
     whole = cases == baseline.CASES
     for place in range(baseline.ALONE if whole and alone else cases):
         finding = None
-        case, dice, refused = _draw_fixed(subject, place, source, tally)
+        memory = laboratory.memory.copy()
+        case, choices, refused = _draw_fixed(subject, place, source, tally)
         mark = _mark(case, laboratory, tally) if case is not None and stored else ""
         if case is not None:
             finding = judge(case)
             if finding.end is End.FAILED:
-                case, finding = _smallest(dice.choices, (case, finding), source, judge, shrinking)
+                failure = _Failure(source, judge, laboratory, memory, shrinking)
+                failure.begin(choices.made, case, finding)
+                search.reduce(choices.made, failure.draw, failure.recurs)
+                case, finding = failure.found or (case, finding)
             elif place < len(before):
                 finding = baseline.judge_fixed(case, finding, before[place], alone, mark, before)
             tally.count(finding)
@@ -204,15 +235,17 @@ def repeat(
     return tally
 
 
-def _draw_fixed(subject: Subject | Category, place: int, source: Drawn, tally: Tally) -> tuple[Case | None, Dice, int]:
+def _draw_fixed(
+    subject: Subject | Category, place: int, source: Drawn, tally: Tally
+) -> tuple[Case | None, Choices, int]:
     """One of the fixed cases, what it was drawn by, and how many draws were refused before; None where all were."""
     seed = f"{baseline.SEED}/{subject.name}/{place}"
-    draws = [Dice(seed, turn=place), *(Dice(f"{seed}/{more}") for more in range(baseline.DRAWS - 1))]
-    for refused, dice in enumerate(draws):  # from the second on with all the options that it may have to have
-        case = _draw_case(source, dice, tally)
+    draws = [Choices.of_seed(seed, place), *(Choices.of_seed(f"{seed}/{more}") for more in range(baseline.DRAWS - 1))]
+    for refused, choices in enumerate(draws):  # from the second on with all the options that it may have to have
+        case = _draw_case(source, choices, tally)
         if case is not None:
-            return case, dice, refused
-    return None, dice, len(draws)
+            return case, choices, refused
+    return None, choices, len(draws)
 
 
 def _mark(case: Case, laboratory: Oracle, tally: Tally) -> str:
@@ -224,10 +257,10 @@ def _mark(case: Case, laboratory: Oracle, tally: Tally) -> str:
         return ""
 
 
-def _draw_case(source: Drawn, dice: Dice, tally: Tally) -> Case | None:
+def _draw_case(source: Drawn, choices: Choices, tally: Tally) -> Case | None:
     """A case, or none; why there is none is told of."""
     try:
-        return source(dice)
+        return source(choices)
     except Rejected as rejection:
         tally.rejected[f"{rejection}"] += 1
     except RewriteError as error:
@@ -267,31 +300,45 @@ def _trial(subject: Subject | Category, laboratory: Oracle) -> tuple[Judge, Draw
     return _guard(judge), functools.partial(draw, subject=subject, laboratory=laboratory)
 
 
-class _Enough(Exception):
-    """Ends a search whose time is over."""
+@dataclass(slots=True)
+class _Failure:
+    """The smallest case that failed, and the choices it was drawn by; smaller ones are looked for in so many `seconds`.
 
+    `memory` is what the laboratory knew when the first was drawn.
+    """
 
-def _smallest(
-    choices: Sequence[int], first: tuple[Case, Finding], source: Drawn, judge: Judge, seconds: float
-) -> tuple[Case, Finding]:
-    """The simplest case to be found that fails too."""
-    end = time.monotonic() + seconds
-    found = {tuple(choices): first}
+    source: Drawn
+    judge: Judge
+    laboratory: Oracle
+    memory: Memory
+    seconds: float
+    found: tuple[Case, Finding] | None = None
+    made: list[int] = field(default_factory=list)
+    drawn: list[int] = field(default_factory=list)
+    end: float = 0.0
 
-    def fails(candidate: Sequence[int]) -> Sequence[int] | None:
-        if time.monotonic() > end:
-            raise _Enough
-        dice = Dice(given=candidate)
+    def begin(self, made: list[int], case: Case, finding: Finding) -> None:
+        """Take in the first."""
+        self.made, self.found, self.end = list(made), (case, finding), time.monotonic() + self.seconds
+
+    def draw(self, choices: Choices) -> Case | None:
+        """Draw another; none where nothing can be drawn. Raises Over when the time is."""
+        from .search import Over
+
+        if time.monotonic() > self.end:
+            raise Over
+        self.drawn = choices.made
         try:
-            case = source(dice)
+            with self.laboratory.memory.recalling(self.memory):
+                return self.source(choices)
         except (Rejected, RewriteError):
             return None
-        finding = judge(case)
-        if finding.end is not End.FAILED:
-            return None
-        found[tuple(dice.choices)] = case, finding
-        return dice.choices
 
-    with contextlib.suppress(_Enough):  # what is smallest by then has to do
-        shrink(choices, fails)
-    return found[min(found, key=lambda made: (len(made), made))]
+    def recurs(self, case: Case) -> bool:
+        """Whether the case fails too that was drawn last."""
+        finding = self.judge(case)
+        if finding.end is not End.FAILED:
+            return False
+        if (len(self.drawn), self.drawn) < (len(self.made), self.made):
+            self.made, self.found = list(self.drawn), (case, finding)
+        return True

@@ -7,6 +7,7 @@ import functools
 import gc
 import itertools
 import multiprocessing
+import os
 import random
 import sys
 import time
@@ -14,8 +15,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from typing import Any
 
+from ..engine.base import file_cache
 from ..engine.packs import loader
 from ..engine.rewrite import coverage
 from ..verify.interpreter import Interpreter, require
@@ -56,7 +59,7 @@ Told = Callable[[Tally], None]
 class Budget:
     """How much is tried: cases for each rule, seconds in all, worker processes; the seed says which cases.
 
-    With `first` the first failure ends it.
+    With `first` the first failure ends it. Cases that failed are in the folder `kept`, if there is one, and come first.
     """
 
     examples: int
@@ -64,6 +67,7 @@ class Budget:
     jobs: int
     seed: int = 0
     first: bool = False
+    kept: Path | None = None
 
 
 class Interrupted(KeyboardInterrupt):
@@ -115,7 +119,7 @@ def fuzz(
     outcomes. `told` hears of every turn as it ends. A rule that failed has no further turns. Raises VerificationError
     where the interpreter or the runtime is not installed, Interrupted where the user interrupts it.
     """
-    require("ai_edge_litert", "onnxruntime")
+    require("ai_edge_litert", "onnxruntime", "hypothesis")
     until = time.monotonic() + budget.seconds
     early = early or {}
     sources = _sources(stacks[0])
@@ -149,7 +153,7 @@ def fuzz(
             return found < (1 if task.fixed is None else _ENOUGH)
 
         turns, late = itertools.takewhile(go_on, turns), itertools.takewhile(go_on, late)
-    crew = [_Worker(stacks) for _ in range(budget.jobs)]
+    crew = [_Worker(stacks, budget.kept) for _ in range(budget.jobs)]
     try:
         for worker in crew:
             worker.ready()
@@ -272,8 +276,8 @@ def _ready(busy: Sequence[_Worker]) -> list[_Worker]:
 class _Worker:
     """A process that takes turns; one that dies in a turn is started anew, and the turn counts as failed."""
 
-    def __init__(self, stacks: Sequence[RuleSets]) -> None:
-        self._stacks = stacks
+    def __init__(self, stacks: Sequence[RuleSets], kept: Path | None) -> None:
+        self._stacks, self._kept = stacks, kept
         self.task: Task | None = None
         self.process: BaseProcess
         self.pipe: Connection
@@ -283,7 +287,7 @@ class _Worker:
         # A fork has the rules and the libraries already, where forking is safe.
         context: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
         self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=serve, args=(theirs, self.pipe, self._stacks), daemon=True)
+        self.process = context.Process(target=serve, args=(theirs, self.pipe, self._stacks, self._kept), daemon=True)
         self.process.start()
         theirs.close()
 
@@ -322,18 +326,21 @@ class _Worker:
             self.process.kill()
 
 
-def serve(pipe: Connection, other: Connection, stacks: Sequence[RuleSets]) -> None:
+def serve(pipe: Connection, other: Connection, stacks: Sequence[RuleSets], kept: Path | None) -> None:
     """Take turns from a pipe until its other end is closed, which a fork has a copy of."""
     other.close()
+    with contextlib.suppress(RuntimeError):  # a user without a home
+        # What Hypothesis keeps of modules belongs to what is kept of rule files, not into the folder that a user is in.
+        os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", f"{file_cache.folder() / 'hypothesis'}")
     gc.freeze()  # the rules stay, and need not be looked through again and again
     try:
         with loader.hold_files(), Interpreter(_TIMEOUT) as interpreter:
-            _serve(pipe, interpreter, stacks)
+            _serve(pipe, interpreter, stacks, kept)
     finally:
         coverage.save()
 
 
-def _serve(pipe: Connection, interpreter: Interpreter, stacks: Sequence[RuleSets]) -> None:
+def _serve(pipe: Connection, interpreter: Interpreter, stacks: Sequence[RuleSets], kept: Path | None) -> None:
     named = {trial.name: (trial, stack) for stack in stacks for trial in stack.trials}
     laboratories = {stack: _laboratory(interpreter, stack) for stack in stacks}
     first = stacks[0]
@@ -356,7 +363,13 @@ def _serve(pipe: Connection, interpreter: Interpreter, stacks: Sequence[RuleSets
                     tally = repeat(trial, _laboratory(interpreter, stack), task.fixed, task.examples, task.shrinking)
                 else:
                     tally = examine(
-                        trial, laboratories[stack], task.examples, task.seed, until=task.until, shrinking=task.shrinking
+                        trial,
+                        laboratories[stack],
+                        task.examples,
+                        task.seed,
+                        until=task.until,
+                        shrinking=task.shrinking,
+                        kept=kept,
                     )
             elif task.about is None:
                 any_of = functools.partial(random_graphs.draw, subjects=sources, laboratory=laboratories[first])

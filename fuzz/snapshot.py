@@ -21,7 +21,7 @@ from ..engine.passes.evaluation import convert_graph
 from ..verify.frames import Array
 from ..verify.runtime import Runtime
 from .cases import draw_opset
-from .choices import Dice
+from .choices import Choices
 from .finding import End, Finding, Grids, Rejected
 from .generate import CaseBuilder
 from .self_check import write_model
@@ -34,7 +34,7 @@ _COUNTS = ir.DataType.INT32
 _CLOSE = 2e-3
 
 
-def draw(dice: Dice, subject: Subject, usual: int | None = None) -> Case:
+def draw(choices: Choices, subject: Subject, usual: int | None = None) -> Case:
     """Draw one operator whose results nobody knows; raises Rejected where a rule is about several.
 
     A test may say of which type and shape a result is, as files do. `usual` is the opset that a target sets.
@@ -46,9 +46,9 @@ def draw(dice: Dice, subject: Subject, usual: int | None = None) -> Case:
         count = counts[0]
         return step
 
-    opset = draw_opset(dice, subject, usual)
-    test = dice.pick(subject.tests)
-    bench = CaseBuilder(dice, settle, subject, test, opset or subject.newest)
+    opset = draw_opset(choices, subject, usual)
+    test = choices.pick(subject.tests)
+    bench = CaseBuilder(choices, settle, subject, test, opset or subject.newest)
     steps = bench.steps()
     if len(steps) != 1:
         raise Rejected("it is about several operators, whose results nobody knows")

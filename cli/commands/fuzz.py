@@ -15,6 +15,7 @@ import click
 
 from ...engine.base.atomic_write import replacing
 from ...engine.base.errors import times
+from ...fuzz.profiles import PROFILES
 from ...options import DEFAULT, TARGET, Options
 from .. import completion, flags
 from ..dispatch import INTERRUPTED, Told, complain, word_interruption
@@ -24,11 +25,11 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ...fuzz.baseline import Entry
-    from ...fuzz.rule_sets import RuleSets, Trial
+    from ...fuzz.rule_sets import RuleSets
     from ...fuzz.runner import Tally
 
-#: the default budget: cases for each rule, and seconds in all
-EXAMPLES, SECONDS = 24, 15.0
+#: where in the folder of failures Hypothesis keeps examples
+KEPT = "examples"
 #: rules of which the interpreter took less than this share of the draws are told of
 _LOW = 0.2
 #: so many of what changed are told by name
@@ -55,15 +56,19 @@ _NAMED = 20
     help="Only this rule or family. May be repeated.",
 )
 @click.option(
-    "--examples", metavar="N", type=click.IntRange(1), default=EXAMPLES, show_default=True, help="Models for each rule."
+    "--profile",
+    type=click.Choice(list(PROFILES)),
+    default="default",
+    show_default=True,
+    help="How much is tried: quick 8 models for each rule and 5 seconds, default 24 and 15, thorough 400 and 7200, or "
+    "what --examples and --time say.",
 )
+@click.option("--examples", metavar="N", type=click.IntRange(1), help="Models for each rule.")
 @click.option(
     "--time",
     "seconds",
     metavar="SECONDS",
     type=click.FloatRange(0, min_open=True),
-    default=SECONDS,
-    show_default=True,
     help="Time in all, at most.",
 )
 @click.option(
@@ -105,8 +110,9 @@ def command(
     target: str,
     operators: tuple[str, ...],
     names: tuple[str, ...],
-    examples: int,
-    seconds: float,
+    profile: str,
+    examples: int | None,
+    seconds: float | None,
     seed: int,
     jobs: int | None,
     recorded: bool,
@@ -127,6 +133,7 @@ def command(
     Exit status: 0 all agree; 1 a rule failed; 2 wrong options or mistakes in rule files; 130 interrupted.
     """
     options = Options(rules=rules, target=target)
+    examples, seconds = examples or PROFILES[profile].examples, seconds or PROFILES[profile].seconds
     if replay is not None:
         sys.exit(0 if _replay(replay, options.stacked, as_json) else 1)
     from ...engine.base.errors import CallError
@@ -134,7 +141,7 @@ def command(
     from ...fuzz import baseline
     from ...fuzz.odd_models import NAME as ODD
     from ...fuzz.random_graphs import NAME
-    from ...fuzz.rule_sets import digests, records, stacks
+    from ...fuzz.rule_sets import digests, is_wanted, records, require_known, stacks
     from ...fuzz.schedule import Budget, Interrupted, fuzz
     from ...fuzz.subjects import Subject
     from ..json_documents import diagnostic, show
@@ -143,8 +150,8 @@ def command(
     whole = not (operators or names or only_odd)
     found = stacks(options)
     every, own = [trial for stack in found for trial in stack.trials], found[0].own
-    _require_known(every, operators, names)
-    chosen = [one for one in every if _is_wanted(one, operators, names) and (not own or not whole or one.name in own)]
+    require_known(every, operators, names)
+    chosen = [one for one in every if is_wanted(one, operators, names) and (not own or not whole or one.name in own)]
     if whole and not own and loader.list_user_files(options.stacked):
         raise CallError("no rule of these packs has a `test`; others can be named by --rule or --op")
     files = records(found, options)
@@ -161,7 +168,7 @@ def command(
         early = [name for name in early if name in known] + [one.name for one in chosen if one.excuse]
     before = {name: known[name].outcomes if name in known else () for name in early}
     spent = time.monotonic() - started
-    budget = Budget(examples, max(seconds - spent, seconds / 2), jobs or os.cpu_count() or 1, seed, first)
+    budget = Budget(examples, max(seconds - spent, seconds / 2), jobs or os.cpu_count() or 1, seed, first, out / KEPT)
     interrupted = False
     try:
         with _progress(len(chosen) * examples, seconds, started) as told:
@@ -216,25 +223,6 @@ def _since(
 def _list_names(names: Sequence[str]) -> str:
     more = len(names) - _NAMED
     return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
-
-
-def _require_known(every: Sequence[Trial], operators: Sequence[str], names: Sequence[str]) -> None:
-    """Raise CallError for rules and operators asked for of which there are none to try, with what may be meant."""
-    from ...engine.base.errors import CallError, suggest_nearest
-
-    called = {part for one in every for part in (one.name, one.name.split(".")[0])}
-    about = {name for one in every for name in one.operators()} if operators else set()
-    for said, asked, known in (("is called", names, called), ("is about", operators, about)):
-        for name in asked:
-            if name not in known:
-                raise CallError(f"no rule with a test {said} {name}{suggest_nearest(name, known)}")
-
-
-def _is_wanted(subject: Trial, operators: Sequence[str], names: Sequence[str]) -> bool:
-    if not operators and not names:
-        return True
-    named = any(subject.name == name or subject.name.startswith(f"{name}.") for name in names)
-    return named or (bool(operators) and not subject.operators().isdisjoint(operators))
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import shlex
 import subprocess
@@ -17,16 +18,17 @@ from click.testing import CliRunner, Result
 from nnrewrite.cli.dispatch import app
 
 pytest.importorskip("ai_edge_litert")
+pytest.importorskip("hypothesis")
 
 from nnrewrite.engine.base.data_files import OPS
 from nnrewrite.engine.base.quantization import Quantization
 from nnrewrite.engine.dialects.operators import Catalogue, Dialect, OperatorSpec
 from nnrewrite.engine.packs import loader
 from nnrewrite.engine.rewrite import coverage
-from nnrewrite.fuzz import baseline, results, snapshot
+from nnrewrite.fuzz import baseline, results, search, snapshot
 from nnrewrite.fuzz.cases import draw, draw_opset
 from nnrewrite.fuzz.categories import SHUFFLE, Category
-from nnrewrite.fuzz.choices import Dice, shrink
+from nnrewrite.fuzz.choices import Choices
 from nnrewrite.fuzz.element_types import choice, read_admitted
 from nnrewrite.fuzz.elements import one_grid
 from nnrewrite.fuzz.failure_files import save
@@ -71,36 +73,78 @@ def laboratory(interpreter: Interpreter, rules: tuple[str, ...]) -> Oracle:
 # ---- choices ---------------------------------------------------------------------------------------------------------
 
 
+def given(made: Sequence[int]) -> Choices:
+    """Choices made again."""
+    left = iter(made)
+    return Choices(lambda low, high: next(left))
+
+
 def test_the_same_seed_makes_the_same_choices() -> None:
-    first, second, other = Dice(1), Dice(1), Dice(2)
-    rolls = [[dice.number(0, 1000) for _ in range(8)] for dice in (first, second, other)]
+    first, second, other = Choices.of_seed(1), Choices.of_seed(1), Choices.of_seed(2)
+    rolls = [[choices.number(0, 1000) for _ in range(8)] for choices in (first, second, other)]
     assert rolls[0] == rolls[1] != rolls[2]
 
 
-def test_choices_made_again_are_the_same_and_beyond_them_come_the_least() -> None:
-    dice = Dice(3)
-    rolled = [dice.number(5, 90) for _ in range(4)]
-    again = Dice(given=dice.choices)
+def test_choices_made_again_are_the_same() -> None:
+    choices = Choices.of_seed(3)
+    rolled = [choices.number(5, 90) for _ in range(4)]
+    again = given(choices.made)
     assert [again.number(5, 90) for _ in range(4)] == rolled
-    assert again.number(5, 90) == 5
 
 
-def test_a_choice_out_of_a_range_that_became_smaller_is_its_end() -> None:
-    assert Dice(given=[80]).number(0, 10) == 10
-
-
-def test_shrinking_finds_the_least_choices_that_still_fail() -> None:
-    def fails(choices: Sequence[int]) -> Sequence[int] | None:
-        return choices if any(choice >= 17 for choice in choices) else None
-
-    assert shrink([3, 90, 40, 2], fails) == [17]
-
-
-def test_a_choice_that_is_wanted_is_recorded_as_if_it_had_come_by_chance() -> None:
-    dice = Dice(4)
-    wanted = [dice.chance(5, True), dice.chance(95, False), dice.chance(5)]
-    again = Dice(given=dice.choices)
+def test_a_choice_that_is_wanted_is_noted_as_if_it_had_come_by_chance() -> None:
+    choices = Choices.of_seed(4)
+    wanted = [choices.chance(5, True), choices.chance(95, False), choices.chance(5)]
+    again = given(choices.made)
     assert [again.chance(5), again.chance(95), again.chance(5)] == wanted == [True, False, wanted[2]]
+
+
+# ---- searches --------------------------------------------------------------------------------------------------------
+
+
+def roll(choices: Choices) -> Case:
+    """A case that is told by numbers alone: so many steps at an opset."""
+    return Case(f"{[choices.number(0, 90) for _ in range(choices.number(1, 9))]}", (), choices.number(13, 25))
+
+
+def large(case: Case) -> bool:
+    return any(number >= 17 for number in ast.literal_eval(case.rule))
+
+
+def test_a_search_ends_with_the_least_choices_that_fail() -> None:
+    failed: list[Case] = []
+    search.search(roll, lambda case: large(case) and not failed.append(case), 50, "0")
+    assert failed[-1] == Case("[17]", (), 13)
+
+
+def test_the_same_seed_tries_the_same_cases_and_none_is_the_simplest() -> None:
+    tried: list[list[Case]] = [[], [], []]
+    for seen, seed in zip(tried, "001", strict=True):
+        search.search(roll, lambda case, seen=seen: bool(seen.append(case)), 4, seed)
+    assert tried[0] == tried[1] != tried[2]
+    assert [len(seen) for seen in tried] == [4, 4, 4]
+    assert Case("[0]", (), 13) not in [case for seen in tried for case in seen]
+
+
+@pytest.mark.filterwarnings("error")
+def test_choices_of_a_seed_that_failed_are_made_small() -> None:
+    choices, failed = Choices.of_seed("x"), []
+    first = roll(choices)
+    assert large(first)
+    search.reduce(choices.made, roll, lambda case: large(case) and not failed.append(case))
+    assert failed[0] == first
+    assert failed[-1] == Case("[17]", (), 13)
+
+
+def test_what_is_kept_is_tried_again_until_it_passes(tmp_path: Path) -> None:
+    tried: list[Case] = []
+    search.keep(tmp_path, "rolls", [0, 17, 0])
+    for name, fails in (("rolls", True), ("others", True), ("rolls", False), ("rolls", False)):
+        search.repeat(tmp_path, name, roll, lambda case, fails=fails: tried.append(case) or fails)
+    assert set(tried) == {Case("[17]", (), 13)}
+    before = len(tried)
+    search.repeat(tmp_path, "rolls", roll, lambda case: bool(tried.append(case)))
+    assert len(tried) == before
 
 
 # ---- cases -----------------------------------------------------------------------------------------------------------
@@ -110,13 +154,13 @@ def test_the_same_choices_draw_the_same_case(interpreter: Interpreter) -> None:
     rules = ("tflite2onnx",)
     subject, lab = found(rules, "conv_2d"), laboratory(interpreter, rules)
     cases: list[Case] = []
-    dice = Dice("same")
+    choices = Choices.of_seed("same")
     while len(cases) < 1:
         try:
-            cases.append(draw(dice, subject, lab))
+            cases.append(draw(choices, subject, lab))
         except Rejected:
-            dice = Dice(f"{len(dice.choices)}")
-    again = draw(Dice(given=dice.choices), subject, lab)
+            choices = Choices.of_seed(f"{len(choices.made)}")
+    again = draw(given(choices.made), subject, lab)
     assert again.describe() == cases[0].describe()
     for one, other in zip(cases[0].inputs, again.inputs, strict=True):
         assert np.array_equal(one.content, other.content)
@@ -125,7 +169,9 @@ def test_the_same_choices_draw_the_same_case(interpreter: Interpreter) -> None:
 def test_each_option_that_a_test_names_is_left_out_of_a_fixed_case(interpreter: Interpreter) -> None:
     rules = ("tflite2onnx",)
     subject, lab = found(rules, "local_response_normalization"), laboratory(interpreter, rules)
-    said = [draw(Dice(f"fixed {turn}", turn=turn), subject, lab).steps[0].options.keys() for turn in range(8)]
+    said = [
+        draw(Choices.of_seed(f"fixed {turn}", turn=turn), subject, lab).steps[0].options.keys() for turn in range(8)
+    ]
     assert said[:3] == [{"radius", "bias", "alpha", "beta"}] * 3
     assert [said[0] - one for one in said[3:]] == [{"radius"}, {"bias"}, {"alpha"}, {"beta"}, set()]
 
@@ -136,7 +182,7 @@ def test_draws_vary_types_options_and_what_is_constant(interpreter: Interpreter)
     drawn: list[Case] = []
     for seed in range(60):
         try:
-            drawn.append(draw(Dice(seed), subject, lab))
+            drawn.append(draw(Choices.of_seed(seed), subject, lab))
         except Rejected:
             continue
     steps = [case.steps[0] for case in drawn]
@@ -148,17 +194,17 @@ def test_draws_vary_types_options_and_what_is_constant(interpreter: Interpreter)
 
 def test_files_are_drawn_that_tell_none_of_the_extents_of_an_operand_and_some_of_them(catalogue: Catalogue) -> None:
     four = Value("x", ir.DataType.FLOAT, np.zeros((1, 2, 3, 4), np.float32))
-    drawn = [forget_extents(Dice(seed), four, True) for seed in range(60)]
+    drawn = [forget_extents(Choices.of_seed(seed), four, True) for seed in range(60)]
     assert {(), (3,), (1, 2, 3), (0, 1, 3)} <= {value.told for value in drawn}
     assert all(value.open for value in drawn)
-    assert not forget_extents(Dice(0), replace(four, constant=True), True).open
+    assert not forget_extents(Choices.of_seed(0), replace(four, constant=True), True).open
     step = Step(catalogue.dialect("tflite").operator("ABS"), (replace(four, open=True, told=(3,)),), {})
     assert step.describe() == "ABS(float[1?, 2?, 3?, 4])"
 
 
 def test_results_that_nobody_knows_are_of_the_type_and_shape_that_a_test_says() -> None:
     iota = found(("tflite2onnx",), "stablehlo_iota")
-    drawn = [snapshot.draw(Dice(seed), iota).unknown[0] for seed in range(12)]
+    drawn = [snapshot.draw(Choices.of_seed(seed), iota).unknown[0] for seed in range(12)]
     assert {(blank.dtype, blank.shape) for blank in drawn} == {
         (ir.DataType.INT32, (2, 3, 4)),
         (ir.DataType.FLOAT, (3, 2)),
@@ -349,7 +395,7 @@ def test_the_imprint_holds_scales_that_the_operators_entry_names(catalogue: Cata
 def test_each_second_of_the_fixed_cases_has_another_type_the_quantized_ones_in_front(catalogue: Catalogue) -> None:
     kinds = read_admitted(catalogue.dialect("tflite").operators["FULLY_CONNECTED"])
     others = ["f16", "qi8", "qu8"]
-    drawn = [choice(Dice("x", turn=turn), kinds, 0, "f32", others) for turn in range(8)]
+    drawn = [choice(Choices.of_seed("x", turn=turn), kinds, 0, "f32", others) for turn in range(8)]
     assert drawn[::2] == ["f32"] * 4
     assert drawn[1::2] == ["qi8", "qu8", "f16", "qi8"]
 
@@ -399,8 +445,10 @@ def call(*arguments: str) -> Result:
 def test_packs_of_ones_own_are_tried_and_recorded_beside_the_programs(
     pack: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(baseline, "TRIED", tmp_path / "the program's")  # which is neither read nor written
-    baseline.TRIED.write_text("relu6 0123456789ab c171e8af:1/0\n", encoding="utf-8")
+    monkeypatch.setattr(baseline, "HOME", tmp_path / "the program's")  # which is neither read nor written
+    folder = baseline.HOME / "rules" / "tflite2onnx"
+    folder.mkdir(parents=True)
+    (folder / baseline.NAME).write_text("no record", encoding="utf-8")
     asked = ("fuzz", "--rules", "tflite2onnx", "--rules", "mine", "--jobs", "1", "--examples", "4")
     run = call(*asked)
     assert (run.exit_code, run.stderr) == (0, "")
@@ -414,7 +462,7 @@ def test_packs_of_ones_own_are_tried_and_recorded_beside_the_programs(
     run = call(*asked)
     assert run.exit_code == 1
     assert "2 operators are left, where 1 were when that was recorded" in run.stderr
-    assert baseline.TRIED.read_text(encoding="utf-8") == "relu6 0123456789ab c171e8af:1/0\n"
+    assert (folder / baseline.NAME).read_text(encoding="utf-8") == "no record"
 
 
 def test_a_rule_of_ones_own_that_never_fires_is_told_of_where_one_of_its_name_does(pack: Path) -> None:
@@ -466,7 +514,7 @@ def test_a_target_is_tried_at_the_opset_that_it_sets(tmp_path: Path) -> None:
     subject = next(trial for trial in stack.trials if trial.name == "no_relu")
     assert isinstance(subject, Subject)
     assert stack.opset == 16
-    drawn = [draw_opset(Dice(f"{n}"), subject, stack.opset) for n in range(40)]
+    drawn = [draw_opset(Choices.of_seed(f"{n}"), subject, stack.opset) for n in range(40)]
     assert 25 < drawn.count(16) < 40
     run = call("fuzz", "--target", f"{tmp_path}", "--examples", "4", "--jobs", "1", "--out", f"{tmp_path / 'out'}")
     assert (run.exit_code, "at opset 16" in run.stderr) == (1, True)
@@ -562,7 +610,7 @@ def test_last_digits_excuse_neither_another_whole_number_nor_other_codes(interpr
 def test_a_value_of_a_scale_that_kernels_are_wrong_about_is_not_drawn(
     catalogue: Catalogue, operator: str, scale: float, takes: bool
 ) -> None:
-    quantities = Quantities(Dice(0), catalogue.dialect("tflite").operators[operator])
+    quantities = Quantities(Choices.of_seed(0), catalogue.dialect("tflite").operators[operator])
     value = Value("x", ir.DataType.INT8, np.zeros(3, np.int8), grid=one_grid(scale, 0))
     if takes:
         quantities.take(1, value)
@@ -578,5 +626,5 @@ def test_no_result_is_tried_of_the_type_that_only_weights_have(catalogue: Catalo
         for dtype in (ir.DataType.INT16, ir.DataType.INT8)
     )
     subject = found(("tflite2onnx",), "fully_connected")
-    tried = results.types(Dice(0), subject, {}, Step(spec, (x, w), {}), read_admitted(spec))
+    tried = results.types(Choices.of_seed(0), subject, {}, Step(spec, (x, w), {}), read_admitted(spec))
     assert (tried[0], ir.DataType.INT8 in tried) == (ir.DataType.INT16, False)

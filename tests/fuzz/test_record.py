@@ -9,12 +9,13 @@ import pytest
 
 pytest.importorskip("hypothesis")
 
+from nnrewrite.engine.base.data_files import OPS
 from nnrewrite.engine.base.errors import CallError
 from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.engine.packs import loader
 from nnrewrite.fuzz import baseline
 from nnrewrite.fuzz.finding import End, Finding
-from nnrewrite.fuzz.rule_sets import stacks
+from nnrewrite.fuzz.rule_sets import records, stacks
 from nnrewrite.fuzz.sketch import Blank, Case, Step
 from nnrewrite.options import DEFAULT
 
@@ -116,26 +117,63 @@ def test_what_is_excused_from_the_interpreter_is_tried_against_the_record() -> N
     (plain, *_) = stacks(DEFAULT)
     tried = {trial.name for trial in plain.trials if trial.excuse}
     assert {name for name in tried if name.startswith("flex_softmax")} == {"flex_softmax"}
-    assert all(
-        ":" in entry for name in tried for entry in baseline.entries(baseline.TRIED)[name].outcomes if entry != "-"
-    )
+    known = baseline.entries(OPS.parent / "rules" / "tflite2onnx" / baseline.NAME)
+    assert all(":" in entry for name in tried for entry in known[name].outcomes if entry != "-")
+
+
+#: outcomes of every kind
+GOOD = "c171e8af:1/3"
+WORDS = (GOOD, "-", "2#c171e8af:refused@00a1", "1#c171e8af:0/12:121b~1.960e+01;0000~1e+0@00a1", "c171e8af:1/0:a-b")
+
+
+def test_each_outcome_is_a_line_of_words(tmp_path: Path) -> None:
+    lines = baseline.merge(tmp_path / baseline.NAME, {"a": "1e10"}, {"a": WORDS[:3]}, ["a"]).splitlines()
+    assert lines == [
+        "a:",
+        "  rule: '1e10'",
+        "  tried: 2",
+        "  refused: 1",
+        "  fired: 1",
+        "  cases:",
+        "  - case c171e8af, fires, leaves 3",
+        "  - nothing drawn",
+        "  - case c171e8af, refused, file 00a1, after 2 refused draws",
+    ]
+
+
+@pytest.mark.parametrize(
+    "text", ["a", "a: 1", "a: {rule: x}", "a: {rule: x, cases: [1]}", "a: [", "a: {rule: x, cases: [y]}"]
+)
+def test_what_is_no_record_is_told_of(text: str, tmp_path: Path) -> None:
+    (tmp_path / baseline.NAME).write_text(text, encoding="utf-8")
+    with pytest.raises(CallError, match="is no record of outcomes"):
+        baseline.entries(tmp_path / baseline.NAME)
+
+
+def test_every_rule_of_a_pack_that_is_recorded_has_its_cases_in_the_folder_of_the_pack() -> None:
+    files = records(stacks(DEFAULT), DEFAULT)
+    assert files["relu6"] == OPS.parent / "rules" / "tflite2onnx" / baseline.NAME
+    assert files["layout.Transpose"] == OPS.parent / baseline.NAME
+    for file in set(files.values()):
+        assert baseline.entries(file).keys() == {name for name in files if files[name] == file}
 
 
 def test_what_is_written_is_read_and_what_is_gone_is_forgotten(tmp_path: Path) -> None:
     file = tmp_path / baseline.NAME
-    file.write_text(baseline.merge(file, {"a": "1", "b": "2"}, {"a": ["x"], "b": []}, ["a", "b"]), encoding="utf-8")
-    file.write_text(baseline.merge(file, {"a": "3"}, {"a": ["y", "z"]}, ["a"]), encoding="utf-8")
-    assert baseline.entries(file) == {"a": baseline.Entry("3", ("y", "z"))}
-    assert baseline.list_changed({"a": "3", "c": "4"}, baseline.entries(file)) == {"c"}
+    file.write_text(baseline.merge(file, {"a": "1", "b": "2"}, {"a": [GOOD], "b": []}, ["a", "b"]), encoding="utf-8")
+    file.write_text(baseline.merge(file, {"a": "3", "on": "5"}, {"a": WORDS, "on": ()}, ["a", "on"]), encoding="utf-8")
+    assert baseline.entries(file) == {"a": baseline.Entry("3", WORDS), "on": baseline.Entry("5")}
+    assert baseline.list_changed({"a": "3", "c": "4", "on": "5"}, baseline.entries(file)) == {"c"}
 
 
 def test_the_record_of_the_program_as_it_is_installed_is_not_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    baseline.admit([baseline.TRIED])
-    monkeypatch.setattr(baseline, "TRIED", tmp_path / "nnrewrite" / "verify" / baseline.NAME)
+    baseline.admit([baseline.HOME / baseline.NAME])
+    monkeypatch.setattr(baseline, "HOME", tmp_path / "nnrewrite")
+    installed = tmp_path / "nnrewrite" / "rules" / "uint8" / baseline.NAME
     with pytest.raises(CallError, match="the program's own rules in a clone alone; of packs of yours"):
-        baseline.admit([baseline.TRIED])
+        baseline.admit([tmp_path / baseline.NAME, installed])
     baseline.admit([tmp_path / baseline.NAME])
 
 

@@ -213,3 +213,17 @@ def test_landmarks_say_where_a_picture_is(single: Single) -> None:
     )
     [found] = run(source, x)
     np.testing.assert_allclose(found[0], want, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(("limit", "taken"), [(4000.0, True), (4001.0, False)])
+def test_frequencies_above_half_the_sample_rate_are_refused(single: Single, limit: float, taken: bool) -> None:
+    inputs = {"spectrogram": (F32, [1, 2, 65]), "sample_rate": np.array(8000, np.int32)}
+    counts = {"filterbank_channel_count": 10, "dct_coefficient_count": 6}
+    source = single(
+        "Mfcc", inputs, [(F32, [1, 2, 6])], upper_frequency_limit=limit, lower_frequency_limit=20.0, **counts
+    )
+    if taken:
+        assert nnrewrite.convert(source).graph.node
+        return
+    with pytest.raises(nnrewrite.RewriteError, match="half the sample rate"):
+        nnrewrite.convert(source)

@@ -22,7 +22,7 @@ from nnrewrite.engine.base.errors import UnsupportedError
 from nnrewrite.engine.base.quantization import Quantization
 from nnrewrite.engine.packs import loader
 from nnrewrite.fuzz.cases import draw
-from nnrewrite.fuzz.choices import Dice
+from nnrewrite.fuzz.choices import Choices
 from nnrewrite.fuzz.finding import Rejected
 from nnrewrite.fuzz.oracle import Oracle
 from nnrewrite.fuzz.sketch import encode
@@ -58,7 +58,7 @@ def test_outputs_equal_those_of_the_kernels(subject: Subject, laboratory: Oracle
     tried, exact = 0, subject.span.file.startswith("exact")
     for attempt in range(EXAMPLES * PATIENCE):
         try:
-            case = draw(Dice(f"{subject.name}{SEED + attempt}"), subject, laboratory)
+            case = draw(Choices.of_seed(f"{subject.name}{SEED + attempt}"), subject, laboratory)
         except Rejected:
             continue
         source = encode(case, laboratory.catalogue)

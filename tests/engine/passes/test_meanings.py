@@ -11,7 +11,7 @@ pytest.importorskip("ai_edge_litert")
 
 from nnrewrite.engine.packs import loader
 from nnrewrite.fuzz.cases import draw
-from nnrewrite.fuzz.choices import Dice
+from nnrewrite.fuzz.choices import Choices
 from nnrewrite.fuzz.failure_files import replay, save
 from nnrewrite.fuzz.oracle import Oracle
 from nnrewrite.fuzz.rule_sets import stacks
@@ -80,7 +80,7 @@ def test_an_operator_may_mean_one_that_means_others(tmp_path: Path, interpreter:
     twice = "rule twice_means stage meaning { y = Twice(x) => y, _sum = Scaled(x, [2.0]) }"
     found, subject, laboratory = tally(tmp_path, interpreter, SCALED + twice, "twice")
     assert (found.passed, found.problem()) == (6, "")
-    case = draw(Dice(1), subject, laboratory)
+    case = draw(Choices.of_seed(1), subject, laboratory)
     step, _ = case.meant.steps
     assert step.operator.name == "MUL"
     assert step.results == case.outputs == case.meant.outputs

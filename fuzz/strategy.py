@@ -1,0 +1,63 @@
+"""Models as a strategy of Hypothesis, for property tests of anything that reads them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from ..engine.base.errors import CallError
+from ..engine.packs import loader
+from ..options import Options
+from ..verify.interpreter import Interpreter
+from .cases import draw
+from .choices import Choices
+from .finding import Rejected
+from .memory import Memory
+from .oracle import Oracle
+from .profiles import PROFILES
+from .rule_sets import is_wanted, require_known
+from .search import cases
+from .sketch import Case, encode
+from .subjects import subjects
+
+#: seconds that the interpreter may take for one model
+_TIMEOUT = 20.0
+
+for _name, _profile in PROFILES.items():
+    settings.register_profile(f"nnrewrite-{_name}", max_examples=_profile.examples, deadline=None)
+
+
+def draw_models(operators: Sequence[str], names: Sequence[str], rules: tuple[str, ...]) -> st.SearchStrategy[bytes]:
+    """Files of models for rules about some operators or of some names; raises CallError where there are none."""
+    stacked = Options(rules=rules).stacked
+    pack = loader.load(stacked)
+    every = [one for one in subjects(pack) if one.of_source and one.tests and not one.excuse]
+    require_known(every, operators, names)
+    chosen = [one for one in every if is_wanted(one, operators, names)]
+    if not chosen:
+        raise CallError("no rule of these packs reads models and has a `test`")
+
+    def draw_case(choices: Choices) -> Case | None:
+        laboratory = _laboratory(stacked)
+        try:
+            # What was found to be taken before is forgotten, so that the same choices draw the same model.
+            with laboratory.memory.recalling(Memory()):
+                case = draw(choices, choices.pick(chosen), laboratory)
+        except Rejected:
+            return None
+        return case
+
+    @st.composite  # without arguments, which Hypothesis would word
+    def files(choose: st.DrawFn) -> bytes:
+        return encode(choose(cases(draw_case)), pack.catalogue)
+
+    return files()
+
+
+@functools.cache
+def _laboratory(stacked: tuple[str, ...]) -> Oracle:
+    """Where models are settled, with an interpreter that lives as long as the process."""
+    return Oracle(Interpreter(_TIMEOUT), loader.load(stacked).catalogue, stacked)
