@@ -185,6 +185,8 @@ class Search:
         for count in range(1, _OPERANDS + 1):
             forms = [form for form in self._forms if len(form.variables) == count]
             for operands in self._tuples(newest, leaves, count, len(levels) == 1):
+                if self._is_over():
+                    return
                 if any(one.depends for one in operands):
                     for form in forms:
                         if form.takes(operands, self._main):
@@ -192,6 +194,8 @@ class Search:
         if len(levels) > 2:
             forms = [form for form in self._forms if len(form.variables) == 2]
             for operands in itertools.product(levels[1], repeat=2):
+                if self._is_over():
+                    return
                 for form in forms:
                     if operands[0] is not operands[1] and form.takes(operands, self._main):
                         yield form, operands

@@ -28,14 +28,17 @@ from ..verify.interpreter import Interpreter, InterpreterError, Kernels, Tensor
 from ..verify.runtime import Runtime
 from .expressions import Attribute, Search, Value, list_forms
 
-#: models to search with, all of one shape, and further ones to verify with
-_DRAWS, _FRESH = 3, 3
+#: the shape of models to search with, and those of further ones to verify with
 _SHAPE = (2, 3, 4)
 _SHAPES = ((4, 2, 3), (3, 5), (2, 3, 4))
+#: standard deviations of numbers drawn, one model after the other
+_SCALES = (4.0, 1.0, 12.0)
 #: numbers that templates are tried with
 _NUMBERS = (0.0, 1.0, 2.0, 0.5, -1.0, 6.0)
 #: how many nodes a template has at most
 _NODES = 3
+#: what ops.yaml says of operands that may not hold every number
+LIMITS, NONZERO = "limits", "nonzero"
 #: element types in the order in which they are preferred
 _TYPES = ("f32", "bool", "i32", "i64")
 
@@ -110,12 +113,15 @@ def _plans(
         if drawn and not any(one.type in ("float", "int32") for one in operator.options.values()):
             continue
         draws = []
-        for shape in (_SHAPE,) * _DRAWS:
-            draws.append(_draw(operator, pack, interpreter, dice, (kinds, constant, make, drawn), shape))
+        for scale in _SCALES:
+            draws.append(_draw(operator, pack, interpreter, dice, (kinds, constant, make, drawn), _SHAPE, scale))
         whole = [one for one in draws if one is not None]
-        if len(whole) < _DRAWS:
+        if len(whole) < len(_SCALES):
             continue
-        more = [_draw(operator, pack, interpreter, dice, (kinds, constant, make, drawn), shape) for shape in _SHAPES]
+        more = [
+            _draw(operator, pack, interpreter, dice, (kinds, constant, make, drawn), shape, scale)
+            for shape, scale in zip(_SHAPES, _SCALES, strict=True)
+        ]
         if fresh := [one for one in more if one is not None]:
             yield whole, fresh
 
@@ -148,12 +154,17 @@ def _draw(
     dice: random.Random,
     plan: tuple[Sequence[str], tuple[bool, ...], Indices, bool],
     shape: tuple[int, ...],
+    scale: float,
 ) -> Draw | None:
     """One model and what the interpreter computes for it; None where it does not take the model."""
     kinds, constant, make, drawn = plan
-    arrays = [
-        make(dice, shape) if fixed else _fill(dice, kind, shape) for kind, fixed in zip(kinds, constant, strict=True)
-    ]
+    limits = operator.facts.get(LIMITS, {})
+    arrays = []
+    for operand, kind, fixed in zip(operator.operands, kinds, constant, strict=True):
+        array = make(dice, shape) if fixed else _fill(dice, kind, shape, scale)
+        arrays.append(
+            np.where(array == 0, array.dtype.type(1), array) if limits.get(operand.name) == NONZERO else array
+        )
     options: dict[str, Any] = {}
     for name, option in operator.options.items() if drawn else ():
         if option.type == "float":
@@ -178,10 +189,10 @@ def _draw(
     return None
 
 
-def _fill(dice: random.Random, kind: str, shape: tuple[int, ...]) -> Array:
+def _fill(dice: random.Random, kind: str, shape: tuple[int, ...], scale: float) -> Array:
     """Numbers of both signs, some of them whole or halves; integers are not zero."""
     numbers = np.random.default_rng(dice.randrange(2**32))
-    drawn = numbers.normal(0, 4, shape)
+    drawn = numbers.normal(0, scale, shape)
     if kind == "f32":
         return np.where(numbers.random(shape) < 0.3, np.round(drawn * 2) / 2, drawn).astype(np.float32)
     if kind == "bool":
