@@ -19,7 +19,7 @@ from ..backends.probe import single
 from ..engine.base.errors import RewriteError, RuleError, VerificationError
 from ..engine.base.startup import dataclass
 from ..engine.dialects.operators import OperatorSpec
-from ..engine.expressions.functions.registry import DTYPES, SHORT
+from ..engine.expressions.functions.registry import DTYPES, FUNCTIONS, SHORT
 from ..engine.packs import loader
 from ..options import Options
 from ..verify.comparison import compare
@@ -82,15 +82,18 @@ def suggest(
     deadline = time.monotonic() + seconds
     pack = loader.load(rules)
     opset = pack.default_opset
-    for draws, fresh in _plans(operator, pack, interpreter, seed):
-        for value in _matches(draws, operator, pack, opset, deadline):
+    plans = list(_plans(operator, pack, interpreter, seed))
+    for place, (draws, fresh) in enumerate(plans):
+        now = time.monotonic()
+        share = now + (deadline - now) / (len(plans) - place)
+        for value in _matches(draws, operator, pack, opset, share):
             rule = _word(value, operator, draws)
             header = f"over {rules[-1]} : {pack.files[0].source} -> {pack.files[0].target}"
             text = f"ruleset suggested {header} opset {_since(value, pack.opsets[0])}..{pack.opsets[1]} default {opset}"
             if _holds(f"{text}\n\n{rule}", _name(operator), [*draws, *fresh]):
                 return Suggestion(_name(operator), rule, len(value.nodes()), len(draws) + len(fresh))
-            if time.monotonic() > deadline:
-                return None
+            if time.monotonic() > share:
+                break
     return None
 
 
@@ -213,11 +216,12 @@ def _matches(
     for place, operand in enumerate(operator.operands):
         arrays = tuple(draw.operands[place] for draw in draws)
         if not draws[0].constant[place]:
-            leaves.append(Value(arrays, operand.name))
+            leaves.append(Value(arrays, _variable(operand.name)))
             continue
         values = tuple(a.item() if not a.ndim else tuple(a.tolist()) for a in arrays)
-        symbols.append((operand.name, f"int({operand.name})" if not arrays[0].ndim else operand.name, values))
-        text = operand.name if not arrays[0].ndim else f"[n for n in {operand.name}]"
+        name = _variable(operand.name)
+        symbols.append((name, f"int({name})" if not arrays[0].ndim else name, values))
+        text = name if not arrays[0].ndim else f"[n for n in {name}]"
         whole = tuple(array.astype(np.int64) for array in arrays)
         leaves.append(Value(whole, text, depends=False, index=True))
     kind = next(one for one in leaves if one.depends).arrays[0].dtype
@@ -277,9 +281,14 @@ def _name(operator: OperatorSpec) -> str:
     return f"suggested_{operator.name.lower()}"
 
 
+def _variable(name: str) -> str:
+    """The variable for an operand: its name, or another where a function of the language has that."""
+    return f"{name}_" if name in FUNCTIONS else name
+
+
 def _word(value: Value, operator: OperatorSpec, draws: Sequence[Draw]) -> str:
     """The rule that makes a template of an operator, with its test, as text."""
-    names = [one.name for one in operator.operands]
+    names = [_variable(one.name) for one in operator.operands]
     constant = draws[0].constant
     result = next(name for name in ("y", "result", "output") if name not in names)
     nodes = value.nodes()

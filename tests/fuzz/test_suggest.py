@@ -67,8 +67,9 @@ def test_an_operator_with_a_rule_is_searched_as_if_it_had_none() -> None:
     assert call("LSTMM").exit_code == 2
 
 
+@pytest.mark.slow
 def test_a_search_ends_in_its_time() -> None:
-    search("ABS", 0.01)  # packs are loaded
+    assert search("LSTM", 1) is None  # packs are loaded
     started = time.monotonic()
-    assert search("CUMSUM", 2) is None or time.monotonic() - started < 10
-    assert time.monotonic() - started < 12
+    assert search("GELU", 3) is None  # it takes more nodes than are tried
+    assert 2 < time.monotonic() - started < 9
