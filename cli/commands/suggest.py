@@ -1,0 +1,72 @@
+"""The command `rewrite suggest`: a rule for an operator, looked for with the interpreter as the oracle."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from .. import completion, flags
+
+#: the default time in seconds
+SECONDS = 60.0
+
+
+@click.command("rewrite suggest", context_settings={"help_option_names": ["-h", "--help"]})
+@flags.rules
+@click.option(
+    "--time",
+    "seconds",
+    metavar="SECONDS",
+    type=click.FloatRange(0, min_open=True),
+    default=SECONDS,
+    show_default=True,
+    help="Time for the search.",
+)
+@click.option(
+    "--seed",
+    metavar="N",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="The same seed draws the same models.",
+)
+@flags.as_json
+@click.argument("operator", metavar="OPERATOR", shell_complete=completion.operators)
+def command(rules: tuple[str, ...], seconds: float, seed: int, as_json: bool, operator: str) -> None:
+    """Propose a rule with its test for an operator: templates of up to three nodes of the target are tried.
+
+    What the operator computes is asked of the TensorFlow Lite interpreter. A rule that is printed has no mistakes, and
+    models converted with it gave the interpreter's results; it holds for the element types that it names. Rules that
+    there are already about the operator are not used.
+
+    Exit status: 0 a rule is printed; 1 none found; 2 there is no such operator or rule pack, or a pack has mistakes.
+    """
+    from ...engine.base.errors import CallError
+    from ...engine.packs import loader
+    from ...engine.passes.support import survey
+    from ...engine.syntax.diagnostics import suggest as suggest_name
+    from ...fuzz.suggest import suggest
+    from ...verify.interpreter import Interpreter
+    from ..json_documents import diagnostic, show
+
+    pack = loader.load(rules)
+    known = {one.operator.name: one for one in survey(pack.files, pack.catalogue, loader.sources(rules))}
+    one = known.get(operator.upper()) or known.get(operator)
+    if one is None:
+        close = suggest_name(operator, list(known))
+        raise CallError(f"there is no operator {operator}" + (f": {close}" if close else ""))
+    name = one.operator.name
+    if one.uses:
+        click.echo(f"{name} has a rule already ({one.uses[0].rule}); it is searched as if it had none", err=True)
+    with Interpreter() as interpreter:
+        found = suggest(rules, one.operator, interpreter, seconds, seed)
+    if as_json:
+        said = [] if found else [diagnostic(f"{name}: none found", "NoneFound")]
+        results = [{"operator": name, "rule": found.rule, "text": found.text, "nodes": found.nodes}] if found else []
+        show("suggest", found is not None, results, said, models=found.models if found else 0)
+    elif found:
+        click.echo(f"# {found.models} models agree with the interpreter\n{found.text}", nl=False)
+    else:
+        click.echo(f"{name}: none found")
+    sys.exit(0 if found else 1)
