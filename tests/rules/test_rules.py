@@ -29,7 +29,9 @@ EXAMPLES = int(os.environ.get("NNREWRITE_EXAMPLES", "8"))
 SEED = int(os.environ.get("NNREWRITE_SEED", "0"))
 
 #: rules of which a draw is known to differ, with what is known of it
-OPEN = {"hybrid_conv_of_patches": "in one draw the code of one activation lies between two and is rounded the other way"}
+OPEN = {
+    "hybrid_conv_of_patches": "in one draw the code of an activation lies between two, and is rounded the other way"
+}
 
 SUBJECTS = [subject for subject in subjects(loader.load(RULES)) if subject.tests]
 
