@@ -147,21 +147,24 @@ def _attributes(
 class Search:
     """The values that nodes compute, level by level; equal values are kept once, in the order of their size.
 
-    `goal` is the type and shape of what is looked for in the first draw; nothing is computed after `deadline`, a time
-    of `time.monotonic`.
+    `goal` is what is looked for, in each draw; nothing is computed after `deadline`, a time of `time.monotonic`.
     """
 
     def __init__(
-        self, forms: Sequence[Form], leaves: Sequence[Value], goal: Array, opset: int, deadline: float
+        self, forms: Sequence[Form], leaves: Sequence[Value], goal: Sequence[Array], opset: int, deadline: float
     ) -> None:
-        self._forms, self._leaves, self._goal, self._deadline = forms, leaves, goal, deadline
+        self._forms, self._leaves, self._goal, self._deadline = forms, leaves, goal[0], deadline
+        self._wanted = fingerprint(goal)
         self._opset = opset
         self._main = _type_name(next(one for one in leaves if one.depends).arrays[0])
         self._classes: dict[tuple[object, ...], tuple[np.dtype[np.generic], tuple[int, ...]] | None] = {}
         self._seen = {fingerprint(one.arrays) for one in leaves}
 
     def levels(self, most: int) -> Iterator[Value]:
-        """Yield each new value with up to so many nodes as soon as it is computed; few nodes come first."""
+        """Yield each new value with up to so many nodes as soon as it is computed; few nodes come first.
+
+        Of what is looked for each way to compute it is yielded: one may fail on other draws, or in fuzzing.
+        """
         levels: list[list[Value]] = [list(self._leaves)]
         for level in range(1, most + 1):
             fresh: list[Value] = []
@@ -170,7 +173,7 @@ class Search:
             while batch := list(itertools.islice(candidates, _BATCH)):
                 for value in self._compute(batch):
                     yield value
-                    if len(fresh) < _KEPT and not last:
+                    if len(fresh) < _KEPT and not last and fingerprint(value.arrays) != self._wanted:
                         fresh.append(value)
                 if self._is_over():
                     return
@@ -237,7 +240,7 @@ class Search:
             if len(whole) < draws or not any(np.isfinite(array).any() for array in whole):
                 continue
             mark = fingerprint(whole)
-            if mark not in self._seen:
+            if mark not in self._seen or mark == self._wanted:
                 self._seen.add(mark)
                 yield Value(whole, "", form.operator, operands, form.attributes)
 

@@ -27,6 +27,10 @@ from ..verify.frames import Array
 from ..verify.interpreter import Interpreter, InterpreterError, Kernels, Tensor
 from ..verify.runtime import Runtime
 from .expressions import Attribute, Search, Value, list_forms
+from .oracle import Oracle
+from .profiles import PROFILES
+from .runner import examine
+from .subjects import subjects
 
 #: the shape of models to search with, and those of further ones to verify with
 _SHAPE = (2, 3, 4)
@@ -39,6 +43,8 @@ _NUMBERS = (0.0, 1.0, 2.0, 0.5, -1.0, 6.0)
 _NODES = 3
 #: what ops.yaml says of operands that may not hold every number
 LIMITS, NONZERO = "limits", "nonzero"
+#: types of options that are drawn; others keep their defaults
+_DRAWN = ("float", "int32", "bool")
 #: element types in the order in which they are preferred
 _TYPES = ("f32", "bool", "i32", "i64")
 
@@ -64,7 +70,7 @@ class Draw:
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """A checked rule that gave the interpreter's results on `models` models; `nodes` counts its template."""
+    """A checked and fuzzed rule that gave the interpreter's results on `models` models; `nodes` counts its template."""
 
     rule: str
     text: str
@@ -90,7 +96,7 @@ def suggest(
             rule = _word(value, operator, draws)
             header = f"over {rules[-1]} : {pack.files[0].source} -> {pack.files[0].target}"
             text = f"ruleset suggested {header} opset {_since(value, pack.opsets[0])}..{pack.opsets[1]} default {opset}"
-            if _holds(f"{text}\n\n{rule}", _name(operator), [*draws, *fresh]):
+            if holds(f"{text}\n\n{rule}", _name(operator), [*draws, *fresh], interpreter, seed):
                 return Suggestion(_name(operator), rule, len(value.nodes()), len(draws) + len(fresh))
             if time.monotonic() > share:
                 break
@@ -113,7 +119,7 @@ def _plans(
     constant = tuple(one and not all(integers) for one in integers)
     for make, drawn in itertools.product(indices, (True, False)):
         dice = random.Random(seed)
-        if drawn and not any(one.type in ("float", "int32") for one in operator.options.values()):
+        if drawn and not any(one.type in _DRAWN for one in operator.options.values()):
             continue
         draws = []
         for scale in _SCALES:
@@ -174,6 +180,8 @@ def _draw(
             options[name] = float(np.float32(round(dice.uniform(0.05, 0.95), 2)))
         elif option.type == "int32":
             options[name] = dice.randrange(len(shape))
+        elif option.type == "bool":
+            options[name] = dice.random() < 0.5
     inputs = {
         one.name: array if fixed else (array.dtype.type, array.shape)
         for one, array, fixed in zip(operator.operands, arrays, constant, strict=True)
@@ -182,7 +190,7 @@ def _draw(
     for kind in dict.fromkeys((kinds[-1] if kinds[0] == "bool" else kinds[0], *_TYPES)):
         try:
             model = single(pack.catalogue, operator.name, inputs, [(DTYPES[kind], shape)], **options)
-            (result,) = interpreter.run(model, [fed])[0]
+            (result,) = interpreter.run(model, [fed], Kernels.OPTIMIZED)[0]
         except (InterpreterError, RewriteError):
             continue
         if not result.size:
@@ -236,7 +244,7 @@ def _matches(
             leaves.append(Value(given, name, depends=False))
     forms = list_forms(pack.catalogue.dialect(pack.files[0].target), opset, symbols, len(draws))
     wanted = [draw.result for draw in draws]
-    for value in Search(forms, leaves, wanted[0], opset, deadline).levels(_NODES):
+    for value in Search(forms, leaves, wanted, opset, deadline).levels(_NODES):
         if all(map(_agrees, wanted, value.arrays)):
             yield value
 
@@ -249,8 +257,8 @@ def _agrees(want: Array, got: Array) -> bool:
     return compare(tensor, want, got, Kernels.OPTIMIZED).verdict.passed
 
 
-def _holds(text: str, rule: str, draws: Sequence[Draw]) -> bool:
-    """Whether rule files with such a text have no mistakes, and models that it converts give the same results."""
+def holds(text: str, rule: str, draws: Sequence[Draw], interpreter: Interpreter, seed: int) -> bool:
+    """Whether rule files with such a text have no mistakes, convert models to the same results, and pass fuzzing."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "suggested.rules").write_text(text, encoding="utf-8")
         try:
@@ -262,7 +270,11 @@ def _holds(text: str, rule: str, draws: Sequence[Draw]) -> bool:
                     return False
         except (RuleError, RewriteError, VerificationError):
             return False  # the next template may do
-    return True
+        pack = loader.load((folder,))
+        subject = next(one for one in subjects(pack) if one.name == rule)
+        oracle = Oracle(interpreter, pack.catalogue, (folder,))
+        tally = examine(subject, oracle, PROFILES["quick"].examples, seed, shrinking=0)
+        return bool(tally.fired[rule]) and not tally.problem()
 
 
 def _since(value: Value, least: int) -> int:

@@ -16,7 +16,7 @@ pytest.importorskip("ai_edge_litert")
 from nnrewrite import pipeline
 from nnrewrite.backends.probe import single
 from nnrewrite.engine.packs import loader
-from nnrewrite.fuzz.suggest import Suggestion, suggest
+from nnrewrite.fuzz.suggest import Suggestion, holds, suggest
 from nnrewrite.options import Options
 from nnrewrite.verify import Interpreter, Runtime
 
@@ -51,6 +51,27 @@ def test_a_rule_that_is_found_converts_models_to_equal_results(tmp_path: Path, n
         (want,) = interpreter.run(model, [sample])[0]
     (got,) = Runtime(conversion.model.SerializeToString()).run(sample)
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.slow
+def test_options_that_are_true_or_false_become_attributes() -> None:
+    found = search("SUM", 60)
+    assert found is not None and "=> y = ReduceSum(input, [n for n in axes]) {keepdims: keep_dims}\n" in found.text
+
+
+@pytest.mark.slow
+def test_zeros_are_divided_by_as_in_the_kernels() -> None:
+    found = search("RSQRT", 60)
+    assert found is not None and "=> y = Reciprocal(Sqrt(x))\n" in found.text
+
+
+def test_a_rule_that_fuzzing_refuses_does_not_hold() -> None:
+    identity = "LayerNormalization(input, -1.0, LayerNormalization(input, 1.0, input))"
+    with Interpreter() as interpreter:
+        for operator, template, right in (("CAST", identity, False), ("ABS", "Abs(input)", True)):
+            text = f"""ruleset suggested over tflite2onnx : tflite -> onnx opset 17..25 default 18
+            rule demo {{ y = {operator}(input) where dtype(input) == "f32" => y = {template} test input: f32[2, 3] }}"""
+            assert holds(text, "demo", [], interpreter, 0) is right
 
 
 def test_it_says_that_none_is_found() -> None:
