@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from ..engine.dialects.operators import UNTRIED, Dialect
 from ..engine.expressions.compile import OPSET, Frame, evaluate
 from ..engine.expressions.functions import to_python
 from ..engine.packs.loader import Pack
-from ..engine.rewrite.availability import Availability, list_opsets
+from ..engine.rewrite.availability import Availability
 from ..engine.rewrite.pattern import Defined, compile_equations, nodes
 from ..engine.rewrite.rules import OF_SOURCE, list_template_dialects, write_out
 from ..engine.syntax import tree
@@ -131,7 +131,7 @@ class OpsetBounds:
         self._definitions = definitions
         self._known: dict[str, tuple[set[int], set[str]]] = {}
         self._of_pack: tuple[int, ...] = ()
-        self._there: dict[str, dict[int, Availability]] = {}
+        self._availability = Availability(definitions)
 
     @property
     def newest(self) -> int:
@@ -148,25 +148,14 @@ class OpsetBounds:
 
     def list_of_rule(self, rule: tree.Rule) -> tuple[int, ...]:
         """Both sides of each opset that a rule compares with, or from which on a template of its exists, in order."""
+        first, catalogue = self._pack.files[0], self._pack.catalogue
+        builds = list_template_dialects(rule.stage, catalogue.dialect(first.source), catalogue.dialect(first.target))
         low, high = self._pack.opsets
         turns = set()
         for template in rule.templates:
-            there = list_opsets(template.equations, range(low, high + 1), self._at(rule.stage))
+            there = self._availability.list_opsets(template.equations, builds, range(low, high + 1))
             turns |= {n for n in range(low + 1, high + 1) if (n in there) != (n - 1 in there)}
         return tuple(sorted({*self._sides([rule]), *turns, *(n - 1 for n in turns)}))
-
-    def _at(self, stage: str) -> Callable[[int], Availability]:
-        """What exists at an opset for the templates of a stage."""
-        first, catalogue = self._pack.files[0], self._pack.catalogue
-        builds = list_template_dialects(stage, catalogue.dialect(first.source), catalogue.dialect(first.target))
-        known = self._there.setdefault(stage, {})
-
-        def at(opset: int) -> Availability:
-            if opset not in known:
-                known[opset] = Availability(builds, opset, self._definitions)
-            return known[opset]
-
-        return at
 
     def _sides(self, items: Iterable[object]) -> tuple[int, ...]:
         low, high = self._pack.opsets

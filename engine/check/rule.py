@@ -7,8 +7,7 @@ from dataclasses import replace
 from ..base.errors import Note, times
 from ..dialects.operators import Dialect, OperatorSpec
 from ..expressions.compile import Frame, Located, evaluate, truth
-from ..expressions.opset_range import Opsets, possible
-from ..rewrite.availability import Availability, list_opsets
+from ..expressions.opset_range import possible
 from ..rewrite.rules import ACCEPT, OF_SOURCE, ONCE, STAGES, family, list_template_dialects
 from ..syntax import tree
 from ..syntax.diagnostics import a, suggest
@@ -76,7 +75,8 @@ def _rule(written: tree.Rule, reads: Dialect, context: Context) -> None:
         context.error(written.span, f"the guards of rule `{written.name}` hold at no opset")
         return
     if written.stage not in OF_SOURCE:  # a rule is passed over where there is nothing for it to match
-        context = context.at(_list_matching(written, reads, context) or context.opsets)
+        there = context.world.availability.list_opsets(written.equations, (reads,), context.opsets, pattern=True)
+        context = context.at(there or context.opsets)
     found = check_pattern(written.equations, reads, context)
     context = replace(context, root=found.root).inner(*found.variables.values())
     before = len(context.world.diagnosis.found)
@@ -92,15 +92,6 @@ def _rule(written: tree.Rule, reads: Dialect, context: Context) -> None:
     if len(context.world.diagnosis.found) == before:  # what is misspelt would be told twice
         _report_unused(found, context)
     rule_tests(written, found, replace(context, scope={"opset": context.scope["opset"]}))
-
-
-def _list_matching(written: tree.Rule, reads: Dialect, context: Context) -> Opsets:
-    """The opsets at which there can be what a rule matches."""
-
-    def at(opset: int) -> Availability:
-        return context.world.available((reads,), opset, pattern=True)
-
-    return list_opsets(written.equations, context.opsets, at)
 
 
 def _accepts(written: tree.Rule, reads: Dialect, context: Context) -> None:

@@ -50,15 +50,11 @@ class World:
     diagnosis: Collector
     #: bodies of definitions that were checked, and what they yield
     bodies: dict[object, Kinds] = field(default_factory=dict)
-    #: what exists at an opset in the dialects of templates, or of patterns
-    there: dict[tuple[tuple[Dialect, ...], int, bool], Availability] = field(default_factory=dict)
+    #: what exists at which opset, beside the definitions
+    availability: Availability = field(init=False)
 
-    def available(self, dialects: tuple[Dialect, ...], opset: int, pattern: bool = False) -> Availability:
-        """What templates or patterns may name that are written in some dialects for an opset."""
-        key = dialects, opset, pattern
-        if key not in self.there:
-            self.there[key] = Availability(dialects, opset, {} if pattern else self.definitions, pattern)
-        return self.there[key]
+    def __post_init__(self) -> None:
+        self.availability = Availability(self.definitions)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from ..base.errors import times
 from ..expressions.opset_range import Opsets, decide, possible
-from ..rewrite.availability import Availability, list_opsets
 from ..rewrite.rules import MEANING
 from ..syntax import tree
 from ..syntax.diagnostics import a, join_words, suggest
@@ -25,21 +24,17 @@ def templates(rule: tree.Rule, left: LeftSide, context: Context) -> None:
                 template.span, "this template is never reached: one before it holds always", "give that one a `when`"
             )
             continue
-        there = _list_available(template, rule, context)
-        reached = remaining & there
+        asked = remaining
         if template.condition is not None:
             condition(template.condition, context.at(remaining))
-            reached = possible(template.condition, remaining)
-            if reached:
-                reached &= there
-            else:
+            asked = possible(template.condition, remaining)
+            if not asked:
                 context.error(
                     template.condition.span, "this condition holds at none of the opsets that are left for it"
                 )
-            remaining = frozenset(o for o in remaining if decide(template.condition, o) is not True or o not in there)
-        else:
-            remaining -= there
-        if reached:
+        there = _list_available(template, rule, context)
+        remaining -= {o for o in there if template.condition is None or decide(template.condition, o) is True}
+        if reached := asked & there:
             _template(template, left, replace(context.at(reached), emits=True))
 
 
@@ -48,11 +43,7 @@ def _list_available(template: tree.Template, rule: tree.Rule, context: Context) 
 
     The last one is held against all of them where the newest lacks something, so that it is told what is missing.
     """
-
-    def at(opset: int) -> Availability:
-        return context.world.available(context.builds, opset)
-
-    found = list_opsets(template.equations, context.opsets, at)
+    found = context.world.availability.list_opsets(template.equations, context.builds, context.opsets)
     gone = template is rule.templates[-1] and max(context.opsets) not in found
     return context.opsets if gone or not found else found
 

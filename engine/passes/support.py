@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ..base.errors import Span
 from ..base.startup import dataclass
@@ -11,7 +10,7 @@ from ..dialects.operators import FORM, Catalogue, Dialect, OperatorSpec
 from ..expressions.compile import TRAIT
 from ..expressions.functions import to_python
 from ..expressions.opset_range import Opsets, possible
-from ..rewrite.availability import Availability, list_opsets
+from ..rewrite.availability import Availability
 from ..rewrite.rules import MEANING, NORMALIZE, OF_SOURCE, list_template_dialects, write_out
 from ..syntax import tree
 from ..syntax.diagnostics import spell
@@ -65,18 +64,15 @@ def survey(
     declared = frozenset(range(files[0].opsets[0], files[0].opsets[1] + 1))
     uses: dict[str, list[Use]] = {}
     definitions = {item.name: item for file in files for item in file.items if isinstance(item, tree.Definition)}
-
-    @functools.cache
-    def there(stage: str) -> Callable[[int], Availability]:
-        builds = list_template_dialects(stage, dialect, catalogue.dialect(files[0].target))
-        return functools.cache(lambda opset: Availability(builds, opset, definitions))
-
+    availability = Availability(definitions)
     for file, rule in write_out(files):
         if rule.stage not in OF_SOURCE or rule.stage == MEANING:
             continue
+        builds = list_template_dialects(rule.stage, dialect, catalogue.dialect(file.target))
+        there = [availability.list_opsets(template.equations, builds, declared) for template in rule.templates]
         for call in _calls(rule.equations[-1].value):
             for spec in _about(call, rule, dialect):
-                uses.setdefault(spec.name, []).append(_use(rule, call, spec, file, sources or {}, there(rule.stage)))
+                uses.setdefault(spec.name, []).append(_use(rule, call, spec, file, sources or {}, there))
     told = [spec for spec in dialect.operators.values() if FORM not in spec.traits]
     ranked = sorted(told, key=lambda spec: (spec.code is None, spec.code or 0, spec.name))
     return [_support(spec, uses.get(spec.name, []), declared, dialect) for spec in ranked]
@@ -110,8 +106,9 @@ def _use(
     spec: OperatorSpec,
     file: tree.RuleFile,
     sources: Mapping[str, str],
-    at: Callable[[int], Availability],
+    there: Sequence[Opsets],
 ) -> Use:
+    """How a rule treats an operator; `there` are the opsets at which all that each of its templates builds exists."""
     opsets = frozenset(range(file.opsets[0], file.opsets[1] + 1))
     conditions: list[str] = []
     demands: list[str] = []
@@ -126,9 +123,8 @@ def _use(
         else:
             conditions.append(_quote(clause.condition.span, sources))
     reached = frozenset[int]()
-    for template in rule.templates:
-        asked = opsets if template.condition is None else possible(template.condition, opsets)
-        reached |= list_opsets(template.equations, asked, at)
+    for template, known in zip(rule.templates, there, strict=True):
+        reached |= known & (opsets if template.condition is None else possible(template.condition, opsets))
     for argument in call.arguments:
         if argument.const and isinstance(argument.value, tree.Name):
             conditions.append(f"{argument.value.name} is constant")

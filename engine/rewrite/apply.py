@@ -17,7 +17,7 @@ from ..expressions.functions import EvaluationError, Unsupported
 from ..syntax import tree
 from . import coverage
 from .builder import Builder, Settle
-from .clauses import Refused, choose_template, holds, remarks, word_lack
+from .clauses import Refused, choose_template, explain_no_template, holds, remarks
 from .clone import Unreachable, find_graph
 from .complex_numbers import asks_complex, is_complex_node
 from .conditions import Guard
@@ -105,9 +105,7 @@ class Applier:
 
         def accept(bindings: Bindings) -> list[ir.Node] | None:
             frame = self._frame(rule, bindings, budget)
-            if not holds(rule, frame, None):
-                return None
-            template = choose_template(rule, frame)
+            template = choose_template(rule, frame) if holds(rule, frame, None) else None
             return None if template is None else self._rewrite(rule, node, template, frame)
 
         def admits(guard: Guard, bindings: Bindings) -> bool:
@@ -272,7 +270,7 @@ class Applier:
             frame = self._frame(rule, bindings, Budget())
             if holds(rule, frame, misses):
                 none = choose_template(rule, frame) is None
-                why = word_lack(rule, frame) if none else "what it makes would be computed from itself"
+                why = explain_no_template(rule, frame) if none else "what it makes would be computed from itself"
                 misses.append(Reason(rule.name, rule.span, why))
 
         try:

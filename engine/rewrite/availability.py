@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
 
 import onnx.defs
 
@@ -24,41 +25,39 @@ def former_attributes(spec: OperatorSpec, newest: OperatorSpec | None, count: in
 
 
 class Availability:
-    """What exists at one opset in the dialects that templates or patterns are written in.
+    """What exists at each opset, of all that rules beside certain definitions may write; found out once for each part.
 
-    Names that a dialect has at no opset at all are left to the checker. In a pattern, operands stand where the operator
-    has them, and are no attributes.
+    Names that a dialect has at no opset at all are left to the checker, which refuses definitions that call themselves,
+    too. In a `pattern`, operands stand where the operator has them, and are no attributes.
     """
 
-    __slots__ = ("_asked", "_definitions", "_dialects", "_known", "_opset", "_pattern")
+    def __init__(self, definitions: Mapping[str, tree.Definition]) -> None:
+        self._definitions = definitions
+        #: kept with what was asked about, whose identity is nobody else's then
+        self._found: dict[tuple[int, _Place], tuple[object, bool]] = {}
 
-    def __init__(
-        self,
-        dialects: Sequence[Dialect],
-        opset: int,
-        definitions: Mapping[str, tree.Definition],
-        pattern: bool = False,
-    ) -> None:
-        self._dialects, self._opset, self._definitions, self._pattern = dialects, opset, definitions, pattern
-        #: definitions by name; one that calls itself is no obstacle to itself
-        self._known: dict[str, bool] = {}
-        self._asked: dict[int, tuple[object, bool]] = {}
+    def has(self, written: object, dialects: tuple[Dialect, ...], opset: int, pattern: bool = False) -> bool:
+        """Whether all that is written exists at an opset, what definitions that it calls write counted in."""
+        return self._has(written, _Place(dialects, opset, pattern))
 
-    def has_equations(self, equations: tuple[tree.Equation, ...]) -> bool:
-        """Whether all that a template builds exists, found out once for each."""
-        if id(equations) not in self._asked:
-            self._asked[id(equations)] = equations, self.has(equations)
-        return self._asked[id(equations)][1]
+    def list_opsets(
+        self, written: object, dialects: tuple[Dialect, ...], opsets: Collection[int], pattern: bool = False
+    ) -> frozenset[int]:
+        """The opsets at which all that is written exists.
 
-    def first(self, equations: tuple[tree.Equation, ...]) -> int | None:
-        """The first later opset at which all that a template builds exists; None where there is none."""
-        for opset in range(self._opset + 1, onnx.defs.onnx_opset_version() + 1):
-            if Availability(self._dialects, opset, self._definitions).has(equations):
-                return opset
-        return None
+        What exists does so from some opset on, or up to one: what is there at the ends is there in between.
+        """
+        if opsets and all(self.has(written, dialects, opset, pattern) for opset in {min(opsets), max(opsets)}):
+            return frozenset(opsets)
+        return frozenset(opset for opset in opsets if self.has(written, dialects, opset, pattern))
 
-    def has(self, written: object) -> bool:
-        """Whether all that is written exists, what definitions that it calls write counted in."""
+    def _has(self, written: object, place: _Place) -> bool:
+        key = id(written), place
+        if key not in self._found:
+            self._found[key] = written, self._search(written, place)
+        return self._found[key][1]
+
+    def _search(self, written: object, place: _Place) -> bool:
         work: list[object] = [written]
         while work:
             one = work.pop()
@@ -66,41 +65,50 @@ class Availability:
                 work += one
                 continue
             if isinstance(one, tree.Conditional):
-                decided = decide(one.condition, self._opset)
+                decided = decide(one.condition, place.opset)
                 work += [one.condition] + [one.then] * (decided is not False) + [one.other] * (decided is not True)
                 continue
-            if isinstance(one, tree.Choice) and self._pattern:
-                if not any(self.has(side) for side in (one.left, one.right)):
+            if isinstance(one, tree.Choice) and place.pattern:
+                if not any(self._has(side, place) for side in (one.left, one.right)):
                     return False
                 continue
-            if isinstance(one, tree.Call) and not self._has_callee(one):
+            if isinstance(one, tree.Call) and not self._has_callee(one, place):
                 return False
             work += [getattr(one, name) for name in tree.below(type(one)) or ()]
         return True
 
-    def _has_callee(self, call: tree.Call) -> bool:
+    def _has_callee(self, call: tree.Call, place: _Place) -> bool:
         name = call.callee
-        if name in self._definitions:
-            if name not in self._known:
-                self._known[name] = True
-                self._known[name] = self.has(self._definitions[name].body)
-            return self._known[name]
+        if name in self._definitions and not place.pattern:
+            return self._has(self._definitions[name].body, place)
         if not name[0].isupper() or call.wildcard:
             return True
-        for dialect in self._dialects:
-            spec = dialect.operator(name, self._opset)
+        for dialect in place.dialects:
+            spec = dialect.operator(name, place.opset)
             if spec is not None:
-                return _takes(call, spec, dialect, self._opset, self._pattern)
+                return _takes(call, spec, dialect, place)
             if dialect.operator(name) is not None:
                 return False
         return True
 
 
-def _takes(call: tree.Call, spec: OperatorSpec, dialect: Dialect, opset: int, pattern: bool) -> bool:
+class _Place(NamedTuple):
+    """The dialects in which something is written, the opset aimed at, and whether it is a pattern."""
+
+    dialects: tuple[Dialect, ...]
+    opset: int
+    pattern: bool
+
+
+def _takes(call: tree.Call, spec: OperatorSpec, dialect: Dialect, place: _Place) -> bool:
     """Whether an operator has, as it stands at an opset, what a call gives it, of all that it has at some opset."""
     for attribute in call.attributes:
         name = attribute.name
-        if name not in spec.options and not is_omitted(attribute.value, opset) and _has_option(call, name, dialect):
+        if (
+            name not in spec.options
+            and not is_omitted(attribute.value, place.opset)
+            and _has_option(call, name, dialect)
+        ):
             return False
     newest = dialect.operator(call.callee) or spec
     (_, most), (_, in_newest) = spec.arity(), newest.arity()
@@ -109,19 +117,9 @@ def _takes(call: tree.Call, spec: OperatorSpec, dialect: Dialect, opset: int, pa
         return True
     if any(argument.spread for argument in call.arguments):
         return True
-    return not pattern and former_attributes(spec, newest, count) is not None
+    return not place.pattern and former_attributes(spec, newest, count) is not None
 
 
 def _has_option(call: tree.Call, name: str, dialect: Dialect) -> bool:
     forms = (dialect.operator(call.callee, opset) for opset in range(1, onnx.defs.onnx_opset_version() + 1))
     return any(form is not None and name in form.options for form in forms)
-
-
-def list_opsets(written: object, opsets: Collection[int], at: Callable[[int], Availability]) -> frozenset[int]:
-    """The opsets at which all that is written exists; `at` yields what does at one.
-
-    What exists does so from some opset on, or up to one: what is there at the ends is there in between.
-    """
-    if opsets and all(at(opset).has(written) for opset in {min(opsets), max(opsets)}):
-        return frozenset(opsets)
-    return frozenset(opset for opset in opsets if at(opset).has(written))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import onnx.defs
+
 from ..base.errors import Reason, Span
-from ..expressions.compile import Frame, Located, evaluate, interpolate, truth
+from ..expressions.compile import OPSET, Frame, Located, evaluate, interpolate, truth
 from ..expressions.functions import Unsupported
 from ..syntax import tree
 from .rules import Rule
@@ -53,14 +55,20 @@ def remarks(rule: Rule, frame: Frame) -> list[str]:
 def choose_template(rule: Rule, frame: Frame) -> tree.Template | None:
     """The first template whose condition holds and all of which exists at the opset; raises Refused where a condition
     has no value."""
-    return next((one for one in _list_reached(rule, frame) if rule.available.has_equations(one.equations)), None)
+    opset = frame.values[OPSET]
+    return next((one for one in _list_reached(rule, frame) if _exists(rule, one, opset)), None)
 
 
-def word_lack(rule: Rule, frame: Frame) -> str:
+def explain_no_template(rule: Rule, frame: Frame) -> str:
     """Why a rule whose clauses all hold has no template for the opset."""
-    later = (rule.available.first(template.equations) for template in _list_reached(rule, frame))
-    first = min((opset for opset in later if opset is not None), default=None)
+    reached = list(_list_reached(rule, frame))
+    later = range(frame.values[OPSET] + 1, onnx.defs.onnx_opset_version() + 1)
+    first = next((opset for opset in later if any(_exists(rule, one, opset) for one in reached)), None)
     return "no template is for this opset" if first is None else f"what it builds exists from opset {first} on"
+
+
+def _exists(rule: Rule, template: tree.Template, opset: int) -> bool:
+    return rule.availability.has(template.equations, rule.builds, opset)
 
 
 def _list_reached(rule: Rule, frame: Frame) -> Iterator[tree.Template]:

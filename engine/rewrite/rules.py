@@ -42,8 +42,8 @@ class Rule:
     equations: tuple[Defined, ...]
     clauses: tuple[tree.Clause, ...]
     templates: tuple[tree.Template, ...]
-    #: what of them exists at the opset
-    available: Availability
+    #: what of them exists at an opset
+    availability: Availability
     layouts: Mapping[str, str]
     builds: tuple[Dialect, ...]
     order: tuple[int, int, int, int]
@@ -109,7 +109,7 @@ class RuleSet:
         self.definitions: Mapping[str, tree.Definition] = _Definitions(files, contents.definitions)
         self._compiled: dict[tuple[int, int, int, int], Rule] = {}
         self._found: dict[tuple[str, str, str, bool | None], tuple[Rule, ...]] = {}
-        self._available: dict[tuple[Dialect, ...], Availability] = {}
+        self.availability = Availability(self.definitions)
         self._stages = frozenset(one.stage for one in contents.outlines)
         self._index: dict[tuple[str, Key], list[Outline]] = {}
         self._nearest: dict[str, int] = {}
@@ -143,12 +143,6 @@ class RuleSet:
     def roots(self) -> Iterator[tuple[str, Key]]:
         """Every stage and operator that rules are about."""
         yield from self._index
-
-    def available(self, dialects: tuple[Dialect, ...]) -> Availability:
-        """What exists at the opset in some dialects, and in the definitions."""
-        if dialects not in self._available:
-            self._available[dialects] = Availability(dialects, self.opset, self.definitions)
-        return self._available[dialects]
 
     def _rule(self, one: Outline) -> Rule:
         if one.order not in self._compiled:
@@ -308,7 +302,6 @@ def _compile(rule: tree.Rule, source: Dialect, target: Dialect, one: Outline, ru
     reads = source if rule.stage in OF_SOURCE else target
     equations = compile_equations(rule.equations, reads, rules.opset)
     layouts = dict(_layouts(equations))
-    builds = list_template_dialects(rule.stage, source, target)
     return Rule(
         rule.name,
         rule.stage,
@@ -316,9 +309,9 @@ def _compile(rule: tree.Rule, source: Dialect, target: Dialect, one: Outline, ru
         equations,
         rule.clauses,
         rule.templates,
-        rules.available(builds),
+        rules.availability,
         layouts,
-        builds,
+        list_template_dialects(rule.stage, source, target),
         one.order,
         frozenset(target.name for equation in equations for target in equation.targets),
         f"{rule.name} ({rule.span.file}:{rule.span.line})",
