@@ -7,53 +7,38 @@ from typing import Any
 
 from ..base.errors import Diagnostic
 from ..base.startup import replace
-from ..dialects.operators import Catalogue, Dialect, OperatorSpec
+from ..dialects.operators import Dialect, OperatorSpec
 from ..rewrite.rules import OF_SOURCE, STAGES, list_template_dialects
 from ..syntax import tree
 from ..syntax.diagnostics import suggest
+from ..syntax.rebuild import rebuild
+from .checked import Item
 
-Item = tree.Rule | tree.Table | tree.Definition
 
+def place_operands(item: Item, source: Dialect, target: Dialect) -> tuple[Item, list[Diagnostic]]:
+    """An item with all operands that it names in their places, and the mistakes made in naming them.
 
-def place_operands(
-    files: Sequence[tree.RuleFile], catalogue: Catalogue
-) -> tuple[list[tree.RuleFile], list[Diagnostic]]:
-    """The files with all operands that are named in their places, and the mistakes made in naming them."""
+    It is the item itself where it names none.
+    """
     wrong: list[Diagnostic] = []
-    found = []
-    for file in files:
-        source, target = catalogue.dialect(file.source), catalogue.dialect(file.target)
-        items = [_place_in_item(item, source, target, wrong) for item in file.items]
-        same = all(new is old for new, old in zip(items, file.items, strict=True))
-        found.append(file if same else replace(file, items=tuple(items)))
-    return found, wrong
-
-
-def _place_in_item(item: Item, source: Dialect, target: Dialect, wrong: list[Diagnostic]) -> Item:
+    if not any(type(node) is tree.Argument and node.operand for node in tree.walk(item)):
+        return item, wrong
     if isinstance(item, tree.Definition):
-        body = _place(item.body, (target, source), wrong)
-        return item if body is item.body else replace(item, body=body)
+        return replace(item, body=_place(item.body, (target, source), wrong)), wrong
     if isinstance(item, tree.Table) or item.stage not in STAGES:
-        return item
+        return item, wrong
     reads = source if item.stage in OF_SOURCE else target
-    _place(item.clauses, (), wrong)  # where functions are called, whose operands have no names
-    equations = _place(item.equations, (reads,), wrong)
-    templates = _place(item.templates, list_template_dialects(item.stage, source, target), wrong)
-    same = equations is item.equations and templates is item.templates
-    return item if same else replace(item, equations=equations, templates=templates)
+    return replace(
+        item,
+        equations=_place(item.equations, (reads,), wrong),
+        clauses=_place(item.clauses, (), wrong),  # where functions are called, whose operands have no names
+        templates=_place(item.templates, list_template_dialects(item.stage, source, target), wrong),
+    ), wrong
 
 
 def _place(node: Any, dialects: Sequence[Dialect], wrong: list[Diagnostic]) -> Any:
-    """A syntax tree whose calls have their operands by place; the same one where no operand is named."""
-    if type(node) is tuple:
-        items = [_place(item, dialects, wrong) for item in node]
-        return node if all(new is old for new, old in zip(items, node, strict=True)) else tuple(items)
-    changed = {}
-    for name in tree.below(type(node)) or ():
-        old = getattr(node, name)
-        if (new := _place(old, dialects, wrong)) is not old:
-            changed[name] = new
-    node = replace(node, **changed) if changed else node
+    """A syntax tree whose calls have their operands by place."""
+    node = rebuild(node, lambda part: _place(part, dialects, wrong))
     if isinstance(node, tree.Call) and any(argument.operand for argument in node.arguments):
         return replace(node, arguments=_order(node, dialects, wrong))
     return node

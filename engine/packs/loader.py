@@ -245,7 +245,6 @@ def _entries(paths: Sequence[Path]) -> list[Path]:
 
 def _read(paths: Sequence[Path], texts: Mapping[str, str], parses: Parses) -> Pack:
     from ..check.checker import review
-    from ..check.named_operands import place_operands
 
     files, diagnostics = _parse_files(paths, texts, parses)
     if (beneath := _insert_base(paths, files)) is not None:
@@ -259,7 +258,7 @@ def _read(paths: Sequence[Path], texts: Mapping[str, str], parses: Parses) -> Pa
     catalogue = _catalogue(tuple(entries), tuple(map(read_text, (OPS, *entries))))
     parses.keep()
     files, lacking = _leave_out(_separate_definitions(files, parses), paths)
-    files, misnamed = place_operands(files, catalogue)
+    files, misnamed = parses.place_operands(files, catalogue)
     diagnostics += [*lacking, *misnamed]
     program = [path for path in paths if is_built_in(path)]
     mark = f"{digest_pack(_entries(program), _texts(program, empty=True))}-checked"

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ..base import file_cache
+from ..base.errors import Diagnostic
 from ..check.checked import CheckedItems, Item
+from ..check.named_operands import place_operands
+from ..dialects.operators import Catalogue
 from ..rewrite.rules import rename_tree
 from ..syntax import tree
 from .serialization import freeze, thaw
@@ -27,6 +30,8 @@ class Parses:
         #: those of their items that have been checked
         self.sound = CheckedItems()
         self._named: dict[tuple[int, tuple[tuple[str, str], ...]], Item] = {}
+        self._catalogue: Catalogue | None = None
+        self._placed: dict[int, tuple[Item, Item, list[Diagnostic]]] = {}
 
     def parse(self, text: str, name: str) -> tree.RuleFile:
         """The tree of one file, parsed where that was not done before; raises RuleError as `parser.parse` does."""
@@ -48,6 +53,26 @@ class Parses:
                 made = replace(made, name=names[made.name])
             self._named[key] = made
         return self._named[key]
+
+    def place_operands(
+        self, files: Sequence[tree.RuleFile], catalogue: Catalogue
+    ) -> tuple[list[tree.RuleFile], list[Diagnostic]]:
+        """Files with all operands that are named in their places, and the mistakes made in naming them; of an item the
+        same whenever it is asked for, so that it need not be checked again."""
+        if catalogue is not self._catalogue:
+            self._catalogue, self._placed = catalogue, {}
+        found, wrong = [], list[Diagnostic]()
+        for file in files:
+            source, target = catalogue.dialect(file.source), catalogue.dialect(file.target)
+            items = []
+            for item in file.items:
+                if id(item) not in self._placed:  # kept with the item, whose identity is nobody else's then
+                    self._placed[id(item)] = item, *place_operands(item, source, target)
+                _, made, mistakes = self._placed[id(item)]
+                items.append(made)
+                wrong += mistakes
+            found.append(replace(file, items=tuple(items)))
+        return found, wrong
 
     def keep(self) -> None:
         """Keep the trees for the next run."""

@@ -9,6 +9,7 @@ from ..base.errors import Span
 from ..base.startup import dataclass, replace
 from ..dialects.operators import Catalogue, Dialect, list_catalogue
 from ..syntax import tree
+from ..syntax.rebuild import rebuild
 from .availability import Availability
 from .conditions import conditions, guards
 from .matcher import Matcher
@@ -279,23 +280,12 @@ def _row(table: tree.Table, entry: tree.Entry) -> tree.Rule:
 
 def rename_tree(node: Any, names: Mapping[str, str]) -> Any:
     """A syntax tree in which some operators, enumerants and functions have other names."""
-    kind = type(node)
-    if kind is tuple:
-        items = [rename_tree(item, names) for item in node]
-        return node if all(new is old for new, old in zip(items, node, strict=True)) else tuple(items)
-    below = tree.below(kind)
-    if below is None:
-        return node
-    changed = {}
-    for field in below:
-        old = getattr(node, field)
-        if (type(old) is tuple or tree.below(type(old)) is not None) and (new := rename_tree(old, names)) is not old:
-            changed[field] = new
-    if kind is tree.Call and node.callee in names:
-        changed["callee"] = names[node.callee]
-    elif kind is tree.Symbol and node.name in names:
-        changed["name"] = names[node.name]
-    return replace(node, **changed) if changed else node
+    node = rebuild(node, lambda part: rename_tree(part, names))
+    if isinstance(node, tree.Call) and node.callee in names:
+        return replace(node, callee=names[node.callee])
+    if isinstance(node, tree.Symbol) and node.name in names:
+        return replace(node, name=names[node.name])
+    return node
 
 
 def _compile(rule: tree.Rule, source: Dialect, target: Dialect, one: Outline, rules: RuleSet) -> Rule:

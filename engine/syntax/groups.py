@@ -8,21 +8,20 @@ from typing import Any
 from ..base.errors import Diagnostic, RuleError
 from ..base.startup import replace
 from . import tree
+from .rebuild import rebuild
 
 Groups = Mapping[str, tuple[str, ...]]
 
 
-def expand_groups(file: tree.RuleFile) -> tree.RuleFile:
-    """A file without groups; raises RuleError for what names none, and no member of one."""
+def expand_groups(file: tree.RuleFile, text: str) -> tree.RuleFile:
+    """A file, read from a text, without groups; raises RuleError for what names none, and no member of one."""
     groups = {group.name: group.members for group in file.groups}
-    if not groups and not any(_uses_group(node) for node in tree.walk(file.items)):
-        return file
-    items = tuple(_expand(item, groups, {}) for item in file.items)
+    items = tuple(_expand(item, groups, {}) for item in file.items) if groups else file.items
     for node in tree.walk(items):
         name = _uses_group(node)
         if name is not None:
             known = f"; there are {', '.join(groups)}" if groups else ": such as `group gates = [input, output]`"
-            raise RuleError([Diagnostic(node.span, f"`{name}` is no group, nor in one{known}")], {})
+            raise RuleError([Diagnostic(node.span, f"`{name}` is no group, nor in one{known}")], {node.span.file: text})
     return replace(file, items=items)
 
 
@@ -41,24 +40,20 @@ def _expand(node: Any, groups: Groups, chosen: Mapping[str, str]) -> Any:
     if type(node) is tuple:
         return tuple(one for item in node for one in _repeat(item, groups, chosen))
     match node:
-        case tree.Index(tree.Name(name), tree.Name(member), span) if _member(member, groups, chosen):
+        case tree.Index(tree.Name(name), tree.Name(member), span) if _is_member(member, groups, chosen):
             return tree.Name(f"{name}_{chosen.get(member, member)}", span)
         case tree.Comprehension(item, (variable,), tree.Name(group), None, span) if group in groups:
             items = tuple(_expand(item, groups, {**chosen, variable: member}) for member in groups[group])
             return tree.ListOf(items, span)
-    changed = {}
-    for field in tree.below(type(node)) or ():
-        old = getattr(node, field)
-        if type(old) is tuple or tree.below(type(old)) is not None:
-            changed[field] = _expand(old, groups, chosen)
+    node = rebuild(node, lambda part: _expand(part, groups, chosen))
     match node:
         case tree.Argument(operand=str(operand)):
-            changed["operand"] = _fill(operand, chosen)
-        case tree.Target(name, False, _, _, str(member)) if _member(member, groups, chosen):
-            changed |= {"name": f"{name}_{member}", "count": None}
-        case tree.Declaration(name, member=str(member)) if _member(member, groups, chosen):
-            changed |= {"name": f"{name}_{chosen.get(member, member)}", "member": None}
-    return replace(node, **changed) if changed else node
+            return replace(node, operand=_fill(operand, chosen))
+        case tree.Target(name, False, _, _, str(member)) if _is_member(member, groups, chosen):
+            return replace(node, name=f"{name}_{member}", count=None)
+        case tree.Declaration(name, member=str(member)) if _is_member(member, groups, chosen):
+            return replace(node, name=f"{name}_{member}", member=None)
+    return node
 
 
 def _repeat(item: Any, groups: Groups, chosen: Mapping[str, str]) -> Iterator[Any]:
@@ -73,7 +68,7 @@ def _repeat(item: Any, groups: Groups, chosen: Mapping[str, str]) -> Iterator[An
             yield _expand(item, groups, chosen)
 
 
-def _member(name: str, groups: Groups, chosen: Mapping[str, str]) -> bool:
+def _is_member(name: str, groups: Groups, chosen: Mapping[str, str]) -> bool:
     return name in chosen or any(name in members for members in groups.values())
 
 

@@ -55,7 +55,7 @@ def parse(text: str, file: str) -> tree.RuleFile:
     except _Misfit as error:
         raise RuleError([error.diagnostic], {file: text}) from error
     assert isinstance(result, tree.RuleFile)
-    return expand_groups(result)
+    return expand_groups(result, text)
 
 
 def _deeper(parsed: lark.Tree[Any], most: int) -> Any:
