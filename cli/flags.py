@@ -41,12 +41,28 @@ class File(click.Path):
         return super().convert(value, param, ctx)
 
 
+def seconds(help: str, default: float | None = None) -> Callable[[Command], Command]:
+    """The option `--time`, a number of seconds above 0."""
+    return click.option(
+        "--time",
+        "seconds",
+        metavar="SECONDS",
+        type=click.FloatRange(0, min_open=True),
+        default=default,
+        show_default=default is not None,
+        help=help,
+    )
+
+
+def _seed(help: str) -> Callable[[Command], Command]:
+    return click.option("--seed", metavar="N", type=click.IntRange(0), default=0, show_default=True, help=help)
+
+
 #: prints a document in place of lines
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, as docs/json.md describes.")
-#: tells random inputs apart
-seed = click.option(
-    "--seed", metavar="N", type=click.IntRange(0), default=0, show_default=True, help="Seed of the random inputs."
-)
+#: tells random inputs apart, and random models
+seed = _seed("Seed of the random inputs.")
+model_seed = _seed("The same seed generates the same models.")
 #: the packs whose rules a command is about
 rules = click.option(
     "--rules",

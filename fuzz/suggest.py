@@ -118,38 +118,38 @@ def _plans(
     indices = _INDICES if any(integers) and not all(integers) else _INDICES[:1]
     constant = tuple(one and not all(integers) for one in integers)
     for make, drawn in itertools.product(indices, (True, False)):
-        dice = random.Random(seed)
+        rng = random.Random(seed)
         if drawn and not any(one.type in _DRAWN for one in operator.options.values()):
             continue
         draws = []
         for scale in _SCALES:
-            draws.append(_draw(operator, pack, interpreter, dice, (kinds, constant, make, drawn), _SHAPE, scale))
+            draws.append(_draw(operator, pack, interpreter, rng, (kinds, constant, make, drawn), _SHAPE, scale))
         whole = [one for one in draws if one is not None]
         if len(whole) < len(_SCALES):
             continue
         more = [
-            _draw(operator, pack, interpreter, dice, (kinds, constant, make, drawn), shape, scale)
+            _draw(operator, pack, interpreter, rng, (kinds, constant, make, drawn), shape, scale)
             for shape, scale in zip(_SHAPES, _SCALES, strict=True)
         ]
         if fresh := [one for one in more if one is not None]:
             yield whole, fresh
 
 
-def _permutation(dice: random.Random, shape: tuple[int, ...]) -> Array:
-    return np.array(dice.sample(range(len(shape)), len(shape)), np.int32)
+def _permutation(rng: random.Random, shape: tuple[int, ...]) -> Array:
+    return np.array(rng.sample(range(len(shape)), len(shape)), np.int32)
 
 
-def _extents(dice: random.Random, shape: tuple[int, ...]) -> Array:
-    split = dice.randrange(1, len(shape)) if len(shape) > 1 else 1
+def _extents(rng: random.Random, shape: tuple[int, ...]) -> Array:
+    split = rng.randrange(1, len(shape)) if len(shape) > 1 else 1
     return np.array([int(np.prod(shape[split:])), int(np.prod(shape[:split]))], np.int32)
 
 
-def _axes(dice: random.Random, shape: tuple[int, ...]) -> Array:
-    return np.array([dice.randrange(len(shape))], np.int32)
+def _axes(rng: random.Random, shape: tuple[int, ...]) -> Array:
+    return np.array([rng.randrange(len(shape))], np.int32)
 
 
-def _axis(dice: random.Random, shape: tuple[int, ...]) -> Array:
-    return np.array(dice.randrange(len(shape)), np.int32)
+def _axis(rng: random.Random, shape: tuple[int, ...]) -> Array:
+    return np.array(rng.randrange(len(shape)), np.int32)
 
 
 #: constants of integers that count axes or extents, one kind after the other
@@ -160,7 +160,7 @@ def _draw(
     operator: OperatorSpec,
     pack: loader.Pack,
     interpreter: Interpreter,
-    dice: random.Random,
+    rng: random.Random,
     plan: tuple[Sequence[str], tuple[bool, ...], Indices, bool],
     shape: tuple[int, ...],
     scale: float,
@@ -170,18 +170,18 @@ def _draw(
     limits = operator.facts.get(LIMITS, {})
     arrays = []
     for operand, kind, fixed in zip(operator.operands, kinds, constant, strict=True):
-        array = make(dice, shape) if fixed else _fill(dice, kind, shape, scale)
+        array = make(rng, shape) if fixed else _fill(rng, kind, shape, scale)
         arrays.append(
             np.where(array == 0, array.dtype.type(1), array) if limits.get(operand.name) == NONZERO else array
         )
     options: dict[str, Any] = {}
     for name, option in operator.options.items() if drawn else ():
         if option.type == "float":
-            options[name] = float(np.float32(round(dice.uniform(0.05, 0.95), 2)))
+            options[name] = float(np.float32(round(rng.uniform(0.05, 0.95), 2)))
         elif option.type == "int32":
-            options[name] = dice.randrange(len(shape))
+            options[name] = rng.randrange(len(shape))
         elif option.type == "bool":
-            options[name] = dice.random() < 0.5
+            options[name] = rng.random() < 0.5
     inputs = {
         one.name: array if fixed else (array.dtype.type, array.shape)
         for one, array, fixed in zip(operator.operands, arrays, constant, strict=True)
@@ -200,9 +200,9 @@ def _draw(
     return None
 
 
-def _fill(dice: random.Random, kind: str, shape: tuple[int, ...], scale: float) -> Array:
+def _fill(rng: random.Random, kind: str, shape: tuple[int, ...], scale: float) -> Array:
     """Numbers of both signs, some of them whole or halves; integers are not zero."""
-    numbers = np.random.default_rng(dice.randrange(2**32))
+    numbers = np.random.default_rng(rng.randrange(2**32))
     drawn = numbers.normal(0, scale, shape)
     if kind == "f32":
         return np.where(numbers.random(shape) < 0.3, np.round(drawn * 2) / 2, drawn).astype(np.float32)
@@ -262,7 +262,7 @@ def holds(text: str, rule: str, draws: Sequence[Draw], interpreter: Interpreter,
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "suggested.rules").write_text(text, encoding="utf-8")
         try:
-            loader.read([folder])
+            pack = loader.load((folder,))
             for draw in draws:
                 conversion = pipeline.rewrite(draw.model, Options(rules=(folder,)))
                 (got,) = Runtime(conversion.model.SerializeToString()).run(draw.fed)
@@ -270,7 +270,6 @@ def holds(text: str, rule: str, draws: Sequence[Draw], interpreter: Interpreter,
                     return False
         except (RuleError, RewriteError, VerificationError):
             return False  # the next template may do
-        pack = loader.load((folder,))
         subject = next(one for one in subjects(pack) if one.name == rule)
         oracle = Oracle(interpreter, pack.catalogue, (folder,))
         tally = examine(subject, oracle, PROFILES["quick"].examples, seed, shrinking=0)

@@ -64,21 +64,8 @@ _NAMED = 20
     "what --examples and --time say.",
 )
 @click.option("--examples", metavar="N", type=click.IntRange(1), help="Models for each rule.")
-@click.option(
-    "--time",
-    "seconds",
-    metavar="SECONDS",
-    type=click.FloatRange(0, min_open=True),
-    help="Time in all, at most.",
-)
-@click.option(
-    "--seed",
-    metavar="N",
-    type=click.IntRange(0),
-    default=0,
-    show_default=True,
-    help="The same seed generates the same models.",
-)
+@flags.seconds("Time in all, at most.")
+@flags.model_seed
 @click.option("--jobs", metavar="N", type=click.IntRange(1), show_default="one for each core", help="Worker processes.")
 @click.option(
     "--record",

@@ -49,20 +49,13 @@ def command(rules: tuple[str, ...], target: str | None, form: str, as_json: bool
     if target is not None:
         click.echo("\n".join(_target(target, form)))
         return
-    from ...engine.base.errors import CallError
     from ...engine.packs import loader
-    from ...engine.passes.support import survey
-    from ...engine.syntax.diagnostics import suggest
+    from ...engine.passes.support import find_operator, survey
 
     pack = loader.load(rules)
     found = survey(pack.files, pack.catalogue, loader.sources(rules))
     if operator is not None:
-        names = {one.operator.name.casefold(): one for one in found}
-        one = names.get(operator.casefold())
-        if one is None:
-            close = suggest(operator, [one.operator.name for one in found])
-            raise CallError(f"there is no operator {operator}" + (f": {close}" if close else ""))
-        found = [one]
+        found = [find_operator(found, operator)]
     if as_json:
         show("ops", True, map(_entry, found), rules=rules)
     elif operator is not None:

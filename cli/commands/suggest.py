@@ -14,23 +14,8 @@ SECONDS = 60.0
 
 @click.command("rewrite suggest", context_settings={"help_option_names": ["-h", "--help"]})
 @flags.rules
-@click.option(
-    "--time",
-    "seconds",
-    metavar="SECONDS",
-    type=click.FloatRange(0, min_open=True),
-    default=SECONDS,
-    show_default=True,
-    help="Time for the search.",
-)
-@click.option(
-    "--seed",
-    metavar="N",
-    type=click.IntRange(0),
-    default=0,
-    show_default=True,
-    help="The same seed draws the same models.",
-)
+@flags.seconds("Time for the search.", SECONDS)
+@flags.model_seed
 @flags.as_json
 @click.argument("operator", metavar="OPERATOR", shell_complete=completion.operators)
 def command(rules: tuple[str, ...], seconds: float, seed: int, as_json: bool, operator: str) -> None:
@@ -42,20 +27,14 @@ def command(rules: tuple[str, ...], seconds: float, seed: int, as_json: bool, op
 
     Exit status: 0 a rule is printed; 1 none found; 2 there is no such operator or rule pack, or a pack has mistakes.
     """
-    from ...engine.base.errors import CallError
     from ...engine.packs import loader
-    from ...engine.passes.support import survey
-    from ...engine.syntax.diagnostics import suggest as suggest_name
+    from ...engine.passes.support import find_operator, survey
     from ...fuzz.suggest import suggest
     from ...verify.interpreter import Interpreter
     from ..json_documents import diagnostic, show
 
     pack = loader.load(rules)
-    known = {one.operator.name: one for one in survey(pack.files, pack.catalogue, loader.sources(rules))}
-    one = known.get(operator.upper()) or known.get(operator)
-    if one is None:
-        close = suggest_name(operator, list(known))
-        raise CallError(f"there is no operator {operator}" + (f": {close}" if close else ""))
+    one = find_operator(survey(pack.files, pack.catalogue), operator)
     name = one.operator.name
     if one.uses:
         click.echo(f"{name} has a rule already ({one.uses[0].rule}); it is searched as if it had none", err=True)

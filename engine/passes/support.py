@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ..base.errors import Span
+from ..base.errors import CallError, Span
 from ..base.startup import dataclass
 from ..dialects.operators import FORM, Catalogue, Dialect, OperatorSpec
 from ..expressions.compile import TRAIT
@@ -13,7 +13,7 @@ from ..expressions.opset_range import Opsets, possible
 from ..rewrite.availability import Availability
 from ..rewrite.rules import MEANING, NORMALIZE, OF_SOURCE, list_template_dialects, write_out
 from ..syntax import tree
-from ..syntax.diagnostics import spell
+from ..syntax.diagnostics import spell, suggest
 from .state import ROLES
 
 #: an operator that rules take in every case, in some cases, or never
@@ -76,6 +76,17 @@ def survey(
     told = [spec for spec in dialect.operators.values() if FORM not in spec.traits]
     ranked = sorted(told, key=lambda spec: (spec.code is None, spec.code or 0, spec.name))
     return [_support(spec, uses.get(spec.name, []), declared, dialect) for spec in ranked]
+
+
+def find_operator(found: Sequence[Support], name: str) -> Support:
+    """What is known of the operator of a name, in capitals or not; raises CallError where there is none, with one of a
+    name like it."""
+    names = {one.operator.name.casefold(): one for one in found}
+    one = names.get(name.casefold())
+    if one is None:
+        close = suggest(name, [one.operator.name for one in found])
+        raise CallError(f"there is no operator {name}" + (f": {close}" if close else ""))
+    return one
 
 
 def _calls(expression: tree.Expression) -> Iterator[tree.Call]:
