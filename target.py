@@ -41,7 +41,7 @@ def defaults(name: str) -> Mapping[str, Any]:
     return {key: tuple(value) if isinstance(value, list) else value for key, value in said.items()}
 
 
-def small(name: str) -> str:
+def find_small_target(name: str) -> str:
     """The target that lies over one and leaves constants as they are stored; empty where it says none, or is that one.
 
     Raises CallError as `defaults`.

@@ -15,7 +15,7 @@ import click
 
 from ..engine.base.errors import times
 from ..summary import measure, operators
-from ..target import small
+from ..target import find_small_target
 from .dispatch import complain
 from .result_documents import occurring, override_note
 
@@ -257,7 +257,7 @@ def _growth(result: Result) -> str:
         now = ", ".join(f"{measure(constants[name][1])} of {name}" for name in wider)
         then = ", ".join(f"{measure(constants[name][0])} of {name}" for name in (*wider, *fewer) if constants[name][0])
         parts.append(f"constants take {now}" + (f" for {then}" if then else ""))
-    if other := small(result.report.runtime) if fewer else "":
+    if other := find_small_target(result.report.runtime) if fewer else "":
         parts.append(f"--target {other} leaves those as they are stored")
     elif "float16" in fewer:
         parts.append("--keep-float16 leaves those as they are")

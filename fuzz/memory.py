@@ -21,7 +21,7 @@ class Memory:
         return Memory(dict(self.known), set(self.hopeless))
 
     @contextmanager
-    def recalling(self, past: Memory) -> Iterator[None]:
+    def recall(self, past: Memory) -> Iterator[None]:
         """Know no more than in the past meanwhile; what is found to be taken is known afterwards."""
         before, self.known, self.hopeless = self.known, dict(past.known), set(past.hopeless)
         try:

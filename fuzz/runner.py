@@ -161,9 +161,9 @@ def examine(
             return failure.draw(choices)
         attempts += 1
         if tally.worse or attempts > examples * patience:
-            raise search.Over
+            raise search.SearchEnded
         failure.drawn = choices.made
-        with laboratory.memory.recalling(failure.memory):  # so that the same choices draw the same case
+        with laboratory.memory.recall(failure.memory):  # so that the same choices draw the same case
             return _draw_case(source, choices, tally)
 
     def fails(case: Case) -> bool:
@@ -172,7 +172,7 @@ def examine(
         finding = judge(case)
         tally.count(finding)
         if until and finding.fired.get(subject.name):
-            raise search.Over
+            raise search.SearchEnded
         if finding.end is End.FAILED:
             failure.begin(failure.drawn, case, finding)
         return finding.end is End.FAILED
@@ -322,14 +322,14 @@ class _Failure:
         self.made, self.found, self.end = list(made), (case, finding), time.monotonic() + self.seconds
 
     def draw(self, choices: Choices) -> Case | None:
-        """Draw another; none where nothing can be drawn. Raises Over when the time is."""
-        from .search import Over
+        """Draw another; none where nothing can be drawn. Raises SearchEnded when the time is."""
+        from .search import SearchEnded
 
         if time.monotonic() > self.end:
-            raise Over
+            raise SearchEnded
         self.drawn = choices.made
         try:
-            with self.laboratory.memory.recalling(self.memory):
+            with self.laboratory.memory.recall(self.memory):
                 return self.source(choices)
         except (Rejected, RewriteError):
             return None

@@ -24,7 +24,7 @@ _KEY = b"cases"
 _BATCH = 8
 
 
-class Over(BaseException):
+class SearchEnded(BaseException):
     """Ends a search at once. It is no Exception, as Hypothesis makes the case small that one is raised by."""
 
 
@@ -44,7 +44,7 @@ def cases(source: Source) -> st.SearchStrategy[Case]:
 
 
 def search(source: Source, fails: Callable[[Case], bool], examples: int, seed: str) -> None:
-    """Try so many cases of a seed, and make the first that fails small; `source` and `fails` may raise Over."""
+    """Try so many cases of a seed, and make the first that fails small; `source` and `fails` may raise SearchEnded."""
     made, over = random.Random(seed), False
 
     def failing(case: Case) -> bool:
@@ -97,6 +97,6 @@ def _find(
     with contextlib.suppress(NoSuchExample, Unsatisfiable, Flaky):
         try:
             find(cases(source), fails, settings=settings(chosen, deadline=None), random=seeded, database_key=key)
-        except Over:
+        except SearchEnded:
             return False
     return True

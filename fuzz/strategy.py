@@ -44,7 +44,7 @@ def draw_models(operators: Sequence[str], names: Sequence[str], rules: tuple[str
         laboratory = _laboratory(stacked)
         try:
             # What was found to be taken before is forgotten, so that the same choices draw the same model.
-            with laboratory.memory.recalling(Memory()):
+            with laboratory.memory.recall(Memory()):
                 case = draw(choices, choices.pick(chosen), laboratory)
         except Rejected:
             return None
