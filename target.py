@@ -16,6 +16,7 @@ from .engine.base.errors import CallError
 from .engine.base.startup import dataclass
 from .engine.packs import loader
 from .engine.syntax import tree
+from .engine.syntax.traversal import walk
 
 #: the file of a pack that makes it more than rules
 FILE = "target.yaml"
@@ -112,7 +113,7 @@ def introducing(name: str, files: Sequence[tree.RuleFile], operator: str, places
 
 
 def _finds(rule: tree.Rule, operator: str) -> bool:
-    calls = (node for node in tree.walk(rule.equations) if isinstance(node, tree.Call))
+    calls = (node for node in walk(rule.equations) if isinstance(node, tree.Call))
     return any(call.wildcard or call.callee == operator for call in calls)
 
 

@@ -14,6 +14,7 @@ from ..engine.dialects.operators import Dialect, OperatorSpec
 from ..engine.packs.loader import Pack
 from ..engine.rewrite.rules import MEANING, write_out
 from ..engine.syntax import tree
+from ..engine.syntax.traversal import walk
 from .categories import categories
 
 #: the trait of operators that `activation` names an option of
@@ -71,7 +72,7 @@ def _of_meanings(file: tree.RuleFile) -> tree.RuleFile:
 
 def _operators(rule: tree.Rule) -> frozenset[str]:
     """The operators that the left side of a rule names."""
-    calls = (node for node in tree.walk(rule.equations) if isinstance(node, tree.Call))
+    calls = (node for node in walk(rule.equations) if isinstance(node, tree.Call))
     return frozenset(call.callee for call in calls)
 
 

@@ -16,6 +16,7 @@ from ..engine.rewrite.availability import Availability
 from ..engine.rewrite.pattern import Defined, compile_equations, nodes
 from ..engine.rewrite.rules import OF_SOURCE, list_template_dialects, write_out
 from ..engine.syntax import tree
+from ..engine.syntax.traversal import walk
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +72,7 @@ class Subject:
     def guarded(self) -> frozenset[str]:
         """The names that its clauses and the conditions of its templates speak of."""
         conditions = (*self.rule.clauses, *(template.condition for template in self.rule.templates))
-        return frozenset(one.name for one in tree.walk(conditions) if isinstance(one, tree.Name))
+        return frozenset(one.name for one in walk(conditions) if isinstance(one, tree.Name))
 
     @property
     def place(self) -> str:
@@ -180,7 +181,7 @@ class OpsetBounds:
     def _in(self, item: object) -> tuple[set[int], set[str]]:
         """The opsets that one item compares with, and the definitions that it calls."""
         bounds, names = set(), set()
-        for node in tree.walk(item):
+        for node in walk(item):
             match node:
                 case tree.Binary(left=tree.Name(name=name), right=tree.Literal(value=int(bound))) if name == OPSET:
                     bounds.add(bound)

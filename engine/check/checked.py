@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from ..dialects.operators import Catalogue
 from ..syntax import tree
+from ..syntax.traversal import walk
 
 Item = tree.Rule | tree.Table | tree.Definition
 
@@ -45,7 +46,7 @@ class CheckedItems:
 
 def _iterate_mentioned(item: Item) -> Iterable[str]:
     yield item.name
-    for node in tree.walk(item):
+    for node in walk(item):
         if type(node) is tree.Call:
             yield node.callee
         elif type(node) is tree.Symbol:

@@ -8,6 +8,7 @@ from ..expressions.compile import TRAIT
 from ..expressions.functions import FUNCTIONS
 from ..syntax import tree
 from ..syntax.diagnostics import Collector
+from ..syntax.traversal import walk
 
 #: the function that refuses what is converted
 FAIL = "fail"
@@ -18,7 +19,7 @@ _DEPTH = 32
 def calls_of(definitions: Mapping[str, tree.Definition]) -> dict[str, frozenset[str]]:
     """What each definition calls: functions, other definitions, operators."""
     return {
-        name: frozenset(node.callee for node in tree.walk(definition.body) if isinstance(node, tree.Call))
+        name: frozenset(node.callee for node in walk(definition.body) if isinstance(node, tree.Call))
         for name, definition in definitions.items()
     }
 

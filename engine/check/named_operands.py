@@ -11,7 +11,7 @@ from ..dialects.operators import Dialect, OperatorSpec
 from ..rewrite.rules import OF_SOURCE, STAGES, list_template_dialects
 from ..syntax import tree
 from ..syntax.diagnostics import suggest
-from ..syntax.rebuild import rebuild
+from ..syntax.traversal import rebuild, walk
 from .checked import Item
 
 
@@ -21,7 +21,7 @@ def place_operands(item: Item, source: Dialect, target: Dialect) -> tuple[Item, 
     It is the item itself where it names none.
     """
     wrong: list[Diagnostic] = []
-    if not any(type(node) is tree.Argument and node.operand for node in tree.walk(item)):
+    if not any(type(node) is tree.Argument and node.operand for node in walk(item)):
         return item, wrong
     if isinstance(item, tree.Definition):
         return replace(item, body=_place(item.body, (target, source), wrong)), wrong

@@ -13,6 +13,7 @@ from ..expressions.opset_range import word_opsets
 from ..rewrite.rules import ACCEPT, ONCE
 from ..syntax import tree
 from ..syntax.diagnostics import suggest
+from ..syntax.traversal import walk
 from .connectivity import list_operands, report_unconnected
 from .kinds import ANY, ARRAY, GRAPH, NONE, NUMBER, VALUE, VALUES, Kinds, comparable, fits, may, of_option, one, words
 from .operations import find, group_specs
@@ -271,7 +272,7 @@ class _Walker:
         return names
 
     def _constant(self, value: tree.Expression, kinds: Kinds, name: str, found: Sequence[Option]) -> None:
-        for node in tree.walk(value):
+        for node in walk(value):
             if isinstance(node, tree.Name) and node.name != "opset":
                 self._error(
                     value.span,
@@ -330,7 +331,7 @@ class _Walker:
 
     def _salvage(self, value: tree.Expression) -> tuple[Counter[str], set[str]]:
         """Bind the names of what is no pattern, so that one mistake is not told again wherever they are used."""
-        names = [node.name for node in tree.walk(value) if isinstance(node, tree.Name)]
+        names = [node.name for node in walk(value) if isinstance(node, tree.Name)]
         for name in names:
             self._bind(Variable(name, value.span, OPERAND, ANY, used=True))
         return Counter(names), set(names)

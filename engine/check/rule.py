@@ -11,6 +11,7 @@ from ..expressions.opset_range import possible
 from ..rewrite.rules import ACCEPT, OF_SOURCE, ONCE, STAGES, family, list_template_dialects
 from ..syntax import tree
 from ..syntax.diagnostics import a, suggest
+from ..syntax.traversal import walk
 from .definitions import FAIL
 from .messages import placeholders
 from .operations import find
@@ -53,8 +54,8 @@ def rule(written: tree.Rule, context: Context) -> None:
 
 def _family(written: tree.Rule, reads: Dialect, context: Context) -> None:
     everything = (written.equations, written.clauses, written.templates)
-    mentioned = {n.callee for n in tree.walk(everything) if isinstance(n, tree.Call)}
-    mentioned |= {n.name for n in tree.walk(everything) if isinstance(n, tree.Symbol)}
+    mentioned = {n.callee for n in walk(everything) if isinstance(n, tree.Call)}
+    mentioned |= {n.name for n in walk(everything) if isinstance(n, tree.Symbol)}
     for name in ("SRC", "DST"):
         if name not in mentioned:
             context.error(written.span, f"rule `{written.name}` is a family, and does not mention `{name}`")
@@ -103,7 +104,7 @@ def _accepts(written: tree.Rule, reads: Dialect, context: Context) -> None:
         help = 'such as `require mode != "cubic", "this target has no cubic interpolation"`'
         message = "a rule of stage accept says by `require` what the target takes, or by `remark` what to tell of it"
         context.error(written.span, message, help)
-    for call in tree.walk(written.equations):
+    for call in walk(written.equations):
         if not isinstance(call, tree.Call) or call.wildcard or call.rest:
             continue
         spec = reads.operator(call.callee, max(context.opsets))
@@ -145,7 +146,7 @@ def _report_refusals(written: tree.Rule, context: Context) -> None:
     """Tell where a rule over the target refuses: it does not apply there, and nobody would hear of it."""
     if written.stage in OF_SOURCE:
         return
-    for call in tree.walk((written.clauses, written.templates)):
+    for call in walk((written.clauses, written.templates)):
         if isinstance(call, tree.Call) and (call.callee == FAIL or call.callee in context.world.refusers):
             within = "" if call.callee == FAIL else f" in `{call.callee}`"
             context.error(call.span, f"`{FAIL}`{within} refuses nothing in stage {written.stage}", _REFUSING)
@@ -153,7 +154,7 @@ def _report_refusals(written: tree.Rule, context: Context) -> None:
 
 def _always(clause: tree.Where | tree.Require, context: Context) -> None:
     """Tell a condition that comes to the same whatever is matched, as no variable stands in it."""
-    for node in tree.walk(clause.condition):
+    for node in walk(clause.condition):
         if isinstance(node, tree.Name | tree.Symbol | tree.Call | tree.Comprehension | tree.Fold | tree.GraphOf):
             return
     try:

@@ -14,6 +14,7 @@ from ..rewrite.pattern import Absent, AnyOf, Defined, NodePattern, Number, Opera
 from ..rewrite.rules import ACCEPT, ONCE, Contents, Override, Rule, compile_rules
 from ..syntax import tree
 from ..syntax.diagnostics import Collector
+from ..syntax.traversal import walk
 
 #: an option that may have any value
 _FREE = object()
@@ -78,7 +79,7 @@ def _takes_all(rule: Rule) -> bool:
 
 def _plain(expression: tree.Expression) -> bool:
     """Whether an expression surely has a value."""
-    return all(isinstance(node, tree.Literal | tree.Name | tree.Symbol | tree.ListOf) for node in tree.walk(expression))
+    return all(isinstance(node, tree.Literal | tree.Name | tree.Symbol | tree.ListOf) for node in walk(expression))
 
 
 def _covers(general: Rule, special: Rule) -> bool:

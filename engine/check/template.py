@@ -9,6 +9,7 @@ from ..expressions.opset_range import Opsets, decide, possible
 from ..rewrite.rules import MEANING
 from ..syntax import tree
 from ..syntax.diagnostics import a, join_words, suggest
+from ..syntax.traversal import tails
 from .kinds import ANY, OLD, RUNTIME, VALUE, VALUES, Kinds, may, one, words
 from .pattern import LeftSide
 from .scope import LOCAL, Context, Variable
@@ -146,7 +147,7 @@ def _infer_result_kinds(equation: tree.Equation, kinds: Kinds) -> Kinds:
 
 def _calls(expression: tree.Expression) -> list[tree.Call]:
     """The calls of operators that an expression may yield the results of."""
-    return [call for call in tree.tails(expression) if call.callee[0].isupper()]
+    return [call for call in tails(expression) if call.callee[0].isupper()]
 
 
 def _results(call: tree.Call, equation: tree.Equation, context: Context) -> None:

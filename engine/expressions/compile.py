@@ -10,6 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from ..syntax import tree
+from ..syntax.traversal import walk
 from .frame import Emitter, Frame, Located
 from .functions import CONSTANTS, FUNCTIONS, EvaluationError, UnknownValueError, Unsupported, to_python
 from .memo import is_small, list_inputs, make_key, memoize, visits_elements
@@ -328,7 +329,7 @@ def computes(definition: tree.Definition, definitions: Mapping[str, tree.Definit
     """Whether a definition only computes: it calls functions and such definitions, and so yields the same each time."""
     work, seen = [definition], {definition.name}
     while work:
-        for node in tree.walk(work.pop().body):
+        for node in walk(work.pop().body):
             if not isinstance(node, tree.Call) or node.callee in FUNCTIONS or node.callee in seen:
                 continue
             if node.callee not in definitions:

@@ -12,6 +12,7 @@ import onnx_ir as ir
 
 from ..base.constants import initial_array
 from ..syntax import tree
+from ..syntax.traversal import below
 from .frame import Frame
 from .functions import FUNCTIONS, lists, numbers
 from .functions.registry import fail
@@ -108,7 +109,7 @@ def list_inputs(expression: tree.Expression) -> list[Callable[[Frame], Any]] | N
             case tuple():
                 work += [(item, bound) for item in one]
             case _:
-                work += [(getattr(one, field), bound) for field in tree.below(type(one)) or ()]
+                work += [(getattr(one, field), bound) for field in below(type(one)) or ()]
     return list(found.values()) or None
 
 

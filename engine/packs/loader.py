@@ -19,6 +19,7 @@ from ..rewrite.rules import Contents, Override, outline
 from ..syntax import tree
 from .digests import digest_code, digest_pack
 from .parse_cache import Parses
+from .scopes import separate_definitions
 from .serialization import Lazy, freeze, thaw
 
 #: the group of entry points by which an installed package offers a pack: name = "package:folder"
@@ -257,9 +258,10 @@ def _read(paths: Sequence[Path], texts: Mapping[str, str], parses: Parses) -> Pa
     entries = _entries(paths)
     catalogue = _catalogue(tuple(entries), tuple(map(read_text, (OPS, *entries))))
     parses.keep()
-    files, lacking = _leave_out(_separate_definitions(files, parses), paths)
+    files, unknown = separate_definitions(files, parses)
+    files, lacking = _leave_out(files, paths)
     files, misnamed = parses.place_operands(files, catalogue)
-    diagnostics += [*lacking, *misnamed]
+    diagnostics += [*unknown, *lacking, *misnamed]
     program = [path for path in paths if is_built_in(path)]
     mark = f"{digest_pack(_entries(program), _texts(program, empty=True))}-checked"
     if len(program) < len(paths) and file_cache.fetch(mark) is not None:
@@ -338,24 +340,6 @@ def _leave_out(files: Sequence[tree.RuleFile], paths: Sequence[Path]) -> tuple[l
 
 def _left_out(item: tree.Rule | tree.Table | tree.Definition, names: Sequence[str]) -> bool:
     return not isinstance(item, tree.Definition) and item.name in names
-
-
-def _separate_definitions(files: Sequence[tree.RuleFile], parses: Parses) -> list[tree.RuleFile]:
-    """Give definitions of one name in several packs names of their own: each pack calls its own, or the next below."""
-    ranks: dict[str, set[int]] = {}
-    for file in files:
-        for item in file.items:
-            if isinstance(item, tree.Definition):
-                ranks.setdefault(item.name, set()).add(file.rank)
-    packs: dict[int, str] = {}
-    for rank, name in sorted({file.rank: file.name for file in files}.items()):
-        packs[rank] = f"{name}.{rank}" if name in packs.values() else name
-    found = []
-    for file in files:
-        nearest = {name: max((r for r in there if r <= file.rank), default=min(there)) for name, there in ranks.items()}
-        own = {name: f"{name}.{packs[rank]}" for name, rank in nearest.items() if rank != min(ranks[name])}
-        found.append(replace(file, items=tuple(parses.rename_item(item, own) for item in file.items)) if own else file)
-    return found
 
 
 def _ranks(paths: Sequence[Path]) -> dict[str, int]:

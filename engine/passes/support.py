@@ -14,6 +14,7 @@ from ..rewrite.availability import Availability
 from ..rewrite.rules import MEANING, NORMALIZE, OF_SOURCE, list_template_dialects, write_out
 from ..syntax import tree
 from ..syntax.diagnostics import spell, suggest
+from ..syntax.traversal import walk
 from .state import ROLES
 
 #: an operator that rules take in every case, in some cases, or never
@@ -105,7 +106,7 @@ def _about(call: tree.Call, rule: tree.Rule, dialect: Dialect) -> list[OperatorS
     wanted = {attribute.name for attribute in call.attributes}
     traits = {
         node.arguments[1].value.name
-        for node in tree.walk(tuple(clause for clause in rule.clauses if isinstance(clause, tree.Where)))
+        for node in walk(tuple(clause for clause in rule.clauses if isinstance(clause, tree.Where)))
         if isinstance(node, tree.Call) and node.callee == TRAIT and isinstance(node.arguments[1].value, tree.Name)
     }
     return [spec for spec in dialect.operators.values() if wanted <= spec.options.keys() and traits <= spec.traits]

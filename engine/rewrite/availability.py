@@ -10,6 +10,7 @@ import onnx.defs
 from ..dialects.operators import Dialect, OperatorSpec, Option
 from ..expressions.opset_range import decide, is_omitted
 from ..syntax import tree
+from ..syntax.traversal import below
 
 
 def former_attributes(spec: OperatorSpec, newest: OperatorSpec | None, count: int) -> list[Option] | None:
@@ -74,7 +75,7 @@ class Availability:
                 continue
             if isinstance(one, tree.Call) and not self._has_callee(one, place):
                 return False
-            work += [getattr(one, name) for name in tree.below(type(one)) or ()]
+            work += [getattr(one, name) for name in below(type(one)) or ()]
         return True
 
     def _has_callee(self, call: tree.Call, place: _Place) -> bool:

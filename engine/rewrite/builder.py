@@ -21,6 +21,7 @@ from ..dialects.operators import Dialect, OperatorSpec, schema
 from ..expressions.compile import Frame, evaluate
 from ..expressions.functions import DTYPES, EvaluationError
 from ..syntax import tree
+from ..syntax.traversal import tails
 from .clone import Cloner
 from .matcher import SEARCHED
 from .operands import make_operands, split_attributes
@@ -84,7 +85,7 @@ class Builder:
         targets = equation.targets
         lists = [target.name for target in targets if target.spread]
         known = {name: found for name in lists if isinstance(found := frame.values.get(name), list)}
-        for call in tree.tails(equation.value):
+        for call in tails(equation.value):
             self._counts[id(call)] = len(targets) - len(lists) + sum(map(len, known.values()))
         result = evaluate(equation.value, frame)
         # One name takes the whole of a list; several names, or one with `...`, take its items.

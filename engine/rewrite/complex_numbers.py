@@ -6,6 +6,7 @@ import onnx_ir as ir
 
 from ..expressions.functions import is_complex
 from ..syntax import tree
+from ..syntax.traversal import walk
 from .rules import Rule
 
 
@@ -16,5 +17,5 @@ def is_complex_node(node: ir.Node) -> bool:
 
 def asks_complex(rule: Rule) -> bool:
     """Whether a rule asks which values are complex; one that does not speaks of real numbers alone."""
-    calls = (one for one in tree.walk((rule.clauses, rule.templates)) if isinstance(one, tree.Call))
+    calls = (one for one in walk((rule.clauses, rule.templates)) if isinstance(one, tree.Call))
     return any(call.callee == is_complex.__name__ for call in calls)

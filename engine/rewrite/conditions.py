@@ -10,6 +10,7 @@ from ..expressions.compile import TRAIT
 from ..expressions.functions import FUNCTIONS
 from ..expressions.functions.registry import fail
 from ..syntax import tree
+from ..syntax.traversal import walk
 
 #: how many definitions in each other are looked into
 _DEEP = 8
@@ -26,7 +27,7 @@ class Condition:
     @property
     def certain(self) -> bool:
         """Whether it holds or does not, and never refuses a node; what other definitions do is not looked into."""
-        called = {node.callee for node in tree.walk(self.expression) if isinstance(node, tree.Call)}
+        called = {node.callee for node in walk(self.expression) if isinstance(node, tree.Call)}
         return fail.__name__ not in called and called <= FUNCTIONS.keys() | {TRAIT}
 
 
@@ -57,9 +58,9 @@ def conditions(clauses: Sequence[tree.Clause], definitions: Mapping[str, tree.De
 
 def speaks_of(expression: tree.Expression) -> set[str]:
     """The variables of an expression; the second operand of `trait` is a word."""
-    calls = (node for node in tree.walk(expression) if isinstance(node, tree.Call) and node.callee == TRAIT)
+    calls = (node for node in walk(expression) if isinstance(node, tree.Call) and node.callee == TRAIT)
     words = {id(call.arguments[1].value) for call in calls}
-    return {n.name for n in tree.walk(expression) if isinstance(n, tree.Name) and id(n) not in words}
+    return {n.name for n in walk(expression) if isinstance(n, tree.Name) and id(n) not in words}
 
 
 def _split(condition: tree.Expression) -> Iterator[tree.Expression]:
@@ -74,7 +75,7 @@ def _length(condition: tree.Expression, definitions: Mapping[str, tree.Definitio
     """The nodes of a condition, and of all that it calls; 0 where these do more than compute, or may refuse a node."""
     work, seen, found = [condition], set[str](), 0
     while work:
-        for node in tree.walk(work.pop()):
+        for node in walk(work.pop()):
             found += 1
             if not isinstance(node, tree.Call) or node.callee in seen or node.callee == TRAIT:
                 continue

@@ -11,6 +11,7 @@ from ..base.errors import Span
 from ..base.startup import dataclass
 from ..dialects.operators import Dialect, OperatorSpec, list_catalogue
 from ..syntax import tree
+from ..syntax.traversal import walk
 
 #: the variable that binds nothing
 IGNORED = "_"
@@ -158,7 +159,7 @@ def compile_equations(equations: Iterable[tree.Equation], dialect: Dialect, opse
     """
     marked = {
         argument.value.name
-        for argument in tree.walk(tuple(equations))
+        for argument in walk(tuple(equations))
         if isinstance(argument, tree.Argument) and argument.const and isinstance(argument.value, tree.Name)
     }
     return _equations(equations, dialect, opset, marked)

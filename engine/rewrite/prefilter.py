@@ -13,6 +13,7 @@ from ..dialects.operators import OperatorSpec
 from ..expressions.compile import Frame, Located, evaluate, truth
 from ..expressions.functions.tensors import dtype
 from ..syntax import tree
+from ..syntax.traversal import walk
 from .conditions import Condition
 from .pattern import IGNORED, Absent, AnyOf, Defined, NodePattern, Number, Operand, Variable
 
@@ -46,8 +47,8 @@ def _types(conditions: Iterable[Condition]) -> dict[str, list[_Typed]]:
     found: dict[str, list[_Typed]] = {}
     for condition in itertools.takewhile(lambda one: one.certain, conditions):
         expression = condition.expression
-        calls = [node for node in tree.walk(expression) if isinstance(node, tree.Call)]
-        uses = [node.name for node in tree.walk(expression) if isinstance(node, tree.Name)]
+        calls = [node for node in walk(expression) if isinstance(node, tree.Call)]
+        uses = [node.name for node in walk(expression) if isinstance(node, tree.Name)]
         asked = [call.arguments[0].value for call in calls if call.callee == dtype.__name__]
         of_types = all(isinstance(value, tree.Name) for value in asked) and len(set(uses)) == 1
         if of_types and len(uses) == len(asked):

@@ -14,17 +14,18 @@ from typing import Any
 from ..base.errors import Span
 from ..base.startup import dataclass
 from . import tree
-from .parser import parse
+from .parser import read
 from .syntax_errors import RESERVED
 
 _TOKEN = re.compile(
-    r'"(?:\\.|[^"\\\n])*"|\d+\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\d+|\w*\{[a-z_]\w*\}\w*(?=\s*:)|\w+|\.\.\.|\.\.|<=>|=>|->|==|!=|<=|>=|<<|>>|//|\+\+'
+    r'"(?:\\.|[^"\\\n])*"|\d+\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\d+|\w*\{[a-z_]\w*\}(?:\w+|\w*(?=\s*:))|\w+|\.\.\.|\.\.|<=>|=>|->|==|!=|<=|>=|<<|>>|//|\+\+'
     r"|[^\s\w]"
 )
 #: columns: what stands in a rule, and the equations of a template after its first
 _BODY, _EQUATION = 2, 5
 #: spaces between the entries of a table and of an `over` family
 _ENTRIES = {"table": 3, "over": 2}
+_ITEMS = frozenset({"rule", "table", "def", "ruleset", "over", "graph", "group", "fragment", "use"})
 _TIGHT_BEFORE = frozenset({")", "]", ",", "...", "?", ".", ":"})
 _TIGHT_AFTER = frozenset({"(", "[", "."})
 _OPERATORS = frozenset(re.findall(r"\S+", "= == != < > <= >= + - * / // % << >> & ++ | => <=> ( [ { , : @ .."))
@@ -40,7 +41,7 @@ class _Brace:
 
 def format_rules(text: str, file: str) -> str:
     """A rule file in its one form; raises RuleError where it cannot be parsed."""
-    before = parse(text, file)
+    before = read(text, file)
     starts = dict(_starts(before))
     lines: list[str] = []
     state = _State()
@@ -57,12 +58,12 @@ def format_rules(text: str, file: str) -> str:
         elif code.startswith("}") and state.closes_item():
             indent = current = 0
         else:
-            indent = max(_width(line), current + 2)
+            indent = max(_width(line), current + (0 if code.startswith("}") else 2))
         body = state.space_tokens(code)
         gap = max(2, len(line) - len(comment) - len(line[: len(line) - len(comment)].rstrip())) if comment else 0
         lines.append(" " * indent + body + " " * gap + comment)
     after = "\n".join(_blank(lines)) + "\n"
-    if _bare(parse(after, file)) != _bare(before):
+    if _bare(read(after, file)) != _bare(before):
         raise AssertionError(f"{file}: formatting would change what the rules say")
     return after
 
@@ -122,7 +123,7 @@ class _State:
         return out
 
     def _step(self, token: str) -> None:
-        if token in ("rule", "table", "def", "ruleset", "over", "graph"):
+        if token in _ITEMS:
             self._item = token
         if token == "{":
             self.braces.append(self._brace())
@@ -147,7 +148,7 @@ class _State:
             return " " if self.braces[-1].apart else ""
         if token == "}":
             return " " if self.braces and self.braces[-1].apart else ""
-        if token == "yield":
+        if token in ("yield", "carry", "collect"):
             return "  "
         if kind in _ENTRIES and self._before in ("=>", "<=>") and token not in ("test", "=>", "<=>"):
             return " " * _ENTRIES[kind]
@@ -176,7 +177,9 @@ class _State:
 def _starts(file: tree.RuleFile) -> Iterator[tuple[tuple[int, int], int]]:
     """Where statements begin, by line and column, and the column that they belong at."""
     yield (file.span.line, file.span.column), 0
-    yield from (((group.span.line, group.span.column - len("group ")), 0) for group in file.groups)
+    yield from ((_place(use.span), 0) for use in file.uses)
+    for word, named in (("group", file.groups), ("fragment", file.fragments)):
+        yield from (((one.span.line, one.span.column - len(word) - 1), 0) for one in named)
     for item in file.items:
         word = {tree.Rule: "rule", tree.Table: "table", tree.Definition: "def"}[type(item)]
         yield (item.span.line, item.span.column - len(word) - 1), 0
@@ -189,6 +192,8 @@ def _starts(file: tree.RuleFile) -> Iterator[tuple[tuple[int, int], int]]:
             for clause in item.clauses:
                 back = len("let ") if isinstance(clause, tree.Let) else 0
                 yield (clause.span.line, clause.span.column - back), _BODY
+            for local in item.definitions:
+                yield (local.span.line, local.span.column - len("def ")), _BODY
             for template in item.templates:
                 yield from ((_place(equation.span), _EQUATION) for equation in template.equations)
                 yield _place(template.span), _BODY

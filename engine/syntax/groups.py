@@ -8,7 +8,7 @@ from typing import Any
 from ..base.errors import Diagnostic, RuleError
 from ..base.startup import replace
 from . import tree
-from .rebuild import rebuild
+from .traversal import rebuild, walk
 
 Groups = Mapping[str, tuple[str, ...]]
 
@@ -17,7 +17,7 @@ def expand_groups(file: tree.RuleFile, text: str) -> tree.RuleFile:
     """A file, read from a text, without groups; raises RuleError for what names none, and no member of one."""
     groups = {group.name: group.members for group in file.groups}
     items = tuple(_expand(item, groups, {}) for item in file.items) if groups else file.items
-    for node in tree.walk(items):
+    for node in walk(items):
         name = _uses_group(node)
         if name is not None:
             known = f"; there are {', '.join(groups)}" if groups else ": such as `group gates = [input, output]`"

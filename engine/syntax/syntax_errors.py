@@ -15,7 +15,7 @@ from .habits import POWER, word
 
 #: words that are no names
 _WORDS = """rule table def stage over where require remark let when test for in if else and or not any const fold graph
-  yield none true false"""
+  carry collect yield none true false"""
 RESERVED = frozenset(re.findall(r"\w+", _WORDS))
 
 #: how the grammar's terminals are called in messages
@@ -103,6 +103,10 @@ _SLIPS: tuple[tuple[Callable[[_Found], bool], str], ...] = (
     ),
     (
         lambda f: f.text[:1].isupper() and "NAME" in f.expected and "OP" not in f.expected,
+        "variables are written in lower case, operators and enumerants in upper case",
+    ),
+    (
+        lambda f: f.text == "=" and f.expected == {"LPAR"},
         "variables are written in lower case, operators and enumerants in upper case",
     ),
     (lambda f: "LAYOUT" in f.expected, "a layout is two to six capital letters, such as NHWC"),

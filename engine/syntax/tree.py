@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from ..base.errors import Span
 from ..base.startup import dataclass
@@ -145,11 +144,12 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """`name: value` in braces; `value` is the name itself where only the name was written."""
+    """`name: value` in braces; `value` is the name itself where only the name was written, also in `name...`."""
 
     name: str
     value: Expression
     span: Span
+    spread: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,11 +167,23 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class GraphOf:
-    """`graph(parameters) { equations yield results }`: a graph as the value of an attribute."""
+    """`graph(parameters) { equations carried yield results }`: a graph as the value of an attribute."""
 
     parameters: tuple[Target, ...]
     equations: tuple[Equation, ...]
     results: tuple[Argument, ...]
+    span: Span
+    carried: tuple[Carried, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """`carry name: first -> next -> last` of a loop, `carry name...` for all others, `collect next -> last`."""
+
+    name: str | None
+    first: Argument | None
+    next: Argument | None
+    last: str | None
     span: Span
 
 
@@ -312,6 +324,8 @@ class Rule:
     templates: tuple[Template, ...]
     tests: tuple[Test, ...]
     span: Span
+    #: those that it alone calls
+    definitions: tuple[Definition, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,6 +358,26 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
+class Fragment:
+    """`fragment real(v) = Cast(v) {to: _}`, a part of patterns, or `fragment window = {strides, pads}`, options."""
+
+    name: str
+    parameters: tuple[str, ...]
+    body: Expression | tuple[Attribute, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """`use kernels.codes as codes_of`: a definition of another pack, and what it is called here."""
+
+    pack: str
+    name: str
+    called: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class RuleFile:
     """One file: from which dialect to which, for which opsets, and its items."""
 
@@ -360,36 +394,7 @@ class RuleFile:
     without: tuple[str, ...] = ()
     #: of packs that are laid over each other, the last has the highest
     rank: int = 0
-    #: the groups that are written out in its items
+    #: the groups that are written out in its items, and the fragments that are put in there
     groups: tuple[Group, ...] = ()
-
-
-def tails(expression: Expression) -> Iterator[Call]:
-    """The calls whose results an expression may be."""
-    if isinstance(expression, Call):
-        yield expression
-    elif isinstance(expression, Conditional):
-        yield from tails(expression.then)
-        yield from tails(expression.other)
-
-
-def walk(node: object) -> Iterator[Any]:
-    """Yield a node and all nodes below it, parents first."""
-    work = [node]
-    while work:
-        one = work.pop()
-        if type(one) is tuple:
-            work += one[::-1]
-        elif (names := below(type(one))) is not None:
-            yield one
-            work += [getattr(one, name) for name in names[::-1]]
-
-
-_below: dict[type[Any], tuple[str, ...] | None] = {}
-
-
-def below(kind: type[Any]) -> tuple[str, ...] | None:
-    """The fields of a class of syntax nodes; None for all other classes."""
-    if kind not in _below:
-        _below[kind] = getattr(kind, "__match_args__", None) if kind.__module__ == __name__ else None
-    return _below[kind]
+    fragments: tuple[Fragment, ...] = ()
+    uses: tuple[Use, ...] = ()

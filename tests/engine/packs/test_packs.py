@@ -20,6 +20,7 @@ from nnrewrite.engine.packs import loader
 from nnrewrite.engine.passes.evaluation import convert_graph
 from nnrewrite.engine.rewrite.rules import compile_rules
 from nnrewrite.engine.syntax import parser, tree
+from nnrewrite.engine.syntax.traversal import walk
 from nnrewrite.options import Options
 
 pytestmark = pytest.mark.slow
@@ -228,18 +229,40 @@ def test_a_pack_that_another_lies_over_is_below_it_wherever_it_is_named(make: Ma
     assert {file.name: file.rank for file in pack.files} == {"onnx": 0, "int8": 1, "mine": 2}
 
 
-def test_a_pack_calls_the_nearest_definition_below(make: Make) -> None:
-    sizes = [
-        make(f"pack{i}", HEADER.replace("mine", f"pack{i}") + f"def d() = {i}.0\n" + used)
-        for i, used in ((0, ""), (1, ""))
-    ]
-    top = HEADER + "rule mine { y = ABS(x) => y = Mul(x, d()) test x: f32[2] }\n"
+@pytest.mark.parametrize(
+    ("line", "message", "help"),
+    [
+        ("", "`d` is a definition of below", "write `use below.d` below the header"),
+        ("use below.e\n", "below defines no `e`", "`d`"),
+        ("use above.d\n", "no rule set `above` lies below mine", "below"),
+        ("use below.d\nuse below.d\n", "`d` is used twice", "as other"),
+        ("use below.d\ndef d() = 2.0\n", "`d` is defined here as well", "as other"),
+    ],
+)
+def test_a_definition_of_another_pack_is_used_by_its_name(make: Make, line: str, message: str, help: str) -> None:
+    below = make("below", HEADER.replace("mine", "below") + "def d() = 1.0\n")
+    top = make("top", HEADER + line + "rule mine { y = ABS(x) => y = Mul(x, d()) test x: f32[2] }\n")
+    with pytest.raises(RuleError) as caught:
+        loader.load([str(below), str(top)])
+    assert message in {one.message for one in caught.value.diagnostics}
+    assert any(help in (one.help or "") for one in caught.value.diagnostics)
+
+
+def test_a_used_definition_can_have_another_name(make: Make) -> None:
+    below = make("below", HEADER.replace("mine", "below") + "def d() = 1.0\n")
+    rules = "use below.d as one\ndef d() = 2.0\nrule mine { y = ABS(x) => y = Mul(x, d() * one()) test x: f32[2] }\n"
+    assert loader.load([str(below), str(make("top", HEADER + rules))])
+
+
+def test_a_pack_calls_the_definition_that_it_uses(make: Make) -> None:
+    sizes = [make(f"pack{i}", HEADER.replace("mine", f"pack{i}") + f"def d() = {i}.0\n") for i in (0, 1)]
+    top = HEADER + "use pack1.d\nrule mine { y = ABS(x) => y = Mul(x, d()) test x: f32[2] }\n"
     pack = loader.load([*map(str, sizes), str(make("top", top))])
     called = [
         node.callee
         for file in pack.files
         if file.name == "mine"
-        for node in tree.walk(tuple(file.items))
+        for node in walk(tuple(file.items))
         if isinstance(node, tree.Call)
     ]
     assert "d.pack1" in called

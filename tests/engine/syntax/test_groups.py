@@ -7,6 +7,7 @@ from nnrewrite.engine.base.errors import RuleError
 from nnrewrite.engine.syntax import tree
 from nnrewrite.engine.syntax.formatter import format_rules
 from nnrewrite.engine.syntax.parser import parse
+from nnrewrite.engine.syntax.traversal import below
 
 HEAD = "ruleset demo : tflite -> onnx opset 13..25\n\n"
 GROUP = "group gates = [input, cell]\n\n"
@@ -43,7 +44,7 @@ def strip(node: object) -> object:
     """A tree as plain data, without places."""
     if isinstance(node, tuple):
         return tuple(strip(item) for item in node)
-    names = tree.below(type(node))
+    names = below(type(node))
     return (
         node if names is None else (type(node), *(strip(getattr(node, name)) for name in names if "span" not in name))
     )

@@ -14,6 +14,7 @@ from nnrewrite.engine.expressions.compile import Frame, evaluate
 from nnrewrite.engine.syntax import parser, tree
 from nnrewrite.engine.syntax.parser import GRAMMAR, parse
 from nnrewrite.engine.syntax.syntax_errors import RESERVED
+from nnrewrite.engine.syntax.traversal import walk
 
 HEADER = "ruleset demo : tflite -> onnx opset 13..25\n"
 
@@ -150,7 +151,7 @@ def test_lines_and_comments_mean_nothing() -> None:
     one = items("rule r { y = ABS(x) => y = Abs(x) }")
     many = items("rule r # says little\n{\n y =\nABS(x)\n=>\n y = Abs(x)}")
     assert str(one).replace("line=2", "") != str(many)
-    assert [type(node) for node in tree.walk(one)] == [type(node) for node in tree.walk(many)]
+    assert [type(node) for node in walk(one)] == [type(node) for node in walk(many)]
 
 
 def test_nodes_know_their_place() -> None:

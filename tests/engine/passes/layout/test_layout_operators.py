@@ -25,6 +25,7 @@ from nnrewrite.engine.passes.layout.permute_weights import Tensors
 from nnrewrite.engine.passes.layout.placement import Layout
 from nnrewrite.engine.passes.layout.views import DEQUANTIZE, PERMUTE, QUANTIZE
 from nnrewrite.engine.syntax import tree
+from nnrewrite.engine.syntax.traversal import walk
 
 ONNX = load().dialect("onnx")
 MOVABLE = sorted(n for n, s in ONNX.operators.items() if s.facts.get("layout") in (TRANSPARENT, ATTRIBUTE))
@@ -342,7 +343,7 @@ def emitted(pack: loader.Pack) -> dict[str, str]:
         over = item.over if isinstance(item, tree.Rule) else item.entries if isinstance(item, tree.Table) else ()
         written = item.templates if isinstance(item, tree.Rule) else item
         names = {entry.target for entry in over}
-        names |= {call.callee for call in tree.walk(written) if isinstance(call, tree.Call)}
+        names |= {call.callee for call in walk(written) if isinstance(call, tree.Call)}
         for name in names:
             if dialect.operator(name, pack.opsets[1]) is not None:
                 found.setdefault(name, f"{item.span.file}:{item.span.line}")

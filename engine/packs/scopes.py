@@ -1,0 +1,99 @@
+"""Whose definitions a file calls: those of its own pack, and those of packs below that it names by `use`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from ..base.errors import Diagnostic, Note
+from ..base.startup import replace
+from ..check.checked import Item
+from ..syntax import tree
+from ..syntax.diagnostics import suggest
+from ..syntax.traversal import walk
+
+if TYPE_CHECKING:
+    from .parse_cache import Parses
+
+#: by the rank of a pack: its definitions, each with the name that no other pack has
+Packs = Mapping[int, Mapping[str, str]]
+
+
+def separate_definitions(
+    files: Sequence[tree.RuleFile], parses: Parses
+) -> tuple[list[tree.RuleFile], list[Diagnostic]]:
+    """Files in which every definition of every pack has a name of its own, and the mistakes made in naming others'."""
+    packs = _name_apart(files)
+    lowest: dict[str, int] = {}
+    for rank in sorted(packs):
+        for name in packs[rank]:
+            lowest.setdefault(name, rank)
+    names = {file.rank: file.name for file in files}
+    found, wrong = [], list[Diagnostic]()
+    for file in files:
+        own = dict(packs[file.rank])
+        wrong += _add_used(own, file, packs, names)
+        others = lowest.keys() - own.keys()
+        for item in file.items:
+            if not others.isdisjoint(parses.sound.list_mentioned(item)):
+                wrong += (_tell(call, lowest, names, file) for call in _list_calls(item, others))
+        changed = {name: apart for name, apart in own.items() if name != apart}
+        items = tuple(parses.rename_item(item, changed) for item in file.items) if changed else file.items
+        found.append(replace(file, items=items))
+    return found, wrong
+
+
+def _name_apart(files: Sequence[tree.RuleFile]) -> Packs:
+    """The lowest pack that has a name keeps it as it is."""
+    titles: dict[int, str] = {}
+    for rank, name in sorted({file.rank: file.name for file in files}.items()):
+        titles[rank] = f"{name}.{rank}" if name in titles.values() else name
+    packs: dict[int, dict[str, str]] = {rank: {} for rank in titles}
+    taken = set[str]()
+    for rank in sorted(packs):
+        of_pack = (item.name for file in files if file.rank == rank for item in file.items if _defines(item))
+        packs[rank] = {name: f"{name}.{titles[rank]}" if name in taken else name for name in of_pack}
+        taken |= packs[rank].keys()
+    return packs
+
+
+def _defines(item: Item) -> bool:
+    return isinstance(item, tree.Definition)
+
+
+def _add_used(own: dict[str, str], file: tree.RuleFile, packs: Packs, names: Mapping[int, str]) -> Iterator[Diagnostic]:
+    """Add to what a file may call the definitions that it uses; those that it cannot are told."""
+    defined = set(own)
+    for use in file.uses:
+        below = [rank for rank, name in names.items() if name == use.pack and rank < file.rank]
+        if not below:
+            known = (name for rank, name in names.items() if rank < file.rank)
+            help = suggest(use.pack, known, "the rule sets below it")
+            yield Diagnostic(use.span, f"no rule set `{use.pack}` lies below {file.name}", (), help)
+        elif (apart := packs[max(below)].get(use.name)) is None:
+            help = suggest(use.name, packs[max(below)], "its definitions")
+            yield Diagnostic(use.span, f"{use.pack} defines no `{use.name}`", (), help)
+        elif use.called in own:
+            what = "is defined here as well" if use.called in defined else "is used twice"
+            yield Diagnostic(use.span, f"`{use.called}` {what}", (), f"`use {use.pack}.{use.name} as other` renames it")
+        else:
+            own[use.called] = apart
+
+
+def _list_calls(item: Item, names: set[str]) -> Iterator[tree.Call]:
+    """Where an item calls one of some names that is no variable of it."""
+    nodes = list(walk(item))
+    variables = {node.name for node in nodes if isinstance(node, tree.Name)}
+    yield from (node for node in nodes if isinstance(node, tree.Call) and node.callee in names - variables)
+
+
+def _tell(call: tree.Call, lowest: Mapping[str, int], names: Mapping[int, str], file: tree.RuleFile) -> Diagnostic:
+    rank = lowest[call.callee]
+    pack = names[rank]
+    if rank >= file.rank:
+        return Diagnostic(
+            call.callee_span, f"there is no function `{call.callee}`", (), f"{pack} lies above {file.name}"
+        )
+    message = f"`{call.callee}` is a definition of {pack}"
+    help = f"write `use {pack}.{call.callee}` below the header"
+    return Diagnostic(call.callee_span, message, (Note("the header is here", file.span),), help)

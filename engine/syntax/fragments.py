@@ -1,0 +1,103 @@
+"""Fragments: parts of patterns and lists of options that are written once, put in where a rule names them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ..base.errors import Diagnostic, RuleError, Span
+from ..base.startup import replace
+from . import tree
+from .traversal import rebuild, walk
+
+Fragments = Mapping[str, tree.Fragment]
+
+
+class _Misused(Exception):
+    """What is wrong where a fragment is named."""
+
+    def __init__(self, span: Span, message: str) -> None:
+        self.diagnostic = Diagnostic(span, message)
+        super().__init__(message)
+
+
+def expand_fragments(file: tree.RuleFile, text: str) -> tree.RuleFile:
+    """A file, read from a text, with its fragments in place of their names; raises RuleError where one is misused.
+
+    Fragments name no others, so that a file grows no more than by their length at each place.
+    """
+    known: dict[str, tree.Fragment] = {}
+    try:
+        for fragment in file.fragments:
+            if fragment.name in known:
+                raise _Misused(fragment.span, f"fragment `{fragment.name}` is written twice")
+            known[fragment.name] = fragment
+        for fragment in file.fragments:
+            _require_plain(fragment, known)
+        return replace(file, items=_expand(tuple(file.items), known))
+    except _Misused as error:
+        raise RuleError([error.diagnostic], {file.span.file: text}) from error
+
+
+def _require_plain(fragment: tree.Fragment, known: Fragments) -> None:
+    for node in walk(fragment.body):
+        if (isinstance(node, tree.Call) and node.callee in known) or (isinstance(node, tree.Attribute) and node.spread):
+            raise _Misused(node.span, f"fragment `{fragment.name}` names another; it is to be written out here")
+
+
+def _expand(node: Any, known: Fragments) -> Any:
+    """A syntax tree with the fragments that it names put in."""
+    node = rebuild(node, lambda part: _expand(part, known))
+    if isinstance(node, tree.Call):
+        if node.callee in known:
+            return _put_in(node, known[node.callee])
+        if any(one.spread for one in node.attributes):
+            return replace(node, attributes=tuple(item for one in node.attributes for item in _options(one, known)))
+    return node
+
+
+def _options(attribute: tree.Attribute, known: Fragments) -> Iterator[tree.Attribute]:
+    """The options that one in braces stands for: itself, or those of a fragment."""
+    if not attribute.spread:
+        yield attribute
+        return
+    lists = {name: one.body for name, one in known.items() if isinstance(one.body, tuple)}
+    if attribute.name not in lists:
+        there = f"; there are {', '.join(lists)}" if lists else ", such as `fragment window = {strides, pads}`"
+        raise _Misused(attribute.span, f"`{attribute.name}` is no fragment of options{there}")
+    yield from (replace(one, span=attribute.span) for one in lists[attribute.name])
+
+
+def _put_in(call: tree.Call, fragment: tree.Fragment) -> tree.Expression:
+    """The body of a fragment for the arguments of a call."""
+    if isinstance(fragment.body, tuple):
+        shown = f"{{{fragment.name}...}}"
+        raise _Misused(call.span, f"`{fragment.name}` is a fragment of options: it stands in braces, `{shown}`")
+    if len(call.arguments) != len(fragment.parameters) or call.attributes:
+        raise _Misused(call.span, f"the fragment is `{fragment.name}({', '.join(fragment.parameters)})`")
+    body: tree.Expression = _fill(fragment.body, dict(zip(fragment.parameters, call.arguments, strict=True)), call)
+    return body
+
+
+def _fill(node: Any, given: Mapping[str, tree.Argument], call: tree.Call) -> Any:
+    """A part of a fragment with arguments for its parameters, and names made from theirs."""
+    match node:
+        case tree.Argument(value=tree.Name(name)) if name in given:
+            one = given[name]
+            return replace(one, const=node.const or one.const, layout=one.layout or node.layout, operand=node.operand)
+        case tree.Name(name) if name in given:
+            return given[name].value
+        case tree.Name(name, span) if "{" in name:
+            return tree.Name(_make_name(name, given, call), span)
+    return rebuild(node, lambda part: _fill(part, given, call))
+
+
+def _make_name(written: str, given: Mapping[str, tree.Argument], call: tree.Call) -> str:
+    """`{x}_scale` with the name of the variable that is given for x."""
+    before, _, rest = written.partition("{")
+    parameter, _, after = rest.partition("}")
+    value = given[parameter].value if parameter in given else None
+    if not isinstance(value, tree.Name):
+        message = f"`{call.callee}` makes names from the one given as `{parameter}`, which is to be a variable"
+        raise _Misused(call.span, message)
+    return f"{before}{value.name}{after}"

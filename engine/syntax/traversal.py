@@ -1,0 +1,52 @@
+"""Ways through syntax trees: all nodes, nodes made anew where something below them is, the calls in which one ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ..base.startup import replace
+from . import tree
+
+_below: dict[type[Any], tuple[str, ...] | None] = {}
+
+
+def below(kind: type[Any]) -> tuple[str, ...] | None:
+    """The fields of a class of syntax nodes; None for all other classes."""
+    if kind not in _below:
+        _below[kind] = getattr(kind, "__match_args__", None) if kind.__module__ == tree.__name__ else None
+    return _below[kind]
+
+
+def walk(node: object) -> Iterator[Any]:
+    """Yield a node and all nodes below it, parents first."""
+    work = [node]
+    while work:
+        one = work.pop()
+        if type(one) is tuple:
+            work += one[::-1]
+        elif (names := below(type(one))) is not None:
+            yield one
+            work += [getattr(one, name) for name in names[::-1]]
+
+
+def rebuild(node: Any, change: Callable[[Any], Any]) -> Any:
+    """A node, or a tuple of them, whose parts are what a function makes of them; the same one where it changes none."""
+    if type(node) is tuple:
+        items = tuple([change(item) for item in node])
+        return node if all(new is old for new, old in zip(items, node, strict=True)) else items
+    changed = {}
+    for name in below(type(node)) or ():
+        old = getattr(node, name)
+        if (type(old) is tuple or below(type(old)) is not None) and (new := change(old)) is not old:
+            changed[name] = new
+    return replace(node, **changed) if changed else node
+
+
+def tails(expression: tree.Expression) -> Iterator[tree.Call]:
+    """The calls whose results an expression may be."""
+    if isinstance(expression, tree.Call):
+        yield expression
+    elif isinstance(expression, tree.Conditional):
+        yield from tails(expression.then)
+        yield from tails(expression.other)
