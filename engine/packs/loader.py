@@ -258,7 +258,7 @@ def _read(paths: Sequence[Path], texts: Mapping[str, str], parses: Parses) -> Pa
     entries = _entries(paths)
     catalogue = _catalogue(tuple(entries), tuple(map(read_text, (OPS, *entries))))
     parses.keep()
-    files, unknown = separate_definitions(files, parses)
+    files, unknown = separate_definitions(files, parses, complete=not diagnostics)
     files, lacking = _leave_out(files, paths)
     files, misnamed = parses.place_operands(files, catalogue)
     diagnostics += [*unknown, *lacking, *misnamed]

@@ -20,9 +20,12 @@ Packs = Mapping[int, Mapping[str, str]]
 
 
 def separate_definitions(
-    files: Sequence[tree.RuleFile], parses: Parses
+    files: Sequence[tree.RuleFile], parses: Parses, complete: bool = True
 ) -> tuple[list[tree.RuleFile], list[Diagnostic]]:
-    """Files in which every definition of every pack has a name of its own, and the mistakes made in naming others'."""
+    """Files in which every definition of every pack has a name of its own, and the mistakes made in naming others'.
+
+    Where files are missing, as they cannot be read, what is not defined in the others is no mistake.
+    """
     packs = _name_apart(files)
     lowest: dict[str, int] = {}
     for rank in sorted(packs):
@@ -32,8 +35,11 @@ def separate_definitions(
     found, wrong = [], list[Diagnostic]()
     for file in files:
         own = dict(packs[file.rank])
-        wrong += _add_used(own, file, packs, names)
+        mistakes = list(_add_used(own, file, packs, names))
         others = lowest.keys() - own.keys()
+        if not complete:
+            mistakes, own, others = [], {**{name: f"{name} elsewhere" for name in others}, **own}, set()
+        wrong += mistakes
         for item in file.items:
             if not others.isdisjoint(parses.sound.list_mentioned(item)):
                 wrong += (_tell(call, lowest, names, file) for call in _list_calls(item, others))

@@ -180,6 +180,7 @@ def _starts(file: tree.RuleFile) -> Iterator[tuple[tuple[int, int], int]]:
     yield from ((_place(use.span), 0) for use in file.uses)
     for word, named in (("group", file.groups), ("fragment", file.fragments)):
         yield from (((one.span.line, one.span.column - len(word) - 1), 0) for one in named)
+    yield from ((_at(clause), _BODY) for fragment in file.fragments for clause in fragment.clauses)
     for item in file.items:
         word = {tree.Rule: "rule", tree.Table: "table", tree.Definition: "def"}[type(item)]
         yield (item.span.line, item.span.column - len(word) - 1), 0
@@ -189,15 +190,18 @@ def _starts(file: tree.RuleFile) -> Iterator[tuple[tuple[int, int], int]]:
             yield from ((_place(entry.span), _BODY) for entry in item.entries)
         else:
             yield from ((_place(equation.span), _BODY) for equation in item.equations)
-            for clause in item.clauses:
-                back = len("let ") if isinstance(clause, tree.Let) else 0
-                yield (clause.span.line, clause.span.column - back), _BODY
+            yield from ((_at(clause), _BODY) for clause in item.clauses)
             for local in item.definitions:
                 yield (local.span.line, local.span.column - len("def ")), _BODY
             for template in item.templates:
                 yield from ((_place(equation.span), _EQUATION) for equation in template.equations)
                 yield _place(template.span), _BODY
         yield from ((_place(test.span), _BODY) for test in item.tests)
+
+
+def _at(clause: tree.Clause) -> tuple[int, int]:
+    back = len("let ") if isinstance(clause, tree.Let) else 0
+    return clause.span.line, clause.span.column - back
 
 
 def _place(span: Span) -> tuple[int, int]:

@@ -40,8 +40,9 @@ def expand_fragments(file: tree.RuleFile, text: str) -> tree.RuleFile:
 
 
 def _require_plain(fragment: tree.Fragment, known: Fragments) -> None:
-    for node in walk(fragment.body):
-        if (isinstance(node, tree.Call) and node.callee in known) or (isinstance(node, tree.Attribute) and node.spread):
+    for node in walk((fragment.body, fragment.clauses)):
+        spread = isinstance(node, tree.Attribute | tree.Let) and node.spread
+        if spread or (isinstance(node, tree.Call) and node.callee in known):
             raise _Misused(node.span, f"fragment `{fragment.name}` names another; it is to be written out here")
 
 
@@ -53,6 +54,8 @@ def _expand(node: Any, known: Fragments) -> Any:
             return _put_in(node, known[node.callee])
         if any(one.spread for one in node.attributes):
             return replace(node, attributes=tuple(item for one in node.attributes for item in _options(one, known)))
+    if isinstance(node, tree.Rule) and any(isinstance(one, tree.Let) and one.spread for one in node.clauses):
+        return replace(node, clauses=tuple(item for one in node.clauses for item in _clauses(one, known)))
     return node
 
 
@@ -66,6 +69,17 @@ def _options(attribute: tree.Attribute, known: Fragments) -> Iterator[tree.Attri
         there = f"; there are {', '.join(lists)}" if lists else ", such as `fragment window = {strides, pads}`"
         raise _Misused(attribute.span, f"`{attribute.name}` is no fragment of options{there}")
     yield from (replace(one, span=attribute.span) for one in lists[attribute.name])
+
+
+def _clauses(clause: tree.Clause, known: Fragments) -> Iterator[tree.Clause]:
+    """The clauses that one stands for: itself, or those of a fragment."""
+    if not (isinstance(clause, tree.Let) and clause.spread):
+        yield clause
+        return
+    fragment = known.get(clause.name)
+    if fragment is None or not fragment.clauses:
+        raise _Misused(clause.span, f"`{clause.name}` is no fragment with clauses")
+    yield from fragment.clauses
 
 
 def _put_in(call: tree.Call, fragment: tree.Fragment) -> tree.Expression:

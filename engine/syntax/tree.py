@@ -187,10 +187,10 @@ class Carried:
     span: Span
 
 
-Leaf = Literal | Name | Symbol | Numbers
 Expression = (
-    Leaf | Unary | Binary | Conditional | Choice | Member | Index | ListOf | Comprehension | Fold | Call | GraphOf
-)
+    Literal | Name | Symbol | Numbers | Unary | Binary | Conditional | Choice | Member | Index | ListOf
+    | Comprehension | Fold | Call | GraphOf
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,11 +241,12 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class Let:
-    """A compile-time value given a name."""
+    """A compile-time value given a name; in `let name...` all clauses of a fragment."""
 
     name: str
     value: Expression
     span: Span
+    spread: bool = False
 
 
 #: what stands between the two sides of a rule
@@ -365,6 +366,7 @@ class Fragment:
     parameters: tuple[str, ...]
     body: Expression | tuple[Attribute, ...]
     span: Span
+    clauses: tuple[Clause, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,8 +91,10 @@ class TreeBuilder(lark.Transformer[lark.Token, Any]):
         return tree.Fragment(str(name), tuple(str(p) for p in parameters if p is not None), body, self._token(name))
 
     def options(self, span: Span, children: list[Any]) -> tree.Fragment:
-        name, *attributes = children
-        return tree.Fragment(str(name), (), tuple(attributes), self._token(name))
+        name, *parts = children
+        attributes = tuple(part for part in parts if isinstance(part, tree.Attribute))
+        clauses = tuple(part for part in parts if not isinstance(part, tree.Attribute))
+        return tree.Fragment(str(name), (), attributes, self._token(name), clauses)
 
     def group(self, span: Span, children: list[Any]) -> tree.Group:
         name, *members = children
@@ -169,6 +171,9 @@ class TreeBuilder(lark.Transformer[lark.Token, Any]):
 
     def let(self, span: Span, children: list[Any]) -> tree.Let:
         return tree.Let(str(children[0]), children[1], self._token(children[0]))
+
+    def lets(self, span: Span, children: list[Any]) -> tree.Let:
+        return tree.Let(str(children[0]), tree.Name(str(children[0]), span), self._token(children[0]), True)
 
     def template(self, span: Span, children: list[Any]) -> tree.Template:
         arrow, condition, *equations = children

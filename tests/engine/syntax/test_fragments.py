@@ -12,10 +12,13 @@ HEAD = "ruleset demo : onnx -> onnx opset 13..25\n\n"
 FRAGMENTS = """fragment real(v) = DequantizeLinear(v, {v}_scale, {v}_zero) {axis: _}
 fragment fixed(v) = DequantizeLinear(const v, {v}_scale, {v}_zero) {axis: _}
 fragment window = {strides, pads: p}
+  let k = len(p)
+  where k == 4
 
 """
 RULE = """rule demo stage simplify {
   y = Conv(real(x @ NCHW), fixed(w), real(b)?) {window..., group: 1}
+  let window...
   => y = Conv(x, w, b) {window...}
   test x: f32[2]
 }
@@ -24,6 +27,8 @@ WRITTEN_OUT = """rule demo stage simplify {
   y = Conv(DequantizeLinear(x @ NCHW, x_scale, x_zero) {axis: _},
     DequantizeLinear(const w, w_scale, w_zero) {axis: _}, DequantizeLinear(b, b_scale, b_zero) {axis: _}?)
     {strides, pads: p, group: 1}
+  let k = len(p)
+  where k == 4
   => y = Conv(x, w, b) {strides, pads: p}
   test x: f32[2]
 }
@@ -50,6 +55,8 @@ def test_a_fragment_is_put_in_with_names_made_from_its_arguments() -> None:
         ("{window..., group", "{windows..., group", "`windows` is no fragment of options; there are window"),
         ("{window..., group", "{real..., group", "`real` is no fragment of options; there are window"),
         ("real(b)?", "window(b)?", "`window` is a fragment of options: it stands in braces, `{window...}`"),
+        ("let window...", "let windows...", "`windows` is no fragment with clauses"),
+        ("let k = len(p)", "let real...", "fragment `window` names another; it is to be written out here"),
         ("real(b)?", "real(b, c)?", "the fragment is `real(v)`"),
         ("real(b)?", "real(Neg(b))?", "`real` makes names from the one given as `v`, which is to be a variable"),
         ("fragment window", "fragment fixed", "fragment `fixed` is written twice"),
