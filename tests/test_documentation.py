@@ -158,7 +158,7 @@ def test_the_readme_lists_every_option_of_a_conversion() -> None:
 
 
 def test_the_rule_that_the_readme_shows_is_the_one_in_use() -> None:
-    shown = next(block for block in README.split("```\n") if block.startswith("rule "))
+    shown = next(block for block in README.split("```\n") if block.startswith(("rule ", "fragment ")))
     assert shown in (BUILT_IN / "tflite2onnx" / "convolution.rules").read_text(encoding="utf-8")
 
 
