@@ -109,6 +109,9 @@ class TensorReader:
             raise self._error(subgraph, i, f"has the unknown element type {record['type']}")
         type_name, dtype = self.types[record["type"]]
         static = self._static(subgraph, i)
+        item = self._item(subgraph, i) if dtype is None else None
+        if item is not None:
+            return item
         if record["external_buffer"]:
             raise self._error(subgraph, i, "keeps its elements in another file, which is not supported")
         value = ir.Value(name=subgraph.names[i], type=None if dtype is None else ir.TensorType(dtype))
@@ -127,6 +130,20 @@ class TensorReader:
                 self._require_codes(quantization, dtype, subgraph, i)
                 value.meta["quantization"] = quantization
         return value
+
+    def _item(self, subgraph: Subgraph, i: int) -> ir.Value | None:
+        """The value of a list of tensors: as one tensor, its items one behind the other; None for any other value.
+
+        Extents of the items that are not known are stored as 0 or -1.
+        """
+        items = subgraph.tensors[i]["variant_tensors"] or []
+        dtype = self.types.get(items[0]["type"], ("", None))[1] if len(items) == 1 else None
+        if dtype is None:
+            return None
+        extents = items[0]["shape"].tolist() if items[0]["shape"] else []
+        self.file.charge(len(extents))
+        shape = ir.Shape([None, *(n if n > 0 else None for n in extents)]) if items[0]["has_rank"] else None
+        return ir.Value(name=subgraph.names[i], type=ir.TensorType(dtype), shape=shape)
 
     def _require_codes(self, known: Quantization, dtype: ir.DataType | None, subgraph: Subgraph, i: int) -> None:
         """Raise ModelError where the integers that stand for zero are none of a tensor's type."""
