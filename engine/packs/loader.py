@@ -131,8 +131,9 @@ def load(names: Sequence[str]) -> Pack:
     kept = file_cache.fetch(digest)
     if kept is not None:
         return _thaw(kept)
-    found = _read(paths, files, _parses(digest_code([]).hexdigest()))
-    file_cache.keep(digest, _freeze(found))
+    parses = _parses(digest_code([]).hexdigest())
+    found = _read(paths, files, parses)
+    file_cache.keep(digest, _freeze(found, parses))
     return found
 
 
@@ -263,16 +264,30 @@ def _read(paths: Sequence[Path], texts: Mapping[str, str], parses: Parses) -> Pa
     files, misnamed = parses.place_operands(files, catalogue)
     diagnostics += [*unknown, *lacking, *misnamed]
     program = [path for path in paths if is_built_in(path)]
-    mark = f"{digest_pack(_entries(program), _texts(program, empty=True))}-checked"
-    if len(program) < len(paths) and file_cache.fetch(mark) is not None:
-        # What came with the program was found free of mistakes in an earlier run: only what lies over it is checked.
+    if 0 < len(program) < len(paths) and _is_checked(program, parses):
+        # What comes with the program is free of mistakes: only what lies over it is checked.
         _note_checked([file for file in files if paths[file.rank] in program], catalogue, parses)
     found, overrides, contents = review(files, catalogue, not diagnostics, parses.sound)
     if len(program) == len(paths) and not found and not diagnostics:
-        file_cache.keep(mark, b"")
+        file_cache.keep(_mark(program), b"")
     if diagnostics or found:
         raise RuleError([*diagnostics, *found], dict(texts))
     return Pack(tuple(files), catalogue, contents or outline(files, catalogue), tuple(overrides))
+
+
+def _mark(program: Sequence[Path]) -> str:
+    """The key under which it is kept that packs which come with the program have no mistakes."""
+    return f"{digest_pack(_entries(program), _texts(program, empty=True))}-checked"
+
+
+def _is_checked(program: Sequence[Path], parses: Parses) -> bool:
+    """Whether packs that come with the program are free of mistakes, found out once for all that is laid over them."""
+    if file_cache.fetch(_mark(program)) is None:
+        try:
+            _read(program, _texts(program, empty=True), parses)
+        except RuleError:
+            return False  # all mistakes are told together
+    return True
 
 
 def _note_checked(files: Sequence[tree.RuleFile], catalogue: Catalogue, parses: Parses) -> None:
@@ -354,8 +369,8 @@ def _ranks(paths: Sequence[Path]) -> dict[str, int]:
 # ---- what is kept between runs
 
 
-def _freeze(pack: Pack) -> bytes:
-    files = [(replace(file, items=()), [freeze(item) for item in file.items]) for file in pack.files]
+def _freeze(pack: Pack, parses: Parses) -> bytes:
+    files = [(replace(file, items=()), [parses.freeze_item(item) for item in file.items]) for file in pack.files]
     return freeze((files, pack.catalogue, pack.contents, [tuple(one) for one in pack.overrides]))
 
 

@@ -32,6 +32,7 @@ class Parses:
         self._named: dict[tuple[int, tuple[tuple[str, str], ...]], Item] = {}
         self._catalogue: Catalogue | None = None
         self._placed: dict[int, tuple[Item, Item, list[Diagnostic]]] = {}
+        self._bytes: dict[int, tuple[Item, bytes]] = {}
 
     def parse(self, text: str, name: str) -> tree.RuleFile:
         """The tree of one file, parsed where that was not done before; raises RuleError as `parser.parse` does."""
@@ -60,7 +61,7 @@ class Parses:
         """Files with all operands that are named in their places, and the mistakes made in naming them; of an item the
         same whenever it is asked for, so that it need not be checked again."""
         if catalogue is not self._catalogue:
-            self._catalogue, self._placed = catalogue, {}
+            self._catalogue, self._placed, self._bytes = catalogue, {}, {}
         found, wrong = [], list[Diagnostic]()
         for file in files:
             source, target = catalogue.dialect(file.source), catalogue.dialect(file.target)
@@ -73,6 +74,12 @@ class Parses:
                 wrong += mistakes
             found.append(replace(file, items=tuple(items)))
         return found, wrong
+
+    def freeze_item(self, item: Item) -> bytes:
+        """The bytes of an item of files whose operands are in their places, made once for all packs that have it."""
+        if id(item) not in self._bytes:  # kept with the item, whose identity is nobody else's then
+            self._bytes[id(item)] = item, freeze(item)
+        return self._bytes[id(item)][1]
 
     def keep(self) -> None:
         """Keep the trees for the next run."""
