@@ -10,7 +10,6 @@ import onnx_ir as ir
 
 from ..base.errors import ModelError, Reason, RewriteError
 from ..base.names import Scope
-from ..base.quantization import in_blocks
 from ..dialects.inference import InferenceError, extents, infer, make_shape, merge
 from .apply import RULE, SOURCE, Applier, Outcome
 from .builder import Settle
@@ -95,8 +94,10 @@ class Driver:
             if node.domain == self._rules.target.domain != self._rules.source.domain:
                 self._refresh(node)
             made = self._first(node, self._candidates(node, deep=False))
-            # The graph of a call that was put in its place holds operators of the source.
-            work += [other for other in reversed(made) if other.domain != self._rules.target.domain]
+            # The graph of a call that was put in its place holds operators of the source; what rules over integers
+            # make of the source is left to later stages.
+            if self._stage != INTEGERS:
+                work += [other for other in reversed(made) if other.domain != self._rules.target.domain]
 
     def _refresh(self, node: ir.Node) -> None:
         """Infer anew what a node of the target yields, as what it reads may be known better by now."""
@@ -142,8 +143,6 @@ class Driver:
 
     def _candidates(self, node: ir.Node, deep: bool | None = None) -> tuple[Rule, ...]:
         """The rules to try on a node."""
-        if self._stage == INTEGERS and any(map(in_blocks, node.inputs)):
-            return ()  # functions tell one scale, or one for each index
         return self._rules.candidates(self._stage, node.domain, node.op_type, deep)
 
     def _first(self, node: ir.Node, rules: Iterable[Rule]) -> list[ir.Node]:

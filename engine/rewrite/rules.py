@@ -24,7 +24,7 @@ OF_SOURCE, ONCE = STAGES[:4], (INTEGERS, LOWER)
 
 def list_template_dialects(stage: str, source: Dialect, target: Dialect) -> tuple[Dialect, ...]:
     """The dialects in which the templates of a stage are written, the one that infix operators stand for last."""
-    return {MEANING: (source,), NORMALIZE: (source, target)}.get(stage, (target,))
+    return {MEANING: (source,), INTEGERS: (source, target), NORMALIZE: (source, target)}.get(stage, (target,))
 
 
 #: what `SOURCE => Target` entries of an `over` family are called in its rule

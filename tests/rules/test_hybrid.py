@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
+import ml_dtypes
 import nnrewrite
 import numpy as np
 import pytest
@@ -96,6 +98,71 @@ def test_a_product_quantizes_each_row(
     single: Callable[..., bytes], interpreter: Interpreter, scales: int, shape: list[int], rule: str
 ) -> None:
     check(product(single, shape, weights(400, 512, scales=scales)), rule, shape, interpreter)
+
+
+def packed(*shape: int, scales: int, axis: int = 0) -> tuple[np.ndarray, Quantization]:
+    """Weights of 4 bits, with one scale or one for each output."""
+    grid = Quantization(RNG.uniform(0.05, 0.2, scales).astype(np.float32), np.zeros(scales, np.int64), axis)
+    return RNG.integers(-7, 8, shape).astype(ml_dtypes.int4), grid
+
+
+@pytest.mark.parametrize("scales", [1, 24])
+@pytest.mark.parametrize("extent", [1, 3])
+def test_a_convolution_of_few_bits_quantizes_its_sample(
+    single: Callable[..., bytes], interpreter: Interpreter, scales: int, extent: int
+) -> None:
+    """By the largest magnitude where all outputs have one scale."""
+    shape = [2, 8, 7, 16]
+    source = convolution(single, shape, packed(24, extent, extent, 16, scales=scales), 1)
+    check(source, "rounded_conv_2d", shape, interpreter)
+
+
+@pytest.mark.parametrize("scales", [1, 12])
+def test_a_transposed_convolution_quantizes_its_sample(
+    single: Callable[..., bytes], interpreter: Interpreter, scales: int
+) -> None:
+    shape = [1, 6, 5, 16]
+    operands = {
+        "output_shape": np.array([1, 12, 10, 12], np.int32),
+        "w": weights(12, 3, 3, 16, scales=scales),
+        "x": ("FLOAT32", shape),
+        "b": RNG.uniform(-1, 1, 12).astype(np.float32),
+    }
+    options = {"padding": "SAME", "stride_h": 2, "stride_w": 2}
+    source = single("TRANSPOSE_CONV", operands, [("FLOAT32", [1, 12, 10, 12])], **options)
+    check(source, "rounded_transpose_conv", shape, interpreter)
+
+
+def test_a_depthwise_convolution_quantizes_its_sample(single: Callable[..., bytes], interpreter: Interpreter) -> None:
+    shape, (w, grid) = [1, 9, 8, 16], weights(1, 3, 3, 16, scales=16)
+    w = (w, replace(grid, axis=3))
+    operands = {"x": ("FLOAT32", shape), "w": w, "b": RNG.uniform(-1, 1, 16).astype(np.float32)}
+    options = {"padding": "SAME", "stride_h": 1, "stride_w": 1, "depth_multiplier": 1}
+    source = single("DEPTHWISE_CONV_2D", operands, [("FLOAT32", shape)], **options)
+    check(source, "rounded_depthwise_conv_2d", shape, interpreter)
+
+
+def test_a_product_of_few_bits_quantizes_each_row(single: Callable[..., bytes], interpreter: Interpreter) -> None:
+    check(product(single, [3, 128], packed(40, 128, scales=40)), "rounded_fully_connected", [3, 128], interpreter)
+
+
+def test_a_product_of_weights_in_blocks_quantizes_each_row(single: Callable[..., bytes]) -> None:
+    """As XNNPACK computes it from files of ai-edge-quantizer, whose scales stand in a tensor of their own."""
+    shape, (w, _) = [3, 128], packed(40, 128, scales=1)
+    scales = RNG.uniform(0.05, 0.2, (40, 4)).astype(np.float16)
+    source = product(single, shape, (w, Quantization(scales, np.zeros(scales.shape, np.int64), 1, 32)))
+    feed = RNG.uniform(-1, 2, shape).astype(np.float32)
+    step = (feed.max(1, keepdims=True) - feed.min(1, keepdims=True)) / 255
+    rounded = (np.round(feed / step) + 0) * step
+    real = w.astype(np.float32) * np.repeat(scales.astype(np.float32), 32, axis=1)
+    conversion = nnrewrite.rewrite(source)
+    assert "rounded_fully_connected" in conversion.report.rules
+    [got], [plain] = (
+        Runtime(model.SerializeToString(), threads=1, precise=True).run([feed])
+        for model in (conversion.model, nnrewrite.convert(source, hybrid="real"))
+    )
+    # What both add is the bias.
+    np.testing.assert_allclose(got - plain, (rounded - feed) @ real.T, rtol=0, atol=2e-4)
 
 
 def test_zeros_alone_yield_the_bias(single: Callable[..., bytes], interpreter: Interpreter) -> None:

@@ -7,14 +7,14 @@ import math
 import onnx_ir as ir
 
 from ...base.budget import BITS
-from ...base.quantization import Quantization, quantization
+from ...base.quantization import Quantization, in_blocks, quantization
 from .registry import EvaluationError, function
 
 
 @function
 def quantized(x: ir.Value) -> bool:
-    """Whether a value's integers stand for real numbers."""
-    return quantization(x) is not None
+    """Whether a value's integers stand for real numbers, by one scale or by one for each index along an axis."""
+    return quantization(x) is not None and not in_blocks(x)
 
 
 @function
