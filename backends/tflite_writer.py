@@ -46,7 +46,7 @@ def parts(model: ir.Model, catalogue: Catalogue, inline: int = _INLINE) -> Itera
     with pause_collection():
         record = _Writer(dialect, inline).model(model)
         try:
-            yield from flatbuffer_writer.encode(schema(dialect), "Model", record, dialect.facts["identifier"])
+            yield from flatbuffer_writer.encode(schema(dialect), "Model", record, dialect.facts.identifier or "")
         except (struct.error, UnicodeEncodeError) as error:
             raise ModelError(f"a number or a name in the graph does not fit the format: {error}") from error
 
@@ -117,7 +117,7 @@ class _Writer:
         ]
         outside = sum(map(len, self.buffers)) > self.inline
         return {
-            "version": self.dialect.facts["version"],
+            "version": self.dialect.facts.version,
             "operator_codes": [
                 {
                     "deprecated_builtin_code": min(code, _PLACEHOLDER),

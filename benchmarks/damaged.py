@@ -31,7 +31,7 @@ import numpy as np
 from nnrewrite import pipeline
 from nnrewrite.backends.onnx_writer import check
 from nnrewrite.engine.base.errors import InternalError, ModelError, RewriteError, VerificationError
-from nnrewrite.engine.dialects.operators import load
+from nnrewrite.engine.dialects.ops_files import load
 from nnrewrite.fuzz.damage import kinds
 from nnrewrite.options import DEFAULT
 from nnrewrite.verify import Interpreter

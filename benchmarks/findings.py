@@ -20,7 +20,8 @@ import onnx.parser
 from nnrewrite.backends import probe
 from nnrewrite.engine.base.errors import VerificationError
 from nnrewrite.engine.base.quantization import Quantization
-from nnrewrite.engine.dialects.operators import Catalogue, load
+from nnrewrite.engine.dialects.operators import Catalogue
+from nnrewrite.engine.dialects.ops_files import load
 from nnrewrite.verify import Interpreter, Kernels
 from nnrewrite.verify.frames import Array
 from nnrewrite.verify.runtime import Runtime

@@ -17,7 +17,8 @@ import onnx_ir as ir
 from graphs import GRAPHS, SIZES
 from network import Network, extents
 from nnrewrite.backends import tflite_writer
-from nnrewrite.engine.dialects.operators import Catalogue, load
+from nnrewrite.engine.dialects.operators import Catalogue
+from nnrewrite.engine.dialects.ops_files import load
 
 
 def mobilenet_v2(catalogue: Catalogue) -> ir.Model:

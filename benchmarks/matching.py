@@ -63,12 +63,12 @@ def patterns() -> str:
 def ours() -> Callable[[ir.Model], None]:
     """This engine with its rules compiled."""
     from nnrewrite.engine.check.checker import check
-    from nnrewrite.engine.dialects import operators
+    from nnrewrite.engine.dialects import ops_files
     from nnrewrite.engine.passes.evaluation import convert_graph
     from nnrewrite.engine.rewrite.rules import compile_rules
     from nnrewrite.engine.syntax.parser import parse
 
-    catalogue = operators.load()
+    catalogue = ops_files.load()
     file = parse(patterns(), "bench.rules")
     mistakes = check([file], catalogue)
     assert not mistakes, mistakes

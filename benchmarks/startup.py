@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 
 from nnrewrite.backends.probe import single
-from nnrewrite.engine.dialects.operators import load
+from nnrewrite.engine.dialects.ops_files import load
 
 CONVERT = "from nnrewrite.cli import dispatch; dispatch.main()"
 VARIANTS = {

@@ -9,15 +9,12 @@ from typing import Any
 from ..engine.dialects.operators import OperatorSpec
 from . import option
 
-#: the key of ops.yaml that says how an operator stores its options, and the word for a struct
-STORED, STRUCT = "stored", "struct"
-
 _FORMATS = {"int32": "i", "float": "f", "bool": "?"}
 
 
 def stores_struct(spec: OperatorSpec | None) -> bool:
     """Whether ops.yaml says that an operator keeps its options in a struct."""
-    return spec is not None and spec.facts.get(STORED) == STRUCT
+    return spec is not None and spec.facts.stored == "struct"
 
 
 def options(data: memoryview, spec: OperatorSpec | None) -> dict[str, Any]:

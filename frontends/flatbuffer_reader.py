@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..engine.base.errors import ModelError
@@ -87,14 +87,13 @@ class _Plan(NamedTuple):
 @functools.cache
 def schema(dialect: Dialect) -> Schema:
     """The tables of a dialect of ops.yaml, with its enumerations as the numbers they are stored as."""
-    storage = dialect.facts.get("storage", {})
+    storage = dialect.facts.storage
     tables = {
         table: {name: _field(name, row, dialect, storage) for name, row in rows.items()}
-        for table, rows in dialect.facts["tables"].items()
+        for table, rows in dialect.facts.tables.items()
     }
     unions = {
-        union: {number: table for table, number in members.items()}
-        for union, members in dialect.facts["unions"].items()
+        union: {number: table for table, number in members.items()} for union, members in dialect.facts.unions.items()
     }
     return Schema(tables, unions)
 
@@ -113,7 +112,7 @@ def _elements(field: Field) -> tuple[int, str]:
     return struct.calcsize(f"<{field.code}"), field.code
 
 
-def _field(name: str, row: list[Any], dialect: Dialect, storage: Mapping[str, str]) -> Field:
+def _field(name: str, row: Sequence[Any], dialect: Dialect, storage: Mapping[str, str]) -> Field:
     slot, kind, *default = row
     vector = kind.startswith("[")
     base = kind.strip("[]")

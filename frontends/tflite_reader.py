@@ -88,8 +88,8 @@ class _Reader:
         self.custom = dialect.role("custom")
 
     def model(self) -> ir.Model:
-        root = self.file.root("Model", self.dialect.facts["identifier"])
-        wanted = self.dialect.facts["version"]
+        root = self.file.root("Model", self.dialect.facts.identifier or "")
+        wanted = self.dialect.facts.version
         if root["version"] != wanted:
             raise self.error(f"schema version {root['version']} is not {wanted}, the only supported one")
         self.tensors = TensorReader(self.file, self.dialect, root["buffers"] or [])
@@ -135,10 +135,10 @@ class _Reader:
 
     def _custom_code(self, name: str, version: int) -> _Code:
         """A custom operator; one of another program that was kept under its own name is the one that rules know."""
-        known, kept = self.dialect.operators, self.custom.facts.get("kept", {})
-        prefixed = f"{kept.get('prefix', '')}{name}"
+        known, kept = self.dialect.operators, self.custom.facts.kept
+        prefixed = name if kept is None else f"{kept['prefix']}{name}"
         domain = f"{self.dialect.domain}.custom"
-        if name in known or prefixed not in known:
+        if kept is None or name in known or prefixed not in known:
             return _Code(domain, name, version, custom=True)
         return _Code(domain, prefixed, version, custom=True, silent=frozenset(kept["types"]))
 
@@ -229,7 +229,7 @@ class _Reader:
             metadata_props={"nnrewrite.source": f"{kind}@{subgraph.index}:{number}"},
         )
         spec = self.dialect.operators.get(code.name)
-        if spec is not None and spec.facts.get("reshapes"):
+        if spec is not None and spec.facts.reshapes:
             for result in node.outputs:
                 result.shape = None
         if other:

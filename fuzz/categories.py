@@ -35,10 +35,6 @@ from .sketch import Case, Step, Value, graph
 
 #: what the names of these trials begin with
 FAMILY, SHUFFLE = "layout", "shuffle"
-#: keys of ops.yaml: words for attributes and operands that count axes, and values to try for others
-_REMAP, _RESULT, _TRIED = "remap", "remap_result", "tried"
-#: those that say what an operator does to the order of elements along one axis
-_SHUFFLED, _LETTERS, _SWAPS = frozenset({"letters", "along", "joins"}), "letters", "swaps"
 _RANKS, _EXTENTS = (2, 4), (1, 2, 3, 4, 5)
 #: in so many of a hundred draws
 _ABSENT, _OTHER, _NEGATIVE, _SCALARS = 30, 20, 30, 20
@@ -81,8 +77,8 @@ def categories(pack: Pack) -> list[Category]:
     one axis of."""
     target = pack.catalogue.dialect(pack.files[0].target)
     operators = target.operators.items() if target.schemas else ()
-    movable = [name for name, spec in operators if spec.facts.get("layout") in (TRANSPARENT, ATTRIBUTE)]
-    along = [name for name, spec in operators if spec.facts.keys() & _SHUFFLED]
+    movable = [name for name, spec in operators if spec.facts.layout in (TRANSPARENT, ATTRIBUTE)]
+    along = [name for name, spec in operators if (spec.facts.letters or spec.facts.along or spec.facts.joins)]
     return [
         *(Category(name, target, pack.opsets) for name in movable),
         *(Category(name, target, pack.opsets, SHUFFLE) for name in along),
@@ -115,7 +111,7 @@ def judge_shuffle(case: Case, category: Category) -> Finding:
         for axis in range(0 if value is None else value.content.ndim)
         if value is not None and value.content.shape[axis] > 1
     ]
-    words = step.operator.facts.get(_REMAP, {})
+    words = step.operator.facts.remap
     named = {step.options.get(name) for name, word in words.items() if word == "axis"} - {None}
     places = [place for place in places if not named or {place[2], place[2] - _rank(step, place[1])} & named]
     if not places:
@@ -212,18 +208,18 @@ class _Bench:
         choices, facts = self.choices, self.spec.facts
         self.shape = [choices.pick(_EXTENTS) for _ in range(choices.number(*_RANKS))]
         self.scalars = choices.chance(_SCALARS)
-        words = {**facts.get(_REMAP, {}), **facts.get(_RESULT, {})}
+        words = {**facts.remap, **facts.remap_result}
         numbers: dict[str, list[int]] = {}
         for name in sorted(words, key=lambda name: words[name] != "axes"):
             if name in self.spec.options or any(operand.name == name for operand in self.spec.operands):
                 numbers |= self._count(name, words[name])
-        if facts.get("broadcasts"):
+        if facts.broadcasts:
             numbers |= {name: list(self.shape) for name in words}
             self.shape = self._lower()
         options = {name: self._option(name, numbers) for name in self.spec.options}
-        extents = {letter: choices.number(1, 5) for letter in sorted({*"".join(facts.get(_LETTERS, {}).values())})}
-        for name, word in facts.get(_LETTERS, {}).items():
-            turned = options.get(facts.get(_SWAPS, {}).get(name))
+        extents = {letter: choices.number(1, 5) for letter in sorted({*"".join(facts.letters.values())})}
+        for name, word in facts.letters.items():
+            turned = options.get(facts.swaps.get(name, ""))
             self.lettered[name] = [extents[letter] for letter in (word[::-1] if turned else word)]
         operands = [value for position in self._positions() for value in self._operand(position, numbers)]
         while operands and operands[-1] is None:
@@ -241,14 +237,14 @@ class _Bench:
             self.axes = [self._sign(choices.number(0, rank - 1), rank)]
             return {name: self.axes}
         if word == "axes":
-            if facts.get("inserts") == name:
+            if facts.inserts == name:
                 rank += 1
                 return {name: [self._sign(choices.number(0, rank - 1), rank)]}
             self.axes = [self._sign(axis, rank) for axis in self._shuffle(range(rank))[: choices.number(1, rank)]]
             return {name: self.axes}
         if word == "perm":
             return {name: self._shuffle(range(rank))}
-        if facts.get("regroups"):
+        if facts.regroups:
             return {name: self._regroup()}
         count = rank if self.axes is None else len(self.axes)
         low, high = (0, 2) if word == "per_axis_pairs" else choices.pick(_RANGES)
@@ -295,28 +291,28 @@ class _Bench:
 
     def _operand(self, position: int, numbers: dict[str, list[int]]) -> list[Value | None]:
         choices, operand, facts = self.choices, self.spec.operands[position], self.spec.facts
-        counting = operand.name in {**facts.get(_REMAP, {}), **facts.get(_RESULT, {})}
+        counting = operand.name in {**facts.remap, **facts.remap_result}
         if operand.name in numbers:
             dtype = self._type(position, ir.DataType.INT64)
             content = np.array(numbers[operand.name], dtype.numpy())
-            scalar = facts[_REMAP].get(operand.name) == "axis" if operand.name in facts.get(_REMAP, {}) else False
+            scalar = facts.remap.get(operand.name) == "axis" if operand.name in facts.remap else False
             content = content.reshape(()) if scalar and self.choices.chance(50) else content
             return [Value(operand.name, dtype, content, constant=True)]
         if counting or (operand.optional and self.choices.chance(_ABSENT)):
             return [None]
-        if operand.name in facts.get(_TRIED, {}):
-            tried = choices.pick(facts[_TRIED][operand.name])
+        if operand.name in facts.fuzz.tried:
+            tried = choices.pick(facts.fuzz.tried[operand.name])
             if tried is None:
                 return [None]
             dtype = self._type(position, ir.DataType.INT64)
             return [Value(operand.name, dtype, np.array(tried, dtype.numpy()), constant=True)]
         dtype = self._type(position)
-        framed = not position or operand.name in facts.get("frame", ()) or operand.variadic
+        framed = not position or operand.name in facts.frame or operand.variadic
         if operand.name in self.lettered:
             shape = self.lettered[operand.name]
         elif framed:
             shape = list(self.shape)
-        elif facts.get("layout") == TRANSPARENT:
+        elif facts.layout == TRANSPARENT:
             shape = [] if self.scalars else self._lower() if self.choices.chance(70) else list(self.shape)
         else:
             along = [[self.shape[axis]] for axis in (self.axes or [])[:1]]
@@ -349,15 +345,15 @@ class _Bench:
         option, facts = self.spec.options[name], self.spec.facts
         if name in numbers:
             return numbers[name] if option.type.startswith("[") else numbers[name][0]
-        if name in {**facts.get(_REMAP, {}), **facts.get(_RESULT, {})} or name in facts.get("only", {}):
+        if name in {**facts.remap, **facts.remap_result} or name in facts.only:
             return None
-        if name in facts.get(_TRIED, {}):
-            return self.choices.pick(facts[_TRIED][name])
+        if name in facts.fuzz.tried:
+            return self.choices.pick(facts.fuzz.tried[name])
         if option.type == "int64" and (option.required or self.choices.chance(_OTHER)):
             return self.choices.number(0, 1)
         if option.required:
             values = {"float": 0.5, "[int64]": [1] * max(len(self.shape) - 2, 1), "string": ""}
             return values.get(option.type)
-        if name == facts.get("keeps"):
+        if name == facts.keeps:
             return self.choices.number(0, 1)
         return None

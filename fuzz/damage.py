@@ -69,7 +69,7 @@ def damage_tables(data: bytes, chance: random.Random, dialect: Dialect) -> bytes
         record = chance.choice(tables[name])
         field = chance.choice([one for one in known.tables[name].values() if one.name in record])
         record[field.name] = _changed(field, record[field.name], chance)
-    return b"".join(encode(known, "Model", root.record, dialect.facts["identifier"]))
+    return b"".join(encode(known, "Model", root.record, dialect.facts.identifier or ""))
 
 
 def kinds(dialect: Dialect) -> dict[str, Damage]:

@@ -15,10 +15,8 @@ from ..engine.expressions.functions import DTYPES
 from ..verify.frames import Array
 from .choices import Choices
 
-#: what `any` stands for, and the keys of ops.yaml: types of results, types for which the interpreter is wrong, and the
-#: operands whose scale is a product
+#: what `any` stands for
 _ANY = ("f32", "i32", "i64", "i8", "u8", "i16", "bool", "qi8", "qu8", "qi16")
-_YIELDS, _FAULTY, _PRODUCTS = "yields", "faulty", "products"
 #: in so many of a hundred draws operands have another type than the test says
 _OTHER = 35
 #: in so many of a hundred draws, and in which fixed case, real numbers stand where a test says codes
@@ -77,12 +75,10 @@ class Admitted:
 def read_admitted(spec: OperatorSpec) -> Admitted:
     """Read the types of an operator's entry in ops.yaml."""
     variadic = any(operand.variadic for operand in spec.operands)
-    faulty = frozenset(spec.facts.get(_FAULTY, ()))
-    products = spec.facts.get(_PRODUCTS, {})
+    faulty = frozenset(spec.facts.fuzz.faulty)
+    products = spec.facts.products
     sums = frozenset(place for place, operand in enumerate(spec.operands) if operand.name in products)
-    return _read_admitted(
-        tuple(spec.facts.get("types", ())), tuple(spec.facts.get(_YIELDS, ())), variadic, faulty, sums
-    )
+    return _read_admitted(spec.facts.types, spec.facts.yields, variadic, faulty, sums)
 
 
 @functools.cache

@@ -19,8 +19,6 @@ from ..verify.runtime import Runtime
 
 #: how many nodes are computed in one model
 _BATCH = 1500
-#: what ops.yaml says of values to try an attribute with
-TRIED = "tried"
 #: how many values of a level the next one is built on
 _KEPT = 400
 #: how many operands a node may have
@@ -113,7 +111,7 @@ def list_forms(dialect: Dialect, opset: int, symbols: Sequence[Attribute], draws
         if not all(kind.startswith("tensor(") for kind in schema.outputs[0].types):
             continue
         spec = dialect.operator(name, opset)
-        tried: Mapping[str, Sequence[int]] = spec.facts.get(TRIED, {}) if spec is not None else {}
+        tried = spec.facts.fuzz.tried if spec is not None else {}
         variadic = schema.inputs[-1].option == onnx.defs.OpSchema.FormalParameterOption.Variadic
         formals = [*schema.inputs, schema.inputs[-1]] if variadic else list(schema.inputs)
         for count in range(max(1, schema.min_input), min(_OPERANDS, len(formals)) + 1):

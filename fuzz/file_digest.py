@@ -20,15 +20,12 @@ from ..engine.base.errors import RewriteError
 from ..engine.base.names import Scope
 from ..engine.base.quantization import KEY, quantization
 from ..engine.dialects.operators import Catalogue, OperatorSpec, option_value
-from ..engine.passes.quantize_dequantize import CODES, insert_quantize_dequantize
+from ..engine.passes.quantize_dequantize import insert_quantize_dequantize
 from ..frontends.tflite_reader import read
-from .oracle import GRID
 from .sketch import Case, graph
 
 #: the digest of a case that no file can hold
 _NONE = "----"
-#: what ops.yaml says of operands that are state: their scales and zero points
-_STATES = "states"
 #: the opset of the quantize operators that are looked at
 _OPSET = 21
 
@@ -65,11 +62,11 @@ def _file(made: ir.Graph, catalogue: Catalogue) -> bytes:
 
 def _list_named(node: ir.Node, spec: OperatorSpec) -> Iterator[ir.Value]:
     """The values of a node whose scales ops.yaml names."""
-    states = spec.facts.get(_STATES, {})
+    states = spec.facts.fuzz.states
     for operand, value in zip(spec.operands, node.inputs, strict=False):
         if value is not None and operand.name in states:
             yield value
-    if isinstance(spec.facts.get(GRID), dict):
+    if isinstance(spec.facts.grid, dict):
         yield from node.outputs
 
 
@@ -86,7 +83,7 @@ def _view(made: ir.Graph, catalogue: Catalogue, plain: bool) -> list[str]:
     source, target = (catalogue.dialect(name) for name in ("tflite", "onnx"))
     if not any(quantization(value) for node in made.all_nodes() for value in (*node.inputs, *node.outputs)):
         return []
-    portable = replace(target, facts={name: fact for name, fact in target.facts.items() if name != CODES})
+    portable = replace(target, facts=replace(target.facts, codes=None))
     insert_quantize_dequantize(made, source, portable, _OPSET, Scope(made), plain)
     return [f"{node.op_type}({[_word(v) for v in node.inputs]}) {[*node.attributes.values()]}" for node in made]
 

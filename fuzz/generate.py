@@ -23,7 +23,7 @@ from .elements import elements, indices
 from .finding import Grids, Rejected
 from .node_options import draw_options
 from .quantization_parameters import Quantities
-from .sketch import SCRATCH, Step, Value
+from .sketch import Step, Value
 from .subjects import Subject
 from .unknown import absent, extent_of, forget_extents
 
@@ -127,8 +127,8 @@ class CaseBuilder:
                     self, option.graph, spec.facts, option.name, operands, options
                 )
         # Some kernels count their operands, those left out as well.
-        operands += [None] * (len(spec.operands) - len(operands) if spec.facts.get("padded") else 0)
-        while operands and operands[-1] is None and not spec.facts.get("padded"):
+        operands += [None] * (len(spec.operands) - len(operands) if spec.facts.fuzz.padded else 0)
+        while operands and operands[-1] is None and not spec.facts.fuzz.padded:
             operands.pop()
         step = Step(spec, tuple(operands), options)
         targets = () if equation is None else equation.targets
@@ -270,7 +270,7 @@ class CaseBuilder:
             known = quantities.state(position, dtype) if quantized else None
             return Value(self.name(pattern.name), dtype, zeros, variable=True, grid=known)
         often = index or not self.subject.of_source  # rules over the target fold much, so they look for constants
-        held = spec.facts.get(SCRATCH) is not None and before and before[0] is not None and before[0].grid is not None
+        held = spec.facts.fuzz.scratch is not None and before and before[0] is not None and before[0].grid is not None
         constant = pattern.const or held or self.choices.chance(_CONSTANT * (1 + often) if index or before else 0)
         if quantized or quantities.is_sum(position):
             made = quantities.operand(position, dtype, shape, pattern.layout, before)

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 import onnx_ir as ir
 
+from ..engine.dialects.facts import OperatorFacts
 from ..engine.dialects.operators import Dialect, OperatorSpec
 from ..engine.expressions.functions import DTYPES
 from ..engine.rewrite.pattern import Defined, GraphPattern, Operand, Variable
@@ -17,9 +18,6 @@ from .choices import Choices
 from .finding import Grids, Rejected
 from .sketch import Body, Step, Value
 
-#: keys of ops.yaml: the types of parameters that stand for no operand, and the option that counts operands given slice
-#: by slice
-_PARAMETERS, _SLICES = "parameters", "slices"
 _INTEGERS = (ir.DataType.INT32, ir.DataType.INT64)
 #: in so many of a hundred draws a result that is carried on is computed, and one more comes of each turn
 _COMPUTED, _GATHERED = 75, 50
@@ -55,15 +53,15 @@ class Bench(Protocol):
     def name(self, stem: str) -> str: ...
 
 
-def leading(facts: Mapping[str, Any], option: str) -> list[str]:
+def leading(facts: OperatorFacts, option: str) -> list[str]:
     """The types of what a body yields before the results of its node: whether there is another turn."""
-    return [kind for kind in facts.get(_PARAMETERS, {}).get(option, []) if kind == "bool"]
+    return [kind for kind in facts.parameters.get(option, ()) if kind == "bool"]
 
 
 def draw(
     bench: Bench,
     pattern: GraphPattern,
-    facts: Mapping[str, Any],
+    facts: OperatorFacts,
     option: str,
     operands: Sequence[Value | None],
     options: Mapping[str, Any],
@@ -73,8 +71,8 @@ def draw(
     bench.made, bench.within, bench.moving = [], bench.name("in"), bench.choices.chance(_MOVING)
     bench.definers |= {target.name: equation for equation in pattern.equations for target in equation.targets}
     try:
-        kinds: Sequence[str] = facts.get(_PARAMETERS, {}).get(option, [])
-        sliced = int(options.get(facts.get(_SLICES, ""), 0))
+        kinds: Sequence[str] = facts.parameters.get(option, ())
+        sliced = int(options.get(facts.slices or "", 0))
         bench.parameters = parameters = _parameters(bench, pattern, kinds, operands, sliced)
         likes: list[Value | None] = [*parameters[len(kinds) - len(leading(facts, option)) :]]
         return Body(tuple(parameters), *_draw_yielded(bench, pattern, likes))

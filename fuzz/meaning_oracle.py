@@ -66,9 +66,11 @@ def explain_step(
         operands = tuple(None if value is None else drawn(value) for value in node.inputs)
         options = {name: option_value(node, spec.options[name]) for name in node.attributes}
         typed = [
-            ir.DataType[dialect.types[options[name]]["dtype"]]
+            ir.DataType[dtype]
             for name, option in spec.options.items()
-            if option.type == "TensorType" and name in options
+            if option.type == "TensorType"
+            and name in options
+            and (dtype := dialect.types[options[name]]["dtype"]) is not None
         ]
         said = [dtype for types in read_admitted(spec).results[:1] for dtype in types]
         own = [value.dtype for value in operands if value is not None]

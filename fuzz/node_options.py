@@ -26,8 +26,6 @@ _WHOLE, _TURNS = 3, 7
 _COUNTING = (1, 2, 4)
 #: the role of operators whose required option is an element type, and such types
 _CONVERT, _TYPES = "convert", (int(ir.DataType.INT64), int(ir.DataType.INT32), int(ir.DataType.FLOAT))
-#: keys of ops.yaml: what options count, options that keep their default, and enumerants that kernels read past
-_COUNTS, _STAYS, _UNHEEDED = "counts", "stays", "unheeded"
 
 
 def draw_options(
@@ -42,7 +40,7 @@ def draw_options(
     widened = False
     patterns = {option.name: option for option in pattern.options}
     lacking = _lacking(choices, subject, spec, patterns, named)
-    counts = spec.facts.get(_COUNTS, {})
+    counts = spec.facts.fuzz.counts
     for name, option in spec.options.items():
         wanted = patterns.get(name)
         if wanted is not None and wanted.graph is not None:
@@ -64,7 +62,7 @@ def draw_options(
             if variable == "_" and option.required and spec.role == _CONVERT:
                 found[name] = choices.pick(_TYPES)
                 continue
-            stays = name in spec.facts.get(_STAYS, ())
+            stays = name in spec.facts.fuzz.stays
             others = [] if stays else _others(option, subject)
             word = option.type in subject.reads.enums and not read
             often = _OTHER if read else _UNMENTIONED_WORD if word else _UNMENTIONED
@@ -106,7 +104,7 @@ def _others(option: Option, subject: Subject) -> list[Any]:
     if option.type == "bool":
         return [not option.default]
     if enumeration is not None and option.type != "TensorType":
-        unheeded = subject.reads.facts.get(_UNHEEDED, {}).get(option.type, ())
+        unheeded = subject.reads.facts.fuzz.unheeded.get(option.type, ())
         return [name for name in enumeration if name != option.default and name not in unheeded]
     if option.type.startswith("int") and isinstance(option.default, int) and option.default > 0:
         return [option.default + 1, option.default + 2]

@@ -14,7 +14,7 @@ from .. import pipeline
 from ..engine.base.errors import InternalError, RewriteError, RewriteFailure, UnsupportedError, VerificationError
 from ..engine.base.quantization import Quantization
 from ..engine.dialects.operators import Catalogue
-from ..engine.passes.resize import ABOUT_BATCHES
+from ..engine.passes.resize import tells_batch
 from ..engine.rewrite.rules import RuleSet
 from ..options import PORTABLE
 from ..verify.comparison import compare, largest_difference, unequal, unlike
@@ -31,8 +31,6 @@ from .sketch import Case, Step, Value, draft, encode
 
 #: operators whose results may differ from run to run
 RANDOM = "random"
-#: what ops.yaml says of the scales of results
-GRID = "grid"
 
 #: how often the scale of a result is changed so that its codes neither pile up at the ends nor vanish in the middle
 _FITTINGS = 4
@@ -91,7 +89,7 @@ class Oracle:
         said = tuple(value for value in step.options.values() if isinstance(value, str))
         names = [f"{step.operator.name}_{place}" for place in range(max(counts))]
         complaints: dict[str, None] = {}
-        alike = any(result.variadic for result in step.operator.results) or bool(step.operator.facts.get("alike"))
+        alike = any(result.variadic for result in step.operator.results) or step.operator.facts.fuzz.alike
         known = self.memory.known.get((*key, *said))
         likely: list[list[Kind]] = [[*step.followed]] if step.followed else []
         for kinds in itertools.chain(likely, self._candidates((*key, *said), counts, types, grids, alike)):
@@ -205,7 +203,7 @@ class Oracle:
         for _ in range(_FITTINGS):
             (dtype, grid), codes = kinds[0], arrays[0]
             # Of a grid that ops.yaml fixes there is no other, whatever the kernel takes.
-            fixed = isinstance(step.operator.facts.get(GRID), dict)
+            fixed = isinstance(step.operator.facts.grid, dict)
             if grid is None or fixed or len(kinds) != 1 or codes.size < 4:
                 break
             if any(grid is value.grid for value in step.operands if value is not None):
@@ -287,7 +285,7 @@ class Oracle:
     def _by_chance(self, operators: Iterable[str]) -> bool:
         """Whether results differ from run to run: of a model that has operators which ops.yaml calls not pure."""
         known = self.catalogue.dialect("onnx").operators
-        return any(name in known and known[name].facts.get("pure") is False for name in operators)
+        return any(name in known and not known[name].facts.pure for name in operators)
 
     def judge(self, case: Case) -> Finding:
         """Convert a case and compare both models on its inputs."""
@@ -316,7 +314,7 @@ class Oracle:
 
         Nothing where ops.yaml says of none of its operators what another batch means to it.
         """
-        if not any(step.operator.facts.keys() & ABOUT_BATCHES for step in case.steps):
+        if not any(tells_batch(step.operator.facts) for step in case.steps):
             return ""
         try:
             source = encode(case, self.catalogue)

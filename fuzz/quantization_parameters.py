@@ -16,12 +16,7 @@ from .elements import axis_grid, codes, grid, one_grid, sums
 from .finding import Rejected
 from .sketch import Value
 
-#: keys of an operator's entry: its class, the operands whose scale is a product, and what is fixed of its results
-_CLASS, _PRODUCTS, _GRID, _LIMITS = "quantization", "products", "grid", "limits"
-#: the key of the scale from which on kernels are wrong
-_FAULTY_FROM = "faulty_from"
-#: the key of weights, and of the axis along which these have scales of their own
-_CHANNELS = "channels"
+#: classes of operators, and what ops.yaml says of the grids of their values
 _CODES, _MATCHED, _SAME, _OWN = "codes", "matched", "same", "own"
 #: in so many of a hundred draws all scales are powers of two, which some kernels compute otherwise
 _OF_TWO = 12
@@ -39,18 +34,17 @@ class Quantities:
     def __init__(self, choices: Choices, spec: OperatorSpec) -> None:
         self._choices = choices
         self._places = {operand.name: place for place, operand in enumerate(spec.operands)}
-        self._products: dict[str, list[str]] = spec.facts.get(_PRODUCTS, {})
-        channels: dict[str, int] = spec.facts.get(_CHANNELS, {})
-        self._channels = {self._places[name]: axis for name, axis in channels.items()}
-        self._fixed = spec.facts.get(_GRID)
-        self._alike = spec.facts.get(_CLASS) in (_CODES, _MATCHED)
+        self._products = spec.facts.products
+        self._channels = {self._places[name]: axis for name, axis in spec.facts.channels.items()}
+        self._fixed = spec.facts.grid
+        self._alike = spec.facts.quantization in (_CODES, _MATCHED)
         self._mixed = (self._fixed == _SAME or (self._alike and self._fixed != _OWN)) and choices.chance(
             _MIXED, True if choices.turn is not None and choices.turn % _TURNS == _LAST else None
         )
-        self._limits: dict[str, str] = spec.facts.get(_LIMITS, {})
-        self._faulty_from: float = spec.facts.get(_FAULTY_FROM, np.inf)
-        states: dict[str, list[float]] = spec.facts.get("states", {})
-        self._states = {self._places[name]: asked for name, asked in states.items()}
+        self._limits = spec.facts.fuzz.limits
+        faulty_from = spec.facts.fuzz.faulty_from
+        self._faulty_from = np.inf if faulty_from is None else faulty_from
+        self._states = {self._places[name]: asked for name, asked in spec.facts.fuzz.states.items()}
         self._grids: dict[int, Quantization] = {}
         self._powers = choices.chance(_OF_TWO)
         self._bits = 0

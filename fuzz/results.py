@@ -14,9 +14,6 @@ from .generate_body import leading
 from .sketch import Body, Step
 from .subjects import Subject
 
-#: keys of ops.yaml: the operands or results that an option counts, and the operands that are weights
-_COUNTS, _CHANNELS = "counts", "channels"
-
 
 def counts(step: Step, targets: Sequence[tree.Target]) -> list[int]:
     """How many results to try: as many as its graph yields or an option counts, or as the pattern names."""
@@ -24,7 +21,7 @@ def counts(step: Step, targets: Sequence[tree.Target]) -> list[int]:
     for option, body in step.options.items():
         if isinstance(body, Body):
             return [len(body.yields) - len(leading(spec.facts, option))]
-    counted = {option for option, of in spec.facts.get(_COUNTS, {}).items() if of in {r.name for r in spec.results}}
+    counted = {option for option, of in spec.facts.fuzz.counts.items() if of in {r.name for r in spec.results}}
     for name in counted & step.options.keys():
         return [int(step.options[name])]
     if any(result.variadic for result in spec.results):
@@ -43,11 +40,12 @@ def types(
 
     Weights may be narrower than what they weigh, and no result has their type then: kernels that let it pass are wrong.
     """
-    weights = step.operator.facts.get(_CHANNELS, {})
+    weights = step.operator.facts.channels
     weighed = {place for place, operand in enumerate(step.operator.operands) if operand.name in weights}
     said = [choices.pick(names) for names in kinds.results[:1] if names]
     tensor = {name for name, option in step.operator.options.items() if option.type == "TensorType"} & named.keys()
-    typed = [ir.DataType[subject.reads.types[named[name]]["dtype"]] for name in sorted(tensor)]
+    types = [subject.reads.types[named[name]]["dtype"] for name in sorted(tensor)]
+    typed = [ir.DataType[dtype] for dtype in types if dtype is not None]
     data = sorted(
         (place for place, value in enumerate(step.operands) if value is not None), key=lambda p: kinds.index_like(p)
     )

@@ -10,6 +10,7 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any, NamedTuple
 
 from ..engine.base.errors import Span
+from ..engine.dialects.facts import OperatorFacts, OperatorTrials
 from ..engine.dialects.operators import Dialect, OperatorSpec
 from ..engine.packs.loader import Pack
 from ..engine.rewrite.rules import MEANING, write_out
@@ -116,13 +117,30 @@ def _entry(dialect: Dialect, spec: OperatorSpec) -> str:
     """What ops.yaml says of an operator, its table and its enumerations."""
     kinds = {option.type for option in spec.options.values()} & dialect.enums.keys()
     numbers = {kind: dict(dialect.enums[kind]) for kind in sorted(kinds)}
-    unions = [members.get(spec.table) for members in dialect.facts.get("unions", {}).values()]
-    kernels = dialect.facts.get("kernels", {}).get(spec.name)
+    facts = dialect.facts
+    unions = [members.get(spec.table or "") for members in facts.unions.values()]
+    kernels = facts.kernels.get(spec.name)
     more: list[object] = [
-        {kind: dialect.facts.get(key, {}).get(kind) for kind in sorted(kinds)} for key in ("unheeded", "storage")
+        {kind: _plain(found.get(kind)) for kind in sorted(kinds)} for found in (facts.fuzz.unheeded, facts.storage)
     ]
-    more.append(dialect.facts.get("activation") if _ACTIVATED in spec.traits else None)
-    more.append(dialect.facts.get("begins") if any(operand.mutable for operand in spec.operands) else None)
+    more.append(facts.activation if _ACTIVATED in spec.traits else None)
+    more.append(_plain(facts.begins) if any(operand.mutable for operand in spec.operands) else None)
     return repr((spec.domain, spec.operands, spec.results, dict(spec.options), spec.code, spec.table,
-                 sorted(spec.traits), spec.role, spec.infix, dict(spec.facts), numbers, unions, kernels,
+                 sorted(spec.traits), spec.role, spec.infix, _said(spec.facts), numbers, unions, kernels,
                  more))  # fmt: skip
+
+
+def _said(facts: OperatorFacts | OperatorTrials) -> dict[str, Any]:
+    """The facts that ops.yaml says, in its order, those of a section among the others."""
+    found: dict[str, Any] = {}
+    for name in facts.said:
+        value = getattr(facts, name)
+        found |= _said(value) if isinstance(value, OperatorTrials) else {name: _plain(value)}
+    return found
+
+
+def _plain(value: Any) -> Any:
+    """A value as it stands in ops.yaml."""
+    if isinstance(value, dict):
+        return {key: _plain(one) for key, one in value.items()}
+    return [*map(_plain, value)] if isinstance(value, tuple) else value

@@ -151,7 +151,7 @@ def _turns(case: Case) -> bool:
 
 def _list_rounded(case: Case) -> set[Value]:
     """The codes that sums are rounded to: other orders of summation may fall on the other side of a half."""
-    sums = any(step.operator.facts.get("layout") not in (TRANSPARENT, ATTRIBUTE) for step in case.steps)
+    sums = any(step.operator.facts.layout not in (TRANSPARENT, ATTRIBUTE) for step in case.steps)
     return {value for step in case.steps if sums and step.operator.role == QUANTIZE for value in step.results}
 
 

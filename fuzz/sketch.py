@@ -15,11 +15,6 @@ from ..engine.dialects.operators import Catalogue, Dialect, OperatorSpec
 from ..engine.expressions.functions import DTYPES
 from ..verify.frames import Array
 
-#: the key of an operator's entry in ops.yaml that says what integer kernels keep beside it
-SCRATCH = "scratch"
-#: the key of an operator's entry in ops.yaml that names the operands whose types results have where these are quantized
-_FOLLOWS = "follows"
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Value:
@@ -98,7 +93,7 @@ class Step:
     def followed(self) -> list[tuple[ir.DataType, Quantization]]:
         """What results are that ops.yaml says to be like operands, where these are quantized."""
         names = [operand.name for operand in self.operator.operands]
-        found = [self.operands[names.index(name)] for name in self.operator.facts.get(_FOLLOWS, ())]
+        found = [self.operands[names.index(name)] for name in self.operator.facts.fuzz.follows]
         return [(value.dtype, value.grid) for value in found if value is not None and value.grid is not None]
 
     def yielding(self, results: Sequence[Value]) -> Step:
@@ -264,7 +259,7 @@ def _nodes(
 
 def _scratch(operator: OperatorSpec, name: str) -> Iterator[ir.Value]:
     """The values that integer kernels keep beside an operator."""
-    for place, (kind, scale) in enumerate(operator.facts.get(SCRATCH, ())):
+    for place, (kind, scale) in enumerate(operator.facts.fuzz.scratch or ()):
         value = ir.Value(name=f"{name}/scratch_{place}", type=ir.TensorType(DTYPES[kind]), shape=ir.Shape([]))
         value.meta["quantization"] = Quantization(np.array([scale], np.float32), np.zeros(1, np.int64))
         yield value

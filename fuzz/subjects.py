@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..engine.base.errors import Span
-from ..engine.dialects.operators import UNTRIED, Dialect
+from ..engine.dialects.operators import Dialect
 from ..engine.expressions.compile import OPSET, Frame, evaluate
 from ..engine.expressions.functions import to_python
 from ..engine.packs.loader import Pack
@@ -90,7 +90,7 @@ class Subject:
         if not self.rule.equations:
             return ""
         root = self.pattern(self.newest)[-1].value
-        said = [f"{spec.facts.get(UNTRIED, '')}" for node in nodes(root) for spec in node.specs.values()]
+        said = [spec.facts.fuzz.untried or "" for node in nodes(root) for spec in node.specs.values()]
         return said[0] if said and all(said) else ""
 
     def pattern(self, opset: int) -> tuple[Defined, ...]:

@@ -41,8 +41,6 @@ _SCALES = (4.0, 1.0, 12.0)
 _NUMBERS = (0.0, 1.0, 2.0, 0.5, -1.0, 6.0)
 #: how many nodes a template has at most
 _NODES = 3
-#: what ops.yaml says of operands that may not hold every number
-LIMITS, NONZERO = "limits", "nonzero"
 #: types of options that are drawn; others keep their defaults
 _DRAWN = ("float", "int32", "bool")
 #: element types in the order in which they are preferred
@@ -109,7 +107,7 @@ def _plans(
     """Ways to draw models of the operator that the interpreter takes: to search with, and to verify with."""
     if any(one.variadic or one.mutable for one in operator.operands) or len(operator.results) != 1:
         return
-    said = [str(types).split() for types in operator.facts.get("types", ())]
+    said = [str(types).split() for types in operator.facts.types]
     listed = [set(_TYPES if "any" in types else types) & set(_TYPES) for types in said]
     if len(listed) != len(operator.operands) or not all(listed):
         return
@@ -167,12 +165,12 @@ def _draw(
 ) -> Draw | None:
     """One model and what the interpreter computes for it; None where it does not take the model."""
     kinds, constant, make, drawn = plan
-    limits = operator.facts.get(LIMITS, {})
+    limits = operator.facts.fuzz.limits
     arrays = []
     for operand, kind, fixed in zip(operator.operands, kinds, constant, strict=True):
         array = make(rng, shape) if fixed else _fill(rng, kind, shape, scale)
         arrays.append(
-            np.where(array == 0, array.dtype.type(1), array) if limits.get(operand.name) == NONZERO else array
+            np.where(array == 0, array.dtype.type(1), array) if limits.get(operand.name) == "nonzero" else array
         )
     options: dict[str, Any] = {}
     for name, option in operator.options.items() if drawn else ():

@@ -14,7 +14,8 @@ import onnx_ir as ir
 import pytest
 from nnrewrite.backends import probe
 from nnrewrite.engine.base.data_files import OPS
-from nnrewrite.engine.dialects.operators import Catalogue, load
+from nnrewrite.engine.dialects.operators import Catalogue
+from nnrewrite.engine.dialects.ops_files import load
 from nnrewrite.engine.rewrite import coverage
 from nnrewrite.verify import Interpreter
 
@@ -43,7 +44,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 def _fact(package: str, command: str) -> str:
     """What a fact about a runtime was taken from, what is installed, and the command that takes it anew."""
-    taken = next(d.facts["measured"][package] for d in load().dialects.values() if package in d.facts["measured"])
+    taken = next(d.facts.measured[package] for d in load().dialects.values() if package in d.facts.measured)
     return (
         f"ops.yaml says it of {package} {taken[0]} to {taken[1]}; {metadata.version(package)} is installed.\n"
         f"If that is another one, `{command}` takes the fact anew."

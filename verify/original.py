@@ -9,7 +9,8 @@ import numpy as np
 import onnx_ir as ir
 
 from ..engine.base.errors import ModelError, VerificationError
-from ..engine.dialects.operators import Catalogue, load
+from ..engine.dialects.operators import Catalogue
+from ..engine.dialects.ops_files import load
 from ..frontends import tflite_reader
 from .adapter import real_numbers
 from .excerpt import excerpt

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import onnx
 import onnx_ir as ir
@@ -10,13 +12,14 @@ from ..backends import tflite_writer as writer
 from ..engine.base.errors import ModelError, VerificationError
 from ..engine.base.names import Scope
 from ..engine.base.quantization import KEY, Quantization, quantization
-from ..engine.dialects.operators import Dialect, OperatorSpec, load
+from ..engine.dialects.operators import Dialect
+from ..engine.dialects.ops_files import load
 from ..engine.passes.quantize_dequantize import insert_quantize_dequantize
 from ..frontends import tflite_reader
 from .interpreter import Source
 
-#: what operators take and yield, in ops.yaml: types, of which these hold real numbers
-_TAKES, _YIELDS, _REAL = "types", "yields", frozenset(("f32", "any"))
+#: of the types that operators take and yield those that hold real numbers
+_REAL = frozenset(("f32", "any"))
 
 
 def real_form(source: Source) -> Source:
@@ -54,12 +57,12 @@ def _recodes(node: ir.Node, dialect: Dialect) -> bool:
     spec, ends = dialect.operators.get(node.op_type), [*node.inputs, *node.outputs]
     if spec is None or len(ends) != 2 or any(value is None or value.dtype != ir.DataType.FLOAT for value in ends):
         return False
-    return not (_is_real(spec, _TAKES) and _is_real(spec, _YIELDS))
+    return not (_is_real(spec.facts.types) and _is_real(spec.facts.yields))
 
 
-def _is_real(spec: OperatorSpec, key: str) -> bool:
-    """Whether an operator takes or yields real numbers; what is not said is any type."""
-    return key not in spec.facts or not _REAL.isdisjoint(spec.facts[key][0].split())
+def _is_real(types: Sequence[str]) -> bool:
+    """Whether what an operator takes or yields may be real numbers; what is not said is any type."""
+    return not types or not _REAL.isdisjoint(types[0].split())
 
 
 def _leave_out(node: ir.Node, graph: ir.Graph) -> None:
@@ -85,7 +88,7 @@ def _translate(node: ir.Node, dialect: Dialect, target: Dialect) -> None:
     found = (
         spec
         for spec in dialect.operators.values()
-        if _YIELDS in spec.facts and _is_real(spec, _TAKES) == writes and _is_real(spec, _YIELDS) != writes
+        if spec.facts.yields and _is_real(spec.facts.types) == writes and _is_real(spec.facts.yields) != writes
     )
     node.domain, node.op_type = dialect.domain, next(spec.name for spec in found if len(spec.operands) == 1)
     node.resize_inputs(1)

@@ -12,7 +12,8 @@ from typing import Any, TypeAlias
 
 import onnx.defs
 
-from ..engine.dialects.operators import Dialect, load
+from ..engine.dialects.operators import Dialect
+from ..engine.dialects.ops_files import load
 from ..engine.expressions.functions import DTYPES
 
 #: by operator, version and type variable, the types with a kernel; a variable that is not named may be of any type
@@ -126,7 +127,7 @@ def _names(types: Any) -> set[str]:
 def _print(dialect: Dialect) -> None:
     """Print both sections of ops.yaml anew."""
     now = kernels()
-    both = common(dialect.facts["kernels"], now)
+    both = common(dialect.facts.kernels, now)
     print("  kernels:")
     for operator, rows in both.items():
         print(f"    {operator}: {_flow(rows)}")

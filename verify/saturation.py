@@ -9,7 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from ..engine.base.names import Scope
-from ..engine.dialects.operators import load
+from ..engine.dialects.ops_files import load
 from ..engine.passes.accepted import Accepted
 from ..engine.passes.base import Module, run_passes
 from ..options import PORTABLE

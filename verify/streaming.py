@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ..engine.base.errors import ModelError, UnsupportedError
-from ..engine.dialects.operators import load
+from ..engine.dialects.ops_files import load
 from ..engine.passes.variables import Variables
 from ..frontends import tflite_reader
 from .comparison import Comparison, compare, worst

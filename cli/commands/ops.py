@@ -67,7 +67,7 @@ def command(rules: tuple[str, ...], target: str | None, form: str, as_json: bool
 def _entry(one: Support) -> dict[str, Any]:
     """All about one operator as an object of a document."""
     spec = one.operator
-    types = spec.facts.get("types", [])
+    types = spec.facts.types
     return {
         "name": spec.name,
         "code": spec.code,
@@ -145,7 +145,7 @@ def detail(one: Support) -> list[str]:
     lines += [f"  {limit}" for limit in one.limits]
     if one.opsets:
         lines.append(f"at {word_opsets(one.opsets)}")
-    types = spec.facts.get("types", [])
+    types = spec.facts.types
     lines.append("operands:")
     for position, operand in enumerate(spec.operands):
         said = types[position] if position < len(types) else ""

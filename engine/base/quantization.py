@@ -12,8 +12,8 @@ from .startup import dataclass
 
 #: the key under which a value holds its Quantization
 KEY = "quantization"
-#: the key of an operator's class in ops.yaml, and the class of those that mean the integers themselves
-CLASS, RAW = "quantization", "raw"
+#: the class of operators that mean the integers themselves, in ops.yaml
+RAW = "raw"
 
 #: the entry of a model's metadata that says what its numbers are, and what it says where nothing is quantized any more
 NUMBERS, REAL = "nnrewrite.numbers", "real"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..base.errors import times
-from ..dialects.operators import CONTEXT, FORM, UNTRIED, Dialect
+from ..dialects.operators import CONTEXT, FORM, Dialect
 from ..expressions.compile import Frame, Located, evaluate
 from ..expressions.functions import DTYPES, to_python
 from ..expressions.values import same
@@ -46,7 +46,7 @@ def rule_tests(rule: tree.Rule, left: LeftSide, context: Context) -> None:
         and v.name not in left.results | left.yields  # a graph may yield anything
     }
     # What no interpreter yields has the types and shapes that files say.
-    said = set(left.results) if spec is not None and UNTRIED in spec.facts else set()
+    said = set(left.results) if spec is not None and spec.facts.fuzz.untried is not None else set()
     demanded = _demanded(rule, context)
     for test in rule.tests:
         given = _clause(test, operands | said, domains, context)

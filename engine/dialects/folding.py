@@ -28,7 +28,7 @@ def fold(node: ir.Node, spec: OperatorSpec, opset: int, inferred: Sequence[Infer
     Operators that only rearrange their operand yield views, those that widen it what is computed later. All others are
     computed by onnx.reference.
     """
-    if spec.facts.get("pure") is False or spec.facts.get("fold") is False or not node.inputs:
+    if not (spec.facts.pure and spec.facts.fold) or not node.inputs:
         return None
     if inferred and all(map(_empty, inferred)):
         # Runtimes have no kernels for many of these, and there is nothing to compute.

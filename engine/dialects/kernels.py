@@ -59,7 +59,7 @@ def _kinds(dialect: Dialect, operator: str, version: int) -> Kinds:
         )
         for one in found.type_constraints
     }
-    kernels = dialect.facts.get("kernels", {}).get(operator, {})
+    kernels = dialect.facts.kernels.get(operator, {})
     since = max((v for v in kernels if v <= version), default=None)
     for variable, types in (kernels[since] if since is not None else {}).items():
         allowed[variable] &= frozenset(types.split())

@@ -91,7 +91,7 @@ def _list_types(text: str) -> tuple[ir.DataType, ...]:
 def describe_operator(spec: OperatorSpec) -> Signature:
     """What an operator without a schema takes, as ops.yaml says: operands of the same types are of one type."""
     names = tuple(operand.name for operand in spec.operands)
-    return _make_signature(names, spec.arity()[1] is None, tuple(spec.facts.get("types", ())))
+    return _make_signature(names, spec.arity()[1] is None, spec.facts.types)
 
 
 def pair_types(values: Sequence[_T], parameters: Sequence[Parameter]) -> Iterator[tuple[_T, str]]:

@@ -1,29 +1,27 @@
-"""ops.yaml as data: what every operator of every dialect takes, yields, and is called."""
+"""Operators and dialects: what every operator takes, yields, and is called, as ops.yaml and onnx.defs say."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import onnx
 import onnx.defs
 import onnx.helper
 import onnx_ir as ir
 
-from ..base.data_files import OPS
-from ..base.errors import RewriteError, RuleError
-from ..base.startup import dataclass, field
+from ..base.errors import RewriteError
+from ..base.startup import dataclass, field, replace
+from .facts import DialectFacts, ElementType, OperatorFacts
 
 #: the trait of operators that no file has: forms that rules give others before they lower them
 FORM = "form"
 #: the trait of operators that mean nothing without others beside them in the model
 CONTEXT = "context"
-#: the key of an entry of ops.yaml that says why the interpreter cannot be asked about an operator
-UNTRIED = "untried"
 
-_ZERO = {"bool": False, "float": 0.0, "string": "", "bytes": b""}
+#: how an operand or a result is written down: the pattern of its text
+Written = Annotated[str, r"^[A-Za-z_]\w*(\?|\.\.\.|!|\?\.\.\.)?$"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,28 +58,38 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class OperatorSpec:
-    """All that passes may know of an operator; they ask for a trait or a role, never for its name."""
+    """All that passes may know of an operator; they ask for a trait or a role, never for its name.
+
+    What has a text in its annotation is a key of an entry of ops.yaml, and so is each of the facts.
+    """
 
     dialect: str
-    domain: str
+    domain: Annotated[str, "The domain of nodes of it, where it is not that of the dialect"]
     name: str
-    operands: tuple[Operand, ...]
-    results: tuple[Operand, ...]
-    options: Mapping[str, Option]
-    code: int | None = None
+    operands: Annotated[
+        tuple[Operand, ...],
+        "Names of what it takes: `name?` may be left out, `name...` stands for any number, `name!` is state that it"
+        " writes to",
+        tuple[Written, ...],
+    ]
+    results: Annotated[tuple[Operand, ...], "Names of what it yields, written as operands are", tuple[Written, ...]]
+    options: Annotated[
+        Mapping[str, Option],
+        "The name of a table of the dialect, or options with their types and defaults: `{alpha: [float, 1.0]}`",
+        str | Mapping[str, tuple[Any, ...]],
+    ]
+    code: Annotated[int | None, "The number that the format gives it"] = None
     table: str | None = None
-    traits: frozenset[str] = frozenset()
-    role: str | None = None
-    infix: str | None = None
-    #: why no rule is about it, where ops.yaml says so
-    unsupported: str | None = None
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    traits: Annotated[frozenset[str], "Words that passes and rules may ask for", tuple[str, ...]] = frozenset()
+    role: Annotated[str | None, "What passes need the one operator of the dialect for that has it"] = None
+    infix: Annotated[str | None, "The sign that stands for it in rules"] = None
+    unsupported: Annotated[str | None, "In words, why no rule is about it"] = None
+    facts: OperatorFacts = field(default_factory=OperatorFacts)
 
     @property
     def when(self) -> Mapping[str, Any]:
         """The options by which a node shows that it is of this operator and not of another one with the same code."""
-        when: Mapping[str, Any] = self.facts.get("when", {})
-        return when
+        return self.facts.when
 
     @property
     def yields(self) -> tuple[Operand, ...]:
@@ -102,17 +110,21 @@ class OperatorSpec:
 class Dialect:
     """A set of operators with one file format: its types, enumerations, tables and operators.
 
-    `facts` holds the remaining keys of the dialect in ops.yaml, for the frontend and backend of the format.
+    What has a text in its annotation is a key of a dialect in ops.yaml, and so is each of the facts, which are for the
+    frontend and the backend of the format.
     """
 
     name: str
-    domain: str
-    types: Mapping[str, Any]
-    enums: Mapping[str, Mapping[str, int]]
-    operators: Mapping[str, OperatorSpec]
-    facts: Mapping[str, Any]
-    #: named by onnx.defs, so that operators without an entry in ops.yaml exist too
-    schemas: bool = False
+    domain: Annotated[str, "The domain of its nodes"]
+    types: Annotated[Mapping[str, ElementType], "Element types of its files, by their names there"]
+    enums: Annotated[
+        Mapping[str, Mapping[str, int]],
+        "Enumerations: values with their numbers, values numbered from 0, or the section whose entries have a `code`",
+        Mapping[str, Mapping[str, int] | tuple[str, ...] | str],
+    ]
+    operators: Annotated[Mapping[str, OperatorSpec], "Its operators by their names"]
+    facts: DialectFacts
+    schemas: Annotated[bool, "Whether onnx.defs has its operators, of which those without an entry exist too"] = False
 
     def operator(self, name: str, opset: int | None = None) -> OperatorSpec | None:
         """Find an operator by name; with `opset`, as its schema stood there. None where there is no such operator."""
@@ -234,18 +246,10 @@ def _from_schema(dialect: Dialect, name: str, opset: int) -> OperatorSpec | None
         return tuple(Operand(p.name, p.option == kinds.Optional, p.option == kinds.Variadic) for p in parameters)
 
     options = {a.name: _attribute(a) for a in found.attributes.values()}
-    return OperatorSpec(
-        dialect.name,
-        dialect.domain,
-        name,
-        operands(found.inputs),
-        operands(found.outputs),
-        options,
-        traits=known.traits if known else frozenset(),
-        role=known.role if known else None,
-        infix=known.infix if known else None,
-        facts=known.facts if known else {},
-    )
+    made = OperatorSpec(dialect.name, dialect.domain, name, operands(found.inputs), operands(found.outputs), options)
+    if known is None:
+        return made
+    return replace(made, traits=known.traits, role=known.role, infix=known.infix, facts=known.facts)
 
 
 #: what ONNX calls the type of an attribute; a list of such has an S after it
@@ -277,122 +281,3 @@ def option_value(node: ir.Node, option: Option) -> Any:
     if option.type == "bool":
         return bool(value)
     return list(value) if option.type.startswith("[") else value
-
-
-def load(paths: Iterable[Path] = ()) -> Catalogue:
-    """Read ops.yaml and, over it, the same file of each pack; raises RuleError with the mistakes of a pack's."""
-    documents = [_yaml(OPS), *(_yaml(path, checked=True) for path in paths)]
-    merged: dict[str, dict[str, Any]] = {}
-    for document in documents:
-        for name, entry in document.items():
-            known = merged.setdefault(name, {})
-            for key, value in (entry or {}).items():
-                known[key] = {**known.get(key, {}), **value} if isinstance(value, dict) else value
-    dialects = {name: _dialect(name, entry) for name, entry in merged.items()}
-    for dialect in dialects.values():
-        _codes(dialect)  # raises where two operators have one
-    return Catalogue(dialects)
-
-
-def _yaml(path: Path, checked: bool = False) -> dict[str, dict[str, Any]]:
-    import yaml  # what is read stays in the cache of packs
-
-    try:
-        text = path.read_text(encoding="utf-8")
-        if checked:
-            from .schema import mistakes
-
-            found = mistakes(path, text, _yaml(OPS))
-            if found:
-                raise RuleError(found, {str(path): text})
-        document = _document(text)
-    except (OSError, yaml.YAMLError) as error:
-        raise RewriteError(f"{path}: {error}") from error
-    if document is None and checked:
-        return {}
-    if not isinstance(document, dict) or not all(isinstance(entry, dict) for entry in document.values()):
-        raise RewriteError(f"{path}: expected dialects, each a mapping")
-    return document
-
-
-@functools.lru_cache(8)
-def _document(text: str) -> Any:
-    import yaml
-
-    return yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-
-
-def _dialect(name: str, entry: Mapping[str, Any]) -> Dialect:
-    enums = {enum: _enumeration(values, entry) for enum, values in entry.get("enums", {}).items()}
-    tables = entry.get("tables", {})
-    domain = entry.get("domain", name)
-    operators = {
-        operator: _operator(name, domain, operator, fields or {}, tables, enums)
-        for operator, fields in entry.get("operators", {}).items()
-    }
-    known = {"domain", "types", "enums", "operators", "schemas"}
-    return Dialect(
-        name,
-        domain,
-        entry.get("types", {}),
-        enums,
-        operators,
-        {key: value for key, value in entry.items() if key not in known},
-        bool(entry.get("schemas")),
-    )
-
-
-def _enumeration(values: Any, entry: Mapping[str, Any]) -> dict[str, int]:
-    """Read a mapping, a list numbered from 0, or the name of a section of the dialect whose entries have a `code`."""
-    if isinstance(values, str):
-        return {name: fields["code"] for name, fields in entry[values].items()}
-    return dict(values) if isinstance(values, dict) else {value: code for code, value in enumerate(values)}
-
-
-_KEYS = {"code", "operands", "results", "options", "traits", "role", "infix", "domain", "unsupported"}
-
-
-def _operator(
-    dialect: str,
-    domain: str,
-    name: str,
-    fields: Mapping[str, Any],
-    tables: Mapping[str, Any],
-    enums: Mapping[str, Mapping[str, int]],
-) -> OperatorSpec:
-    options = fields.get("options", {})
-    table = options if isinstance(options, str) else None
-    rows = tables.get(table, {}) if table else options
-    when = fields.get("when", {})  # what tells an operator from another of its number is its default
-    return OperatorSpec(
-        dialect,
-        fields.get("domain", domain),
-        name,
-        tuple(Operand.parse(o) for o in fields.get("operands", ())),
-        tuple(Operand.parse(o) for o in fields.get("results", ())),
-        {
-            key: _option(key, [*row[:2], when[key]] if key in when else row, enums, slotted=table is not None)
-            for key, row in rows.items()
-        },
-        fields.get("code"),
-        table,
-        frozenset(fields.get("traits", ())),
-        fields.get("role"),
-        fields.get("infix"),
-        fields.get("unsupported"),
-        {key: value for key, value in fields.items() if key not in _KEYS},
-    )
-
-
-def _option(name: str, row: Sequence[Any], enums: Mapping[str, Mapping[str, int]], slotted: bool) -> Option:
-    """Read `[slot, type, default]` of a table or `[type, default]` of a custom operator."""
-    slot, (kind, *default) = (row[0], row[1:]) if slotted else (None, row)
-    if default:
-        value = default[0]
-    elif kind.startswith("["):
-        value = []
-    elif kind in enums:
-        value = next((key for key, code in enums[kind].items() if code == 0), None)
-    else:
-        value = _ZERO.get(kind, 0)
-    return Option(name, kind, value, slot)

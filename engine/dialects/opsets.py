@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import onnx.defs
 import onnx_ir as ir
 
-from ..base.quantization import CLASS, RAW, in_blocks, quantization
+from ..base.quantization import RAW, in_blocks, quantization
 from ..base.startup import dataclass
 from .operators import Dialect, OperatorSpec, schema
 
@@ -75,7 +75,7 @@ def _list_raw_codes(graph: ir.Graph, source: Dialect) -> Iterator[ir.Value]:
     """Quantized values of which an operator means the integers, but for constants."""
     for node in graph:
         spec = source.operators.get(node.op_type)
-        if spec is not None and spec.facts.get(CLASS) == RAW:
+        if spec is not None and spec.facts.quantization == RAW:
             for value in (*node.inputs, *node.outputs):
                 if value is not None and quantization(value) is not None and value.const_value is None:
                     yield value

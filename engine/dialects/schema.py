@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +13,17 @@ from ..base.errors import Diagnostic, Note
 from ..expressions.functions import DTYPES
 from ..syntax.diagnostics import join_words, suggest
 from ..syntax.yaml_documents import compose, span
+from .facts import OTHER_TYPES
+from .keys import list_homes
+from .node_types import Misfit, list_misfits, list_unknown
+from .operators import FORM
 
 _OPERAND = re.compile(r"[A-Za-z_]\w*(\?|\.\.\.|!|\?\.\.\.)?")
 _TYPES = frozenset({"bool", "float", "string", "bytes", "int8", "int16", "int32", "int64", "uint8", "uint32", "uint64"})
 _PLAIN: dict[str, tuple[type, ...]] = {"bool": (bool,), "float": (int, float), "string": (str,), "bytes": (str, bytes)}
-_FIELDS = frozenset(
-    {"code", "operands", "results", "options", "traits", "role", "infix", "domain", "types", "unsupported"}
-)
+#: keys of operators and of dialects that are looked at by more than the types of what they hold
+_OPERATORS = "operators"
+_LOOKED_AT = frozenset({"operands", "results", "options", "types", "yields", "unsupported"})
 
 _TEXT = "tag:yaml.org,2002:str"
 
@@ -56,17 +59,16 @@ class _Reader:
             yield self._error(entry, f"dialect `{name.value}` is a mapping: `operators:` and what else it has")
             return
         yield from self._keys(entry)
+        yield from self._section(entry, "a dialect", {_OPERATORS})
         keys = {key.value: value for key, value in entry.value}
         known = self._known.get(name.value)
         if known is None:
             if "domain" not in keys:
-                help = suggest(name.value, self._known, "the dialects")
+                home = [home.place for home in list_homes() if name.value in home.keys]
+                help = f"it belongs to {join_words(home)}" if home else suggest(name.value, self._known, "the dialects")
                 yield self._error(name, f"there is no dialect `{name.value}`, and a new one needs a `domain`", help)
                 return
-            known = {}
-        for key, _ in entry.value:
-            names = known.keys() | {"operators", "domain", "types", "enums", "tables", "schemas"}
-            yield from self._misspelt(key, names, "a dialect")
+            known = {key: _value(keys[key]) for key in keys.keys() & {"domain", "schemas", "identifier"}}
         enums = {**known.get("enums", {}), **_plain(keys.get("enums"))}
         tables = {**known.get("tables", {}), **_plain(keys.get("tables"))}
         seen: dict[str, yaml.Node] = {}
@@ -90,21 +92,22 @@ class _Reader:
         enums: Mapping[str, Any],
         tables: set[str],
     ) -> Iterator[Diagnostic]:
-        if not re.fullmatch(r"[A-Z]\w*", name.value):
+        keys = {key.value for key, _ in fields.value} if isinstance(fields, yaml.MappingNode) else set()
+        if not re.fullmatch(r"[A-Z]\w*", name.value) and "unsupported" not in keys:
             help = "rules tell operators from functions by it"
             yield self._error(name, f"the name of an operator begins with a capital letter: `{name.value}`", help)
         if not isinstance(fields, yaml.MappingNode):
             yield self._error(fields, f"`{name.value}` is a mapping: operands, results, options and what else it has")
             return
         others = known.get("operators", {})
-        names = _FIELDS | {key for entry in others.values() for key in entry or ()}
         yield from self._keys(fields)
+        yield from self._section(fields, "an operator", _LOOKED_AT)
         given = {key.value: value for key, value in fields.value}
-        for key, _ in fields.value:
-            yield from self._misspelt(key, names, "an operator")
         for key in ("operands", "results"):
             yield from self._operands(key, given.get(key), name, known=bool(known.get("schemas")))
-        if known.get("identifier") and name.value not in others and "code" not in given:
+        traits = given.get("traits")
+        form = isinstance(traits, yaml.SequenceNode) and any(word.value == FORM for word in traits.value)
+        if known.get("identifier") and name.value not in others and "code" not in given and not form:
             custom = f"{known.get('domain', dialect)}.custom"
             domain = given.get("domain")
             if domain is None or domain.value != custom:
@@ -117,28 +120,32 @@ class _Reader:
         reason = given.get("unsupported")
         if reason is not None and not (isinstance(reason, yaml.ScalarNode) and reason.tag == _TEXT and reason.value):
             yield self._error(reason, "`unsupported` says in words why no rule is about the operator")
-        yield from self._types(given.get("types"), others)
-        code = given.get("code")
-        if code is not None and not (isinstance(code, yaml.ScalarNode) and str(code.value).isdigit()):
-            yield self._error(code, "`code` is the number that the format gives the operator")
-        traits = given.get("traits")
-        if traits is not None and not isinstance(traits, yaml.SequenceNode):
-            yield self._error(traits, "`traits` is a list of words")
+        for key in ("types", "yields"):
+            yield from self._types(key, given.get(key))
 
-    def _types(self, node: Node | None, others: Mapping[str, Any]) -> Iterator[Diagnostic]:
+    def _types(self, key: str, node: Node | None) -> Iterator[Diagnostic]:
         if node is None:
             return
         if not isinstance(node, yaml.SequenceNode):
-            yield self._error(node, "`types` is a list: for each operand the names of its types, `[f32 i32, i32]`")
+            yield self._error(node, f"`{key}` is a list: for each a text with the names of its types, `[f32 i32, i32]`")
             return
-        known = {word for entry in others.values() for text in (entry or {}).get("types", ()) for word in text.split()}
         for item in node.value:
             for word in item.value.split() if isinstance(item, yaml.ScalarNode) else ["[]"]:
-                if word not in known | DTYPES.keys():
+                if word.removeprefix("q") not in DTYPES and word not in OTHER_TYPES:
                     help = (
                         suggest(word, DTYPES) or f"the types are {', '.join(DTYPES)}, after a `q` where they are codes"
                     )
                     yield self._error(item, f"there is no element type `{word}`", help)
+
+    def _section(self, node: yaml.MappingNode, place: str, apart: Set[str]) -> Iterator[Diagnostic]:
+        """Tell the keys that a place has not, and what of the others is not of its type, but for those `apart`."""
+        home = next(home for home in list_homes() if home.place == place)
+        yield from self._errors(list_unknown(node, home.keys, place))
+        for key, value in node.value:
+            if key.value in home.keys and key.value not in apart:
+                if isinstance(value, yaml.MappingNode):
+                    yield from self._keys(value)
+                yield from self._errors(list_misfits(value, home.keys[key.value].type, key.value))
 
     def _keys(self, node: yaml.MappingNode) -> Iterator[Diagnostic]:
         """Take in what `<<` merges, and tell keys that are no words or stand there twice."""
@@ -151,11 +158,6 @@ class _Reader:
                 if first is not key:
                     note = Note("it is said here", span(self._file, first))
                     yield Diagnostic(span(self._file, key), f"`{key.value}` is said twice", (note,))
-
-    def _misspelt(self, key: Node, names: Set[str], what: str) -> Iterator[Diagnostic]:
-        """Tell a key that is almost another one; packs may say more than the program knows of."""
-        if key.value not in names and difflib.get_close_matches(key.value, names, 1, 0.8):
-            yield self._error(key, f"{what} has no `{key.value}`", suggest(key.value, names))
 
     def _operands(self, key: str, node: Node | None, name: Node, known: bool) -> Iterator[Diagnostic]:
         if node is None:
@@ -207,14 +209,21 @@ class _Reader:
             yield self._error(row.value[0], f"there is no type `{kind}`", help)
             return
         if len(row.value) == 2:
-            default = yaml.SafeLoader("").construct_object(row.value[1], deep=True)
+            default = _value(row.value[1])
             if not _fits(default, kind, enums):
                 yield self._error(row.value[1], f"`{default}` is no default of type {kind}")
 
     # ---- places
 
+    def _errors(self, found: Iterable[Misfit]) -> Iterator[Diagnostic]:
+        return (self._error(node, message, help) for node, message, help in found)
+
     def _error(self, node: Node, message: str, help: str | None = None) -> Diagnostic:
         return Diagnostic(span(self._file, node), message, (), help)
+
+
+def _value(node: Node) -> Any:
+    return yaml.SafeLoader("").construct_object(node, deep=True)
 
 
 def _plain(node: Node | None) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from ..base import file_cache
 from ..base.data_files import BUILT_IN, OPS
 from ..base.errors import CallError, Diagnostic, RuleError, suggest_nearest
 from ..base.startup import dataclass, replace
-from ..dialects import operators
+from ..dialects import ops_files
 from ..dialects.operators import Catalogue
 from ..rewrite.rules import Contents, Override, outline
 from ..syntax import tree
@@ -299,7 +299,7 @@ def _note_checked(files: Sequence[tree.RuleFile], catalogue: Catalogue, parses: 
 @functools.lru_cache(4)
 def _catalogue(entries: tuple[Path, ...], texts: tuple[str, ...]) -> Catalogue:
     """The operators as some files say, with ops.yaml first, so that packs laid over each other have one catalogue."""
-    return operators.load(entries)
+    return ops_files.load(entries)
 
 
 @functools.lru_cache(1)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar, overload
 
 from ..base import errors
-from ..dialects import operators
+from ..dialects import facts, operators
 from ..rewrite import rules
 from ..syntax import tree
 
@@ -17,7 +17,7 @@ _T = TypeVar("_T")
 #: all classes that may be kept, by where they stand; a change of this code changes the key of what is kept
 _CLASSES: dict[tuple[str, str], type[Any]] = {
     (kind.__module__, kind.__qualname__): kind
-    for module in (errors, operators, rules, tree)
+    for module in (errors, facts, operators, rules, tree)
     for kind in vars(module).values()
     if isinstance(kind, type) and "__match_args__" in vars(kind)
 }

@@ -74,7 +74,7 @@ def merge_nodes(graph: ir.Graph, dialect: Dialect) -> None:
 
 def _shareable(node: ir.Node, dialect: Dialect) -> bool:
     spec = dialect.operators.get(node.op_type) if node.domain == dialect.domain else None
-    pure = spec is None or spec.facts.get("pure") is not False
+    pure = spec is None or spec.facts.pure
     return pure and all(attribute.type in _PLAIN for attribute in node.attributes.values())
 
 

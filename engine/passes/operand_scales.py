@@ -38,7 +38,7 @@ def find_products(
     if spec is None:
         return
     places = {operand.name: position for position, operand in enumerate(spec.operands)}
-    for name, factors in spec.facts.get("products", {}).items():
+    for name, factors in spec.facts.products.items():
         positions = [places[factor] for factor in factors]
         if places[name] >= len(node.inputs):
             continue
@@ -56,5 +56,5 @@ def find_products(
 
 def find_channels(spec: OperatorSpec | None) -> dict[int, int]:
     """The axis along which kernels take the scales of an operand, by its position, whatever axis the file names."""
-    known = {} if spec is None else spec.facts.get("channels", {})
+    known = {} if spec is None else spec.facts.channels
     return {} if spec is None else {n: known[o.name] for n, o in enumerate(spec.operands) if o.name in known}

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import onnx_ir as ir
@@ -14,8 +13,9 @@ import onnx_ir as ir
 from ..base.constants import NUMBERS, defer_elements, initial_array
 from ..base.errors import RewriteError
 from ..base.names import Scope
-from ..base.quantization import CLASS, KEY, RAW, Quantization, dequantize, in_blocks, quantization
+from ..base.quantization import KEY, RAW, Quantization, dequantize, in_blocks, quantization
 from ..base.startup import dataclass
+from ..dialects.facts import OperatorFacts
 from ..dialects.operators import Dialect, OperatorSpec, option_value
 from ..dialects.opsets import BLOCKS, takes, yields
 from ..rewrite.edits import remove_unused
@@ -26,13 +26,9 @@ from .operand_scales import find_channels, find_products, require_fit
 CODES, MATCHED, EXTENTS, PASSED = "codes", "matched", "extents", "passed"
 #: bits of codes that kernels bring to one grid where they compare or join them; wider ones they take as they are
 _MATCHED_BITS = 8
-#: the key of averages, and what it says of kernels that round halves away from the code 0 and not to even codes
-_ROUNDING, _AWAY = "rounding", "away"
 #: by bits: so much smaller a scale lets halves of codes round away from 0, also where a runtime adds the zero point
 #: before it rounds, and averages of up to 127 codes not round otherwise
 _NUDGES = {8: np.float32(1 - 2**-15), 16: np.float32(1 - 2**-22)}
-#: the key of what grids an operator's values have, and what it says of kernels that know one only
-_GRID, _SAME = "grid", "same"
 #: types of less than a byte, and those of a byte that hold their elements
 _BYTES = {
     dtype: np.dtype(np.int8 if dtype.is_signed() else np.uint8)
@@ -41,8 +37,6 @@ _BYTES = {
 }
 #: the trait of operators whose kernels take real activations with integer weights
 HYBRID = "hybrid"
-#: the key of the dialect in ops.yaml that names the option by which an activation is fused into an operator
-_ACTIVATION = "activation"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +74,15 @@ def insert_quantize_dequantize(
     view = Inserter(graph, target, opset, scope, plain)
     if plain:
         view.inputs()
-    keep = target.facts.get(CODES) != "real"
+    keep = target.facts.codes != "real"
     found: Counter[str] = Counter()
     for node in list(graph):
         if node.domain == target.domain != source.domain:
             continue  # what rules over integers have made, or an interface
         spec = source.operators.get(node.op_type)
-        facts: Mapping[str, Any] = {} if spec is None else spec.facts
+        facts = OperatorFacts() if spec is None else spec.facts
         unknown = spec is None or spec.unsupported is not None  # what it does with numbers it does with the integers
-        kind = facts.get(CLASS, RAW if unknown else None)
+        kind = facts.quantization or (RAW if unknown else None)
         maps = [m for m in map(quantization, (*node.inputs, *node.outputs)) if m is not None]
         if plain and kind == RAW:
             view.codes(node)
@@ -96,8 +90,8 @@ def insert_quantize_dequantize(
             continue
         pure = not _has_fused_activation(node, spec, source) and not _yields_reals(node)
         alike = pure and all(m == maps[0] for m in maps)
-        single = alike or (pure and facts.get(_GRID) == _SAME)  # kernels leave codes on one grid, whatever these say
-        if single and not plain and facts.get(_ROUNDING) == _AWAY and _nudge(node):
+        single = alike or (pure and facts.grid == "same")  # kernels leave codes on one grid, whatever these say
+        if single and not plain and facts.rounding == "away" and _nudge(node):
             view.halves_away(node, maps[-1])
             continue
         if kind in (CODES, MATCHED) and (
@@ -108,7 +102,7 @@ def insert_quantize_dequantize(
             continue  # kernels move these codes whatever they stand for
         if not (alike and kind in (CODES, MATCHED)):
             found[node.op_type] += any(map(quantization, node.outputs))
-        one = maps[-1] if facts.get(_GRID) == _SAME and not alike and not plain and not _yields_reals(node) else None
+        one = maps[-1] if facts.grid == "same" and not alike and not plain and not _yields_reals(node) else None
         view.operands(node, spec, one)
         view.results(node)
     if plain:
@@ -144,7 +138,7 @@ def _has_quantized_weights(node: ir.Node) -> bool:
 
 def _has_fused_activation(node: ir.Node, spec: OperatorSpec | None, source: Dialect) -> bool:
     """Whether an activation, which is a function of real numbers, is fused into a node."""
-    option = source.facts.get(_ACTIVATION)
+    option = source.facts.activation
     if spec is None or option is None or option not in spec.options:
         return False
     return bool(option_value(node, spec.options[option]) != spec.options[option].default)

@@ -11,6 +11,7 @@ import onnx_ir as ir
 from ..base.constants import initial_array
 from ..base.errors import CallError, RewriteError
 from ..base.startup import dataclass, field
+from ..dialects.facts import OperatorFacts
 from ..dialects.inference import extents
 from ..dialects.operators import Dialect, OperatorSpec, option_value
 from ..rewrite.subgraphs import list_called
@@ -20,18 +21,12 @@ from .base import Module, Visit
 DYNAMIC = "dynamic"
 _NAME = "batch"
 
-#: the key of ops.yaml for operands and options that list extents of the result, each with its word for any extent
-_FACT = "extents"
-#: the key that says that an operator merges and splits neighbouring axes
-_REGROUPS = "regroups"
-#: the key that says how many samples an operator takes, where it takes no others
-_BATCH = "batch"
-#: the key for the operand that lists axes along which elements are put together
-_MIXES = "mixes"
-#: all keys that say what another batch means to an operator
-ABOUT_BATCHES = frozenset({_FACT, _REGROUPS, _BATCH, _MIXES})
-
 Shape = tuple[int, ...]
+
+
+def tells_batch(facts: OperatorFacts) -> bool:
+    """Whether anything is said of what another batch means to an operator."""
+    return bool(facts.extents or facts.regroups or facts.mixes) or facts.batch is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,26 +163,26 @@ class Resizing:
                 self._carrying[result] = old
                 self._was[result.name or ""] = old
         spec = self._dialect.operators.get(node.op_type)
-        if spec is not None and spec.facts.get(_BATCH, self._new_batch()) != self._new_batch():
-            self._object(node, f"it takes {spec.facts[_BATCH]} sample at a time")
-        if spec is not None and _MIXES in spec.facts:
-            self._part(node, spec, shapes[carrier])
-        if spec is not None and _FACT in spec.facts:
+        if spec is not None and spec.facts.batch not in (None, self._new_batch()):
+            self._object(node, f"it takes {spec.facts.batch} sample at a time")
+        if spec is not None and spec.facts.mixes is not None:
+            self._part(node, spec, spec.facts.mixes, shapes[carrier])
+        if spec is not None and spec.facts.extents:
             self._restate(node, spec, old, shapes[carrier], shapes[node.outputs[0]])
 
-    def _part(self, node: ir.Node, spec: OperatorSpec, before: Shape | None) -> None:
+    def _part(self, node: ir.Node, spec: OperatorSpec, mixes: str, before: Shape | None) -> None:
         """Object to a node that puts samples together."""
-        place = [operand.name for operand in spec.operands].index(spec.facts[_MIXES])
+        place = [operand.name for operand in spec.operands].index(mixes)
         listed = node.inputs[place]
         axes = None if listed is None else initial_array(listed)
         if before is not None and axes is not None and 0 in np.ravel(axes) % len(before):
             self._object(node, "it puts the samples together")
 
     def _restate(self, node: ir.Node, spec: OperatorSpec, old: int, before: Shape | None, after: Shape | None) -> None:
-        first, regroups = self._new_batch(), spec.facts.get(_REGROUPS)
+        first, regroups = self._new_batch(), spec.facts.regroups
         if before is None or after is None:
             return
-        for name, free in spec.facts[_FACT].items():
+        for name, free in spec.facts.extents.items():
             new = first if isinstance(first, int) else free
             place = next((i for i, operand in enumerate(spec.operands) if operand.name == name), None)
             if place is None:

@@ -119,7 +119,7 @@ class _State:
             kind = "no type of ONNX" if value.dtype is None else "strings"
             raise ModelError(f"variable {value.name} holds {kind}, so that there are no zeros for it to begin with")
         known = quantization(value)
-        meant = value.dtype.name in self._known.dialect.facts.get("begins", ()) and known is not None
+        meant = value.dtype.name in self._known.dialect.facts.begins and known is not None
         number = known.zero_point.ravel()[0] if meant and known is not None else 0
         return np.full(shape, number, value.dtype.numpy())
 

@@ -85,7 +85,7 @@ class Variables:
         spec = self.spec(node)
         if spec is None or spec.role == INITIALIZE:
             return
-        deciding = spec.facts.get("decides", ())
+        deciding = spec.facts.decides
         for option in spec.options.values():
             if "subgraph" in option.type:
                 value = bind_option(option, option_value(node, option), self.subgraphs)

@@ -30,8 +30,6 @@ from .replacement import MalformedError
 from .subgraphs import Body, bodies, count_yielded, detach, generalize, stack
 from .variadics import assign_places
 
-#: the key of an operator's entry in ops.yaml with the ranges of attributes beyond which inference goes wrong
-_WITHIN = "within"
 #: says of a node without a schema, by other means, what its results are
 Settle = Callable[[ir.Node], None]
 
@@ -148,13 +146,11 @@ class Builder:
         the last operands, as many as that option counts, are given to the graph slice by slice along their first axis.
         """
         spec = self._spec(operator)
-        slices = options.get(spec.facts.get("slices", ""), 0)
+        slices = options.get(spec.facts.slices or "", 0)
         operands = [*operands[: len(operands) - slices], *map(self._slice, operands[len(operands) - slices :])]
         old = Cloner(frame.values.get(SEARCHED, ()), self._scope, expression.span)
         values = dict(frame.values)
-        inputs = self._declare_inputs(
-            expression, operands, spec.facts.get("parameters", {}).get(option, []), values, old
-        )
+        inputs = self._declare_inputs(expression, operands, spec.facts.parameters.get(option, ()), values, old)
         inner = Frame(values, dict(frame.layouts), frame.definitions, frame.traits, self, frame.budget)
         outer, self.nodes = self.nodes, []
         try:
@@ -307,7 +303,7 @@ class Builder:
         graphs = bodies(node)
         if graphs or schema(spec.name, self._opset, spec.domain) is None:
             if graphs:
-                counted = node.attributes.get(spec.facts.get("slices", ""))
+                counted = node.attributes.get(spec.facts.slices or "")
                 stack(node, None if counted is None else counted.as_int())
             else:
                 self._inherit(node)
@@ -315,7 +311,7 @@ class Builder:
                 self._settle(node)
             return list(node.outputs)
         try:
-            require_within(node, spec.facts.get(_WITHIN, {}))
+            require_within(node, spec.facts.within)
             inferred = infer(node, self._opset)
         except InferenceError as error:
             raise MalformedError(span or Span("", 0, 0, 0, 0), f"{spec.name}: {error}") from error

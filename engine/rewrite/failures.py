@@ -9,8 +9,8 @@ from ..dialects.inference import extents
 from ..dialects.operators import Dialect
 from ..expressions.functions.registry import SHORT
 
-#: the key of an operator's entry in ops.yaml that lists the element types of each operand, and what admits all
-_TYPES, _ANY = "types", "any"
+#: what admits all element types
+_ANY = "any"
 #: marks types that quantized values are stored in; rules see real numbers in their place
 _STORED, _REAL = "q", "f32"
 
@@ -22,7 +22,7 @@ def explain_failure(failure: RewriteFailure, node: ir.Node, source: Dialect) -> 
     """
     spec = source.operators.get(node.op_type) if node.domain != "" else None
     if spec is not None:
-        for operand, value, types in zip(spec.operands, node.inputs, spec.facts.get(_TYPES, ()), strict=False):
+        for operand, value, types in zip(spec.operands, node.inputs, spec.facts.types, strict=False):
             if value is not None and value.dtype is not None and not _admits(types, value):
                 said = f"{node.name}: operand {operand.name} of {node.op_type} is {_words(value)}"
                 return ModelError(f"{said}, the operator takes {', '.join(types.split())}")

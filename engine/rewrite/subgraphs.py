@@ -121,7 +121,7 @@ def bodies(node: ir.Node) -> list[ir.Graph]:
 def count_yielded(spec: OperatorSpec, attributes: Iterable[ir.Attr]) -> int:
     """How many results an operator has that yields what its graph does; 0 for one that does not."""
     graphs = [attribute.as_graph() for attribute in attributes if attribute.type == ir.AttributeType.GRAPH]
-    return len(graphs[0].outputs) if graphs and "parameters" not in spec.facts else 0
+    return len(graphs[0].outputs) if graphs and not spec.facts.parameters else 0
 
 
 def stack(node: ir.Node, slices: int | None) -> None:

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from nnrewrite.backends.tflite_writer import pack_options, write
 from nnrewrite.engine.base.errors import ModelError, VerificationError
 from nnrewrite.engine.base.quantization import Quantization
-from nnrewrite.engine.dialects.operators import Catalogue, Dialect, Option, load
+from nnrewrite.engine.dialects.operators import Catalogue, Dialect, Option
+from nnrewrite.engine.dialects.ops_files import load
 from nnrewrite.frontends import flexbuffer_reader
 from nnrewrite.frontends.option import attribute as attribute_of
 from nnrewrite.frontends.tflite_reader import Signature, read

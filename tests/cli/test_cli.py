@@ -25,7 +25,7 @@ from nnrewrite.cli import dispatch, flags
 from nnrewrite.cli.jobs import Job, plan
 from nnrewrite.engine.base.atomic_write import DestinationError, replacing
 from nnrewrite.engine.base.errors import CallError, ModelError
-from nnrewrite.engine.dialects.operators import load
+from nnrewrite.engine.dialects.ops_files import load
 from nnrewrite.engine.packs import loader
 from nnrewrite.options import Options
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from nnrewrite.backends.probe import single
-from nnrewrite.engine.dialects.operators import load
+from nnrewrite.engine.dialects.ops_files import load
 
 #: each takes longer to import than a small model to convert
 HEAVY = {"sympy", "scipy", "rich", "hypothesis", "onnxruntime", "ai_edge_litert", "lark", "yaml", "onnx.reference"}

@@ -17,7 +17,7 @@ from onnx import numpy_helper
 pytest.importorskip("ai_edge_litert")
 
 from nnrewrite.cli.commands.verify import _layers
-from nnrewrite.engine.dialects.operators import load
+from nnrewrite.engine.dialects.ops_files import load
 from nnrewrite.fuzz.sketch import Case, Step, Value, encode
 from nnrewrite.verify import Interpreter, Kernels, Tensor
 from nnrewrite.verify.comparison import compare

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 from nnrewrite.backends.probe import single
 from nnrewrite.cli import dispatch, workers
-from nnrewrite.engine.dialects.operators import load
+from nnrewrite.engine.dialects.ops_files import load
 
 pytestmark = pytest.mark.slow
 

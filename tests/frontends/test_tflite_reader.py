@@ -19,7 +19,8 @@ from nnrewrite.backends.flatbuffer_writer import Union, encode
 from nnrewrite.backends.tflite_writer import write
 from nnrewrite.engine.base.errors import ModelError
 from nnrewrite.engine.base.quantization import Quantization
-from nnrewrite.engine.dialects.operators import Catalogue, load
+from nnrewrite.engine.dialects.operators import Catalogue
+from nnrewrite.engine.dialects.ops_files import load
 from nnrewrite.frontends import bundle, flexbuffer_reader
 from nnrewrite.frontends.constant import ConstantError, Level, Sparsity, densify
 from nnrewrite.frontends.flatbuffer_reader import schema

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx_ir as ir
@@ -335,8 +336,8 @@ def test_rules_over_the_target_alone_are_fuzzed_without_graphs_of_the_source() -
 def test_the_imprint_of_a_case_is_that_of_what_its_file_says_but_for_numbers(catalogue: Catalogue) -> None:
     dialect = catalogue.dialect("tflite")
     spec = dialect.operators["SOFTMAX"]
-    tables = {**dialect.facts["tables"], "SoftmaxOptions": {"beta": [1, "float"]}}
-    moved = replace(dialect, facts={**dialect.facts, "tables": tables})
+    tables = {**dialect.facts.tables, "SoftmaxOptions": {"beta": (1, "float")}}
+    moved = replace(dialect, facts=replace(dialect.facts, tables=tables))
 
     def marked(fill: float = 1.0, beta: float = 0.5, dialect: Dialect = dialect, spec: OperatorSpec = spec) -> str:
         x, y = (Value(name, ir.DataType.FLOAT, np.full((2, 3), fill, np.float32)) for name in "xy")
@@ -361,7 +362,7 @@ def test_the_imprint_tells_what_files_mean_that_leave_options_out(catalogue: Cat
 def test_the_imprint_of_codes_tells_where_they_become_real_numbers(catalogue: Catalogue) -> None:
     dialect = catalogue.dialect("tflite")
     spec = dialect.operators["REDUCE_MIN"]
-    computed = replace(spec, facts={name: fact for name, fact in spec.facts.items() if name != "quantization"})
+    computed = replace(spec, facts=replace(spec.facts, quantization=None))
     others = Catalogue(
         {**catalogue.dialects, "tflite": replace(dialect, operators={**dialect.operators, "REDUCE_MIN": computed})}
     )
@@ -556,11 +557,13 @@ def test_who_interrupts_it_has_what_came_of_it_until_then() -> None:
     ],
 )
 def test_what_an_entry_says_of_the_order_of_elements_along_an_axis_is_tried(
-    interpreter: Interpreter, catalogue: Catalogue, operator: str, fact: dict[str, object], said: str
+    interpreter: Interpreter, catalogue: Catalogue, operator: str, fact: dict[str, Any], said: str
 ) -> None:
     dialect = catalogue.dialect("onnx")
     spec = dialect.operators[operator]
-    other = replace(dialect, operators={**dialect.operators, operator: replace(spec, facts={**spec.facts, **fact})})
+    other = replace(
+        dialect, operators={**dialect.operators, operator: replace(spec, facts=replace(spec.facts, **fact))}
+    )
     here = laboratory(interpreter, ("tflite2onnx",))
     right, wrong = (examine(Category(operator, one, (13, 21), SHUFFLE), here, 12) for one in (dialect, other))
     assert (right.problem(), right.passed > 5) == ("", True)

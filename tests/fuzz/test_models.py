@@ -14,7 +14,7 @@ from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 from nnrewrite.engine.base.data_files import OPS
 from nnrewrite.engine.base.errors import CallError
-from nnrewrite.engine.dialects.operators import load
+from nnrewrite.engine.dialects.ops_files import load
 from nnrewrite.frontends.tflite_reader import read
 from nnrewrite.fuzz import models
 

@@ -10,7 +10,7 @@ import onnx_ir as ir
 import pytest
 from nnrewrite import convert
 from nnrewrite.engine.base.quantization import Quantization
-from nnrewrite.engine.dialects.operators import load
+from nnrewrite.engine.dialects.ops_files import load
 from onnx import numpy_helper
 
 pytest.importorskip("ai_edge_litert")

@@ -15,7 +15,7 @@ import pytest
 from nnrewrite.backends.probe import single
 from nnrewrite.engine.base.errors import VerificationError
 from nnrewrite.engine.base.quantization import Quantization
-from nnrewrite.engine.dialects.operators import load
+from nnrewrite.engine.dialects.ops_files import load
 from nnrewrite.verify import (
     Interpreter,
     InterpreterError,

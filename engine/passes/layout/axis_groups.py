@@ -120,7 +120,7 @@ def arrangement(side: Side, order: Order) -> Arrangement | None:
 
 def blocks(node: ir.Node, spec: OperatorSpec | None) -> Blocks | None:
     """The blocks of a node's axes; None for a node that nothing may be moved through."""
-    category = spec.facts.get("layout") if spec is not None else None
+    category = spec.facts.layout if spec is not None else None
     if spec is None or category not in (TRANSPARENT, ATTRIBUTE):
         return None
     try:
@@ -138,7 +138,7 @@ def blocks(node: ir.Node, spec: OperatorSpec | None) -> Blocks | None:
 
 def _admit(node: ir.Node, spec: OperatorSpec) -> None:
     """The category may hold only for some values of options; options that an opset has not got do not count."""
-    for name, wanted in spec.facts.get("only", {}).items():
+    for name, wanted in spec.facts.only.items():
         if name in spec.options and (option_value(node, spec.options[name]) or 0) != wanted:
             raise Opaque
 
@@ -176,7 +176,7 @@ def place(spec: OperatorSpec, name: str) -> int:
 def changes(node: ir.Node, spec: OperatorSpec, found: Blocks, arranged: Arrangement) -> dict[str, list[int]]:
     """The attributes and operands of a node that differ under an arrangement of its blocks, with their new values."""
     operand, result = (local(side, arranged) for side in (next(iter(found.operands.values())), found.results[0]))
-    remap, remap_result = (spec.facts.get(key, {}) for key in ("remap", "remap_result"))
+    remap, remap_result = spec.facts.remap, spec.facts.remap_result
     values = {name: read(node, spec, name) for name, word in {**remap, **remap_result}.items() if word == "axes"}
     # Where axes are listed, the numbers for each axis go along that list and not along the tensor's axes.
     listed = any(value is not None for value in values.values())
@@ -196,9 +196,9 @@ def changes(node: ir.Node, spec: OperatorSpec, found: Blocks, arranged: Arrangem
 
 def _complete(node: ir.Node, spec: OperatorSpec, value: list[int], wanted: int) -> list[int]:
     """Numbers for all axes: a shape that is broadcast has leading ones, 0 in a Reshape copies an extent."""
-    if spec.facts.get("broadcasts"):
+    if spec.facts.broadcasts:
         value = [1] * (wanted - len(value)) + value
-    if spec.facts.get("regroups"):
+    if spec.facts.regroups:
         shape = require_extents(node.outputs[0])
         numbers = [extent if isinstance(extent, int) else -1 for extent in shape]
         if numbers.count(-1) > 1 or 0 in numbers:
@@ -238,25 +238,25 @@ def _attribute(node: ir.Node, spec: OperatorSpec) -> Blocks:
     if any(len(require_extents(node.inputs[position])) != len(shape) for position in positions):
         raise Opaque
     facts = spec.facts
-    if facts.get("broadcasts"):
+    if facts.broadcasts:
         rank = len(require_extents(node.outputs[0]))
         missing = rank - len(shape)
         side: Side = tuple((axis - missing,) if axis >= missing else () for axis in range(rank))
         return Blocks({positions[0]: side}, (_plain(rank),), broadcasts=True)
-    if facts.get("regroups"):
+    if facts.regroups:
         return _pairs(positions[0], regroup(shape, require_extents(node.outputs[0])))
-    if "permutes" in facts:
-        perm = read(node, spec, facts["permutes"]) or list(reversed(range(len(shape))))
+    if facts.permutes is not None:
+        perm = read(node, spec, facts.permutes) or list(reversed(range(len(shape))))
         return _pairs(positions[0], [((axis,), (at,)) for at, axis in enumerate(perm)])
-    if "inserts" in facts:
-        return _pairs(positions[0], _pair_inserted_axes(len(shape), read(node, spec, facts["inserts"])))
-    if "replaces" in facts:
-        ((name, operand),) = facts["replaces"].items()
+    if facts.inserts is not None:
+        return _pairs(positions[0], _pair_inserted_axes(len(shape), read(node, spec, facts.inserts)))
+    if facts.replaces:
+        ((name, operand),) = facts.replaces.items()
         axis, into = read(node, spec, name), node.inputs[place(spec, operand)]
         return _pairs(positions[0], _pair_gathered_axis(len(shape), axis, len(require_extents(into))))
-    keeps = facts.get("keeps")
-    if "removes" in facts and (keeps is None or not option_value(node, spec.options[keeps])):
-        axes = read(node, spec, facts["removes"])
+    keeps = facts.keeps
+    if facts.removes is not None and (keeps is None or not option_value(node, spec.options[keeps])):
+        axes = read(node, spec, facts.removes)
         if axes is None:
             return _pairs(positions[0], regroup(shape, require_extents(node.outputs[0])))
         gone = {axis % len(shape) for axis in axes}
@@ -269,7 +269,7 @@ def _attribute(node: ir.Node, spec: OperatorSpec) -> Blocks:
 
 def _find_data_operands(node: ir.Node, spec: OperatorSpec) -> list[int]:
     """The positions of the operands that hold data and no numbers of axes: those named, or else the first."""
-    names = spec.facts.get("frame") or [spec.operands[0].name]
+    names = spec.facts.frame or [spec.operands[0].name]
     found: list[int] = []
     for name in names:
         at = place(spec, name)

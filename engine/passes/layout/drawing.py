@@ -142,7 +142,7 @@ def _passes(tensors: Tensors, node: ir.Node) -> bool:
 
 def _implicit(tensors: Tensors, node: ir.Node) -> bool:
     spec = tensors.spec(node)
-    return spec is not None and spec.facts.get("layout") == IMPLICIT
+    return spec is not None and spec.facts.layout == IMPLICIT
 
 
 def _neighbours(node: ir.Node) -> Iterator[ir.Node]:

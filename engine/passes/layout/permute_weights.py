@@ -50,7 +50,7 @@ def sources(shape: Sequence[int], order: Sequence[int]) -> list[int]:
 def split_groups(tensors: TensorViews, node: ir.Node, found: Blocks) -> Blocks:
     """The blocks of a node with every run that may stand in any order parted into its axes."""
     spec = tensors.spec(node)
-    if spec is None or not spec.facts.get("regroups"):
+    if spec is None or not spec.facts.regroups:
         return found
     ((position, before),) = found.operands.items()
     pairs: list[tuple[Axes, Axes]] = []
@@ -158,7 +158,7 @@ def list_linked_places(tensors: TensorViews, node: ir.Node, where: Place) -> lis
     spec = tensors.spec(node)
     if spec is None or node.graph is not tensors.graph:
         raise Opaque
-    if "letters" in spec.facts:
+    if spec.facts.letters:
         return [(other, 0) for other in _link_letters(node, spec, where)]
     blocks = tensors.plain(node)
     given, position, axis = where
@@ -182,7 +182,7 @@ def list_linked_places(tensors: TensorViews, node: ir.Node, where: Place) -> lis
 
 def _singles_out_axis(node: ir.Node, spec: OperatorSpec, axis: int, rank: int) -> bool:
     """Whether a node does something along one axis that it does not do along others."""
-    words = spec.facts.get("remap", {})
+    words = spec.facts.remap
     values = {name: read(node, spec, name) for name in words}
     listed = any(words[name] == "axes" and value is not None for name, value in values.items())
     for name, value in values.items():
@@ -190,7 +190,7 @@ def _singles_out_axis(node: ir.Node, spec: OperatorSpec, axis: int, rank: int) -
             if not listed:
                 return True
         elif value is None:
-            if spec.facts.get("removes") == name:
+            if spec.facts.removes == name:
                 return True
         elif any(number % rank == axis for number in value) and not _single(node, spec, name):
             return True
@@ -199,7 +199,7 @@ def _singles_out_axis(node: ir.Node, spec: OperatorSpec, axis: int, rank: int) -
 
 def _single(node: ir.Node, spec: OperatorSpec, name: str) -> bool:
     """Whether what goes along an axis is one element, which all share."""
-    along = spec.facts.get("along")
+    along = spec.facts.along
     operand = node.inputs[place(spec, along)] if along is not None else None
     return operand is not None and operand.const_value is not None and operand.const_value.size == 1
 
@@ -207,7 +207,7 @@ def _single(node: ir.Node, spec: OperatorSpec, name: str) -> bool:
 def _link_concatenated(node: ir.Node, spec: OperatorSpec, where: Place, axes: Axes) -> list[tuple[Place, int]]:
     """Operands put one behind the other: each has its part of the result."""
     given, position, axis = where
-    if not spec.facts.get("joins") or not given:
+    if not spec.facts.joins or not given:
         raise Opaque
     before = [require_extents(value)[axis] for value in node.inputs[:position]]
     if not all(isinstance(extent, int) for extent in before):
@@ -218,7 +218,7 @@ def _link_concatenated(node: ir.Node, spec: OperatorSpec, where: Place, axes: Ax
 def _link_letters(node: ir.Node, spec: OperatorSpec, where: Place) -> list[Place]:
     """The places with the same letter in a product of matrices, whose last axes are named by letters."""
     places: dict[str, list[Place]] = {}
-    letters: dict[str, str] = spec.facts["letters"]
+    letters = spec.facts.letters
     result = letters[spec.results[0].name]
     for position, value in enumerate(node.inputs):
         name = spec.operands[position].name
@@ -229,7 +229,7 @@ def _link_letters(node: ir.Node, spec: OperatorSpec, where: Place) -> list[Place
             if value.const_value is None or value.const_value.size != 1:
                 raise Opaque
             continue
-        swap = spec.facts.get("swaps", {}).get(name)
+        swap = spec.facts.swaps.get(name)
         word = letters[name][::-1] if swap is not None and option_value(node, spec.options[swap]) else letters[name]
         if shape is None or (len(shape) < len(word) and not set(word) <= set(result)):
             raise Opaque

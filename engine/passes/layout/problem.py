@@ -173,7 +173,7 @@ class Regions:
         for tensor, pair in region.pairs.items():
             for node, order in _touching(tensor):
                 spec = self._tensors.spec(node)
-                if spec is not None and spec.facts.get("layout") == IMPLICIT:
+                if spec is not None and spec.facts.layout == IMPLICIT:
                     balance += (order == pair[1]) - (order == pair[0])
         return balance < 0
 

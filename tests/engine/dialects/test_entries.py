@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import fields
 from pathlib import Path
 
+import fastjsonschema
 import pytest
+import yaml
+from nnrewrite.engine.base.data_files import BUILT_IN, OPS
 from nnrewrite.engine.base.errors import RuleError
-from nnrewrite.engine.dialects import operators
+from nnrewrite.engine.dialects import ops_files
+from nnrewrite.engine.dialects.facts import DialectFacts, DialectTrials, OperatorFacts, OperatorTrials
+from nnrewrite.engine.dialects.json_schema import make_schema
+from nnrewrite.engine.dialects.keys import list_keys
+from nnrewrite.engine.dialects.schema import mistakes
 
 GOOD = "{domain: tflite.custom, operands: [x, b?], results: [y], options: {a: [float, 1.0], m: [Padding, SAME]}}"
 
@@ -15,7 +24,7 @@ def told(tmp_path: Path, text: str) -> str:
     path = tmp_path / "ops.yaml"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(RuleError) as caught:
-        operators.load([path])
+        ops_files.load([path])
     return str(caught.value).replace(f"{path}:", "")
 
 
@@ -26,7 +35,7 @@ def entry(fields: str, name: str = "Mine") -> str:
 def test_a_good_entry_is_read(tmp_path: Path) -> None:
     path = tmp_path / "ops.yaml"
     path.write_text(entry(GOOD), encoding="utf-8")
-    spec = operators.load([path]).dialect("tflite").operator("Mine")
+    spec = ops_files.load([path]).dialect("tflite").operator("Mine")
     assert spec is not None
     assert [(o.name, o.optional) for o in spec.operands] == [("x", False), ("b", True)]
     assert {name: option.default for name, option in spec.options.items()} == {"a": 1.0, "m": "SAME"}
@@ -81,7 +90,7 @@ def test_a_mistake_is_told_with_its_place(tmp_path: Path, text: str, place: str,
         (entry("{domain: tflite.custom, operands: [1], results: [y]}"), "3:46", "an operand is a name"),
         (entry("{domain: tflite.custom, operands: [x], results: [y], types: [f33]}"), "3:72", "no element type `f33`"),
         (entry("{domain: tflite.custom, operands: [x], results: [y], types: f32}"), "3:71", "`types` is a list"),
-        (entry("{domain: tflite.custom, operands: [x], results: [y], code: many}"), "3:70", "`code` is the number"),
+        (entry("{domain: tflite.custom, operands: [x], results: [y], code: many}"), "3:70", "`code` is a whole number"),
         (
             entry("{domain: tflite.custom, operands: [x], results: [y], options: {a: [int8, 200]}}"),
             "3:84",
@@ -95,6 +104,86 @@ def test_what_to_do_is_told_too(tmp_path: Path, text: str, place: str, message: 
     assert message in said
 
 
+OWN = "domain: tflite.custom, operands: [x], results: [y]"
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "message", "help"),
+    [
+        (entry(f"{{{OWN}, colour: blue}}"), "3:64", "an operator has no `colour`", ""),
+        (entry(f"{{{OWN}, quantisation: raw}}"), "3:64", "an operator has no `quantisation`", "mean `quantization`?"),
+        (entry(f"{{{OWN}, limits: {{x: few}}}}"), "3:64", "an operator has no `limits`", "to `fuzz` of an operator"),
+        (
+            entry(f"{{{OWN}, limit: {{x: few}}}}"),
+            "3:64",
+            "an operator has no `limit`",
+            "`limits`? It belongs to `fuzz` of",
+        ),
+        (entry(f"{{{OWN}, tables: {{}}}}"), "3:64", "an operator has no `tables`", "it belongs to a dialect"),
+        (entry(f"{{{OWN}, fuzz: {{mixes: x}}}}"), "3:71", "`fuzz` of an operator has no `mixes`", "to an operator"),
+        (
+            entry(f"{{{OWN}, fuzz: {{untired: so}}}}"),
+            "3:71",
+            "`fuzz` of an operator has no `untired`",
+            "mean `untried`?",
+        ),
+        ("tflite: {layout: transparent}", "1:10", "a dialect has no `layout`", "it belongs to an operator"),
+        ("tflite: {unheeded: {}}", "1:10", "a dialect has no `unheeded`", "it belongs to `fuzz` of a dialect"),
+        ("operators: {}", "1:1", "there is no dialect `operators`", "it belongs to a dialect"),
+        (
+            entry(f"{{{OWN}, layout: transparant}}"),
+            "3:72",
+            "`layout` is `transparent`, `attribute`,",
+            "mean `transparent`?",
+        ),
+        (entry(f"{{{OWN}, remap: {{axis: axes_}}}}"), "3:78", "`remap.axis` is `axis`, `axes`,", "did you mean"),
+        (entry(f"{{{OWN}, remap: [axis]}}"), "3:71", "`remap` is a mapping", ""),
+        (entry(f"{{{OWN}, reshapes: 1}}"), "3:74", "`reshapes` is true or false", ""),
+        (entry(f"{{{OWN}, mixes: 1}}"), "3:71", "`mixes` is a text", "stands in quotes"),
+        (entry(f"{{{OWN}, fuzz: {{limits: {{x: [few]}}}}}}"), "3:83", "`limits.x` is `nonzero`, `natural`,", ""),
+        (entry(f"{{{OWN}, fuzz: {{limits: {{}}, limits: {{}}}}}}"), "3:83", "`limits` is said twice", ""),
+        (entry(f"{{{OWN}, within: {{a: [0]}}}}"), "3:76", "`within.a` is a list of 2", ""),
+        (entry(f"{{{OWN}, kept: {{prefix: Flex}}}}"), "3:70", "`kept` has no `types`", ""),
+        ("tflite: {types: {BIT: {code: 99, dtype: BOOL, bit: 1}}}", "1:47", "`types.BIT` has no `bit`", "mean `bits`?"),
+        ("onnx: {kernels: {Add: {since: {T: f32}}}}", "1:24", "a key of `kernels.Add` is a whole number", ""),
+    ],
+)
+def test_keys_that_are_unknown_or_elsewhere_and_what_they_hold_are_mistakes(
+    tmp_path: Path, text: str, place: str, message: str, help: str
+) -> None:
+    said = told(tmp_path, text)
+    assert said.startswith(f"{place}: error: {message}")
+    assert help in said
+
+
+def test_what_comes_with_the_program_has_no_mistakes() -> None:
+    assert [str(one) for one in mistakes(OPS, OPS.read_text(encoding="utf-8"), {})] == []
+
+
+def test_the_schema_for_editors_is_that_of_the_program_and_admits_what_comes_with_it() -> None:
+    text = (OPS.parent / "editors" / "ops.schema.json").read_text(encoding="utf-8")
+    assert json.loads(text) == make_schema(), (
+        "python -m nnrewrite.engine.dialects.json_schema > editors/ops.schema.json"
+    )
+    admit = fastjsonschema.compile(make_schema())
+    for path in (OPS, *sorted(BUILT_IN.glob("*/ops.yaml"))):
+        admit(json.loads(json.dumps(yaml.safe_load(path.read_text(encoding="utf-8")))))
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"limits": {"x": "few"}}, {"layout": "none"}, {"fuzz": {"mixes": "x"}}, {"types": [1]}]
+)
+def test_the_schema_for_editors_refuses_what_the_program_refuses(wrong: dict[str, object]) -> None:
+    document = {"tflite": {"operators": {"Mine": {"domain": "tflite.custom", **wrong}}}}
+    with pytest.raises(fastjsonschema.JsonSchemaValueException):
+        fastjsonschema.compile(make_schema())(document)
+
+
+def test_every_fact_of_an_operator_or_a_dialect_is_a_key_with_a_text() -> None:
+    for kind in (OperatorFacts, OperatorTrials, DialectFacts, DialectTrials):
+        assert list_keys(kind).keys() == {field.name for field in fields(kind)} - {"said"}
+
+
 def test_all_mistakes_are_told_with_what_may_be_meant(tmp_path: Path) -> None:
     text = told(tmp_path, entry(GOOD.replace("operands", "operand").replace("[float", "[flaot")))
     assert text.count(": error: ") == 3
@@ -106,13 +195,13 @@ def test_aliases_and_merged_mappings_are_followed(tmp_path: Path) -> None:
     path = tmp_path / "ops.yaml"
     text = entry("&own {domain: tflite.custom, operands: [x], results: [y]}", "A")
     path.write_text(f"{text}    B: {{<<: *own, results: [z]}}\n", encoding="utf-8")
-    spec = operators.load([path]).dialect("tflite").operator("B")
+    spec = ops_files.load([path]).dialect("tflite").operator("B")
     assert spec is not None
     assert (spec.operands[0].name, spec.results[0].name) == ("x", "z")
 
 
 def test_an_empty_file_says_nothing(tmp_path: Path) -> None:
     (tmp_path / "ops.yaml").write_text("# to come\n", encoding="utf-8")
-    assert operators.load([tmp_path / "ops.yaml"]).dialect("tflite").operators.keys() == (
-        operators.load().dialect("tflite").operators.keys()
+    assert ops_files.load([tmp_path / "ops.yaml"]).dialect("tflite").operators.keys() == (
+        ops_files.load().dialect("tflite").operators.keys()
     )

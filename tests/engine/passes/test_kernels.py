@@ -41,17 +41,17 @@ ANEW = "python -m nnrewrite.verify.runtime_kernels"
 @pytest.mark.runtime_fact("onnxruntime", ANEW)
 def test_the_runtime_has_the_kernels_that_ops_yaml_says(catalogue: Catalogue) -> None:
     pytest.importorskip("onnxruntime")
-    assert beyond(catalogue.dialect("onnx").facts["kernels"], kernels()) == {}
+    assert beyond(catalogue.dialect("onnx").facts.kernels, kernels()) == {}
 
 
 @pytest.mark.runtime_fact("onnxruntime", ANEW)
 def test_the_runtime_has_no_other_kernels_than_ops_yaml_says(catalogue: Catalogue) -> None:
     runtime = pytest.importorskip("onnxruntime")
     facts = catalogue.dialect("onnx").facts
-    known = {facts["measured"]["onnxruntime"][0]: {}, **facts["more_kernels"]}
+    known = {facts.measured["onnxruntime"][0]: {}, **facts.more_kernels}
     if runtime.__version__ not in known:
         pytest.skip(f"ops.yaml does not say what ONNX Runtime {runtime.__version__} has besides; `{ANEW}` tells")
-    assert beyond(kernels(), facts["kernels"]) == known[runtime.__version__]
+    assert beyond(kernels(), facts.kernels) == known[runtime.__version__]
 
 
 def test_kernels_of_two_versions_are_told_apart() -> None:

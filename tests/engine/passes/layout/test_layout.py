@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from nnrewrite.engine.base.garbage_collection import pause_collection
 from nnrewrite.engine.base.names import Scope
 from nnrewrite.engine.dialects.inference import extents
-from nnrewrite.engine.dialects.operators import load
+from nnrewrite.engine.dialects.ops_files import load
 from nnrewrite.engine.passes.layout import Interface, arrange
 from nnrewrite.engine.passes.layout.cut import FIRST, SECOND, THIRD, Problem, Term, solve
 from nnrewrite.engine.passes.layout.order import elements, still

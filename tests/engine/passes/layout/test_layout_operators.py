@@ -18,7 +18,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from nnrewrite.engine.base.data_files import BUILT_IN
 from nnrewrite.engine.base.names import Scope
-from nnrewrite.engine.dialects.operators import OperatorSpec, load
+from nnrewrite.engine.dialects.operators import OperatorSpec
+from nnrewrite.engine.dialects.ops_files import load
 from nnrewrite.engine.packs import loader
 from nnrewrite.engine.passes.layout.axis_groups import ATTRIBUTE, TRANSPARENT
 from nnrewrite.engine.passes.layout.permute_weights import Tensors
@@ -28,7 +29,7 @@ from nnrewrite.engine.syntax import tree
 from nnrewrite.engine.syntax.traversal import walk
 
 ONNX = load().dialect("onnx")
-MOVABLE = sorted(n for n, s in ONNX.operators.items() if s.facts.get("layout") in (TRANSPARENT, ATTRIBUTE))
+MOVABLE = sorted(n for n, s in ONNX.operators.items() if s.facts.layout in (TRANSPARENT, ATTRIBUTE))
 OPSET = 22
 
 Array = np.ndarray[Any, Any]
@@ -371,13 +372,13 @@ def test_every_operator_of_onnx_has_a_category() -> None:
 
 
 def category(spec: OperatorSpec | None) -> str | None:
-    found = spec.facts.get("layout") if spec is not None else None
+    found = spec.facts.layout if spec is not None else None
     return found if found in (TRANSPARENT, ATTRIBUTE, "implicit", "terminate") else None
 
 
 def test_every_movable_operator_can_be_tested() -> None:
     assert set(SPECIAL) <= set(MOVABLE)
-    attribute = {n for n in MOVABLE if ONNX.operators[n].facts["layout"] == ATTRIBUTE}
+    attribute = {n for n in MOVABLE if ONNX.operators[n].facts.layout == ATTRIBUTE}
     assert attribute <= set(SPECIAL)
 
 

@@ -17,7 +17,8 @@ from nnrewrite.backends import probe, stream
 from nnrewrite.backends.tflite_writer import write
 from nnrewrite.cli.dispatch import app
 from nnrewrite.engine.base.errors import CallError
-from nnrewrite.engine.dialects.operators import Catalogue, load
+from nnrewrite.engine.dialects.operators import Catalogue
+from nnrewrite.engine.dialects.ops_files import load
 from nnrewrite.engine.passes.layout.drawing import dot, picture
 from nnrewrite.engine.passes.layout.explain import Remaining
 from nnrewrite.pipeline import explain

@@ -1,0 +1,231 @@
+"""The keys of ops.yaml beside those that each operator or dialect has: every key declared once, with what it says.
+
+The text in an annotation is what editors show of the key, and a type behind it is what stands in the file, where that
+is another than in the program. A dataclass inside another is a section of keys of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, TypedDict
+
+from ..base.startup import dataclass, field
+
+#: what a number or a list of them counts of the axes of a tensor
+Counted = Literal["axis", "axes", "perm", "per_axis", "per_axis_pairs"]
+#: what the numbers of an operand must be; of floats alone the last three
+Limit = Literal["nonzero", "natural", "positive", "byte", "few", "bits", "scale", "moderate", "distinct"]
+#: element types that formats have and rules have no name for, and what stands for all
+OTHER_TYPES = frozenset({"any", "resource", "variant", "f8e4m3fn", "f8e5m2"})
+#: a scale and a zero point
+Grid = tuple[float, int]
+#: version and type variable by version: the element types that there are kernels for
+Kernels = Mapping[str, Mapping[int, Mapping[str, str]]]
+
+
+class Kept(TypedDict):
+    """Operators of another program that files have under their own names."""
+
+    prefix: Annotated[str, "What their names have in front in rules"]
+    types: Annotated[tuple[str, ...], "Options of theirs that repeat the types of values"]
+
+
+class ElementType(TypedDict):
+    """An element type of a file format."""
+
+    code: Annotated[int, "Its number in the file"]
+    dtype: Annotated[str | None, "What ONNX calls it; null where ONNX has none"]
+    bits: Annotated[int | None, "The bits that an element takes in a buffer"]
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorTrials:
+    """What only fuzzing asks of an operator."""
+
+    said: tuple[str, ...] = ()
+    untried: Annotated[str | None, "In words, why the interpreter cannot be asked about it"] = None
+    counts: Annotated[Mapping[str, str], "Options, each with the operands or results whose number it is"] = field(
+        default_factory=dict
+    )
+    stays: Annotated[
+        tuple[str, ...], "Options that keep their default unless a test says more, as kernels do not check them"
+    ] = ()
+    tried: Annotated[
+        Mapping[str, tuple[Any, ...]],
+        "Options and operands, each with values to try where no schema tells them",
+    ] = field(default_factory=dict)
+    limits: Annotated[
+        Mapping[str, Limit],
+        "Operands, each with what its numbers must be. Integers and codes above all: nonzero, natural (not negative),"
+        " positive, byte (-128 to 127), few (-2 to 2), bits (0 to 7); floats: scale (between 0 and 1), moderate (-2 to"
+        " 2), distinct (no two alike)",
+    ] = field(default_factory=dict)
+    faulty: Annotated[
+        tuple[str, ...], "Element types for which the interpreter itself is wrong, as docs/findings.md tells"
+    ] = ()
+    faulty_from: Annotated[float | None, "The scale of operands from which on the interpreter itself is wrong"] = None
+    alike: Annotated[bool, "Whether all its results have one type"] = False
+    padded: Annotated[bool, "Whether a file has all its operands, those left out as well"] = False
+    states: Annotated[
+        Mapping[str, Grid], "Operands that are state, each with the scale and the zero point that kernels ask of it"
+    ] = field(default_factory=dict)
+    scratch: Annotated[
+        tuple[tuple[str, float], ...] | None, "Types and scales of what integer kernels keep beside it in a file"
+    ] = None
+    follows: Annotated[tuple[str, ...], "Operands whose types its results have where these are quantized"] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorFacts:
+    """What ops.yaml says of an operator beside its operands, results and options; `said` are the keys it has there."""
+
+    said: tuple[str, ...] = ()
+    types: Annotated[
+        tuple[str, ...],
+        "The element types of the first operands, a string for each and the last for all that follow: short names with"
+        " a blank between them, and a `q` before those that are codes of quantized values",
+    ] = ()
+    yields: Annotated[tuple[str, ...], "The element types of results where these are not those of the operands"] = ()
+    when: Annotated[Mapping[str, Any], "Options and their values that tell it from operators with the same code"] = (
+        field(default_factory=dict)
+    )
+    parameters: Annotated[
+        Mapping[str, tuple[str, ...]],
+        "Options that are graphs, each with the element types of parameters of it that no operand stands for",
+    ] = field(default_factory=dict)
+    slices: Annotated[str | None, "The option that counts the last operands, which its graph is given by slices"] = None
+    decides: Annotated[tuple[str, ...], "Options that are graphs and yield no results"] = ()
+    pure: Annotated[bool, "Whether its results are the same in each run"] = True
+    fold: Annotated[bool, "Whether it is computed where its operands are constant"] = True
+
+    # the order of axes
+    layout: Annotated[
+        Literal["transparent", "attribute", "implicit", "terminate"] | None,
+        "What becomes of the order of axes. `transparent`: operands broadcast element by element, any order passes;"
+        " `attribute`: it does so once what counts axes is remapped; `implicit`: it has an order of its own;"
+        " `terminate`: none passes",
+    ] = None
+    remap: Annotated[
+        Mapping[str, Counted], "Options and operands that count axes of the operand, each with how it counts them"
+    ] = field(default_factory=dict)
+    remap_result: Annotated[
+        Mapping[str, Counted],
+        "Those that count axes of the result, where it has others; numbers per axis follow `axes` where it is given",
+    ] = field(default_factory=dict)
+    frame: Annotated[tuple[str, ...], "The operands on which axes are counted, where it is not the first alone"] = ()
+    only: Annotated[Mapping[str, Any], "Options that must have these values, or it is one that ends a layout"] = field(
+        default_factory=dict
+    )
+    removes: Annotated[str | None, "What lists the axes that the result lacks, unless the option `keeps` is set"] = None
+    keeps: Annotated[str | None, "The option by which axes that were to be removed stay"] = None
+    inserts: Annotated[str | None, "What lists the axes that the result has besides"] = None
+    permutes: Annotated[str | None, "What is the permutation that gives the result its axes"] = None
+    replaces: Annotated[
+        Mapping[str, str], "An axis in whose place the result has as many as an operand has: `{axis: indices}`"
+    ] = field(default_factory=dict)
+    regroups: Annotated[bool, "Whether it merges and splits neighbouring axes"] = False
+    broadcasts: Annotated[bool, "Whether the operand is repeated to the shape of the result"] = False
+
+    # the order of elements along an axis
+    along: Annotated[str | None, "The operand with an element for each along the axis, or one for all"] = None
+    joins: Annotated[str | None, "What counts the axis along which operands stand one behind the other"] = None
+    letters: Annotated[
+        Mapping[str, str],
+        "Letters for the last axes of operands and results; those with equal ones have their elements in one order",
+    ] = field(default_factory=dict)
+    swaps: Annotated[Mapping[str, str], "Operands, each with the option by which its letters are in turned order"] = (
+        field(default_factory=dict)
+    )
+    within: Annotated[
+        Mapping[str, tuple[int, int]], "Options, each with the range beyond which onnx's inference reads foreign memory"
+    ] = field(default_factory=dict)
+
+    # quantized values
+    quantization: Annotated[
+        Literal["codes", "matched", "raw", "extents", "passed"] | None,
+        "What it does with codes, where it does not compute with real numbers. `codes`: it moves them; `matched`: it"
+        " compares or joins them on one grid; `raw`: it computes with the integers; `extents`: it reads no elements;"
+        " `passed`: it passes them to and from graphs (docs/quantization.md)",
+    ] = None
+    grid: Annotated[
+        Literal["same", "own"] | Mapping[str, Grid] | None,
+        "`same`: kernels take the codes of operands as if these were on the result's grid; `own`: each value has one of"
+        " its own; or by element type the scale and zero point that the result always has",
+    ] = None
+    products: Annotated[
+        Mapping[str, tuple[str, ...]], "Operands whose scale is the product of others', each with these: biases"
+    ] = field(default_factory=dict)
+    channels: Annotated[
+        Mapping[str, int], "Operands, each with the axis of its scales, whatever axis the file names"
+    ] = field(default_factory=dict)
+    rounding: Annotated[Literal["away"] | None, "`away`: integer kernels round halves of an average away from zero"] = (
+        None
+    )
+
+    # another batch
+    batch: Annotated[int | None, "The only number of samples that it takes"] = None
+    mixes: Annotated[str | None, "The operand that lists axes along which elements are put together"] = None
+    extents: Annotated[
+        Mapping[str, int], "Operands and options that are extents of the result, each with what means any extent there"
+    ] = field(default_factory=dict)
+
+    # files
+    stored: Annotated[
+        Literal["struct"] | None,
+        "How a custom operator keeps its options: `struct`, one after the other as in C; else in a FlexBuffers map or"
+        " as a node of TensorFlow",
+    ] = None
+    reshapes: Annotated[bool, "Whether kernels give its results shapes of their own, whatever the file says"] = False
+    kept: Annotated[Kept | None, "Operators of another program that this one stands for"] = None
+
+    fuzz: Annotated[OperatorTrials, "What only fuzzing asks of it"] = field(default_factory=OperatorTrials)
+
+
+@dataclass(frozen=True, slots=True)
+class DialectTrials:
+    """What only fuzzing asks of a dialect."""
+
+    said: tuple[str, ...] = ()
+    unheeded: Annotated[
+        Mapping[str, tuple[str, ...]], "Enumerants that kernels read past, as if the option had its default"
+    ] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class DialectFacts:
+    """What ops.yaml says of a dialect beside its operators; `said` are the keys it has there."""
+
+    said: tuple[str, ...] = ()
+    measured: Annotated[
+        Mapping[str, tuple[str, str]], "Packages, each with the first and last version that facts about it are from"
+    ] = field(default_factory=dict)
+    identifier: Annotated[str | None, "The letters by which files of the format are known"] = None
+    version: Annotated[int | None, "The version of the format"] = None
+    begins: Annotated[
+        tuple[str, ...],
+        "Element types of variables that begin with the codes that stand for zero; others begin with zeros",
+    ] = ()
+    activation: Annotated[str | None, "The option that the trait `output_activation` is about"] = None
+    codes: Annotated[
+        Literal["real"] | None,
+        "`real`: quantize and dequantize nodes also stand around operators that only move codes",
+    ] = None
+    storage: Annotated[Mapping[str, str], "How enumerations are stored, where it is not as int8"] = field(
+        default_factory=dict
+    )
+    unions: Annotated[
+        Mapping[str, Mapping[str, int]],
+        "Unions: the table that each number stands for; the number is in the slot before the union's own",
+    ] = field(default_factory=dict)
+    tables: Annotated[
+        Mapping[str, Mapping[str, tuple[Any, ...]]],
+        "Tables, `field: [slot, type, default]`. A type is bool, a number type, string, bytes, subgraph (the index of a"
+        " graph as int32), a table, an enumeration, a union, or one of these in brackets and quotes for a list",
+    ] = field(default_factory=dict)
+    kernels: Annotated[
+        Kernels, "By operator, version and type variable: the element types that the runtime has kernels for"
+    ] = field(default_factory=dict)
+    more_kernels: Annotated[
+        Mapping[str, Kernels], "By version of the runtime: the kernels that it has besides, which nothing uses yet"
+    ] = field(default_factory=dict)
+    fuzz: Annotated[DialectTrials, "What only fuzzing asks of it"] = field(default_factory=DialectTrials)

@@ -1,0 +1,142 @@
+"""ops.yaml, and the same file of each pack laid over it, read as dialects with their operators."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..base.data_files import OPS
+from ..base.errors import RewriteError, RuleError
+from .facts import DialectFacts, DialectTrials, OperatorFacts, OperatorTrials
+from .operators import Catalogue, Dialect, Operand, OperatorSpec, Option
+
+_ZERO = {"bool": False, "float": 0.0, "string": "", "bytes": b""}
+
+
+def load(paths: Iterable[Path] = ()) -> Catalogue:
+    """Read ops.yaml and, over it, the same file of each pack; raises RuleError with the mistakes of a pack's."""
+    documents = [_yaml(OPS), *(_yaml(path, checked=True) for path in paths)]
+    merged: dict[str, dict[str, Any]] = {}
+    for document in documents:
+        for name, entry in document.items():
+            known = merged.setdefault(name, {})
+            for key, value in (entry or {}).items():
+                known[key] = {**known.get(key, {}), **value} if isinstance(value, dict) else value
+    return Catalogue({name: _dialect(name, entry) for name, entry in merged.items()})
+
+
+def _yaml(path: Path, checked: bool = False) -> dict[str, dict[str, Any]]:
+    import yaml  # what is read stays in the cache of packs
+
+    try:
+        text = path.read_text(encoding="utf-8")
+        if checked:
+            from .schema import mistakes
+
+            found = mistakes(path, text, _yaml(OPS))
+            if found:
+                raise RuleError(found, {str(path): text})
+        document = _document(text)
+    except (OSError, yaml.YAMLError) as error:
+        raise RewriteError(f"{path}: {error}") from error
+    if document is None and checked:
+        return {}
+    if not isinstance(document, dict) or not all(isinstance(entry, dict) for entry in document.values()):
+        raise RewriteError(f"{path}: expected dialects, each a mapping")
+    return document
+
+
+@functools.lru_cache(8)
+def _document(text: str) -> Any:
+    import yaml
+
+    return yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+
+
+def _dialect(name: str, entry: Mapping[str, Any]) -> Dialect:
+    enums = {enum: _enumeration(values, entry) for enum, values in entry.get("enums", {}).items()}
+    tables = entry.get("tables", {})
+    domain = entry.get("domain", name)
+    seen: dict[str, OperatorFacts] = {}
+    operators = {
+        operator: _operator(name, domain, operator, fields or {}, tables, enums, seen)
+        for operator, fields in entry.get("operators", {}).items()
+    }
+    facts = DialectFacts(
+        **_said(DialectFacts, entry), fuzz=DialectTrials(**_said(DialectTrials, entry.get("fuzz", {})))
+    )
+    found = Dialect(name, domain, entry.get("types", {}), enums, operators, facts, bool(entry.get("schemas")))
+    found.by_code(0)  # raises where two operators have one
+    return found
+
+
+def _enumeration(values: Any, entry: Mapping[str, Any]) -> dict[str, int]:
+    """Read a mapping, a list numbered from 0, or the name of a section of the dialect whose entries have a `code`."""
+    if isinstance(values, str):
+        return {name: fields["code"] for name, fields in entry[values].items()}
+    return dict(values) if isinstance(values, dict) else {value: code for code, value in enumerate(values)}
+
+
+def _operator(
+    dialect: str,
+    domain: str,
+    name: str,
+    fields: Mapping[str, Any],
+    tables: Mapping[str, Any],
+    enums: Mapping[str, Mapping[str, int]],
+    seen: dict[str, OperatorFacts],
+) -> OperatorSpec:
+    options = fields.get("options", {})
+    table = options if isinstance(options, str) else None
+    rows = tables.get(table, {}) if table else options
+    when = fields.get("when", {})  # what tells an operator from another of its number is its default
+    made = OperatorFacts(
+        **_said(OperatorFacts, fields), fuzz=OperatorTrials(**_said(OperatorTrials, fields.get("fuzz", {})))
+    )
+    return OperatorSpec(
+        dialect,
+        fields.get("domain", domain),
+        name,
+        tuple(Operand.parse(o) for o in fields.get("operands", ())),
+        tuple(Operand.parse(o) for o in fields.get("results", ())),
+        {
+            key: _option(key, [*row[:2], when[key]] if key in when else row, enums, slotted=table is not None)
+            for key, row in rows.items()
+        },
+        fields.get("code"),
+        table,
+        frozenset(fields.get("traits", ())),
+        fields.get("role"),
+        fields.get("infix"),
+        fields.get("unsupported"),
+        seen.setdefault(repr(made), made),  # many say the same
+    )
+
+
+def _said(kind: type[Any], entry: Mapping[str, Any]) -> dict[str, Any]:
+    """The facts of a kind that an entry has, but for those in sections of their own, and their names."""
+    names = tuple(key for key in entry if key in kind.__slots__)
+    return {"said": names, **{key: _fixed(entry[key]) for key in names if key != "fuzz"}}
+
+
+def _fixed(value: Any) -> Any:
+    """A value whose lists are tuples."""
+    if isinstance(value, dict):
+        return {key: _fixed(one) for key, one in value.items()}
+    return tuple(map(_fixed, value)) if isinstance(value, list) else value
+
+
+def _option(name: str, row: Sequence[Any], enums: Mapping[str, Mapping[str, int]], slotted: bool) -> Option:
+    """Read `[slot, type, default]` of a table or `[type, default]` of a custom operator."""
+    slot, (kind, *default) = (row[0], row[1:]) if slotted else (None, row)
+    if default:
+        value = default[0]
+    elif kind.startswith("["):
+        value = []
+    elif kind in enums:
+        value = next((key for key, code in enums[kind].items() if code == 0), None)
+    else:
+        value = _ZERO.get(kind, 0)
+    return Option(name, kind, value, slot)
