@@ -138,8 +138,7 @@ class Argument:
     layout: str | None
     span: Span
     operand: str | None = None
-    #: in `w[g] for g in gates`, both names
-    group: tuple[str, str] | None = None
+    group: tuple[str, str] | None = None  #: in `w[g] for g in gates`, both names
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,8 +324,7 @@ class Rule:
     templates: tuple[Template, ...]
     tests: tuple[Test, ...]
     span: Span
-    #: those that it alone calls
-    definitions: tuple[Definition, ...] = ()
+    definitions: tuple[Definition, ...] = ()  #: those that it alone calls
 
 
 @dataclass(frozen=True, slots=True)
