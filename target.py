@@ -16,7 +16,7 @@ from .engine.base.errors import CallError
 from .engine.base.startup import dataclass
 from .engine.packs import loader
 from .engine.syntax import tree
-from .engine.syntax.traversal import walk
+from .engine.syntax.tree_traversal import walk
 
 #: the file of a pack that makes it more than rules
 FILE = "target.yaml"

@@ -15,7 +15,7 @@ from ..engine.dialects.operators import Dialect, OperatorSpec
 from ..engine.packs.loader import Pack
 from ..engine.rewrite.rules import MEANING, write_out
 from ..engine.syntax import tree
-from ..engine.syntax.traversal import walk
+from ..engine.syntax.tree_traversal import walk
 from .categories import categories
 
 #: the trait of operators that `activation` names an option of

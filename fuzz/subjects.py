@@ -16,7 +16,7 @@ from ..engine.rewrite.availability import Availability
 from ..engine.rewrite.pattern import Defined, compile_equations, nodes
 from ..engine.rewrite.rules import OF_SOURCE, list_template_dialects, write_out
 from ..engine.syntax import tree
-from ..engine.syntax.traversal import walk
+from ..engine.syntax.tree_traversal import walk
 
 
 @dataclass(frozen=True, eq=False)

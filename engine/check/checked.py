@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from ..dialects.operators import Catalogue
 from ..syntax import tree
-from ..syntax.traversal import walk
+from ..syntax.tree_traversal import walk
 
 Item = tree.Rule | tree.Table | tree.Definition
 

@@ -8,7 +8,7 @@ from ..expressions.compile import TRAIT
 from ..expressions.functions import FUNCTIONS
 from ..syntax import tree
 from ..syntax.diagnostics import Collector
-from ..syntax.traversal import walk
+from ..syntax.tree_traversal import walk
 
 #: the function that refuses what is converted
 FAIL = "fail"

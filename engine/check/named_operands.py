@@ -11,7 +11,7 @@ from ..dialects.operators import Dialect, OperatorSpec
 from ..rewrite.rules import OF_SOURCE, STAGES, list_template_dialects
 from ..syntax import tree
 from ..syntax.diagnostics import suggest
-from ..syntax.traversal import rebuild, walk
+from ..syntax.tree_traversal import rebuild, walk
 from .checked import Item
 
 

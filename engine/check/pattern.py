@@ -13,7 +13,7 @@ from ..expressions.opset_range import word_opsets
 from ..rewrite.rules import ACCEPT, ONCE
 from ..syntax import tree
 from ..syntax.diagnostics import suggest
-from ..syntax.traversal import walk
+from ..syntax.tree_traversal import walk
 from .connectivity import list_operands, report_unconnected
 from .kinds import ANY, ARRAY, GRAPH, NONE, NUMBER, VALUE, VALUES, Kinds, comparable, fits, may, of_option, one, words
 from .operations import find, group_specs

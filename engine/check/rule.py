@@ -11,7 +11,7 @@ from ..expressions.opset_range import possible
 from ..rewrite.rules import ACCEPT, OF_SOURCE, ONCE, STAGES, family, list_template_dialects
 from ..syntax import tree
 from ..syntax.diagnostics import a, suggest
-from ..syntax.traversal import walk
+from ..syntax.tree_traversal import walk
 from .definitions import FAIL
 from .messages import placeholders
 from .operations import find

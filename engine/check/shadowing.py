@@ -14,7 +14,7 @@ from ..rewrite.pattern import Absent, AnyOf, Defined, NodePattern, Number, Opera
 from ..rewrite.rules import ACCEPT, ONCE, Contents, Override, Rule, compile_rules
 from ..syntax import tree
 from ..syntax.diagnostics import Collector
-from ..syntax.traversal import walk
+from ..syntax.tree_traversal import walk
 
 #: an option that may have any value
 _FREE = object()

@@ -9,7 +9,7 @@ from ..expressions.opset_range import Opsets, decide, possible
 from ..rewrite.rules import MEANING
 from ..syntax import tree
 from ..syntax.diagnostics import a, join_words, suggest
-from ..syntax.traversal import tails
+from ..syntax.tree_traversal import tails
 from .kinds import ANY, OLD, RUNTIME, VALUE, VALUES, Kinds, may, one, words
 from .pattern import LeftSide
 from .scope import LOCAL, Context, Variable

@@ -10,7 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from ..syntax import tree
-from ..syntax.traversal import walk
+from ..syntax.tree_traversal import walk
 from .frame import Emitter, Frame, Located
 from .functions import CONSTANTS, FUNCTIONS, EvaluationError, UnknownValueError, Unsupported, to_python
 from .memo import is_small, list_inputs, make_key, memoize, visits_elements

@@ -12,7 +12,7 @@ import onnx_ir as ir
 
 from ..base.constants import initial_array
 from ..syntax import tree
-from ..syntax.traversal import below
+from ..syntax.tree_traversal import below
 from .frame import Frame
 from .functions import FUNCTIONS, lists, numbers
 from .functions.registry import fail

@@ -10,7 +10,7 @@ from ..base.startup import replace
 from ..check.checked import Item
 from ..syntax import tree
 from ..syntax.diagnostics import suggest
-from ..syntax.traversal import walk
+from ..syntax.tree_traversal import walk
 
 if TYPE_CHECKING:
     from .parse_cache import Parses

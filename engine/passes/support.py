@@ -14,7 +14,7 @@ from ..rewrite.availability import Availability
 from ..rewrite.rules import MEANING, NORMALIZE, OF_SOURCE, list_template_dialects, write_out
 from ..syntax import tree
 from ..syntax.diagnostics import spell, suggest
-from ..syntax.traversal import walk
+from ..syntax.tree_traversal import walk
 from .state import ROLES
 
 #: an operator that rules take in every case, in some cases, or never

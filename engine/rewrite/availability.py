@@ -10,7 +10,7 @@ import onnx.defs
 from ..dialects.operators import Dialect, OperatorSpec, Option
 from ..expressions.opset_range import decide, is_omitted
 from ..syntax import tree
-from ..syntax.traversal import below
+from ..syntax.tree_traversal import below
 
 
 def former_attributes(spec: OperatorSpec, newest: OperatorSpec | None, count: int) -> list[Option] | None:

@@ -21,7 +21,7 @@ from ..dialects.operators import Dialect, OperatorSpec, schema
 from ..expressions.compile import Frame, evaluate
 from ..expressions.functions import DTYPES, EvaluationError
 from ..syntax import tree
-from ..syntax.traversal import tails
+from ..syntax.tree_traversal import tails
 from .clone import Cloner
 from .matcher import SEARCHED
 from .operands import make_operands, split_attributes

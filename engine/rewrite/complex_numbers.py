@@ -6,7 +6,7 @@ import onnx_ir as ir
 
 from ..expressions.functions import is_complex
 from ..syntax import tree
-from ..syntax.traversal import walk
+from ..syntax.tree_traversal import walk
 from .rules import Rule
 
 

@@ -10,7 +10,7 @@ from ..expressions.compile import TRAIT
 from ..expressions.functions import FUNCTIONS
 from ..expressions.functions.registry import fail
 from ..syntax import tree
-from ..syntax.traversal import walk
+from ..syntax.tree_traversal import walk
 
 #: how many definitions in each other are looked into
 _DEEP = 8

@@ -11,7 +11,7 @@ from ..base.errors import Span
 from ..base.startup import dataclass
 from ..dialects.operators import Dialect, OperatorSpec, list_catalogue
 from ..syntax import tree
-from ..syntax.traversal import walk
+from ..syntax.tree_traversal import walk
 
 #: the variable that binds nothing
 IGNORED = "_"

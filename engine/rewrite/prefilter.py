@@ -13,7 +13,7 @@ from ..dialects.operators import OperatorSpec
 from ..expressions.compile import Frame, Located, evaluate, truth
 from ..expressions.functions.tensors import dtype
 from ..syntax import tree
-from ..syntax.traversal import walk
+from ..syntax.tree_traversal import walk
 from .conditions import Condition
 from .pattern import IGNORED, Absent, AnyOf, Defined, NodePattern, Number, Operand, Variable
 

@@ -9,7 +9,7 @@ from ..base.errors import Span
 from ..base.startup import dataclass, replace
 from ..dialects.operators import Catalogue, Dialect, list_catalogue
 from ..syntax import tree
-from ..syntax.traversal import rebuild
+from ..syntax.tree_traversal import rebuild
 from .availability import Availability
 from .conditions import conditions, guards
 from .matcher import Matcher

@@ -8,7 +8,7 @@ from typing import Any
 from ..base.errors import Diagnostic, RuleError
 from ..base.startup import replace
 from . import tree
-from .traversal import rebuild, walk
+from .tree_traversal import rebuild, walk
 
 Groups = Mapping[str, tuple[str, ...]]
 

@@ -8,7 +8,7 @@ from typing import Any
 from ..base.errors import Diagnostic, Note, RuleError
 from ..base.startup import replace
 from . import tree
-from .traversal import below, rebuild
+from .tree_traversal import below, rebuild
 
 #: what every definition knows without being given it
 _KNOWN = frozenset({"opset"})

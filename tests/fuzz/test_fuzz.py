@@ -52,13 +52,23 @@ pytestmark = pytest.mark.slow
 PACK = OPS.parent / "rules" / "tflite2onnx"
 
 
-def mutant(folder: Path, file: str, before: str, after: str) -> tuple[str, ...]:
-    """The pack, and over it one with a copy of a file in which one thing is changed."""
+def mutant(folder: Path, *changes: tuple[str, str, str]) -> tuple[str, ...]:
+    """The pack, and over it one with copies of files in each of which something is changed."""
     target = folder / "pack"
     target.mkdir()
-    text = (PACK / file).read_text(encoding="utf-8")
-    assert before in text
-    (target / file).write_text(text.replace(before, after, 1), encoding="utf-8")
+    texts = {file: (PACK / file).read_text(encoding="utf-8") for file, _, _ in changes}
+    for file, before, after in changes:
+        assert before in texts[file]
+        texts[file] = texts[file].replace(before, after, 1)
+    inside = {name for text in texts.values() for name in re.findall(r"^def (\w+)", text, re.MULTILINE)}
+    others = {
+        name for path in PACK.glob("*.rules") for name in re.findall(r"^def (\w+)", path.read_text(), re.MULTILINE)
+    }
+    for file, text in texts.items():
+        header = next(line for line in text.splitlines() if line.startswith("ruleset"))
+        used = sorted((others - inside).intersection(re.findall(r"\b(\w+)\(", text)))
+        uses = f"\nuse tflite2onnx.{{{', '.join(used)}}}" if used else ""
+        (target / file).write_text(text.replace(header, header + uses, 1), encoding="utf-8")
     return ("tflite2onnx", f"{target}")
 
 
@@ -249,16 +259,7 @@ MUTANTS = {
 @pytest.fixture(scope="module")
 def mistaken(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
     """The pack, and over it one in which each of several rules has a mistake."""
-    folder = tmp_path_factory.mktemp("mistaken") / "pack"
-    folder.mkdir()
-    for file in {file for file, *_ in MUTANTS.values()}:
-        text = (PACK / file).read_text(encoding="utf-8")
-        for where, before, after, _ in MUTANTS.values():
-            if where == file:
-                assert before in text
-                text = text.replace(before, after, 1)
-        (folder / file).write_text(text, encoding="utf-8")
-    return ("tflite2onnx", f"{folder}")
+    return mutant(tmp_path_factory.mktemp("mistaken"), *(change[:3] for change in MUTANTS.values()))
 
 
 @pytest.mark.parametrize("name", MUTANTS)
@@ -273,7 +274,7 @@ def test_a_mistake_in_a_rule_is_found(name: str, mistaken: tuple[str, ...], inte
 
 
 def test_a_failure_is_saved_and_runs_again_from_its_files(tmp_path: Path) -> None:
-    rules = mutant(tmp_path, *MUTANTS["a bound"][:3])
+    rules = mutant(tmp_path, MUTANTS["a bound"][:3])
     out = tmp_path / "failures"
     command = ["fuzz", *(word for name in rules for word in ("--rules", name))]
     run = call(*command, "--rule", "relu6", "--examples", "20", "--jobs", "1", "--out", f"{out}")

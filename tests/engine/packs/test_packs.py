@@ -20,7 +20,7 @@ from nnrewrite.engine.packs import loader
 from nnrewrite.engine.passes.evaluation import convert_graph
 from nnrewrite.engine.rewrite.rules import compile_rules
 from nnrewrite.engine.syntax import parser, tree
-from nnrewrite.engine.syntax.traversal import walk
+from nnrewrite.engine.syntax.tree_traversal import walk
 from nnrewrite.options import Options
 
 pytestmark = pytest.mark.slow

@@ -6,7 +6,7 @@ import pytest
 from nnrewrite.engine.base.errors import RuleError
 from nnrewrite.engine.syntax.formatter import format_rules
 from nnrewrite.engine.syntax.parser import parse
-from nnrewrite.engine.syntax.traversal import below
+from nnrewrite.engine.syntax.tree_traversal import below
 
 HEAD = "ruleset demo : onnx -> onnx opset 13..25\n\n"
 FRAGMENTS = """fragment real(v) = DequantizeLinear(v, {v}_scale, {v}_zero) {axis: _}

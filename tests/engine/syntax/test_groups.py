@@ -7,7 +7,7 @@ from nnrewrite.engine.base.errors import RuleError
 from nnrewrite.engine.syntax import tree
 from nnrewrite.engine.syntax.formatter import format_rules
 from nnrewrite.engine.syntax.parser import parse
-from nnrewrite.engine.syntax.traversal import below
+from nnrewrite.engine.syntax.tree_traversal import below
 
 HEAD = "ruleset demo : tflite -> onnx opset 13..25\n\n"
 GROUP = "group gates = [input, cell]\n\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from nnrewrite.engine.base.errors import RuleError
 from nnrewrite.engine.check.checker import review
-from nnrewrite.engine.dialects import operators
+from nnrewrite.engine.dialects import ops_files
 from nnrewrite.engine.syntax import tree
 from nnrewrite.engine.syntax.formatter import format_rules
 from nnrewrite.engine.syntax.parser import parse
@@ -28,7 +28,7 @@ def test_a_local_definition_is_given_the_values_of_the_rule_that_it_uses() -> No
     assert isinstance(first, tree.Definition) and (first.name, first.parameters) == ("demo.from_front", ("a", "k"))
     assert isinstance(second, tree.Definition) and second.parameters == ("ns", "k")
     assert isinstance(rule, tree.Rule) and rule.definitions == ()
-    found, _, contents = review([parse(HEAD + RULE, "demo.rules")], operators.load([]), True)
+    found, _, contents = review([parse(HEAD + RULE, "demo.rules")], ops_files.load([]), True)
     assert found == [] and contents is not None
 
 
@@ -50,7 +50,7 @@ def test_a_local_definition_that_cannot_stand_is_told(before: str, after: str, m
 
 def test_another_rule_does_not_see_a_local_definition() -> None:
     other = RULE.replace("demo", "other").replace("SUM", "MEAN").replace("def from_front(a)", "def _first(a)")
-    found, _, _ = review([parse(HEAD + RULE + other, "demo.rules")], operators.load([]), True)
+    found, _, _ = review([parse(HEAD + RULE + other, "demo.rules")], ops_files.load([]), True)
     assert "there is no function `from_front`" in {one.message for one in found}
 
 

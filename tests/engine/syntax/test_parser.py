@@ -14,7 +14,7 @@ from nnrewrite.engine.expressions.compile import Frame, evaluate
 from nnrewrite.engine.syntax import parser, tree
 from nnrewrite.engine.syntax.parser import GRAMMAR, parse
 from nnrewrite.engine.syntax.syntax_errors import RESERVED
-from nnrewrite.engine.syntax.traversal import walk
+from nnrewrite.engine.syntax.tree_traversal import walk
 
 HEADER = "ruleset demo : tflite -> onnx opset 13..25\n"
 

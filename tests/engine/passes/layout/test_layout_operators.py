@@ -26,7 +26,7 @@ from nnrewrite.engine.passes.layout.permute_weights import Tensors
 from nnrewrite.engine.passes.layout.placement import Layout
 from nnrewrite.engine.passes.layout.views import DEQUANTIZE, PERMUTE, QUANTIZE
 from nnrewrite.engine.syntax import tree
-from nnrewrite.engine.syntax.traversal import walk
+from nnrewrite.engine.syntax.tree_traversal import walk
 
 ONNX = load().dialect("onnx")
 MOVABLE = sorted(n for n, s in ONNX.operators.items() if s.facts.layout in (TRANSPARENT, ATTRIBUTE))
