@@ -71,13 +71,16 @@ def _add_used(own: dict[str, str], file: tree.RuleFile, packs: Packs, names: Map
     """Add to what a file may call the definitions that it uses; those that it cannot are told."""
     defined = set(own)
     for use in file.uses:
-        below = [rank for rank, name in names.items() if name == use.pack and rank < file.rank]
+        below = sorted((rank for rank, name in names.items() if name == use.pack and rank < file.rank), reverse=True)
         if not below:
             known = (name for rank, name in names.items() if rank < file.rank)
             help = suggest(use.pack, known, "the rule sets below it")
             yield Diagnostic(use.span, f"no rule set `{use.pack}` lies below {file.name}", (), help)
-        elif (apart := packs[max(below)].get(use.name)) is None:
-            help = suggest(use.name, packs[max(below)], "its definitions")
+            continue
+        # Packs of one's own may have the name of the one that they lie over.
+        apart = next((packs[rank][use.name] for rank in below if use.name in packs[rank]), None)
+        if apart is None:
+            help = suggest(use.name, packs[below[-1]], "its definitions")
             yield Diagnostic(use.span, f"{use.pack} defines no `{use.name}`", (), help)
         elif use.called in own:
             what = "is defined here as well" if use.called in defined else "is used twice"

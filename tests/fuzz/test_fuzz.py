@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -60,13 +61,13 @@ def mutant(folder: Path, *changes: tuple[str, str, str]) -> tuple[str, ...]:
     for file, before, after in changes:
         assert before in texts[file]
         texts[file] = texts[file].replace(before, after, 1)
-    inside = {name for text in texts.values() for name in re.findall(r"^def (\w+)", text, re.MULTILINE)}
-    others = {
-        name for path in PACK.glob("*.rules") for name in re.findall(r"^def (\w+)", path.read_text(), re.MULTILINE)
+    defined = {
+        path.name: set(re.findall(r"^def (\w+)", path.read_text(), re.MULTILINE)) for path in PACK.glob("*.rules")
     }
+    others = set[str]().union(*defined.values()).difference(*(defined[file] for file in texts))
     for file, text in texts.items():
         header = next(line for line in text.splitlines() if line.startswith("ruleset"))
-        used = sorted((others - inside).intersection(re.findall(r"\b(\w+)\(", text)))
+        used = sorted(others.intersection(re.findall(r"\b(\w+)\(", text)))
         uses = f"\nuse tflite2onnx.{{{', '.join(used)}}}" if used else ""
         (target / file).write_text(text.replace(header, header + uses, 1), encoding="utf-8")
     return ("tflite2onnx", f"{target}")
