@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -337,3 +337,61 @@ def test_steps_one_behind_the_other_are_one_layer(
     found = converted(source, interpreter)
     # The first step begins with constants, so that parts of it are computed beforehand.
     assert found.count(operator) == 1 and len(found) < 30
+
+
+def gates_of(b: Block, s: ir.Value, count: int) -> list[ir.Value]:
+    return [
+        b.op("SLICE", [s, b.constant([0, 0, k * UNITS]), b.constant([1, 2, UNITS])], [1, 2, UNITS])
+        for k in range(count)
+    ]
+
+
+def lstm_exported(b: Block, z: list[ir.Value], r: ir.Value, rb: ir.Value) -> Iterator[ir.Value]:
+    bias = b.constant(np.tile(rb.const_value.numpy(), (2, 1)), "float32")  # type: ignore[union-attr]
+    c = h = None
+    for at in z:
+        back = bias if h is None else b.op("FULLY_CONNECTED", [h, r, rb], [2, 4 * UNITS], keep_num_dims=0)
+        i, f, g, o = gates_of(b, b.add(at, back), 4)
+        new = b.mul(b.logistic(i), b.tanh(g))
+        c = new if c is None else b.add(b.mul(b.logistic(f), c), new)
+        h = b.mul(b.logistic(o), b.tanh(c))
+        yield h
+
+
+def gru_exported(b: Block, z: list[ir.Value], r: ir.Value, rb: ir.Value) -> Iterator[ir.Value]:
+    h: ir.Value | None = None
+    bias = np.tile(rb.const_value.numpy(), (2, 1))[None]  # type: ignore[union-attr]
+    for at in z:
+        flat = b.op("RESHAPE", [at, b.constant([2, 3 * UNITS])], [2, 3 * UNITS])
+        xr, xz, xn = b.parts(flat, 3)
+        if h is None:
+            hr, hz, hn = (b.constant(part, "float32") for part in np.split(bias, 3, 2))
+        else:
+            hr, hz, hn = gates_of(b, b.op("FULLY_CONNECTED", [h, r, rb], [1, 2, 3 * UNITS], keep_num_dims=1), 3)
+        gate = b.logistic(b.add(hz, xz))
+        new = b.tanh(b.add(b.mul(b.logistic(b.add(hr, xr)), hn), xn))
+        before = b.sub(b.constant(0, "float32") if h is None else h, new)
+        h = b.add(b.mul(before, gate), new)
+        yield h
+
+
+@pytest.mark.parametrize("backwards", [False, True], ids=["forwards", "backwards"])
+@pytest.mark.parametrize("name", ["lstm", "gru"])
+def test_steps_of_inputs_multiplied_at_once_are_one_layer(
+    name: str, backwards: bool, catalogue: Catalogue, interpreter: Interpreter
+) -> None:
+    step, count = (lstm_exported, 4) if name == "lstm" else (gru_exported, 3)
+    b = Block(value("x", "FLOAT", [STEPS, 2, WIDTH]))
+    wide = [STEPS, 2, count * UNITS]
+    weights = [b.floats(count * UNITS, WIDTH), b.floats(count * UNITS)]
+    z = b.op("FULLY_CONNECTED", [b.inputs[0], *weights], wide, keep_num_dims=1)
+    if backwards:
+        z = b.op("REVERSE_V2", [z, b.constant([0])], wide)
+    rows = [
+        b.op("SLICE", [z, b.constant([k, 0, 0]), b.constant([1, 2, count * UNITS])], [1, 2, count * UNITS])
+        for k in range(STEPS)
+    ]
+    steps = list(step(b, rows, b.floats(count * UNITS, UNITS), b.floats(count * UNITS)))
+    joined = b.op("CONCATENATION", steps, [STEPS, 2, UNITS], axis=0)
+    found = converted(write(ir.Model(b.graph([joined], "main"), ir_version=10), catalogue), interpreter)
+    assert found.count(name.upper()) == 1 and len(found) < 30
