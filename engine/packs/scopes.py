@@ -27,22 +27,22 @@ def separate_definitions(
     Where files are missing, as they cannot be read, what is not defined in the others is no mistake.
     """
     packs = _name_apart(files)
-    lowest: dict[str, int] = {}
+    owners: dict[str, list[int]] = {}
     for rank in sorted(packs):
         for name in packs[rank]:
-            lowest.setdefault(name, rank)
+            owners.setdefault(name, []).append(rank)
     names = {file.rank: file.name for file in files}
     found, wrong = [], list[Diagnostic]()
     for file in files:
         own = dict(packs[file.rank])
         mistakes = list(_add_used(own, file, packs, names))
-        others = lowest.keys() - own.keys()
+        others = owners.keys() - own.keys()
         if not complete:
             mistakes, own, others = [], {**{name: f"{name} elsewhere" for name in others}, **own}, set()
         wrong += mistakes
         for item in file.items:
             if not others.isdisjoint(parses.sound.list_mentioned(item)):
-                wrong += (_tell(call, lowest, names, file) for call in _list_calls(item, others))
+                wrong += (_tell(call, owners[call.callee], names, file) for call in _list_calls(item, others))
         changed = {name: apart for name, apart in own.items() if name != apart}
         items = tuple(parses.rename_item(item, changed) for item in file.items) if changed else file.items
         found.append(replace(file, items=items))
@@ -96,13 +96,13 @@ def _list_calls(item: Item, names: set[str]) -> Iterator[tree.Call]:
     yield from (node for node in nodes if isinstance(node, tree.Call) and node.callee in names - variables)
 
 
-def _tell(call: tree.Call, lowest: Mapping[str, int], names: Mapping[int, str], file: tree.RuleFile) -> Diagnostic:
-    rank = lowest[call.callee]
-    pack = names[rank]
-    if rank >= file.rank:
-        return Diagnostic(
-            call.callee_span, f"there is no function `{call.callee}`", (), f"{pack} lies above {file.name}"
-        )
-    message = f"`{call.callee}` is a definition of {pack}"
-    help = f"write `use {pack}.{call.callee}` below the header"
-    return Diagnostic(call.callee_span, message, (Note("the header is here", file.span),), help)
+def _tell(call: tree.Call, owners: Sequence[int], names: Mapping[int, str], file: tree.RuleFile) -> Diagnostic:
+    """What is wrong with a call of what packs of some ranks define: the nearest below is to be named."""
+    name, below = call.callee, [rank for rank in owners if rank < file.rank]
+    if not below:
+        help = f"{names[owners[0]]}, which defines it, does not lie below {file.name}"
+        return Diagnostic(call.callee_span, f"there is no function `{name}`", (), help)
+    pack = names[below[-1]]
+    note = Note("the header is here", file.span)
+    help = f"write `use {pack}.{name}` below the header"
+    return Diagnostic(call.callee_span, f"`{name}` is a definition of {pack}", (note,), help)

@@ -33,7 +33,7 @@ class Visit(Enum):
     FUNCTIONS_FIRST = "functions first"
     #: the main graph, then the bodies of its nodes, and theirs
     OUTSIDE_FIRST = "outside first"
-    #: the bodies of nodes before the graph that the nodes are in
+    #: the bodies of nodes before the graph that the nodes are in, and both again where the pass makes new bodies
     INSIDE_FIRST = "inside first"
 
 
@@ -145,10 +145,26 @@ def _visit(module: Module, one: Pass) -> Iterator[Module]:
         for graph in list_called(module.graph, module.source, module.functions):
             yield module.function(graph)
     if one.visits is Visit.INSIDE_FIRST:
-        yield from _inside(module, one)
+        yield from _from_inside(module, one)
+        return
     yield module
     if one.visits is Visit.OUTSIDE_FIRST:
         yield from _inside(module, one)
+
+
+def _from_inside(module: Module, one: Pass) -> Iterator[Module]:
+    """The bodies, then the graph, and both again for as long as nodes get bodies that are new, which know more."""
+    visited: list[ir.Graph] = []
+    for _ in range(_DEPTH):
+        fresh = [body for node in _nodes_with_bodies(module) for body in bodies(node) if body not in visited]
+        if visited and not fresh:
+            return
+        for body in fresh:
+            yield from _visit(module.body(body), one)
+        visited += fresh
+        yield module
+        if not visited:
+            return
 
 
 def _inside(module: Module, one: Pass) -> Iterator[Module]:

@@ -227,6 +227,20 @@ def test_element_types_that_onnx_lacks_are_kept_by_name(built: Callable[..., ir.
     assert node.outputs[0].meta["type"] == "RESOURCE"
 
 
+def test_a_list_of_tensors_is_a_tensor_of_its_items(built: Callable[..., ir.Model]) -> None:
+    items = [{"shape": [0, 4, -1], "type": INT8, "has_rank": True}]
+    tensors = [
+        tensor("known", type=14, variant_tensors=items),
+        tensor("unranked", type=14, variant_tensors=[{"shape": [], "type": FLOAT}]),
+        tensor("mixed", type=14, variant_tensors=items * 2),
+    ]
+    graph = built(tensors, [operator([], [0]), operator([], [1]), operator([], [2])], [], [0]).graph
+    known, unranked, mixed = (one.outputs[0] for one in graph)
+    assert known.dtype == ir.DataType.INT8 and known.shape == ir.Shape([None, None, 4, None])
+    assert unranked.dtype == ir.DataType.FLOAT and unranked.shape is None
+    assert mixed.type is None and mixed.meta["type"] == "VARIANT"
+
+
 @pytest.mark.parametrize(
     ("record", "shape", "want"),
     [

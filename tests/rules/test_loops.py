@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,6 +53,11 @@ class Block:
         outputs = [value(f"v{len(self.nodes)}_{place}", dtype or "FLOAT", list(shape)) for place in range(count)]
         self.nodes.append(node(name, list(operands), outputs, **options))
         return outputs
+
+    def flex(self, name: str, operands: Sequence[ir.Value], shape: Sequence[int | None]) -> ir.Value:
+        result = value(f"v{len(self.nodes)}", "FLOAT", list(shape))  # type: ignore[arg-type]
+        self.nodes.append(ir.Node("tflite.custom", f"Flex{name}", operands, outputs=[result]))
+        return result
 
     def dense(self, x: ir.Value, units: int, bias: bool = True) -> ir.Value:
         batch, width = map(int, x.shape or ())
@@ -109,7 +114,15 @@ def simple(b: Block, x: ir.Value, h: ir.Value) -> list[ir.Value]:
     return [b.tanh(b.add(b.dense(x, UNITS), b.dense(h, UNITS, bias=False)))]
 
 
+def cells(b: Block, x: ir.Value, t: ir.Value, h: ir.Value, c: ir.Value, s: ir.Value) -> list[ir.Value]:
+    first, cell = lstm(b, x, h, c)
+    (second,) = gru(b, first, s)
+    return [*simple(b, second, t), first, cell, second]
+
+
 Step = Callable[..., list[ir.Value]]
+#: how many states a step has, where not one
+STATES: dict[Step, int] = {lstm: 2, cells: 4}
 LAYERS: dict[str, tuple[Step, str]] = {
     "lstm": (lstm, "LSTM"),
     "gru": (gru, "GRU"),
@@ -144,7 +157,9 @@ def written(b: Block, rows: ir.Value, at: ir.Value, after: ir.Value, row: ir.Val
 class Layer:
     """A loop over the rows of a sequence that yields every row of its state, or the last one.
 
-    It turns `turns` times, or as often as there are rows; it reads `late` rows behind the one that it counts.
+    It turns `turns` times, or as often as there are rows; it reads `late` rows behind the one that it counts. Steps
+    that a mask passes over keep every state, and what the one before has yielded. The rows are gathered in a list of
+    TensorFlow's where `listed`, for a batch that is not known then.
     """
 
     step: Step
@@ -152,13 +167,16 @@ class Layer:
     every: bool
     turns: int | None = STEPS
     late: int = 0
+    masked: bool = False
+    listed: bool = False
 
     def carried(self) -> list[ir.Value]:
-        states = 2 if self.step is lstm else 1
+        states = STATES.get(self.step, 1)
         steps = None if self.turns is None else STEPS
         kinds: list[tuple[str, list[int | None]]] = [("INT32", []), ("INT32", [])]
-        kinds += [("FLOAT", [steps if self.every else 1, self.batch, UNITS])]
-        kinds += [("FLOAT", [self.batch, UNITS])] * states
+        kinds += [("FLOAT", [None, None, UNITS] if self.listed else [steps if self.every else 1, self.batch, UNITS])]
+        kinds += [("FLOAT", [self.batch, UNITS])] * (states + self.masked)
+        kinds += [("BOOL", [steps, self.batch, 1])] * self.masked
         kinds += [("FLOAT", [steps, self.batch, WIDTH]), ("INT32", [])]
         return [value(f"p{k}", dtype, shape) for k, (dtype, shape) in enumerate(kinds)]  # type: ignore[arg-type]
 
@@ -171,13 +189,24 @@ class Layer:
     def body(self) -> ir.Graph:
         b = Block(*self.carried())
         counter, time, rows, *held, x, limit = b.inputs
+        mask = held.pop() if self.masked else None
         raised = [b.op("ADD", [one, b.constant(1)], [], "INT32") for one in (counter, time)]
         row = time
         if self.late:
             before = b.op("SUB", [time, b.constant(self.late)], [], "INT32")
             row = b.op("MAXIMUM", [before, b.constant(0)], [], "INT32")
-        new = self.step(b, b.op("GATHER", [x, row], [self.batch, WIDTH], axis=0), *held)
-        return b.graph([*raised, written(b, rows, time, raised[1], new[0]), *new, x, limit], "body")
+        new = self.step(b, b.op("GATHER", [x, row], [self.batch, WIDTH], axis=0), *held[self.masked :])
+        if mask is not None:
+            now = b.op("GATHER", [mask, row], [self.batch, 1], "BOOL", axis=0)
+            shape = [self.batch, UNITS]
+            new = [b.op("SELECT_V2", [now, *both], shape) for both in zip([new[0], *new], held, strict=True)]
+        if self.listed:
+            rows = b.flex(
+                "TensorListSetItem", [rows, time if self.every else b.constant(0), new[0]], [None, None, UNITS]
+            )
+        else:
+            rows = written(b, rows, time, raised[1], new[0])
+        return b.graph([*raised, rows, *new, *([mask] if mask else []), x, limit], "body")
 
     def file(self, catalogue: Catalogue) -> bytes:
         carried = self.carried()
@@ -189,11 +218,20 @@ class Layer:
             row = b.op("RESHAPE", [count, b.constant([1])], [1], "INT32")
             shape = b.op("CONCATENATION", [row, b.constant([self.batch, UNITS])], [3], "INT32", axis=0)
         rows = b.op("FILL", [shape, b.constant(0, "float32")], list(carried[2].shape or ()))
-        begin = [b.constant(0), b.constant(0), rows, *(b.floats(self.batch, UNITS) for _ in carried[3:-2]), x, count]
+        if self.listed:
+            items = count if self.every else b.constant(1)
+            rows = b.flex("TensorListReserve", [b.constant([-1, UNITS]), items], [None, None, UNITS])
+        states = [b.floats(self.batch, UNITS) for _ in range(STATES.get(self.step, 1) + self.masked)]
+        if self.masked:
+            first = b.op("SLICE", [x, b.constant([0, 0, 0]), b.constant([-1, -1, 1])], list(carried[-3].shape or ()))
+            states += [b.op("GREATER", [first, b.constant(0, "float32")], list(carried[-3].shape or ()), "BOOL")]
+        begin = [b.constant(0), b.constant(0), rows, *states, x, count]
         outputs = [value(f"r{k}", one.dtype.name, list(one.shape or ())) for k, one in enumerate(carried) if one.dtype]
         b.nodes.append(node("WHILE", begin, outputs, cond_subgraph_index=1, body_subgraph_index=2))
+        if self.listed:
+            outputs[2] = b.flex("TensorListStack", [outputs[2], b.constant([-1, UNITS])], [None, None, UNITS])
         # What cells hold at the end is known where the number of turns is.
-        made = ir.Model(b.graph(outputs[2 : 4 if self.turns is None else -2], "main"), ir_version=10)
+        made = ir.Model(b.graph(outputs[2 : 4 if self.turns is None else -2 - self.masked], "main"), ir_version=10)
         made.meta["subgraphs"] = [made.graph, self.cond(), self.body()]
         return write(made, catalogue)
 
@@ -233,6 +271,38 @@ def test_a_sequence_of_any_length_is_one_layer(
     assert operator in found and "Loop" not in found
 
 
+@pytest.mark.parametrize("turns", [STEPS, None], ids=["known", "any"])
+@pytest.mark.parametrize("every", [True, False], ids=["rows", "last"])
+@pytest.mark.parametrize("name", LAYERS)
+def test_a_loop_that_passes_over_steps_is_a_layer_that_knows_how_many_count(
+    name: str, every: bool, turns: int | None, catalogue: Catalogue, interpreter: Interpreter
+) -> None:
+    step, operator = LAYERS[name]
+    found = converted(Layer(step, 3, every, turns, masked=True).file(catalogue), interpreter)
+    assert operator in found and "Loop" not in found
+
+
+def test_cells_one_behind_the_other_in_a_loop_are_layers(catalogue: Catalogue, interpreter: Interpreter) -> None:
+    found = converted(Layer(cells, 2, True).file(catalogue), interpreter)
+    assert {"LSTM", "GRU", "RNN"} <= set(found) and "Loop" not in found
+
+
+@pytest.mark.parametrize("masked", [False, True], ids=["all", "masked"])
+@pytest.mark.parametrize("turns", [STEPS, None], ids=["known", "any"])
+@pytest.mark.parametrize("every", [True, False], ids=["rows", "last"])
+def test_rows_in_a_list_are_those_of_an_array(
+    every: bool, turns: int | None, masked: bool, catalogue: Catalogue, interpreter: Interpreter
+) -> None:
+    onnxruntime = pytest.importorskip("onnxruntime")
+    x = np.random.default_rng(0).normal(size=(STEPS, 3, WIDTH)).astype(np.float32)
+    found = []
+    for listed in (False, True):  # the interpreter has no lists, and says what the array holds
+        model = nnrewrite.convert(Layer(lstm, 3, every, turns, masked=masked, listed=listed).file(catalogue))
+        found.append(onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"x": x})[0])
+        assert "LSTM" in (operators := [path[-1] for path in nested(model.graph)]) and "Loop" not in operators
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-5, atol=1e-6)
+
+
 def test_rows_that_a_loop_leaves_unwritten_stay_as_they_were(catalogue: Catalogue, interpreter: Interpreter) -> None:
     found = converted(Layer(gru, 1, True, turns=STEPS - 2).file(catalogue), interpreter)
     assert "GRU" in found and "Loop" not in found
@@ -267,3 +337,61 @@ def test_steps_one_behind_the_other_are_one_layer(
     found = converted(source, interpreter)
     # The first step begins with constants, so that parts of it are computed beforehand.
     assert found.count(operator) == 1 and len(found) < 30
+
+
+def gates_of(b: Block, s: ir.Value, count: int) -> list[ir.Value]:
+    return [
+        b.op("SLICE", [s, b.constant([0, 0, k * UNITS]), b.constant([1, 2, UNITS])], [1, 2, UNITS])
+        for k in range(count)
+    ]
+
+
+def lstm_exported(b: Block, z: list[ir.Value], r: ir.Value, rb: ir.Value) -> Iterator[ir.Value]:
+    bias = b.constant(np.tile(rb.const_value.numpy(), (2, 1)), "float32")  # type: ignore[union-attr]
+    c = h = None
+    for at in z:
+        back = bias if h is None else b.op("FULLY_CONNECTED", [h, r, rb], [2, 4 * UNITS], keep_num_dims=0)
+        i, f, g, o = gates_of(b, b.add(at, back), 4)
+        new = b.mul(b.logistic(i), b.tanh(g))
+        c = new if c is None else b.add(b.mul(b.logistic(f), c), new)
+        h = b.mul(b.logistic(o), b.tanh(c))
+        yield h
+
+
+def gru_exported(b: Block, z: list[ir.Value], r: ir.Value, rb: ir.Value) -> Iterator[ir.Value]:
+    h: ir.Value | None = None
+    bias = np.tile(rb.const_value.numpy(), (2, 1))[None]  # type: ignore[union-attr]
+    for at in z:
+        flat = b.op("RESHAPE", [at, b.constant([2, 3 * UNITS])], [2, 3 * UNITS])
+        xr, xz, xn = b.parts(flat, 3)
+        if h is None:
+            hr, hz, hn = (b.constant(part, "float32") for part in np.split(bias, 3, 2))
+        else:
+            hr, hz, hn = gates_of(b, b.op("FULLY_CONNECTED", [h, r, rb], [1, 2, 3 * UNITS], keep_num_dims=1), 3)
+        gate = b.logistic(b.add(hz, xz))
+        new = b.tanh(b.add(b.mul(b.logistic(b.add(hr, xr)), hn), xn))
+        before = b.sub(b.constant(0, "float32") if h is None else h, new)
+        h = b.add(b.mul(before, gate), new)
+        yield h
+
+
+@pytest.mark.parametrize("backwards", [False, True], ids=["forwards", "backwards"])
+@pytest.mark.parametrize("name", ["lstm", "gru"])
+def test_steps_of_inputs_multiplied_at_once_are_one_layer(
+    name: str, backwards: bool, catalogue: Catalogue, interpreter: Interpreter
+) -> None:
+    step, count = (lstm_exported, 4) if name == "lstm" else (gru_exported, 3)
+    b = Block(value("x", "FLOAT", [STEPS, 2, WIDTH]))
+    wide = [STEPS, 2, count * UNITS]
+    weights = [b.floats(count * UNITS, WIDTH), b.floats(count * UNITS)]
+    z = b.op("FULLY_CONNECTED", [b.inputs[0], *weights], wide, keep_num_dims=1)
+    if backwards:
+        z = b.op("REVERSE_V2", [z, b.constant([0])], wide)
+    rows = [
+        b.op("SLICE", [z, b.constant([k, 0, 0]), b.constant([1, 2, count * UNITS])], [1, 2, count * UNITS])
+        for k in range(STEPS)
+    ]
+    steps = list(step(b, rows, b.floats(count * UNITS, UNITS), b.floats(count * UNITS)))
+    joined = b.op("CONCATENATION", steps, [STEPS, 2, UNITS], axis=0)
+    found = converted(write(ir.Model(b.graph([joined], "main"), ir_version=10), catalogue), interpreter)
+    assert found.count(name.upper()) == 1 and len(found) < 30
