@@ -592,6 +592,21 @@ def test_what_a_cut_off_leaves_of_large_sums_may_be_off_as_their_last_digits_are
     assert [passes(small, by) for by in (0.00005, 0.0015)] == [True, False]
 
 
+def test_a_number_halfway_between_two_codes_of_a_kernels_own_may_go_to_either(interpreter: Interpreter) -> None:
+    here = laboratory(interpreter, ("tflite2onnx",))
+    spec = here.catalogue.dialect("tflite").operators["FULLY_CONNECTED"]
+    w = Value("w", ir.DataType.INT8, np.full((3, 8), 100, np.int8), True, one_grid(0.5, 0))
+    codes = np.array([127, -127, 3, 7, 11, 40, 45, -20], np.float32)
+
+    def passes(offset: float, by: float) -> bool:
+        x = Value("x", ir.DataType.FLOAT, (codes + np.float32(offset) * (np.abs(codes) < 50)).reshape(1, 8))
+        step = here.settle(Step(spec, (x, w, None), {}), [1], [ir.DataType.FLOAT], lambda dtype: [])
+        return here._loose(Case("fully_connected", (step,)), [step.results[0].content + np.float32(by)])
+
+    assert [passes(0.5, by) for by in (50, 5000)] == [True, False]
+    assert not passes(0.25, 50)
+
+
 def test_last_digits_excuse_neither_another_whole_number_nor_other_codes(interpreter: Interpreter) -> None:
     here = laboratory(interpreter, ("tflite2onnx",))
     ops = here.catalogue.dialect("tflite").operators
