@@ -48,7 +48,9 @@ test-lowest: .venv-lowest/lowest.installed
 lint: $(VENV)/dev.installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+# The package is the folder that this is in, which may have a name that is none of a package.
+	mkdir -p build/lint && ln -sfn ../.. build/lint/nnrewrite
+	cd build/lint && $(CURDIR)/$(BIN)/mypy --explicit-package-bases --config-file $(CURDIR)/pyproject.toml nnrewrite
 
 lock: .venv-lock/bin/uv
 	$(UV) --extra dev pyproject.toml --output-file locks/dev.txt
