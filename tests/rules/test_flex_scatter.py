@@ -1,0 +1,57 @@
+"""Operators of TensorFlow itself about scattered maxima, sorted rows and bits, as numpy has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from nnrewrite.engine.dialects.operators import Catalogue
+
+from .flex import Case, agree, ints, numbers
+
+
+def scatters() -> Iterator[Case]:
+    x, at, new = numbers(4, 3), ints([[2], [0], [2]]), numbers(3, 3)
+    for word, function, sign in (
+        ("Add", np.add, 1),
+        ("Sub", np.add, -1),
+        ("Max", np.maximum, 1),
+        ("Min", np.minimum, 1),
+    ):
+        wanted = x.copy()
+        function.at(wanted, at[:, 0], sign * new)
+        yield Case(f"FlexTensorScatter{word}", (x, at, new), (wanted,), 3)
+
+
+def rows() -> Iterator[Case]:
+    x = np.float32([[1, 3, 2, 3], [9, 8, 7, 6], [np.nan, 1, 2, 3]])
+    found = np.array([True, False, False])
+    yield Case("FlexInTopKV2", (x, ints(3, 2, 0), np.array(2, np.int32)), (found,), 2)
+    ordered, values = np.sort(numbers(2, 5)), numbers(2, 3)
+    values[0, 0] = ordered[0, 2]
+    for word, side in (("Lower", "left"), ("Upper", "right")):
+        wanted = np.stack([np.searchsorted(r, v, side) for r, v in zip(ordered, values, strict=True)])
+        yield Case(f"Flex{word}Bound", (ordered, values), (wanted.astype(np.int32),), 2)
+
+
+def bits() -> Iterator[Case]:
+    x, y = ints(5, -3, 77), ints(1, 4, 2)
+    yield Case("FlexInvert", (x,), (~x,))
+    yield Case("FlexBitwiseXor", (x, y), (x ^ y,), 2)
+    yield Case("FlexLeftShift", (x, y), (x << y,), 2)
+    yield Case("FlexRightShift", (x, y), (x >> y,), 2)
+
+
+CASES = [*scatters(), *rows(), *bits()]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_it_means_what_numpy_says(case: Case, catalogue: Catalogue) -> None:
+    agree(case, catalogue)
+
+
+def test_text_is_matched_as_a_whole(catalogue: Catalogue) -> None:
+    words = np.array(["ab", "aB", ""])
+    options = {"pattern": "[a-z]+"}
+    agree(Case("FlexStaticRegexFullMatch", (words,), (np.array([True, False, False]),), 1, options), catalogue)
