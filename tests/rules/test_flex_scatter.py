@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from nnrewrite.engine.dialects.operators import Catalogue
 
-from .flex import Case, agree, ints, numbers
+from .flex import Case, agree, ints, numbers, operators
 
 
 def scatters() -> Iterator[Case]:
@@ -55,3 +55,7 @@ def test_text_is_matched_as_a_whole(catalogue: Catalogue) -> None:
     words = np.array(["ab", "aB", ""])
     options = {"pattern": "[a-z]+"}
     agree(Case("FlexStaticRegexFullMatch", (words,), (np.array([True, False, False]),), 1, options), catalogue)
+
+
+def test_every_operator_that_rules_are_about_has_a_case() -> None:
+    assert operators("flex_scatter.rules") - {"FlexStaticRegexFullMatch"} <= {case.operator for case in CASES}
