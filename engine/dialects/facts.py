@@ -98,6 +98,16 @@ class OperatorFacts:
     pure: Annotated[bool, "Whether its results are the same in each run"] = True
     fold: Annotated[bool, "Whether it is computed where its operands are constant"] = True
 
+    # what is known of results before a run
+    tells: Annotated[
+        Literal["extents", "count"] | None,
+        "What its results are that reads no elements: the extents of the operand, or how many elements these make",
+    ] = None
+    rearranges: Annotated[tuple[str, ...], "The operands whose elements its results have, in another order"] = ()
+    relation: Annotated[
+        Literal["==", "<", "<=", ">", ">="] | None, "The sign that stands for what it tells of two numbers"
+    ] = None
+
     # the order of axes
     layout: Annotated[
         Literal["transparent", "attribute", "implicit", "terminate"] | None,

@@ -10,6 +10,7 @@ from .common_subexpressions import CommonSubexpressions
 from .complex import Complex
 from .float16 import KeepFloat16
 from .float_interface import FloatInterface
+from .fold import Fold
 from .layout import Interface, PlaceTransposes
 from .layout.interface import KEPT
 from .quantize_dequantize import QuantizeDequantize
@@ -18,6 +19,7 @@ from .rule_stage import Rules
 from .sort import Sort
 from .state import State
 from .supported import Supported
+from .sweep import Sweep
 from .variables import Evaluate
 
 
@@ -58,12 +60,15 @@ def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
         (Rules(NORMALIZE, Visit.FUNCTIONS_FIRST), True),
         (Rules(LOWER, Visit.OUTSIDE_FIRST), True),
         (Supported(LOWER, Visit.OUTSIDE_FIRST, options.keep_custom), across),
+        (Fold(), not across),
         (CommonSubexpressions(), True),
         (Rules(RECOVER, Visit.INSIDE_FIRST), True),
         *([(PlaceTransposes(options.layout, options.outputs), True)] if options.layout is not None else []),
         (Rules(SIMPLIFY, Visit.OUTSIDE_FIRST), True),
         (Rules(TUNE, Visit.OUTSIDE_FIRST), True),
+        (Fold(), not across),
         (CommonSubexpressions(constants=True), True),
+        (Sweep(), not across),
         (Sort(), True),
         (Accepted(), True),
         (CheckExtents(resize), bool(options.extents)),
