@@ -178,7 +178,8 @@ class _Walker:
             certain |= sure
         self._marks(call)
         if not call.wildcard:
-            for spec, opsets in group_specs(specs):
+            # What an older form asks for besides keeps the rule from its nodes, as for templates.
+            for spec, opsets in list(group_specs(specs))[-1:]:
                 whole = spec.dialect != self._context.target.name or opsets == self._context.declared
                 self._arity(call, spec, "" if whole else f" at {word_opsets(opsets)}")
             if equation is not None and specs:

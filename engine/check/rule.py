@@ -14,7 +14,7 @@ from ..syntax.diagnostics import a, suggest
 from ..syntax.tree_traversal import walk
 from .definitions import FAIL
 from .messages import placeholders
-from .operations import find
+from .operations import find, needed
 from .pattern import LeftSide, check_pattern
 from .scope import LET, OPERAND, OPTION, Context, Variable
 from .template import templates
@@ -229,7 +229,7 @@ def _entry(entry: tree.Entry, context: Context) -> None:
     if source is None:
         return
     for target in targets.values():
-        required = [option.name for option in target.options.values() if option.required]
+        required = needed(target)
         if required:
             context.error(
                 entry.span,

@@ -96,6 +96,9 @@ class OperatorFacts:
     slices: Annotated[str | None, "The option that counts the last operands, which its graph is given by slices"] = None
     decides: Annotated[tuple[str, ...], "Options that are graphs and yield no results"] = ()
     pure: Annotated[bool, "Whether its results are the same in each run"] = True
+    former: Annotated[
+        Mapping[str, str], "Operands that older forms have as options of other names, each with that name"
+    ] = field(default_factory=dict)
     fold: Annotated[bool, "Whether it is computed where its operands are constant"] = True
 
     # what is known of results before a run
