@@ -236,7 +236,7 @@ class _Walker:
             some = next(iter(specs.values()))
             help = suggest(name, some.options, "its options") or (None if some.options else "it has no options at all")
             self._error(attribute.span, f"`{some.name}` has no option `{name}`", help)
-        elif lacking and not call.wildcard:
+        elif lacking and not call.wildcard and not (isinstance(value, tree.Name) and value.name == "_"):
             there = word_opsets(opset for opset, spec in specs.items() if name in spec.options)
             self._error(
                 attribute.span,

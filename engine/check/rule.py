@@ -56,8 +56,9 @@ def _family(written: tree.Rule, reads: Dialect, context: Context) -> None:
     everything = (written.equations, written.clauses, written.templates)
     mentioned = {n.callee for n in walk(everything) if isinstance(n, tree.Call)}
     mentioned |= {n.name for n in walk(everything) if isinstance(n, tree.Symbol)}
+    renamed = any(entry.source != entry.target for entry in written.over)
     for name in ("SRC", "DST"):
-        if name not in mentioned:
+        if name not in mentioned and (renamed or name == "SRC"):
             context.error(written.span, f"rule `{written.name}` is a family, and does not mention `{name}`")
     seen: dict[str, tree.Entry] = {}
     for entry in written.over:

@@ -12,17 +12,13 @@ import onnx.helper
 import onnx.shape_inference
 import onnx_ir as ir
 
-from ..base.constants import initial_array
+from ..base.constants import FOLLOWED, initial_array, known_elements
 from . import symbols
 from .folding import evaluate
 from .inference import UNCOUNTED, Extents, Inferred, add_attributes, extents
 from .operators import Dialect, OperatorSpec
 from .symbols import Symbol
 
-#: the key under which a value holds its elements: an array of integers, names, and None for what is open
-ELEMENTS = "elements"
-#: values of more elements are not followed
-_MOST = 128
 _INTEGERS = (ir.DataType.INT64, ir.DataType.INT32)
 
 Elements = np.ndarray[Any, Any]
@@ -35,19 +31,6 @@ _ARITHMETIC: dict[str, Callable[[Symbol, Symbol], Symbol | None]] = {
 }
 #: which signs of a difference make a comparison true
 _RELATIONS = {"==": {0}, "<": {-1}, "<=": {-1, 0}, ">": {1}, ">=": {0, 1}}
-
-
-def elements(value: ir.Value | None) -> Elements | None:
-    """The elements of a value, as far as they are known; None where nothing is."""
-    if value is None:
-        return None
-    if value.const_value is None:
-        found: Elements | None = value.meta.get(ELEMENTS)
-        return found
-    if value.const_value.size > _MOST or value.dtype == ir.DataType.STRING:
-        return None
-    array = initial_array(value)
-    return None if array is None else array.astype(object)
 
 
 def compute_elements(
@@ -65,14 +48,14 @@ def compute_elements(
     compute = _ARITHMETIC.get(spec.infix or "") or _relation(facts.relation)
     if compute is None or len(node.inputs) != 2:
         return None
-    left, right = map(elements, node.inputs)
+    left, right = map(known_elements, node.inputs)
     if left is None or right is None or (facts.relation is None and inferred[0].dtype not in _INTEGERS):
         return None
     try:
         pairs = np.broadcast(left, right)
     except ValueError:
         return None
-    if pairs.size > _MOST:
+    if pairs.size > FOLLOWED:
         return None
     found = np.empty(pairs.shape, object)
     found.ravel()[:] = [None if a is None or b is None else compute(a, b) for a, b in pairs]
@@ -116,13 +99,13 @@ def _rearrange(
     node: ir.Node, spec: OperatorSpec, opset: int, inferred: Sequence[Inferred]
 ) -> list[Elements | None] | None:
     """The elements of results that are elements of operands: numbers stand for these while the node is computed."""
-    if any(_count(one) > _MOST or one.dtype not in _INTEGERS for one in inferred):
+    if any(_count(one) > FOLLOWED or one.dtype not in _INTEGERS for one in inferred):
         return None
     table: list[Any] = []
     operands: list[np.ndarray[Any, Any] | None] = []
     names = [operand.name for operand in spec.operands]
     for position, value in enumerate(node.inputs):
-        known = elements(value)
+        known = known_elements(value)
         if value is not None and known is None:
             return None
         if value is None or known is None:
@@ -154,7 +137,7 @@ def infer_with_elements(node: ir.Node, opset: int, dialect: Dialect) -> list[Inf
     onnx.shape_inference follows extents through operands where these are computed from shapes, so an operand of which
     some elements are names is one that is put together from the shape of a tensor.
     """
-    known = [elements(value) for value in node.inputs]
+    known = [known_elements(value) for value in node.inputs]
     partial = [
         found is not None and found.ndim == 1 and value is not None and value.const_value is None
         for value, found in zip(node.inputs, known, strict=True)
@@ -171,7 +154,7 @@ def infer_with_elements(node: ir.Node, opset: int, dialect: Dialect) -> list[Inf
             continue
         if partial[position] and found is not None:
             _spell(graph, dialect, name, found.tolist())
-        elif value.const_value is not None and value.const_value.size <= _MOST:
+        elif value.const_value is not None and value.const_value.size <= FOLLOWED:
             array = initial_array(value)
             if array is None:
                 return None

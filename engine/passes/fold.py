@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from ..base.constants import Elements
+from ..base.constants import ELEMENTS, Elements
 from ..dialects import symbols
-from ..dialects.contents import ELEMENTS, compute_elements, infer_with_elements
+from ..dialects.contents import compute_elements, infer_with_elements
 from ..dialects.folding import fold
 from ..dialects.inference import (
     Extents,

@@ -57,6 +57,7 @@ def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
         (Rules(INTEGERS, Visit.FUNCTIONS_FIRST), across and not options.plain),
         (Complex(), across),
         (QuantizeDequantize(options.plain), across),
+        (Fold(), not across),
         (Rules(NORMALIZE, Visit.FUNCTIONS_FIRST), True),
         (Rules(LOWER, Visit.OUTSIDE_FIRST), True),
         (Supported(LOWER, Visit.OUTSIDE_FIRST, options.keep_custom), across),

@@ -94,7 +94,8 @@ def _takes(call: tree.Call, spec: OperatorSpec, dialect: Dialect, place: _Place)
     for attribute in call.attributes:
         name = attribute.name
         if (
-            name not in spec.options
+            not (place.pattern and isinstance(attribute.value, tree.Name) and attribute.value.name == "_")
+            and name not in spec.options
             and not is_omitted(attribute.value, place.opset)
             and _has_option(call, name, dialect)
         ):
