@@ -106,6 +106,9 @@ class OperatorFacts:
         Literal["extents", "count"] | None,
         "What its results are that reads no elements: the extents of the operand, or how many elements these make",
     ] = None
+    chooses: Annotated[
+        Mapping[str, bool], "Options that are graphs, each with what the operand is where its results are those of it"
+    ] = field(default_factory=dict)
     rearranges: Annotated[tuple[str, ...], "The operands whose elements its results have, in another order"] = ()
     relation: Annotated[
         Literal["==", "<", "<=", ">", ">="] | None, "The sign that stands for what it tells of two numbers"

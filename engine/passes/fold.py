@@ -24,6 +24,7 @@ from ..dialects.inference import (
 from ..dialects.operators import OperatorSpec, schema
 from ..rewrite.subgraphs import bodies
 from .base import Module, Visit
+from .branches import choose_graph, inline, merge_results
 
 #: constants of strings are left alone
 _NUMBERS = "biufc"
@@ -36,19 +37,31 @@ class Fold:
     polynomials over such names, and are constants where no name is left.
     """
 
-    name, visits = "fold", Visit.OUTSIDE_FIRST
+    name, visits = "fold", Visit.MAIN
 
     def run(self, module: Module) -> None:
-        """Go over the nodes of one graph in their order."""
-        for node in list(module.graph):
+        """Go over the nodes of a graph in their order, and over those of their graphs on the way."""
+        work = list(reversed(module.graph))
+        while work:
+            node = work.pop()
             spec = module.target.operator(node.op_type, module.opset) if node.domain == module.target.domain else None
-            if spec is None or schema(node.op_type, module.opset, node.domain) is None or any(bodies(node)):
+            if spec is None or schema(node.op_type, module.opset, node.domain) is None:
+                continue
+            if spec.facts.chooses:
+                chosen = choose_graph(node, spec)
+                if chosen is not None:
+                    work += reversed(inline(node, chosen, module))
+                    continue
+            if inner := bodies(node):
+                # What a graph yields tells what its node does, and the nodes behind it need to know.
+                for graph in inner:
+                    self.run(module.body(graph))
+                merge_results(node, spec)
                 continue
             inferred = _infer(node, spec, module)
-            if inferred is None:
-                continue
-            _describe(node, inferred)
-            _replace(node, _compute(node, spec, module, inferred), module)
+            if inferred is not None:
+                _describe(node, inferred)
+                _replace(node, _compute(node, spec, module, inferred), module)
 
 
 def _infer(node: ir.Node, spec: OperatorSpec, module: Module) -> list[Inferred] | None:
