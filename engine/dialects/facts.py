@@ -106,6 +106,11 @@ class OperatorFacts:
         Literal["extents", "count"] | None,
         "What its results are that reads no elements: the extents of the operand, or how many elements these make",
     ] = None
+    span: Annotated[
+        tuple[str, ...],
+        "Operands that say from where to where the elements of its result go, in which steps, and along which axes of"
+        " the first operand where it takes them from there",
+    ] = ()
     chooses: Annotated[
         Mapping[str, bool], "Options that are graphs, each with what the operand is where its results are those of it"
     ] = field(default_factory=dict)

@@ -8,11 +8,10 @@ import numpy as np
 import onnx_ir as ir
 
 from ..base.constants import ELEMENTS, Elements
-from ..dialects import symbols
 from ..dialects.contents import compute_elements, infer_with_elements
+from ..dialects.extents import complete
 from ..dialects.folding import fold
 from ..dialects.inference import (
-    Extents,
     InferenceError,
     Inferred,
     extents,
@@ -78,24 +77,7 @@ def _infer(node: ir.Node, spec: OperatorSpec, module: Module) -> list[Inferred] 
             found[place] = Inferred(one.dtype or found[place].dtype, merge(found[place].shape, one.shape))
         except InferenceError:
             continue
-    if spec.facts.regroups:
-        found[0] = Inferred(found[0].dtype, _complete(node, found[0].shape))
-    return found
-
-
-def _complete(node: ir.Node, shape: Extents | None) -> Extents | None:
-    """A shape of which one extent is open, where as many elements are to be in it as in the operand."""
-    given = None if node.inputs[0] is None else extents(node.inputs[0])
-    if given is None or shape is None or None in given or shape.count(None) != 1:
-        return shape
-    total: symbols.Symbol | None = 1
-    rest: symbols.Symbol | None = 1
-    for extent in given:
-        total = None if total is None or extent is None else symbols.multiply(total, extent)
-    for extent in shape:
-        rest = rest if extent is None or rest is None else symbols.multiply(rest, extent)
-    found = None if total is None or rest in (None, 0) else symbols.divide_exactly(total, rest or 1)
-    return tuple([found if extent is None else extent for extent in shape])
+    return complete(node, spec, found)
 
 
 def _describe(node: ir.Node, inferred: Sequence[Inferred]) -> None:
