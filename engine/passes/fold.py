@@ -24,6 +24,7 @@ from ..dialects.operators import OperatorSpec, schema
 from ..rewrite.subgraphs import bodies
 from .base import Module, Visit
 from .branches import choose_graph, inline, merge_results
+from .known import Known
 
 #: constants of strings are left alone
 _NUMBERS = "biufc"
@@ -40,6 +41,11 @@ class Fold:
 
     def run(self, module: Module) -> None:
         """Go over the nodes of a graph in their order, and over those of their graphs on the way."""
+        self._run(module, Known())
+
+    def _run(self, module: Module, known: Known) -> None:
+        for value in module.graph.inputs:
+            known.note(value)
         work = list(reversed(module.graph))
         while work:
             node = work.pop()
@@ -54,13 +60,19 @@ class Fold:
             if inner := bodies(node):
                 # What a graph yields tells what its node does, and the nodes behind it need to know.
                 for graph in inner:
-                    self.run(module.body(graph))
+                    self._run(module.body(graph), Known(known))
                 merge_results(node, spec)
                 continue
             inferred = _infer(node, spec, module)
             if inferred is not None:
                 _describe(node, inferred)
                 _replace(node, _compute(node, spec, module, inferred), module)
+                equal = known.find(node, spec, module)
+                if equal is not None and not node.outputs[0].is_graph_output():
+                    ir.convenience.replace_all_uses_with(node.outputs[0], equal)
+                    continue
+            for output in node.outputs:
+                known.note(output)
 
 
 def _infer(node: ir.Node, spec: OperatorSpec, module: Module) -> list[Inferred] | None:
