@@ -12,7 +12,7 @@ import onnx.helper
 import onnx.shape_inference
 import onnx_ir as ir
 
-from ..base.constants import FOLLOWED, initial_array, known_elements
+from ..base.constants import FOLLOWED, find_fill, initial_array, known_elements
 from . import symbols
 from .folding import evaluate
 from .inference import UNCOUNTED, Extents, Inferred, add_attributes, extents
@@ -60,6 +60,21 @@ def compute_elements(
     found = np.empty(pairs.shape, object)
     found.ravel()[:] = [None if a is None or b is None else compute(a, b) for a, b in pairs]
     return [found]
+
+
+def compute_fill(node: ir.Node, spec: OperatorSpec) -> Any:
+    """The number that all elements of the result of a node equal; None where they may differ."""
+    if spec.facts.fills is not None:
+        attribute = node.attributes.get(spec.facts.fills)
+        return 0 if attribute is None else attribute.as_tensor().numpy().reshape(-1)[0].item()
+    names = [operand.name for operand in spec.operands]
+    moved = [
+        value
+        for place, value in enumerate(node.inputs)
+        if names[min(place, len(names) - 1)] in spec.facts.rearranges and value is not None
+    ]
+    found = {find_fill(value) for value in moved}
+    return found.pop() if len(found) == 1 else None
 
 
 def _relation(relation: str | None) -> Callable[[Symbol, Symbol], Any] | None:

@@ -106,6 +106,7 @@ class OperatorFacts:
         Literal["extents", "count"] | None,
         "What its results are that reads no elements: the extents of the operand, or how many elements these make",
     ] = None
+    fills: Annotated[str | None, "The option that all elements of its result equal, 0 where it is not given"] = None
     span: Annotated[
         tuple[str, ...],
         "Operands that say from where to where the elements of its result go, in which steps, and along which axes of"

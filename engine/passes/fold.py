@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from ..base.constants import ELEMENTS, Elements
-from ..dialects.contents import compute_elements, infer_with_elements
+from ..base.constants import ELEMENTS, FILL, Elements
+from ..dialects.contents import compute_elements, compute_fill, infer_with_elements
 from ..dialects.extents import complete
 from ..dialects.folding import fold
 from ..dialects.inference import (
@@ -71,6 +71,10 @@ class Fold:
                 if equal is not None and not node.outputs[0].is_graph_output():
                     ir.convenience.replace_all_uses_with(node.outputs[0], equal)
                     continue
+                if spec.facts.fills is not None or spec.facts.rearranges:
+                    fill = compute_fill(node, spec)
+                    for output in node.outputs if fill is not None else ():
+                        output.meta[FILL] = fill
             for output in node.outputs:
                 known.note(output)
 
