@@ -48,9 +48,7 @@ def make_operands(spec: OperatorSpec, operands: list[Any], opset: int, scope: Sc
     return inputs
 
 
-def split_attributes(
-    spec: OperatorSpec, operands: list[Any], opset: int
-) -> tuple[list[Any], list[ir.Attr]]:
+def split_attributes(spec: OperatorSpec, operands: list[Any], opset: int) -> tuple[list[Any], list[ir.Attr]]:
     """Operands and attributes of an operator as it stands at an opset, of operands as its newest form has them.
 
     Raises EvaluationError for a value that is known before run time only where it would be an attribute.
