@@ -178,7 +178,8 @@ class _Walker:
             certain |= sure
         self._marks(call)
         if not call.wildcard:
-            for spec, opsets in group_specs(specs):
+            # What an older form asks for besides keeps the rule from its nodes, as for templates.
+            for spec, opsets in list(group_specs(specs))[-1:]:
                 whole = spec.dialect != self._context.target.name or opsets == self._context.declared
                 self._arity(call, spec, "" if whole else f" at {word_opsets(opsets)}")
             if equation is not None and specs:
@@ -235,7 +236,7 @@ class _Walker:
             some = next(iter(specs.values()))
             help = suggest(name, some.options, "its options") or (None if some.options else "it has no options at all")
             self._error(attribute.span, f"`{some.name}` has no option `{name}`", help)
-        elif lacking and not call.wildcard:
+        elif lacking and not call.wildcard and not (isinstance(value, tree.Name) and value.name == "_"):
             there = word_opsets(opset for opset, spec in specs.items() if name in spec.options)
             self._error(
                 attribute.span,

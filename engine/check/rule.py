@@ -14,7 +14,7 @@ from ..syntax.diagnostics import a, suggest
 from ..syntax.tree_traversal import walk
 from .definitions import FAIL
 from .messages import placeholders
-from .operations import find
+from .operations import find, needed
 from .pattern import LeftSide, check_pattern
 from .scope import LET, OPERAND, OPTION, Context, Variable
 from .template import templates
@@ -56,8 +56,9 @@ def _family(written: tree.Rule, reads: Dialect, context: Context) -> None:
     everything = (written.equations, written.clauses, written.templates)
     mentioned = {n.callee for n in walk(everything) if isinstance(n, tree.Call)}
     mentioned |= {n.name for n in walk(everything) if isinstance(n, tree.Symbol)}
+    renamed = any(entry.source != entry.target for entry in written.over)
     for name in ("SRC", "DST"):
-        if name not in mentioned:
+        if name not in mentioned and (renamed or name == "SRC"):
             context.error(written.span, f"rule `{written.name}` is a family, and does not mention `{name}`")
     seen: dict[str, tree.Entry] = {}
     for entry in written.over:
@@ -232,7 +233,7 @@ def _entry(entry: tree.Entry, context: Context) -> None:
     if source is None:
         return
     for target in targets.values():
-        required = [option.name for option in target.options.values() if option.required]
+        required = needed(target)
         if required:
             context.error(
                 entry.span,

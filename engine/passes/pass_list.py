@@ -10,6 +10,7 @@ from .common_subexpressions import CommonSubexpressions
 from .complex import Complex
 from .float16 import KeepFloat16
 from .float_interface import FloatInterface
+from .fold import Fold
 from .layout import Interface, PlaceTransposes
 from .layout.interface import KEPT
 from .part import Part
@@ -19,6 +20,7 @@ from .rule_stage import Rules
 from .sort import Sort
 from .state import State
 from .supported import Supported
+from .sweep import Sweep
 from .variables import Evaluate
 
 
@@ -58,15 +60,20 @@ def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
         (Rules(INTEGERS, Visit.FUNCTIONS_FIRST), across and not options.plain),
         (Complex(), across),
         (QuantizeDequantize(options.plain), across),
-        (Rules(NORMALIZE, Visit.FUNCTIONS_FIRST), True),
+        (Fold(), not across),
+        (CommonSubexpressions(constants=True, visits=Visit.OUTSIDE_FIRST), not across),
+        (Rules(NORMALIZE, Visit.FUNCTIONS_FIRST if across else Visit.OUTSIDE_FIRST), True),
         (Rules(LOWER, Visit.OUTSIDE_FIRST), True),
         (Supported(LOWER, Visit.OUTSIDE_FIRST, options.keep_custom), across),
-        (CommonSubexpressions(), True),
+        (Fold(), not across),
+        (CommonSubexpressions(constants=not across, visits=Visit.MAIN if across else Visit.OUTSIDE_FIRST), True),
         (Rules(RECOVER, Visit.INSIDE_FIRST), True),
         *([(PlaceTransposes(options.layout, options.outputs), True)] if options.layout is not None else []),
         (Rules(SIMPLIFY, Visit.OUTSIDE_FIRST), True),
         (Rules(TUNE, Visit.OUTSIDE_FIRST), True),
-        (CommonSubexpressions(constants=True), True),
+        (Fold(), not across),
+        (CommonSubexpressions(constants=True, visits=Visit.MAIN if across else Visit.OUTSIDE_FIRST), True),
+        (Sweep(), not across),
         (Sort(), True),
         (Accepted(), True),
         (CheckExtents(resize), bool(options.extents)),
