@@ -19,6 +19,8 @@ from .inference import UNCOUNTED, Extents, Inferred, add_attributes, extents
 from .operators import Dialect, OperatorSpec
 from .symbols import Symbol
 
+#: the first opset whose operators onnx.shape_inference follows extents through
+_FOLLOWING = 18
 _INTEGERS = (ir.DataType.INT64, ir.DataType.INT32)
 
 Elements = np.ndarray[Any, Any]
@@ -182,7 +184,8 @@ def infer_with_elements(node: ir.Node, opset: int, dialect: Dialect) -> list[Inf
     made.output.extend(f"o{position}" for position in range(len(node.outputs)))
     graph.node.append(made)
     graph.output.extend(onnx.ValueInfoProto(name=name) for name in made.output)
-    imports = [onnx.OperatorSetIdProto(domain=node.domain, version=opset)]
+    # What follows extents has been added to operators that did not change otherwise.
+    imports = [onnx.OperatorSetIdProto(domain=node.domain, version=max(opset, _FOLLOWING))]
     model = onnx.ModelProto(ir_version=10, graph=graph, opset_import=imports)
     try:
         done = onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
