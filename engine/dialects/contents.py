@@ -128,8 +128,8 @@ def _rearrange(
         if value is None or known is None:
             operands.append(None)
         elif names[min(position, len(names) - 1)] in spec.facts.rearranges:
-            operands.append(np.arange(len(table), len(table) + known.size, dtype=np.int64).reshape(known.shape))
-            operands[-1] = operands[-1].astype((value.dtype or ir.DataType.INT64).numpy())
+            tokens = np.arange(len(table), len(table) + known.size).reshape(known.shape)
+            operands.append(tokens.astype((value.dtype or ir.DataType.INT64).numpy()))
             table += known.ravel().tolist()
         else:
             array = initial_array(value)

@@ -114,7 +114,8 @@ def test_branches_take_the_place_of_nodes_that_choose_by_what_is_known() -> None
 
 def test_weights_that_are_made_of_one_number_do_not_fill_the_file() -> None:
     text = """
-        <ir_version: 8, opset_import: ["": 17]> main (float[1, 512] x) => (float[1, 1024] y) <int64[2] wanted = {512, 1024}> {
+        <ir_version: 8, opset_import: ["": 17]> main (float[1, 512] x) => (float[1, 1024] y)
+        <int64[2] wanted = {512, 1024}> {
           w = ConstantOfShape <value = float[1] {0.5}> (wanted)
           y = MatMul(x, w)
         }
