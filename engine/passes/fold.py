@@ -74,9 +74,15 @@ class Fold:
                 if spec.facts.fills is not None or spec.facts.rearranges:
                     fill = compute_fill(node, spec)
                     for output in node.outputs if fill is not None else ():
-                        output.meta[FILL] = fill
+                        _note_fill(output, fill)
             for output in node.outputs:
                 known.note(output)
+
+
+def _note_fill(output: ir.Value, fill: float) -> None:
+    """Let a result have the number that all its elements equal, as its own type holds it."""
+    if output.dtype is not None and output.dtype != ir.DataType.STRING:
+        output.meta[FILL] = np.asarray(fill).astype(output.dtype.numpy()).item()
 
 
 def _infer(node: ir.Node, spec: OperatorSpec, module: Module) -> list[Inferred] | None:

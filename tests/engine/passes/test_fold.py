@@ -124,6 +124,21 @@ def test_weights_that_are_made_of_one_number_do_not_fill_the_file() -> None:
     assert made.ByteSize() < 2000 and kinds(made) == {"ConstantOfShape": 1, "MatMul": 1}
 
 
+def test_what_all_elements_equal_is_known_in_the_type_that_they_have() -> None:
+    made = check_equal(
+        """
+        <ir_version: 8, opset_import: ["": 17]> main (int64[n, 4] x) => (int64[n, 4] y) {
+          shape = Shape(x)
+          filled = ConstantOfShape <value = float[1] {2.75}> (shape)
+          number = Cast <to = 7> (filled)
+          y = Add(x, number)
+        }
+        """,
+        {"x": np.arange(12).reshape(3, 4)},
+    )
+    assert kinds(made) == {"Add": 1}
+
+
 def test_what_differs_in_each_run_is_not_computed_before() -> None:
     made = optimize(
         """
