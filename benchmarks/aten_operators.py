@@ -107,6 +107,7 @@ def _lines() -> Iterator[str]:
     yield HEADER.format(version=torch.__version__.partition("+")[0], licence=_licence())
     yield "aten:"
     yield "  domain: aten"
+    yield "  fuzz: {samples: the samples of torch's own tests (benchmarks/torch_samples.py)}"
     yield "  types:"
     import torch._export.serde.schema as serde
 
@@ -268,6 +269,8 @@ def _flow(value: Any) -> str:
         return "[" + ", ".join(_flow(one) for one in value) + "]"
     if isinstance(value, str) and re.fullmatch(r"[A-Za-z_]\w*(\.\.\.)?", value) and value not in ("y", "n", "on", "off"):
         return value
+    if isinstance(value, float) and "." not in f"{value}" and "e" in f"{value}":
+        return f"{value}".replace("e", ".0e")  # what YAML takes for a number
     return json.dumps(value)
 
 

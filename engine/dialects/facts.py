@@ -195,6 +195,9 @@ class DialectTrials:
     unheeded: Annotated[
         Mapping[str, tuple[str, ...]], "Enumerants that kernels read past, as if the option had its default"
     ] = field(default_factory=dict)
+    samples: Annotated[
+        str | None, "In words, what its rules are tried on where no interpreter runs its operators: they need no test"
+    ] = None
 
 
 @dataclass(frozen=True, slots=True)
