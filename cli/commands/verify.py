@@ -60,7 +60,7 @@ def command(
     Exit status: 0 the outputs agree; 1 they differ, or one of the models does not run.
     """
     from ...engine.base.errors import CallError, VerificationError
-    from ...frontends.tflite_reader import load
+    from ...frontends.mapping import load
     from ...verify import Interpreter, compare_models
     from ..json_documents import plain, show
     from ..result_documents import differences, verification_entry
