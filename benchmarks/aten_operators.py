@@ -62,17 +62,28 @@ HIGHER_ORDER: Mapping[str, dict[str, Any]] = {
     "HIGHER_ORDER_WHILE_LOOP": {
         "operands": ["carried...", "additional..."],
         "results": ["results..."],
-        "options": {"cond_graph": ["subgraph"], "body_graph": ["subgraph"]},
+        "options": {"cond_graph": ["subgraph"], "body_graph": ["subgraph"], "counts": ["[int64]"]},
     },
     "HIGHER_ORDER_SCAN": {
         "operands": ["init...", "xs...", "additional..."],
         "results": ["results..."],
-        "options": {"combine_graph": ["subgraph"]},
+        "options": {"combine_graph": ["subgraph"], "counts": ["[int64]"]},
     },
     "HIGHER_ORDER_WRAP_WITH_SET_GRAD_ENABLED": {
         "operands": ["operands..."],
         "results": ["results..."],
-        "options": {"graph": ["subgraph"], "enabled": ["bool", False]},
+        "options": {"body_graph": ["subgraph"], "enabled": ["bool", False]},
+    },
+    "HIGHER_ORDER_WRAP_WITH_AUTOCAST": {
+        "operands": ["operands..."],
+        "results": ["results..."],
+        "options": {
+            "device_type": ["string"],
+            "dtype": ["ScalarType", None],
+            "enabled": ["bool", False],
+            "cache_enabled": ["bool", None],
+            "body_graph": ["subgraph"],
+        },
     },
 }
 #: element types, numbered as torch numbers them, with what ONNX calls them
@@ -155,7 +166,8 @@ def _entries() -> dict[str, dict[str, Any]]:
         if library not in LIBRARIES or functional(base) != base or any(one.is_out for one in schema.arguments):
             continue
         try:
-            parsed = FunctionSchema.parse(f"{schema}".replace(f"{library}::", "", 1))
+            text = f"{schema}".replace(f"{library}::", "", 1)
+            parsed = FunctionSchema.parse(re.sub(r"=\[[^]]*\]", lambda found: found[0].replace(" ", ""), text))
         except (AssertionError, RuntimeError, ValueError):
             continue  # overloads of TorchScript alone, on its own lists and dictionaries
         entry = _entry(parsed)

@@ -7,9 +7,13 @@ _OWN = "aten"
 
 
 def operator_name(library: str, name: str, overload: str) -> str:
-    """`aten`, `add`, `Tensor` is ADD_TENSOR; an underscore in front stands at the end, a default overload is not said."""
+    """`aten`, `add`, `Tensor` is ADD_TENSOR; an underscore in front stands at the end, a default overload is not said.
+
+    Those of names with two underscores on both sides, as Python has them, are left out.
+    """
     bare = name.lstrip("_")
-    words = [*([] if library == _OWN else [library.strip("_")]), bare + "_" * (len(name) - len(bare))]
+    mark = "" if name.startswith("__") else "_" * (len(name) - len(bare))
+    words = [*([] if library == _OWN else [library.strip("_")]), bare.removesuffix("__") + mark]
     if overload not in ("default", ""):
         words.append(overload)
     return "_".join(words).upper()

@@ -17,13 +17,15 @@ from .pt2_archive import Archive
 from .pt2_extents import read_extent
 from .pt2_functional import Tensor
 from .pt2_names import functional, operator_name, split_target
+from .mapping import load
 from .tensor import quote_name
-from .tflite_reader import load
 
 #: the major version of the schema that is read
 _SCHEMA = 8
 #: the program that is read where an archive has several
 _MAIN = "model"
+#: the option that says how many values each operand of a node has, where several may have any number
+_COUNTS = "counts"
 #: how deep graphs of nodes may nest
 _DEPTH = 32
 #: arguments by which torch says where elements are, not what they are: by their type, and by their name
@@ -50,6 +52,12 @@ _HELD = {
 _UNREAD = frozenset({"constant_input", "token", "custom_obj"})
 #: the key of `meta` of a graph under which it lists its state: what each buffer begins as, and what becomes of it
 STATE = "state"
+
+
+def recognize(head: bytes) -> bool:
+    """Whether a file begins as an exported program does, or as what else torch writes, which is refused with advice."""
+    named = any(word in head for word in (b"/data", b"/models/", b"/archive", b"/.data", b"/byteorder", b"/code/"))
+    return (head.startswith(b"PK\x03\x04") and named) or head.startswith(b"\x80\x02")
 
 
 def read(
@@ -312,7 +320,9 @@ class _GraphReader:
             return [v for one in records for v in self._operands(one["arg"], True)], []
         given = _by_name(records, spec)
         operands: list[ir.Value | None] = []
+        counts: list[int] = []
         for operand in spec.operands:
+            counts.append(-len(operands))
             argument = given.pop(operand.name, None)
             if argument is not None and "as_none" not in argument:
                 operands.extend(self._operands(argument, many=operand.variadic))
@@ -321,9 +331,12 @@ class _GraphReader:
                 operands.append(self._number(list(default) if isinstance(default, tuple) else default, _type(default)))
             elif not operand.variadic:
                 operands.append(None)
+            counts[-1] += len(operands)
         while operands and operands[-1] is None:
             operands.pop()
         attributes = []
+        if _COUNTS in spec.options:
+            attributes.append(ir.Attr(_COUNTS, ir.AttributeType.INTS, counts))
         for name, argument in given.items():
             ((tag, content),) = argument.items()
             if name in spec.options:
@@ -471,7 +484,7 @@ def _by_name(records: Sequence[Mapping[str, Any]], spec: OperatorSpec) -> dict[s
     if all(record["name"] for record in records):
         return {record["name"]: record["arg"] for record in records}
     graphs = [name for name, option in spec.options.items() if option.type == "subgraph"]
-    others = [name for name, option in spec.options.items() if option.type != "subgraph"]
+    others = [name for name, option in spec.options.items() if option.type != "subgraph" and name != _COUNTS]
     operands = [operand.name for operand in spec.operands]
     found: dict[str, Mapping[str, Any]] = {}
     loose: list[Any] = []
