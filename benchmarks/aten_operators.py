@@ -37,7 +37,7 @@ PYTHON = {
 }  # fmt: skip
 #: what no schema says of an operator
 FACTS: Mapping[str, Mapping[str, Any]] = {
-    "ALIAS": {"role": "copy", "restores": "VIEW_AS"},
+    "ALIAS": {"restores": "VIEW_AS"},
     "SELECT_INT": {"restores": "SELECT_SCATTER"},
     "SLICE_TENSOR": {"restores": "SLICE_SCATTER"},
     "DIAGONAL": {"restores": "DIAGONAL_SCATTER"},

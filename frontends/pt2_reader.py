@@ -208,10 +208,7 @@ class _GraphReader:
         self.buffers[buffer][1].write(self._read(name), self._repeat, self._restore)
 
     def finish(self) -> ir.Graph:
-        for position, value in enumerate(self.outputs):
-            # An output is the result of a node, and its own: rules and writers may rename it.
-            if value.const_value is not None or value in self.inputs or value in self.outputs[:position]:
-                self.outputs[position] = self._make(self.dialect.role("copy"), [value], [value], f"{value.name}_out")[0]
+        changed = [(begun, one.read(self._repeat)) for begun, one in self.buffers.values() if one.storage.version]
         graph = ir.Graph(
             self.inputs,
             self.outputs,
@@ -220,7 +217,6 @@ class _GraphReader:
             opset_imports={self.dialect.domain: 1},
             name=self.name,
         )
-        changed = [(begun, one.read(self._repeat)) for begun, one in self.buffers.values() if one.storage.version]
         if changed:
             graph.meta[STATE] = changed
         return graph
@@ -280,7 +276,7 @@ class _GraphReader:
         writes = functional(base) != base
         if spec is None:
             writes, name = False, operator_name(library, base, overload)
-        operands, attributes = self._arguments(record["inputs"], spec)
+        operands, attributes = self._arguments(_renamed(record["inputs"], spec) if writes else record["inputs"], spec)
         names, tags = _results(record["outputs"])
         node = ir.Node(
             self.dialect.domain if spec is not None or library == self.dialect.domain else library,
@@ -474,6 +470,12 @@ class _GraphReader:
         return made.outputs[0]
 
 
+def _renamed(records: Sequence[Mapping[str, Any]], spec: OperatorSpec | None) -> list[Mapping[str, Any]]:
+    """Arguments of an operator that writes to the first, which its functional form may call otherwise."""
+    first = spec.operands[0].name if spec is not None else records[0]["name"]
+    return [{**records[0], "name": first}, *records[1:]]
+
+
 def _type(default: Any) -> Any:
     first = default[0] if isinstance(default, tuple) and default else default
     return np.bool_ if isinstance(first, bool) else np.float64 if isinstance(first, float) else np.int64
@@ -529,5 +531,5 @@ def _scoped(record: Mapping[str, Any], name: str) -> str:
     """The name of a node: the module that it was traced in, as `layer1/0/conv1`, and its own."""
     stack = record["metadata"].get("nn_module_stack", "")
     last = stack.split(";")[-1].split(",")
-    path = last[1] if len(last) > 2 else ""
+    path = last[1] if len(last) > 2 and not last[0].startswith("_") else ""
     return "/".join([*(word for word in path.split(".") if word), name])
