@@ -51,6 +51,10 @@ class OptionsDict(TypedDict, total=False):
     keep_custom: bool
     state: str
     signature: str | None
+    inputs: Names
+    outputs: Names
+    skip: Names
+    only: Names
     member: str | None
 
 
@@ -78,6 +82,9 @@ class Options:
     activations in each run, as the kernels of the source's runtime do, or compute with real numbers (None: what the
     target asks for).
 
+    `inputs` and `outputs` are names of values between which a part of the model is converted (empty: the model's own).
+    `skip` names rules that are left out, `only` those that alone are tried, each by its name in the rule files.
+
     `keep_custom` leaves custom operators that no rule is about as nodes of their own domain, with their options as
     attributes, for a runtime that has kernels for them.
     """
@@ -98,6 +105,10 @@ class Options:
     keep_custom: bool = False
     state: str = EXTERNAL
     signature: str | None = None
+    inputs: Sequence[str] = ()
+    outputs: Sequence[str] = ()
+    skip: Sequence[str] = ()
+    only: Sequence[str] = ()
     member: str | None = None
 
     def __post_init__(self) -> None:

@@ -23,6 +23,7 @@ from .engine.base.errors import (
     RewriteFailure,
     RuleError,
     UnsupportedError,
+    suggest_nearest,
 )
 from .engine.base.garbage_collection import pause_collection
 from .engine.base.names import Scope
@@ -35,6 +36,7 @@ from .engine.packs.headers import read_pair
 from .engine.passes.base import Module, run_passes
 from .engine.passes.evaluation import evaluate
 from .engine.passes.layout import LAYOUT, Interface
+from .engine.passes.part import Part
 from .engine.passes.pass_list import PassOptions, list_passes
 from .engine.passes.resize import Asked
 from .engine.passes.state import describe_state
@@ -271,7 +273,13 @@ def _plan(read: readers.Reader, dialect: str, options: Options) -> list[Options]
     if own and all(pair[0] == pair[1] != read.dialect for name in options.rules if (pair := read_pair(name))):
         raise CallError(f"the rules of {', '.join(options.rules)} do not read models: {_below(options)}")
     routes = find_route(read.dialect, dialect, options.rules if own else ())
-    return [options.but(rules=names).settled for names in routes]
+    steps = [options.but(rules=names).settled for names in routes]
+    if options.skip or options.only:
+        known = {name for step in steps for name in prepare(step.stacked, None).pack.contents.list_names()}
+        for name in (*options.skip, *options.only):
+            if name not in known:
+                raise CallError(f"there is no rule {name}{suggest_nearest(name, known)}")
+    return steps
 
 
 def _prepare_step(subject: Subject, step: Options, opset: int | None) -> tuple[Prepared, str]:
@@ -282,10 +290,14 @@ def _prepare_step(subject: Subject, step: Options, opset: int | None) -> tuple[P
     pair = read_pair(step.rules[0])
     own = subject.model.opset_imports.get("") if opset is None else opset
     if pair is None or own is None or pair[0] != _USUAL[1]:
-        return _choose_opset(subject, step, prepare(step.stacked, step.opset))
+        return _choose_opset(subject, step, _prepare_options(step, step.opset))
     if step.opset is not None and step.opset != own and pair[0] == pair[1]:
         raise CallError(f"the model is of opset {own}, and there are no rules yet that write it in opset {step.opset}")
-    return prepare(step.stacked, own), ""
+    return _prepare_options(step, own), ""
+
+
+def _prepare_options(options: Options, opset: int | None) -> Prepared:
+    return prepare(options.stacked, opset, tuple(options.skip), tuple(options.only))
 
 
 def _run_step(
@@ -312,6 +324,7 @@ def _run_step(
         float_interface=options.float_io,
         keep_float16=options.keep_float16,
         keep_custom=options.keep_custom,
+        part=Part(tuple(options.inputs), tuple(options.outputs)) if last is None else Part(),
     )
     try:
         run_passes(list_passes(prepared.rules, chosen), module)
@@ -337,7 +350,8 @@ def _read(source: str | bytes, options: Options, catalogue: Catalogue) -> Subjec
         raise ModelError(
             f"{_name_source(source, member) or 'model'}: graph {graph.name} has no outputs: nothing to compute"
         )
-    return Subject(model, graph, subgraphs, signature, *signatures.name_interface(graph, signature))
+    names, renamed = signatures.name_interface(graph, signature)
+    return Subject(model, graph, subgraphs, signature, list(options.outputs) or names, renamed)
 
 
 def _choose_opset(subject: Subject, options: Options, prepared: Prepared) -> tuple[Prepared, str]:
@@ -353,7 +367,7 @@ def _choose_opset(subject: Subject, options: Options, prepared: Prepared) -> tup
         raise RewriteError(
             f"opset {options.opset} cannot hold the element types of the model ({least.held}), opset {least.opset} can"
         )
-    return prepare(options.stacked, least.opset), f"the first that holds {least.held}"
+    return _prepare_options(options, least.opset), f"the first that holds {least.held}"
 
 
 def _layouts(report: Report) -> dict[str, str]:
@@ -402,16 +416,21 @@ def _pack(rules: tuple[str, ...], stamp: loader.Stamp) -> loader.Pack | RuleErro
         return error
 
 
-def prepare(rules: tuple[str, ...], opset: int | None) -> Prepared:
+def prepare(
+    rules: tuple[str, ...], opset: int | None, skip: tuple[str, ...] = (), only: tuple[str, ...] = ()
+) -> Prepared:
     """Load rule sets and compile them for an opset, by default the one that they name.
 
-    Raises RuleError for mistakes in rule files, CallError for an unknown rule set or an opset out of range.
+    Rules to `skip` are left out, or all but those that `only` names. Raises RuleError for mistakes in rule files,
+    CallError for an unknown rule set or rule, or an opset out of range.
     """
-    return _prepare(rules, opset, loader.stamp(rules))
+    return _prepare(rules, opset, skip, only, loader.stamp(rules))
 
 
 @functools.lru_cache(maxsize=64)  # as many as there are opsets, for a few sets of packs
-def _prepare(rules: tuple[str, ...], opset: int | None, stamp: loader.Stamp) -> Prepared:
+def _prepare(
+    rules: tuple[str, ...], opset: int | None, skip: tuple[str, ...], only: tuple[str, ...], stamp: loader.Stamp
+) -> Prepared:
     pack = _pack(rules, stamp)
     if isinstance(pack, RuleError):
         raise RuleError(pack.diagnostics, pack.sources)
@@ -419,7 +438,8 @@ def _prepare(rules: tuple[str, ...], opset: int | None, stamp: loader.Stamp) -> 
     version = pack.default_opset if opset is None else opset
     if not low <= version <= high:
         raise CallError(f"opset {version} is none of {low} to {high}, which the rules of {', '.join(rules)} can write")
-    return Prepared(pack, compile_rules(pack.files, pack.catalogue, version, pack.contents), version)
+    contents = pack.contents.select(skip, only)
+    return Prepared(pack, compile_rules(pack.files, pack.catalogue, version, contents), version)
 
 
 def _report(

@@ -56,7 +56,9 @@ def encode(output: Output) -> Encoded:
 
 def _restore_interface(graph: ir.Graph, origin: ir.Model) -> None:
     """Let outputs be declared as they were, names of free sizes included."""
-    for value, declared in zip(graph.outputs, origin.meta["interface"], strict=True):
+    known = {declared.name: declared for declared in origin.meta["interface"]}
+    for value in graph.outputs:
+        declared = known.get(value.name, value)
         if declared.type is not None:
             value.type = declared.type
         value.shape = declared.shape

@@ -77,6 +77,8 @@ class Encoded:
     head: bytes
     graph: bytes
     weights: tuple[Weight, ...]
+    #: whether constants are inputs as well, as the first versions of the format ask
+    declared: bool = False
     _kept: list[onnx.ModelProto] = field(default_factory=list, repr=False, compare=False)
 
     @classmethod
@@ -101,9 +103,9 @@ class Encoded:
         proto.functions.extend(serde.serialize_function(one) for one in model.functions.values())
         proto.opset_import.extend(onnx.OperatorSetIdProto(domain=d, version=v) for d, v in model.opset_imports.items())
         onnx.helper.set_model_props(proto, dict(model.metadata_props))
-        # The format once asked that every constant is an input as well.
-        defaults = model.graph.initializers.values() if model.ir_version < _CONSTANTS else ()
-        return cls(proto.SerializeToString(), Encoder().graph(model.graph, small, defaults), tuple(weights))
+        declared = model.ir_version < _CONSTANTS
+        graph = Encoder().graph(model.graph, small, model.graph.initializers.values() if declared else ())
+        return cls(proto.SerializeToString(), graph, tuple(weights), declared)
 
     def save(self, path: Path, external_data: bool = False) -> int:
         """Write the model to a file, with `external_data` or above 2 GB its large constants to a second, `PATH.data`.
@@ -165,7 +167,7 @@ class Encoded:
         """The model with inputs in the place of its large constants, to be checked without them."""
         heads = [onnx.TensorProto.FromString(weight.head) for weight in self.weights]
         inputs = [onnx.helper.make_tensor_value_info(head.name, head.data_type, head.dims) for head in heads]
-        body = self.graph + onnx.GraphProto(input=inputs).SerializeToString()
+        body = self.graph + onnx.GraphProto(input=() if self.declared else inputs).SerializeToString()
         return self.head + _prefix(_GRAPH, len(body)) + bytes(body)
 
     def sketch(self) -> onnx.ModelProto:

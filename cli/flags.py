@@ -163,6 +163,32 @@ FLAGS = (
         " only one]",
     ),
     click.option(
+        "--inputs",
+        multiple=True,
+        metavar="NAME",
+        help="Convert a part of the model, which begins at this value. May be repeated. [default: the model's inputs]",
+    ),
+    click.option(
+        "--outputs",
+        multiple=True,
+        metavar="NAME",
+        help="Convert a part of the model, which ends at this value. May be repeated. [default: the model's outputs]",
+    ),
+    click.option(
+        "--skip",
+        multiple=True,
+        metavar="RULE",
+        shell_complete=completion.rules,
+        help="Leave out a rule. May be repeated.",
+    ),
+    click.option(
+        "--only",
+        multiple=True,
+        metavar="RULE",
+        shell_complete=completion.rules,
+        help="Try no rule but this. May be repeated.",
+    ),
+    click.option(
         "--member",
         metavar="NAME",
         shell_complete=completion.members,

@@ -27,7 +27,16 @@ _FIRST = 7
 #: from this version of the format on, an initializer that is an input as well is a default that callers may override
 _OVERRIDABLE = 4
 #: what the libraries that read models raise for those with mistakes
-_MALFORMED = (serde.SerdeError, ValueError, TypeError, KeyError, IndexError, AttributeError, RuntimeError)
+_MALFORMED = (
+    onnx.shape_inference.InferenceError,
+    serde.SerdeError,
+    ValueError,
+    TypeError,
+    KeyError,
+    IndexError,
+    AttributeError,
+    RuntimeError,
+)
 
 
 def read(
@@ -78,6 +87,13 @@ def _parse(data: memoryview, name: str) -> onnx.ModelProto:
     opset = next((versions[domain] for domain in _STANDARD if domain in versions), None)
     if opset is not None and opset < _FIRST:
         raise ModelError(f"{name}: the model is of opset {opset}, the first that can be read is {_FIRST}")
+    about = [one.domain for one in proto.opset_import] + [proto.doc_string]
+    about += [text for one in proto.metadata_props for text in (one.key, one.value)]
+    for function in proto.functions:
+        about += [function.name, function.domain, *function.input, *function.output, *function.attribute]
+        about += _list_texts(onnx.GraphProto(node=function.node))
+    if not all(isinstance(text, str) for text in (*about, *_list_texts(proto.graph))):
+        raise ModelError(f"{name}: malformed: a name is no text in UTF-8")
     return proto
 
 
@@ -108,7 +124,26 @@ def _infer(proto: onnx.ModelProto, name: str) -> ir.Model:
     for node in model.graph.all_nodes():
         if node.domain in _STANDARD:
             node.domain = ""
+        for operand in node.inputs:
+            if operand is not None and operand.graph is None and operand.producer() is None:
+                reader = node.name or node.op_type
+                raise ModelError(f"{name}: malformed: node {reader} reads {operand.name}, which comes from nowhere")
+    model.graph.sort()
     return model
+
+
+def _list_texts(graph: onnx.GraphProto) -> list[str]:
+    """The names in a graph; those that are no text the protobuf library hands on as bytes."""
+    texts = [graph.name, *(one.name for one in graph.initializer)]
+    for value in (*graph.input, *graph.output):
+        texts += [value.name, *(one.dim_param for one in value.type.tensor_type.shape.dim)]
+    for node in graph.node:
+        texts += [node.name, node.op_type, node.domain, *node.input, *node.output]
+        for attribute in node.attribute:
+            texts.append(attribute.name)
+            for inner in (attribute.g, *attribute.graphs):
+                texts += _list_texts(inner)
+    return texts
 
 
 def _read_constants(model: ir.Model, files: TensorFiles) -> None:

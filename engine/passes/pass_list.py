@@ -10,14 +10,17 @@ from .common_subexpressions import CommonSubexpressions
 from .complex import Complex
 from .float16 import KeepFloat16
 from .float_interface import FloatInterface
+from .fold import Fold
 from .layout import Interface, PlaceTransposes
 from .layout.interface import KEPT
+from .part import Part
 from .quantize_dequantize import QuantizeDequantize
 from .resize import Asked, CheckExtents, Resize
 from .rule_stage import Rules
 from .sort import Sort
 from .state import State
 from .supported import Supported
+from .sweep import Sweep
 from .variables import Evaluate
 
 
@@ -29,7 +32,7 @@ class PassOptions:
     be called `outputs`; None leaves permutations where rules put them. `evaluate` computes initial values of state that
     are not constant, None leaves state as it is; with `internal_state` it is no input or output. With `plain` nothing
     stays quantized, with `float_interface` the inputs and outputs do not. `keep_float16` keeps constants of that type,
-    `keep_custom` custom operators that no rule is about.
+    `keep_custom` custom operators that no rule is about. `part` is what is to become of the main graph's ends.
     """
 
     extents: Asked = field(default_factory=Asked)
@@ -41,6 +44,7 @@ class PassOptions:
     float_interface: bool = False
     keep_float16: bool = False
     keep_custom: bool = False
+    part: Part = field(default_factory=Part)
 
 
 def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
@@ -48,6 +52,7 @@ def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
     resize = Resize(options.extents)
     across = rules.source is not rules.target
     steps: list[tuple[Pass, bool]] = [
+        (options.part, bool(options.part.inputs or options.part.outputs)),
         (resize, bool(options.extents)),
         (FloatInterface(), options.float_interface),
         (KeepFloat16(), options.keep_float16),
@@ -55,15 +60,20 @@ def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
         (Rules(INTEGERS, Visit.FUNCTIONS_FIRST), across and not options.plain),
         (Complex(), across),
         (QuantizeDequantize(options.plain), across),
-        (Rules(NORMALIZE, Visit.FUNCTIONS_FIRST), True),
+        (Fold(), not across),
+        (CommonSubexpressions(constants=True, visits=Visit.OUTSIDE_FIRST), not across),
+        (Rules(NORMALIZE, Visit.FUNCTIONS_FIRST if across else Visit.OUTSIDE_FIRST), True),
         (Rules(LOWER, Visit.OUTSIDE_FIRST), True),
         (Supported(LOWER, Visit.OUTSIDE_FIRST, options.keep_custom), across),
-        (CommonSubexpressions(), True),
+        (Fold(), not across),
+        (CommonSubexpressions(constants=not across, visits=Visit.MAIN if across else Visit.OUTSIDE_FIRST), True),
         (Rules(RECOVER, Visit.INSIDE_FIRST), True),
         *([(PlaceTransposes(options.layout, options.outputs), True)] if options.layout is not None else []),
         (Rules(SIMPLIFY, Visit.OUTSIDE_FIRST), True),
         (Rules(TUNE, Visit.OUTSIDE_FIRST), True),
-        (CommonSubexpressions(constants=True), True),
+        (Fold(), not across),
+        (CommonSubexpressions(constants=True, visits=Visit.MAIN if across else Visit.OUTSIDE_FIRST), True),
+        (Sweep(), not across),
         (Sort(), True),
         (Accepted(), True),
         (CheckExtents(resize), bool(options.extents)),
@@ -79,5 +89,6 @@ def list_names(rules: RuleSet) -> list[str]:
         evaluate=lambda graph: [],
         float_interface=True,
         keep_float16=True,
+        part=Part(("input",)),
     )
     return list(dict.fromkeys(one.name for one in list_passes(rules, all_on)))

@@ -16,10 +16,12 @@ from .matcher import Matcher
 from .pattern import AnyOf, Defined, NodePattern, Operand, Variable, compile_equations, is_deep, nodes
 
 #: in the order they run; what operators mean in others of the source is asked for where they are tried alone
-STAGES = ("meaning", "integers", "normalize", "lower", "recover", "simplify", "tune", "accept")
-MEANING, INTEGERS, NORMALIZE, LOWER, RECOVER, SIMPLIFY, TUNE, ACCEPT = STAGES
+STAGES = ("meaning", "integers", "normalize", "lower", "recover", "simplify", "tune", "accept", "support")
+MEANING, INTEGERS, NORMALIZE, LOWER, RECOVER, SIMPLIFY, TUNE, ACCEPT, SUPPORT = STAGES
 #: those that read the source dialect, and those that go over each node once
 OF_SOURCE, ONCE = STAGES[:4], (INTEGERS, LOWER)
+#: those whose rules build nothing: they say what a target takes, of a whole graph or for a part of it
+JUDGING = (ACCEPT, SUPPORT)
 
 
 def list_template_dialects(stage: str, source: Dialect, target: Dialect) -> tuple[Dialect, ...]:
@@ -84,6 +86,24 @@ class Contents:
 
     outlines: tuple[Outline, ...]
     definitions: Mapping[str, tuple[int, int]]
+
+    def select(self, skip: Sequence[str], only: Sequence[str]) -> Contents:
+        """The same without the rules to `skip`, or with those alone that `only` names.
+
+        A rule that stands for several is named by itself, or one of them as `rule.member`.
+        """
+        if not skip and not only:
+            return self
+
+        def named(one: Outline, names: Sequence[str]) -> bool:
+            return one.name in names or one.name.partition(".")[0] in names
+
+        kept = (one for one in self.outlines if not named(one, skip) and (not only or named(one, only)))
+        return Contents(tuple(kept), self.definitions)
+
+    def list_names(self) -> set[str]:
+        """The names by which rules may be selected."""
+        return {name for one in self.outlines for name in (one.name, one.name.partition(".")[0])}
 
 
 class Override(NamedTuple):
