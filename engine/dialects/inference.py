@@ -30,7 +30,11 @@ _Operand = tuple[int | None, Extents | None, bytes, "np.dtype[Any] | None"]
 #: what inference lets through of what goes wrong in it
 _RAISED = (RuntimeError, ValueError, IndexError, MemoryError)
 #: attributes that are not told apart by their value
-UNCOUNTED = {ir.AttributeType.TENSOR, ir.AttributeType.TENSORS, ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS}
+UNCOUNTED = {
+    ir.AttributeType[f"{kind}{several}"]
+    for kind in ("TENSOR", "GRAPH", "SPARSE_TENSOR", "TYPE_PROTO")
+    for several in ("", "S")
+}
 
 
 @dataclass(frozen=True, slots=True)
