@@ -14,12 +14,14 @@ from ..engine.base.atomic_write import replacing
 from ..engine.base.errors import RewriteError
 from ..engine.base.startup import dataclass
 from .capability import list_constants, list_read
-from .plan import Plan, Step, count_bytes
+from .drawing import draw_plan
+from .plan import Plan, Step
+from .units import count_bytes
 
 #: the domain of the nodes that stand for parts in the host's model
 DOMAIN = "nnrewrite.part"
 #: the names of the files
-MANIFEST, HOST = "manifest.json", "host.onnx"
+MANIFEST, HOST, PICTURE = "manifest.json", "host.onnx", "partition.svg"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,8 @@ def write(folder: Path, graph: ir.Graph, plan: Plan, version: int, about: dict[s
         "host_model": HOST,
         "steps": steps,
     }
+    with replacing(folder / PICTURE) as out:
+        out.write(draw_plan(graph, plan).encode())
     with replacing(folder / MANIFEST) as out:
         out.write((json.dumps(manifest, indent=2) + "\n").encode())
     return manifest

@@ -6,6 +6,7 @@ import contextlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import onnx
@@ -92,6 +93,44 @@ def test_the_model_of_the_host_has_a_node_for_each_part(pack: str, tmp_path: Pat
         ("", "Sin"),
         ("nnrewrite.part", "part_1"),
     ]
+
+
+def test_the_picture_has_a_box_for_each_node_with_its_part_or_the_reason(pack: str, tmp_path: Path) -> None:
+    partition(model(), pack).save(tmp_path / "out")
+    picture = ElementTree.parse(tmp_path / "out/partition.svg")
+    told = [title.text or "" for title in picture.iter("{http://www.w3.org/2000/svg}title")]
+    assert {"conv: part_0", "relu: part_0", "sum: part_1"} <= set(told)
+    assert "sine: no rule of the target is about Sin" in told
+
+
+def untyped_between() -> bytes:
+    """An operator that nobody knows, whose result is read on the host beside what the device makes of another one."""
+    nodes = [
+        helper.make_node("Twice", ["x"], ["t", "u"], name="twice", domain="own"),
+        helper.make_node("Sin", ["x"], ["s"], name="sine"),
+        helper.make_node("Add", ["s", "s"], ["a"], name="sum"),
+        helper.make_node("Join", ["t", "a"], ["j"], name="join", domain="own"),
+        helper.make_node("Cast", ["j"], ["y"], name="cast", to=TensorProto.FLOAT),
+    ]
+    info = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 8, 8, 8]) for name in "xy"]
+    graph = helper.make_graph(nodes, "net", info[:1], info[1:])
+    opsets = [helper.make_opsetid("", 18), helper.make_opsetid("own", 1)]
+    return bytes(helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString())
+
+
+def test_no_part_stands_between_a_tensor_without_a_type_and_its_reader(pack: str, tmp_path: Path) -> None:
+    manifest = partition(untyped_between(), pack).save(tmp_path / "out")
+    assert [step["on"] for step in manifest["steps"]] == ["host"]
+    (why,) = [entry["reason"] for entry in manifest["steps"][0]["reasons"] if entry["node"] == "sum"]
+    assert "between t, whose element type is not known" in why
+
+
+def test_models_of_opsets_before_the_rules_of_conversion_are_divided(pack: str, tmp_path: Path) -> None:
+    old = onnx.ModelProto.FromString(model())
+    old.opset_import[0].version = 9
+    rules = Path(pack) / "support.rules"
+    rules.write_text(rules.read_text().replace("opset 13..25", "opset 7..25"))
+    assert partition(old.SerializeToString(), pack).save(tmp_path / "out")["parts"] == 2
 
 
 def test_a_requirement_that_fails_is_the_reason(pack: str, tmp_path: Path) -> None:
