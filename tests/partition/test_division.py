@@ -148,7 +148,7 @@ def test_a_hundred_thousand_units_take_seconds() -> None:
             users[tail].add(head)
     users[-1].add(OUTSIDE)
     edges = [Edge(tail, frozenset(each), int(generator.integers(1, 5000))) for tail, each in enumerate(users) if each]
-    network = Network(tuple(bool(x) for x in generator.random(count) < 0.9), tuple(edges), (100,) * count, 1000)
+    network = Network(tuple(bool(x) for x in generator.random(count) < 0.9), tuple(edges), (1000,) * count, 1000)
     started = time.process_time()
     answer = divide(network)
     assert answer.count > 0

@@ -133,6 +133,16 @@ def test_models_of_opsets_before_the_rules_of_conversion_are_divided(pack: str, 
     assert partition(old.SerializeToString(), pack).save(tmp_path / "out")["parts"] == 2
 
 
+def test_inputs_with_defaults_are_constants(pack: str, tmp_path: Path) -> None:
+    given = onnx.ModelProto.FromString(model())
+    given.graph.input.append(helper.make_tensor_value_info("w", TensorProto.FLOAT, [8, 3, 3, 3]))
+    manifest = partition(given.SerializeToString(), pack).save(tmp_path / "out")
+    assert [entry["name"] for entry in manifest["inputs"]] == ["x"]
+    x = np.random.default_rng(1).standard_normal((1, 3, 8, 8)).astype(np.float32)
+    (whole,) = onnxruntime.InferenceSession(model(), providers=["CPUExecutionProvider"]).run(None, {"x": x})
+    np.testing.assert_allclose(run(tmp_path / "out", {"x": x})["y"], whole, rtol=1e-5, atol=1e-6)
+
+
 def test_a_requirement_that_fails_is_the_reason(pack: str, tmp_path: Path) -> None:
     flat = onnx.ModelProto.FromString(model())
     del flat.graph.node[:]
@@ -171,12 +181,24 @@ def runs(reference: Reference, path: str) -> Iterator[tuple[list[np.ndarray], li
             yield reference.run(path, [sample])[0], sample
 
 
-@pytest.mark.parametrize("name", ["tv_shufflenet_v2_dyn", "hf_bert_4l_dyn", "magika_v3_3", "cf_cond_dyn"])
-def test_real_models_run_in_parts_as_a_whole(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [
+        ("tv_shufflenet_v2_dyn", "tensorrt"),
+        ("hf_bert_4l_dyn", "tensorrt"),
+        ("magika_v3_3", "tensorrt"),
+        ("cf_cond_dyn", "tensorrt"),
+        ("ultraface_slim320", "tensorrt"),
+        ("tashkeel_bilstm_int8", "tensorrt"),
+        ("tv_shufflenet_v2_dyn", "xnnpack"),
+        ("tf_kws_rnn", "xnnpack"),
+    ],
+)
+def test_real_models_run_in_parts_as_a_whole(name: str, target: str, tmp_path: Path) -> None:
     path = MODELS / f"{name}.onnx"
     if not path.is_file():
         pytest.skip(f"{path} is not there")
-    partition(f"{path}", "tensorrt").save(tmp_path / "out")
+    partition(f"{path}", target).save(tmp_path / "out")
     reference = Reference()
     signature = reference.describe(f"{path}")
     whole, sample = next(runs(reference, f"{path}"))
