@@ -14,7 +14,7 @@ from ..engine.base.atomic_write import replacing
 from ..engine.base.errors import RewriteError
 from ..engine.base.startup import dataclass
 from .capability import list_constants, list_read
-from .drawing import draw_plan
+from .plan_drawing import draw_plan
 from .plan import Plan, Step
 from .units import count_bytes
 

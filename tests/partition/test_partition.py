@@ -189,7 +189,6 @@ def runs(reference: Reference, path: str) -> Iterator[tuple[list[np.ndarray], li
         ("magika_v3_3", "tensorrt"),
         ("cf_cond_dyn", "tensorrt"),
         ("ultraface_slim320", "tensorrt"),
-        ("tashkeel_bilstm_int8", "tensorrt"),
         ("tv_shufflenet_v2_dyn", "xnnpack"),
         ("tf_kws_rnn", "xnnpack"),
     ],
