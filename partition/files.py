@@ -14,8 +14,8 @@ from ..engine.base.atomic_write import replacing
 from ..engine.base.errors import RewriteError
 from ..engine.base.startup import dataclass
 from .capability import list_constants, list_read
-from .plan_drawing import draw_plan
 from .plan import Plan, Step
+from .plan_drawing import draw_plan
 from .units import count_bytes
 
 #: the domain of the nodes that stand for parts in the host's model
