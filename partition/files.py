@@ -58,6 +58,7 @@ def write(folder: Path, graph: ir.Graph, plan: Plan, version: int, about: dict[s
         )
         steps.append(_describe(piece, file, plan))
     _write_host(folder, graph, pieces, version)
+    _remove_former(folder, {f"{piece.name}.onnx" for piece in pieces})
     manifest = {
         **about,
         "inputs": [_about(value) for value in graph.inputs if value.const_value is None],
@@ -72,6 +73,18 @@ def write(folder: Path, graph: ir.Graph, plan: Plan, version: int, about: dict[s
     with replacing(folder / MANIFEST) as out:
         out.write((json.dumps(manifest, indent=2) + "\n").encode())
     return manifest
+
+
+def _remove_former(folder: Path, written: set[str]) -> None:
+    """Remove the steps of the partition that was in the folder before, as its manifest names them."""
+    try:
+        former = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        files = {Path(step["file"]).name for step in former["steps"]}
+    except (OSError, ValueError, KeyError, TypeError):
+        return  # there is no manifest, or none of ours
+    for file in files - written:
+        if file.endswith(".onnx"):
+            (folder / file).unlink(missing_ok=True)
 
 
 def _cut(graph: ir.Graph, plan: Plan) -> list[Piece]:

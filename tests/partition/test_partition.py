@@ -133,6 +133,18 @@ def test_models_of_opsets_before_the_rules_of_conversion_are_divided(pack: str, 
     assert partition(old.SerializeToString(), pack).save(tmp_path / "out")["parts"] == 2
 
 
+def test_a_folder_written_anew_has_no_steps_of_the_partition_before(pack: str, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    partition(model(), pack).save(out)
+    (out / "mine.onnx").write_bytes(b"kept")
+    alone = onnx.ModelProto.FromString(model())
+    del alone.graph.node[2:]
+    alone.graph.node[1].output[0] = "y"
+    manifest = partition(alone.SerializeToString(), pack).save(out)
+    steps = {step["file"] for step in manifest["steps"]}
+    assert {file.name for file in out.glob("*.onnx")} == {*steps, "host.onnx", "mine.onnx"}
+
+
 def test_inputs_with_defaults_are_constants(pack: str, tmp_path: Path) -> None:
     given = onnx.ModelProto.FromString(model())
     given.graph.input.append(helper.make_tensor_value_info("w", TensorProto.FLOAT, [8, 3, 3, 3]))
