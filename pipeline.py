@@ -41,6 +41,7 @@ from .engine.passes.resize import Asked
 from .engine.passes.state import describe_state
 from .engine.rewrite.driver import RULE
 from .engine.rewrite.profile import time_part
+from .engine.rewrite.reference import Reference
 from .engine.rewrite.rules import RuleSet, compile_rules
 from .engine.rewrite.subgraphs import check_calls, list_called
 from .frontends import bundle, tflite_reader
@@ -345,7 +346,11 @@ def _prepare(rules: tuple[str, ...], opset: int | None, stamp: loader.Stamp) -> 
     version = pack.default_opset if opset is None else opset
     if not low <= version <= high:
         raise CallError(f"opset {version} is none of {low} to {high}, which the rules of {', '.join(rules)} can write")
-    return Prepared(pack, compile_rules(pack.files, pack.catalogue, version, pack.contents), version)
+    compiled = compile_rules(pack.files, pack.catalogue, version, pack.contents)
+    reference = compiled.target.facts.reference
+    if reference is not None and compiled.source is not compiled.target:
+        compiled.settle = Reference(prepare((reference,), None).rules).settle
+    return Prepared(pack, compiled, version)
 
 
 def _report(

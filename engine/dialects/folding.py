@@ -13,6 +13,7 @@ from onnx_ir import serde
 from ..base.constants import Elements, initial_array, permute_elements, widen_elements
 from .inference import Inferred
 from .operators import OperatorSpec
+from .permutations import read_permutation
 
 #: results larger than this are kept only where the operands are about as large
 _GROWTH = 1 << 16
@@ -28,7 +29,9 @@ def fold(node: ir.Node, spec: OperatorSpec, opset: int, inferred: Sequence[Infer
     Operators that only rearrange their operand yield views, those that widen it what is computed later. All others are
     computed by onnx.reference.
     """
-    if not (spec.facts.pure and spec.facts.fold) or not node.inputs:
+    if not (spec.facts.pure and spec.facts.fold):
+        return None
+    if not node.inputs and spec.operands:
         return None
     if inferred and all(map(_empty, inferred)):
         # Runtimes have no kernels for many of these, and there is nothing to compute.
@@ -77,8 +80,8 @@ def _move_elements(node: ir.Node, spec: OperatorSpec) -> Elements | None:
     if value is None or tensor is None:
         return None
     if spec.role == "permute":
-        perm = node.attributes.get("perm")
-        return permute_elements(value, range(len(tensor.shape))[::-1] if perm is None else perm.as_ints())
+        perm = read_permutation(node, spec, len(tensor.shape))
+        return None if perm is None else permute_elements(value, perm)
     return widen_elements(tensor, ir.DataType(node.attributes["to"].as_int()))
 
 

@@ -154,6 +154,10 @@ class Dialect:
             raise RewriteError(f"ops.yaml: no operator of dialect {self.name} has the role {role}")
         return spec
 
+    def has_role(self, role: str) -> bool:
+        """Whether an operator of this dialect plays a role."""
+        return role in _roles(self)
+
     def infix(self, symbol: str) -> str | None:
         """The operator that an infix symbol of the rule language stands for."""
         return _infixes(self).get(symbol)

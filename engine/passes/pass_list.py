@@ -10,8 +10,10 @@ from .common_subexpressions import CommonSubexpressions
 from .complex import Complex
 from .float16 import KeepFloat16
 from .float_interface import FloatInterface
+from .functions import Functions
 from .layout import Interface, PlaceTransposes
 from .layout.interface import KEPT
+from .newest_forms import NewestForms
 from .quantize_dequantize import QuantizeDequantize
 from .resize import Asked, CheckExtents, Resize
 from .rule_stage import Rules
@@ -29,7 +31,7 @@ class PassOptions:
     be called `outputs`; None leaves permutations where rules put them. `evaluate` computes initial values of state that
     are not constant, None leaves state as it is; with `internal_state` it is no input or output. With `plain` nothing
     stays quantized, with `float_interface` the inputs and outputs do not. `keep_float16` keeps constants of that type,
-    `keep_custom` custom operators that no rule is about.
+    `keep_custom` custom operators that no rule is about. `given` is the opset of a source that has opsets.
     """
 
     extents: Asked = field(default_factory=Asked)
@@ -41,6 +43,7 @@ class PassOptions:
     float_interface: bool = False
     keep_float16: bool = False
     keep_custom: bool = False
+    given: int | None = None
 
 
 def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
@@ -48,6 +51,7 @@ def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
     resize = Resize(options.extents)
     across = rules.source is not rules.target
     steps: list[tuple[Pass, bool]] = [
+        *([(NewestForms(options.given), True), (Functions(options.given), True)] if options.given is not None else []),
         (resize, bool(options.extents)),
         (FloatInterface(), options.float_interface),
         (KeepFloat16(), options.keep_float16),
@@ -57,6 +61,11 @@ def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
         (QuantizeDequantize(options.plain), across),
         (Rules(NORMALIZE, Visit.FUNCTIONS_FIRST), True),
         (Rules(LOWER, Visit.OUTSIDE_FIRST), True),
+        *(
+            [(Functions(options.given, left=True), True), (Rules(LOWER, Visit.OUTSIDE_FIRST), True)]
+            if options.given is not None
+            else []
+        ),
         (Supported(LOWER, Visit.OUTSIDE_FIRST, options.keep_custom), across),
         (CommonSubexpressions(), True),
         (Rules(RECOVER, Visit.INSIDE_FIRST), True),
