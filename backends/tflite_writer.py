@@ -231,9 +231,9 @@ class _Writer:
             "mutating_variable_inputs": node.meta.get("mutating_variable_inputs"),
             "intermediates": [self._tensor(value, subgraph) for value in node.meta.get("intermediates", ())] or None,
         }
-        version = node.version or 1
         unknown = re.fullmatch(r"BUILTIN_(-?\d+)", node.op_type)
         spec = self.dialect.operators.get(node.op_type)
+        version = node.version or (1 if spec is None else spec.facts.version)
         if node.domain == f"{self.dialect.domain}.custom":
             record["custom_options"] = _custom_options(node, spec)
             code: tuple[int, str | None, int] = (int(self.dialect.role("custom").code or 0), node.op_type, version)

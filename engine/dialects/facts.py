@@ -86,6 +86,7 @@ class OperatorFacts:
         " a blank between them, and a `q` before those that are codes of quantized values",
     ] = ()
     yields: Annotated[tuple[str, ...], "The element types of results where these are not those of the operands"] = ()
+    version: Annotated[int, "The first version of it that runtimes have"] = 1
     former: Annotated[
         Mapping[int, str],
         "Opsets up to which it meant something else, each with the name that rules have for what it was",

@@ -60,6 +60,14 @@ def fold(node: ir.Node, spec: OperatorSpec, opset: int, inferred: Sequence[Infer
     return results
 
 
+def fold_extents(node: ir.Node, opset: int) -> Sequence[Elements] | None:
+    """Compute the results of a node that reads the extents of its operand alone; None where these are not known."""
+    shape = None if node.inputs[0] is None else node.inputs[0].shape
+    if shape is None or not all(isinstance(n, int) for n in shape):
+        return None
+    return _evaluate(node, [np.broadcast_to(np.zeros((), np.bool_), shape.numpy())], opset)
+
+
 def _empty(result: Inferred) -> bool:
     """Whether a result has no elements, whatever the operands hold."""
     shape = result.shape or ()

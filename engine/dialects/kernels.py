@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
-from ..expressions.functions import DTYPES, bits, highest, is_float, is_integer, lowest
+from ..expressions.functions import DTYPES, EvaluationError, bits, highest, is_float, is_integer, lowest
 from .onnx_schemas import describe_operator, pair_types, signature
 from .operators import Dialect, schema
 
@@ -55,6 +55,8 @@ def _widenings(dialect: Dialect, operator: str, opset: int, operands: tuple[ir.D
             instead = wider_type(own, allowed[variable], dialect.facts.nearest)
             if instead is not None:
                 wider[variable] = instead
+            elif not dialect.schemas:
+                raise EvaluationError(f"{operator} has no kernel for {own}")
     return wider
 
 

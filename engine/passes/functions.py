@@ -12,7 +12,7 @@ from onnx_ir import serde
 
 from ..base.errors import RewriteError
 from ..base.startup import dataclass
-from ..dialects.folding import fold
+from ..dialects.folding import fold, fold_extents
 from ..dialects.inference import InferenceError, extents, infer, make_shape
 from ..dialects.operators import schema
 from ..rewrite.rules import LOWER, NORMALIZE
@@ -21,6 +21,8 @@ from .newest_forms import renew
 
 #: how deep functions may be made of functions
 _DEPTH = 8
+#: says of an operator that it reads no elements
+_EXTENTS = "extents"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,8 @@ def evaluate_nodes(module: Module, settled: set[ir.Node]) -> None:
                 ):
                     output.shape = make_shape(one.shape)
         folded = fold(node, spec, opset, inferred)
+        if folded is None and spec.facts.quantization == _EXTENTS:
+            folded = fold_extents(node, opset)
         if folded is None or any(output.is_graph_output() for output in node.outputs) and module.depth:
             continue
         for output, elements in zip(node.outputs, folded, strict=True):

@@ -95,8 +95,10 @@ class Reference:
         own = ir.Node(node.domain, node.op_type, inputs, attributes, num_outputs=len(node.outputs), name="node")
         for place, output in enumerate(own.outputs):
             output.name = f"y{place}"
-        if dtype is not None:
+        if dtype is not None:  # values, and behind them where they are
             own.outputs[0].type = ir.TensorType(dtype)
+            for output in own.outputs[1:] if _numbers(self._rules, node) else ():
+                output.type = ir.TensorType(ir.DataType.INT32)
         copies = list(values.values())
         constants = [value for value in copies if value.const_value is not None]
         arguments = [value for value in copies if value.const_value is None]
@@ -116,6 +118,12 @@ def _result(value: ir.Value, known: bool) -> _Result:
     if known and tensor is not None and tensor.dtype != ir.DataType.STRING:
         elements = tensor if isinstance(tensor, ir.LazyTensor) else tensor.numpy()
     return _Result(value.dtype, extents(value), elements)
+
+
+def _numbers(rules: RuleSet, node: ir.Node) -> bool:
+    """Whether an operator has several results of one kind each, and not a list of them."""
+    spec = rules.source.operator(node.op_type)
+    return spec is not None and not any(result.variadic for result in spec.results)
 
 
 def _is_constant(value: ir.Value) -> bool:
