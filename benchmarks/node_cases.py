@@ -26,6 +26,8 @@ from nnrewrite.verify import Interpreter, Kernels
 
 #: what the interpreter's results may differ by beyond what the case says
 TOLERANCE = 1e-3
+#: the same for numbers of 16 bits, of which one may be the next
+HALF = 1e-2
 
 
 def list_cases() -> list[Any]:
@@ -113,7 +115,8 @@ def _compare(case: Any, data: bytes, constants: dict[str, np.ndarray], interpret
             if result.shape != expected.shape:
                 return "wrong", f"{value.name} has the shape {result.shape} and not {expected.shape}"
             a, b = result.astype(np.float64), expected.astype(np.float64)
-            close = np.isclose(a, b, rtol=max(case.rtol, TOLERANCE), atol=max(case.atol, 1e-5), equal_nan=True)
+            short = result.dtype.itemsize == 2 and result.dtype.kind in "fV"
+            close = np.isclose(a, b, rtol=max(case.rtol, HALF if short else TOLERANCE), atol=max(case.atol, 1e-5), equal_nan=True)
             if not close.all() and not _random(case):
                 worst = np.abs(a - b)[~close].max() if (~close).any() else 0
                 return "wrong", f"{value.name} differs by {worst:.3g} in {(~close).sum()} of {close.size}"

@@ -14,6 +14,7 @@ from .functions import Functions
 from .layout import Interface, PlaceTransposes
 from .layout.interface import KEPT
 from .newest_forms import NewestForms
+from .part import Part
 from .quantize_dequantize import QuantizeDequantize
 from .resize import Asked, CheckExtents, Resize
 from .rule_stage import Rules
@@ -31,7 +32,8 @@ class PassOptions:
     be called `outputs`; None leaves permutations where rules put them. `evaluate` computes initial values of state that
     are not constant, None leaves state as it is; with `internal_state` it is no input or output. With `plain` nothing
     stays quantized, with `float_interface` the inputs and outputs do not. `keep_float16` keeps constants of that type,
-    `keep_custom` custom operators that no rule is about. `given` is the opset of a source that has opsets.
+    `keep_custom` custom operators that no rule is about. `part` is what is to become of the main graph's ends, `given`
+    the opset of a source whose operators have versions, where the target has others.
     """
 
     extents: Asked = field(default_factory=Asked)
@@ -44,21 +46,25 @@ class PassOptions:
     keep_float16: bool = False
     keep_custom: bool = False
     given: int | None = None
+    part: Part = field(default_factory=Part)
 
 
 def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
     """The passes from the source dialect of some rules to their target, in the order in which they run."""
     resize = Resize(options.extents)
     across = rules.source is not rules.target
+    #: the source says by the types of values what is quantized or complex, and not by operators
+    implied = across and not rules.source.schemas
     steps: list[tuple[Pass, bool]] = [
+        (options.part, bool(options.part.inputs or options.part.outputs)),
         *([(NewestForms(options.given), True), (Functions(options.given), True)] if options.given is not None else []),
         (resize, bool(options.extents)),
         (FloatInterface(), options.float_interface),
         (KeepFloat16(), options.keep_float16),
         *([(State(options.evaluate, options.internal_state), True)] if options.evaluate is not None else []),
-        (Rules(INTEGERS, Visit.FUNCTIONS_FIRST), across and not options.plain),
-        (Complex(), across),
-        (QuantizeDequantize(options.plain), across),
+        (Rules(INTEGERS, Visit.FUNCTIONS_FIRST), implied and not options.plain),
+        (Complex(), implied),
+        (QuantizeDequantize(options.plain), implied),
         (Rules(NORMALIZE, Visit.FUNCTIONS_FIRST), True),
         (Rules(LOWER, Visit.OUTSIDE_FIRST), True),
         *(
@@ -88,5 +94,6 @@ def list_names(rules: RuleSet) -> list[str]:
         evaluate=lambda graph: [],
         float_interface=True,
         keep_float16=True,
+        part=Part(("input",)),
     )
     return list(dict.fromkeys(one.name for one in list_passes(rules, all_on)))
