@@ -27,7 +27,11 @@ class NewestForms:
     name, visits = "newest-forms", Visit.MAIN
 
     def run(self, module: Module) -> None:
-        """Change the nodes of one graph and of the graphs inside it."""
+        """Change the nodes of one graph and of the graphs inside it; inputs with a default are the default."""
+        graph = module.graph
+        for value in [value for value in graph.inputs if value.const_value is not None]:
+            graph.inputs.remove(value)
+            graph.register_initializer(value)
         renew(list(ir.traversal.RecursiveGraphIterator(module.graph)), module, self.given)
 
 
