@@ -202,6 +202,8 @@ class _Writer:
         spec = self.dialect.operators.get(node.op_type)
         if spec is None or spec.role != "copy" or spec.code is not None or node.inputs[0] is None:
             return False
+        if node.inputs[0].is_graph_input() and node.graph in self.bodies:
+            return False  # what a loop carries on is written while it is read
         subgraph.numbers[node.outputs[0]] = self._tensor(node.inputs[0], subgraph)
         return True
 
@@ -283,6 +285,8 @@ class _Writer:
             raise ModelError(f"{node.name}: TensorFlow Lite has no operator {node.domain}::{node.op_type}")
         elif unknown:
             code = (int(unknown[1]), None, version)
+        elif spec is not None and spec.role == "copy" and spec.code is None:
+            code = (int(self.dialect.role("convert").code or 0), None, version)
         elif spec is None or spec.code is None:
             raise ModelError(f"{node.name}: {node.op_type} is a form that no file has")
         else:

@@ -11,6 +11,7 @@ cases are equal, refused or wrong.
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import warnings
 from collections import Counter, defaultdict
@@ -98,7 +99,7 @@ def judge(case: Any, interpreter: Interpreter, convert: Any) -> tuple[str, str]:
 def _compare(case: Any, data: bytes, constants: dict[str, np.ndarray], interpreter: Interpreter) -> tuple[str, str]:
     for given, wanted in case.data_sets:
         feeds = [
-            _array(content)
+            _fed(_array(content))
             for value, content in zip(case.model.graph.input, given, strict=False)
             if value.name not in constants
         ]
@@ -121,6 +122,12 @@ def _compare(case: Any, data: bytes, constants: dict[str, np.ndarray], interpret
                 worst = np.abs(a - b)[~close].max() if (~close).any() else 0
                 return "wrong", f"{value.name} differs by {worst:.3g} in {(~close).sum()} of {close.size}"
     return "equal", ""
+
+
+def _fed(array: np.ndarray) -> np.ndarray:
+    """An array as the interpreter takes it, which has numbers of less than 8 bits in bytes."""
+    name = array.dtype.name
+    return array.astype(np.uint8 if name.startswith("u") else np.int8) if re.match(r"u?int[24]$", name) else array
 
 
 def _random(case: Any) -> bool:

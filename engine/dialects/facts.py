@@ -211,6 +211,7 @@ class DialectFacts:
         str | None,
         "The rule set that says in ONNX what operators compute: types, shapes and constant results are worked out by it",
     ] = None
+    closed: Annotated[bool, "Whether the graphs of nodes read nothing but their inputs"] = False
     nearest: Annotated[
         Mapping[str, str],
         "Element types that no kernel may have, each with the one to compute in where no type holds all its numbers",

@@ -268,9 +268,15 @@ def _attribute(attribute: onnx.defs.OpSchema.Attribute) -> Option:
     return Option(
         attribute.name,
         "tensor" if one is None else one if kind in _KINDS else f"[{one}]",
-        value.decode() if isinstance(value, bytes) else value,
+        _decode(value),
         required=attribute.required,
     )
+
+
+def _decode(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_decode(item) for item in value]
+    return value.decode() if isinstance(value, bytes) else value
 
 
 def option_value(node: ir.Node, option: Option) -> Any:

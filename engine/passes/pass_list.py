@@ -6,6 +6,7 @@ from ..base.startup import dataclass, field
 from ..rewrite.rules import INTEGERS, LOWER, NORMALIZE, RECOVER, SIMPLIFY, TUNE, RuleSet
 from .accepted import Accepted
 from .base import Pass, Visit
+from .closures import Closures
 from .common_subexpressions import CommonSubexpressions
 from .complex import Complex
 from .float16 import KeepFloat16
@@ -80,6 +81,7 @@ def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
         (Rules(TUNE, Visit.OUTSIDE_FIRST), True),
         (CommonSubexpressions(constants=True), True),
         (Sort(), True),
+        (Closures(), rules.target.facts.closed),
         (Accepted(), True),
         (CheckExtents(resize), bool(options.extents)),
     ]

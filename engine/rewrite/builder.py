@@ -216,7 +216,9 @@ class Builder:
         if isinstance(operand, ir.Value) and kind is None:
             value = ir.Value(name=name, type=operand.type, shape=operand.shape)
         else:
-            value = ir.Value(name=name, type=ir.TensorType(DTYPES[kind or "f32"]), shape=ir.Shape(()))
+            known = ir.DataType.from_numpy(operand.dtype) if isinstance(operand, np.ndarray) and kind is None else None
+            shape = operand.shape if known is not None else ()
+            value = ir.Value(name=name, type=ir.TensorType(known or DTYPES[kind or "f32"]), shape=ir.Shape(shape))
         self._parameters.add(value)
         return value
 
@@ -305,10 +307,10 @@ class Builder:
         if graphs or schema(spec.name, self._opset, spec.domain) is None:
             if graphs:
                 counted = node.attributes.get(spec.facts.slices or "")
-                stack(node, None if counted is None else counted.as_int())
+                stack(node, None if counted is None else counted.as_int(), spec.facts.decides)
             else:
                 self._inherit(node)
-            found = None if self._settle is None else self._settle(node)
+            found = None if self._settle is None or graphs else self._settle(node)
             return list(node.outputs) if found is None else self._put_constants(node, found)
         try:
             require_within(node, spec.facts.within)
