@@ -61,11 +61,20 @@ def fold(node: ir.Node, spec: OperatorSpec, opset: int, inferred: Sequence[Infer
 
 
 def fold_extents(node: ir.Node, opset: int) -> Sequence[Elements] | None:
-    """Compute the results of a node that reads the extents of its operand alone; None where these are not known."""
+    """Compute the results of a node that reads the extents of its operand alone; None where they are not all known.
+
+    What is not known does not matter where two numbers in its place lead to the same.
+    """
     shape = None if node.inputs[0] is None else node.inputs[0].shape
-    if shape is None or not all(isinstance(n, int) for n in shape):
+    if shape is None:
         return None
-    return _evaluate(node, [np.broadcast_to(np.zeros((), np.bool_), shape.numpy())], opset)
+    one, other = (
+        _evaluate(node, [np.broadcast_to(np.False_, [n if isinstance(n, int) else guess for n in shape])], opset)
+        for guess in (2, 3)
+    )
+    if one is None or other is None or not all(map(np.array_equal, one, other)):
+        return None
+    return one
 
 
 def _empty(result: Inferred) -> bool:

@@ -5,6 +5,8 @@ Many operators of ONNX are functions: the schema has their body, in operators th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import onnx
 import onnx.defs
 import onnx_ir as ir
@@ -14,8 +16,9 @@ from ..base.errors import RewriteError
 from ..base.startup import dataclass
 from ..dialects.folding import fold, fold_extents
 from ..dialects.inference import InferenceError, extents, infer, make_shape
-from ..dialects.operators import schema
+from ..dialects.operators import OperatorSpec, schema
 from ..rewrite.rules import LOWER, NORMALIZE
+from ..rewrite.subgraphs import bodies, stack
 from .base import Module, Visit
 from .newest_forms import renew
 
@@ -61,7 +64,10 @@ def evaluate_nodes(module: Module, settled: set[ir.Node]) -> None:
             continue
         settled.add(node)
         spec = dialect.operator(node.op_type, opset)
-        if spec is None or any(a.type == ir.AttributeType.GRAPH for a in node.attributes.values()):
+        if spec is None:
+            continue
+        if graphs := bodies(node):
+            _evaluate_bodies(module, node, graphs, spec, settled)
             continue
         try:
             inferred = infer(node, opset)
@@ -89,6 +95,42 @@ def evaluate_nodes(module: Module, settled: set[ir.Node]) -> None:
         module.graph.remove(node, safe=True)
 
 
+def _evaluate_bodies(
+    module: Module, node: ir.Node, graphs: list[ir.Graph], spec: OperatorSpec, settled: set[ir.Node]
+) -> None:
+    """Let the inputs of a node's graphs be like its operands, evaluate the graphs, and let its results be like theirs."""
+    counted = node.attributes.get(spec.facts.slices or "")
+    slices = None if counted is None else counted.as_int()
+    first = len(node.inputs) - (slices or 0)
+    for graph in graphs:
+        for place, (operand, given) in enumerate(zip(node.inputs, graph.inputs, strict=False)):
+            if operand is None or (place < first and place < len(_kinds(spec))):
+                continue
+            given.type = operand.type or given.type
+            shape = extents(operand)
+            if shape is not None and place >= first:
+                given.shape = make_shape(shape[1:])
+            elif shape is not None and not _kinds(spec):
+                given.shape = make_shape(shape)
+        evaluate_nodes(module.body(graph), settled)
+    if slices is not None:
+        stack(node, slices)
+    elif not spec.facts.parameters:
+        for place, output in enumerate(node.outputs):
+            shapes = [extents(graph.outputs[place]) for graph in graphs]
+            output.type = output.type or graphs[0].outputs[place].type
+            if output.shape is None and None not in shapes and len({len(one or ()) for one in shapes}) == 1:
+                pairs = zip(*[one or () for one in shapes], strict=True)
+                output.shape = make_shape(tuple(one[0] if len(set(one)) == 1 else None for one in pairs))
+    else:
+        stack(node, None)
+
+
+def _kinds(spec: OperatorSpec) -> Sequence[str]:
+    """The types of the first inputs of an operator's graph that are not those of its operands."""
+    return next(iter(spec.facts.parameters.values()), ())
+
+
 def expand(module: Module, node: ir.Node, given: int) -> bool:
     """Put the body of a node's function in its place; whether it has one."""
     found = _find_function(node, module.opset, given)
@@ -103,7 +145,8 @@ def expand(module: Module, node: ir.Node, given: int) -> bool:
         if stand_in is not None:
             ir.convenience.replace_all_uses_with(stand_in, actual, replace_graph_outputs=True)
     nodes = list(inner)
-    results = list(inner.outputs)
+    known = {value.name: value for value in inner.outputs}
+    results = [known.get(name) for name in body.output]
     inner.outputs.clear()
     inner.remove(nodes)
     for made in ir.traversal.RecursiveGraphIterator(ir.Graph([], [], nodes=nodes)):
@@ -116,6 +159,8 @@ def expand(module: Module, node: ir.Node, given: int) -> bool:
             made.graph.remove(made)
     module.graph.insert_before(node, nodes)
     for output, result in zip(node.outputs, results, strict=False):
+        if result is None:
+            continue
         if result.type is None:
             result.type = output.type
         if result.shape is None:
@@ -137,7 +182,13 @@ def _find_function(node: ir.Node, opset: int, given: int) -> tuple[onnx.Function
     found = schema(node.op_type, opset, node.domain) or schema(node.op_type, given, node.domain)
     if found is None:
         return None
-    proto = serde.serialize_node(node)
+    proto = onnx.NodeProto(op_type=node.op_type, domain=node.domain)
+    for attribute in node.attributes.values():
+        serde.serialize_attribute_into(proto.attribute.add(), attribute)
+    proto.input.extend("" if value is None else f"i{place}" for place, value in enumerate(node.inputs))
+    proto.output.extend(
+        f"o{place}" if output.uses() or output.is_graph_output() else "" for place, output in enumerate(node.outputs)
+    )
     version = opset if schema(node.op_type, opset, node.domain) is not None else given
     if found.has_context_dependent_function:
         if any(value is not None and value.dtype is None for value in node.inputs):
