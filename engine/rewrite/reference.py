@@ -77,7 +77,7 @@ class Reference:
         if given is None and spec is not None and len(spec.facts.yields) == 1:
             given = DTYPES.get(spec.facts.yields[0].removeprefix("q"))
         found = self._lower(node, given, known)
-        if any(one.dtype is None for one in found) and given is None:
+        if any(one.dtype is None for one in found) and given is None and not (spec and spec.facts.yields):
             first = next((value.dtype for value in node.inputs if value is not None and value.dtype is not None), None)
             again = self._lower(node, first, known) if first is not None else []
             if again and all(one.shape is not None for one in again):
