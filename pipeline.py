@@ -221,7 +221,9 @@ def _rewrite(source: str | bytes, options: Options, reason: str = "") -> Convers
         functions = () if place else subject.subgraphs
         if not place:
             given = count_bytes([graph, *list_called(graph, prepared.rules.source, functions)])
-        module = _run_step(subject, prepared, functions, step, asked if not place else Asked(), interface, module, version)
+        module = _run_step(
+            subject, prepared, functions, step, asked if not place else Asked(), interface, module, version
+        )
     assert prepared is not None and module is not None
     left = count_bytes([graph, *graph.subgraphs()])
     report = replace(

@@ -85,7 +85,7 @@ def evaluate_nodes(module: Module, settled: set[ir.Node]) -> None:
         folded = fold(node, spec, opset, inferred)
         if folded is None and spec.facts.quantization == _EXTENTS:
             folded = fold_extents(node, opset)
-        if folded is None or any(output.is_graph_output() for output in node.outputs) and module.depth:
+        if folded is None or (any(output.is_graph_output() for output in node.outputs) and module.depth):
             continue
         for output, elements in zip(node.outputs, folded, strict=True):
             value = module.names.constant(elements, output.name or node.op_type)
@@ -256,9 +256,7 @@ def _resolve_nodes(nodes: object, given: dict[str, onnx.AttributeProto]) -> None
 
 def _deserialize(body: onnx.FunctionProto, node: ir.Node, module: Module) -> ir.Graph:
     absent = {
-        formal
-        for place, formal in enumerate(body.input)
-        if place >= len(node.inputs) or node.inputs[place] is None
+        formal for place, formal in enumerate(body.input) if place >= len(node.inputs) or node.inputs[place] is None
     }
     graph = onnx.GraphProto(name=body.name)
     graph.input.extend(onnx.ValueInfoProto(name=name) for name in body.input if name not in absent)
@@ -279,5 +277,3 @@ def _leave_out(nodes: object, absent: set[str]) -> None:
         for attribute in made.attribute:
             if attribute.HasField("g"):
                 _leave_out(attribute.g.node, absent)
-
-

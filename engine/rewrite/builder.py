@@ -12,11 +12,11 @@ from ..base.budget import Budget
 from ..base.constants import KEPT, NUMBERS, Elements
 from ..base.errors import Span
 from ..base.names import Scope, permute_dequantized
+from ..dialects.conversions import name_type
 from ..dialects.folding import fold
 from ..dialects.inference import InferenceError, describe, infer, make_shape, require_within
 from ..dialects.kernels import widenings
 from ..dialects.literals import attribute
-from ..dialects.conversions import name_type
 from ..dialects.onnx_schemas import describe_operator, pair_types, signature
 from ..dialects.operators import Dialect, OperatorSpec, schema
 from ..dialects.permutations import make_permutation
@@ -353,7 +353,9 @@ class Builder:
         if not found.results:  # ops.yaml does not say which results are of the type of an operand
             back = {DTYPES[wider[variable]]: own[variable] for variable in wider}
             kept = not spec.facts.yields
-            return [self._convert(value, back[t]) if kept and (t := value.dtype) in back else value for value in results]
+            return [
+                self._convert(value, back[t]) if kept and (t := value.dtype) in back else value for value in results
+            ]
         return [
             self._convert(value, own[variable]) if variable in wider else value
             for value, variable in pair_types(results, found.results)
