@@ -19,7 +19,7 @@ def find_route(source: str, target: str, rules: Sequence[str] = ()) -> list[tupl
     if rules:
         return _group(source, rules)
     if source == target:
-        return [(source,)]
+        return [(f"{source}2{target}",)]
     ways: dict[str, list[tuple[str, ...]]] = {source: []}
     frontier = [source]
     while frontier and target not in ways:

@@ -67,7 +67,7 @@ class Encoded:
         return sum(map(len, self.contents))
 
     def save(self, path: Path, external_data: bool = False) -> int:
-        """Write the model to a file; constants are always in it. Raises DestinationError for what the system refuses."""
+        """Write the model to a file, constants included; raises DestinationError for what the system refuses."""
         with replacing(path) as file:
             for part in self.contents:
                 file.write(part)

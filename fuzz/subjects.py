@@ -81,8 +81,8 @@ class Subject:
 
     @property
     def of_source(self) -> bool:
-        """Whether its left side is of the source dialect: then a whole conversion tries it."""
-        return self.rule.stage in OF_SOURCE
+        """Whether its left side is of a dialect that the interpreter runs: then a whole conversion tries it."""
+        return self.rule.stage in OF_SOURCE and not self.reads.schemas
 
     @property
     def excuse(self) -> str:

@@ -14,7 +14,7 @@ def test_the_rule_set_between_two_dialects_is_found() -> None:
 
 
 def test_models_of_a_dialect_have_its_own_rules() -> None:
-    assert find_route("onnx", "onnx") == [("onnx",)]
+    assert find_route("onnx", "onnx") == [("onnx2onnx",)]
 
 
 def test_rule_sets_of_one_pair_lie_over_each_other(tmp_path: Path) -> None:

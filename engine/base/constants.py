@@ -22,6 +22,12 @@ KEPT = "kept"
 
 #: the key under which a value that names a table holds its columns
 CONTENT = "content"
+#: the key under which a value that is computed from extents holds its elements: integers, names, None for what is open
+ELEMENTS = "elements"
+#: the key under which a value whose elements are all equal holds the one
+FILL = "fill"
+#: values of more elements than these are not followed
+FOLLOWED = 128
 
 
 def keep_stored(graph: ir.Graph, dtype: ir.DataType) -> None:
@@ -45,6 +51,30 @@ def constant(value: ir.Value) -> np.ndarray[Any, Any] | None:
         real: np.ndarray[Any, Any] = value.meta[NUMBERS]()
         return real
     return found
+
+
+def known_elements(value: ir.Value | None) -> np.ndarray[Any, Any] | None:
+    """The elements of a value as far as they are known, names of extents among them; None where nothing is known."""
+    if value is None:
+        return None
+    if value.const_value is None or value.is_graph_input():
+        found: np.ndarray[Any, Any] | None = value.meta.get(ELEMENTS)
+        return found
+    if value.const_value.size > FOLLOWED or value.dtype == ir.DataType.STRING:
+        return None
+    array = initial_array(value)
+    return None if array is None else array.astype(object)
+
+
+def find_fill(value: ir.Value) -> Any:
+    """The number that all elements of a value equal; None where they differ, or it is not known."""
+    if value.const_value is None or value.is_graph_input():
+        return value.meta.get(FILL)
+    if not 0 < value.const_value.size <= _LATER or value.dtype == ir.DataType.STRING:
+        return None
+    array = value.const_value.numpy()
+    first = array.reshape(-1)[0]
+    return first.item() if array.dtype.kind in "biuf" and bool((array == first).all()) else None
 
 
 def read_scalar(value: ir.Value) -> np.ndarray[Any, Any] | None:

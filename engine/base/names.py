@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import onnx_ir as ir
@@ -33,6 +33,11 @@ class Scope:
         other = Scope(graph)
         other._taken, other._counts = self._taken, self._counts
         return other
+
+    def reserve(self, names: Iterable[str | None]) -> None:
+        """Let nothing get some names anew, as graphs inside this one have them."""
+        self.fresh("name")  # the names in use are read off this graph
+        self._taken.update(names)
 
     def fresh(self, base: str) -> str:
         """A name that no value and no node of the graph has yet."""

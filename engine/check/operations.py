@@ -7,7 +7,6 @@ from typing import NamedTuple
 from ..base.errors import Span
 from ..dialects.operators import Dialect, OperatorSpec
 from ..expressions.opset_range import is_omitted, word_opsets
-from ..rewrite.availability import former_attributes
 from ..rewrite.rules import MEANING
 from ..syntax import tree
 from ..syntax.diagnostics import suggest
@@ -137,10 +136,16 @@ def check_picked_result(call: tree.Call, name: str, span: Span, context: Context
     return one(VALUE)
 
 
+def needed(spec: OperatorSpec) -> list[str]:
+    """The options that every node has, but for those that are given as operands."""
+    stored = {option.name for option in spec.stored.values()}
+    return [option.name for option in spec.options.values() if option.required and option.name not in stored]
+
+
 def _require_options(expression: tree.Call, specs: dict[int, OperatorSpec], context: Context) -> None:
     written = {attribute.name for attribute in expression.attributes}
     for name in dict.fromkeys(option for spec in specs.values() for option in spec.options):
-        wanting = frozenset(o for o, spec in specs.items() if name in spec.options and spec.options[name].required)
+        wanting = frozenset(o for o, spec in specs.items() if name in needed(spec))
         if wanting and name not in written:
             at = "" if wanting == context.declared else f" at {word_opsets(wanting)}"
             context.error(expression.span, f"`{expression.callee}` needs the attribute `{name}`{at}")
@@ -274,10 +279,7 @@ def _shape(
     least, most = spec.arity()
     spread = any(argument.spread for argument, _ in given)
     fixed = sum(not argument.spread for argument, _ in given)
-    newest = context.builds[-1].operator(spec.name)
-    if (fixed < least and not spread) or (
-        most is not None and fixed > most and (spread or former_attributes(spec, newest, fixed) is None)
-    ):
+    if (fixed < least and not spread) or (most is not None and fixed > most):
         takes = frozenset(o for o, other in specs.items() if _holds(other, fixed))
         help = f"its operands are {', '.join(_operand_words(spec))}" if spec.operands else None
         if takes:

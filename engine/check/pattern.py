@@ -10,7 +10,7 @@ from ..base.errors import Span, times
 from ..base.startup import dataclass, field
 from ..dialects.operators import Dialect, OperatorSpec, Option, list_catalogue
 from ..expressions.opset_range import word_opsets
-from ..rewrite.rules import ACCEPT, ONCE
+from ..rewrite.rules import JUDGING, ONCE
 from ..syntax import tree
 from ..syntax.diagnostics import suggest
 from ..syntax.tree_traversal import walk
@@ -162,7 +162,7 @@ class _Walker:
         if call.wildcard:
             self._bind(Variable(call.callee, call.callee_span, WILDCARD, one("operator")))
             counts[call.callee] += 1
-        elif call.rest and self._context.stage != ACCEPT:
+        elif call.rest and self._context.stage not in JUDGING:
             self._error(
                 call.span,
                 "`..` goes with `any`: a rule about one operator names its options",
@@ -178,7 +178,8 @@ class _Walker:
             certain |= sure
         self._marks(call)
         if not call.wildcard:
-            for spec, opsets in group_specs(specs):
+            # What an older form asks for besides keeps the rule from its nodes, as for templates.
+            for spec, opsets in list(group_specs(specs))[-1:]:
                 whole = spec.dialect != self._context.target.name or opsets == self._context.declared
                 self._arity(call, spec, "" if whole else f" at {word_opsets(opsets)}")
             if equation is not None and specs:
@@ -235,7 +236,7 @@ class _Walker:
             some = next(iter(specs.values()))
             help = suggest(name, some.options, "its options") or (None if some.options else "it has no options at all")
             self._error(attribute.span, f"`{some.name}` has no option `{name}`", help)
-        elif lacking and not call.wildcard:
+        elif lacking and not call.wildcard and not (isinstance(value, tree.Name) and value.name == "_"):
             there = word_opsets(opset for opset, spec in specs.items() if name in spec.options)
             self._error(
                 attribute.span,

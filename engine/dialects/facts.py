@@ -87,7 +87,7 @@ class OperatorFacts:
     ] = ()
     yields: Annotated[tuple[str, ...], "The element types of results where these are not those of the operands"] = ()
     version: Annotated[int, "The first version of it that runtimes have"] = 1
-    former: Annotated[
+    older: Annotated[
         Mapping[int, str],
         "Opsets up to which it meant something else, each with the name that rules have for what it was",
     ] = field(default_factory=dict)
@@ -102,7 +102,29 @@ class OperatorFacts:
     slices: Annotated[str | None, "The option that counts the last operands, which its graph is given by slices"] = None
     decides: Annotated[tuple[str, ...], "Options that are graphs and yield no results"] = ()
     pure: Annotated[bool, "Whether its results are the same in each run"] = True
+    former: Annotated[
+        Mapping[str, str], "Operands that older forms have as options of other names, each with that name"
+    ] = field(default_factory=dict)
     fold: Annotated[bool, "Whether it is computed where its operands are constant"] = True
+
+    # what is known of results before a run
+    tells: Annotated[
+        Literal["extents", "count"] | None,
+        "What its results are that reads no elements: the extents of the operand, or how many elements these make",
+    ] = None
+    fills: Annotated[str | None, "The option that all elements of its result equal, 0 where it is not given"] = None
+    span: Annotated[
+        tuple[str, ...],
+        "Operands that say from where to where the elements of its result go, in which steps, and along which axes of"
+        " the first operand where it takes them from there",
+    ] = ()
+    chooses: Annotated[
+        Mapping[str, bool], "Options that are graphs, each with what the operand is where its results are those of it"
+    ] = field(default_factory=dict)
+    rearranges: Annotated[tuple[str, ...], "The operands whose elements its results have, in another order"] = ()
+    relation: Annotated[
+        Literal["==", "<", "<=", ">", ">="] | None, "The sign that stands for what it tells of two numbers"
+    ] = None
 
     # the order of axes
     layout: Annotated[
@@ -209,7 +231,7 @@ class DialectFacts:
     version: Annotated[int | None, "The version of the format"] = None
     reference: Annotated[
         str | None,
-        "The rule set that says in ONNX what operators compute: types, shapes and constant results are worked out by it",
+        "The rule set that says in ONNX what operators compute: it tells types, shapes and constant results",
     ] = None
     closed: Annotated[bool, "Whether the graphs of nodes read nothing but their inputs"] = False
     nearest: Annotated[

@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 import onnx_ir as ir
-from onnx_ir import serde
 
 from ..base.constants import Elements, initial_array, permute_elements, widen_elements
-from .inference import Inferred
+from .inference import Inferred, add_attributes
 from .operators import OperatorSpec
 from .permutations import read_permutation
 
@@ -54,7 +53,7 @@ def fold(node: ir.Node, spec: OperatorSpec, opset: int, inferred: Sequence[Infer
     most = max(_GROWTH, 2 * sum(operand.nbytes for operand in operands if operand is not None))
     if sum(map(_bytes, inferred)) > most:
         return None
-    results = _evaluate(node, operands, opset)
+    results = evaluate(node, operands, opset)
     if results is None or sum(result.nbytes for result in results) > most:
         return None
     return results
@@ -69,7 +68,7 @@ def fold_extents(node: ir.Node, opset: int) -> Sequence[Elements] | None:
     if shape is None:
         return None
     one, other = (
-        _evaluate(node, [np.broadcast_to(np.False_, [n if isinstance(n, int) else guess for n in shape])], opset)
+        evaluate(node, [np.broadcast_to(np.False_, [n if isinstance(n, int) else guess for n in shape])], opset)
         for guess in (2, 3)
     )
     if one is None or other is None or not all(map(np.array_equal, one, other)):
@@ -102,14 +101,14 @@ def _move_elements(node: ir.Node, spec: OperatorSpec) -> Elements | None:
     return widen_elements(tensor, ir.DataType(node.attributes["to"].as_int()))
 
 
-def _evaluate(
-    node: ir.Node, operands: list[np.ndarray[Any, Any] | None], opset: int
+def evaluate(
+    node: ir.Node, operands: Sequence[np.ndarray[Any, Any] | None], opset: int
 ) -> list[np.ndarray[Any, Any]] | None:
+    """Compute a node by onnx.reference; None where it cannot."""
     import onnx.reference  # few conversions compute more than a permutation
 
     proto = onnx.NodeProto(op_type=node.op_type, domain=node.domain)
-    for attribute in node.attributes.values():
-        serde.serialize_attribute_into(proto.attribute.add(), attribute)
+    add_attributes(proto, node.attributes.values())
     proto.input.extend("" if operand is None else f"i{i}" for i, operand in enumerate(operands))
     proto.output.extend(f"o{i}" for i in range(len(node.outputs)))
     graph = onnx.GraphProto(name="constant", node=[proto])
@@ -121,7 +120,7 @@ def _evaluate(
     try:
         with np.errstate(all="ignore"):
             results = onnx.reference.ReferenceEvaluator(model).run(None, feeds)
-    except (NotImplementedError, RuntimeError, TypeError, ValueError):
+    except (NotImplementedError, RuntimeError, TypeError, ValueError, IndexError):
         # The reference evaluator lacks some operators and types; the runtime then computes the node.
         return None
     return [np.asarray(result) for result in results]

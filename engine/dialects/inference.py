@@ -87,8 +87,7 @@ def _infer(
     if found is None or any(one is not None and one[0] is None for one in operands):
         return [Inferred(None, None)] * results  # nothing is known of an operand, so nothing of the node
     proto = onnx.NodeProto(op_type=operator, domain=domain)
-    for name, kind, value in attributes:
-        serde.serialize_attribute_into(proto.attribute.add(), ir.Attr(name, kind, value))
+    add_attributes(proto, [ir.Attr(name, kind, value) for name, kind, value in attributes])
     proto.input.extend("" if one is None else f"i{position}" for position, one in enumerate(operands))
     proto.output.extend(f"o{position}" for position in range(results))
     types = {name: _type(one) for name, one in zip(proto.input, operands, strict=True) if one is not None}
@@ -103,6 +102,12 @@ def _infer(
     except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError, *_RAISED) as error:
         raise InferenceError(" ".join(str(error).split())) from error
     return [_read_type(outputs.get(name)) for name in proto.output]
+
+
+def add_attributes(proto: onnx.NodeProto, attributes: Iterable[ir.Attr]) -> None:
+    """Give a node of a model its attributes."""
+    for attribute in attributes:
+        serde.serialize_attribute_into(proto.attribute.add(), attribute)
 
 
 def _read_type(proto: onnx.TypeProto | None) -> Inferred:

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
+import numpy as np
 import onnx
 import onnx.defs
 import onnx.helper
@@ -85,6 +86,8 @@ class OperatorSpec:
     infix: Annotated[str | None, "The sign that stands for it in rules"] = None
     unsupported: Annotated[str | None, "In words, why no rule is about it"] = None
     facts: OperatorFacts = field(default_factory=OperatorFacts)
+    #: the last operands, where they are options of a node at an opset: each with its option
+    stored: Mapping[str, Option] = field(default_factory=dict)
 
     @property
     def when(self) -> Mapping[str, Any]:
@@ -95,6 +98,17 @@ class OperatorSpec:
     def yields(self) -> tuple[Operand, ...]:
         """What a node of it yields: its results, then what becomes of each mutable operand."""
         return (*self.results, *(o for o in self.operands if o.mutable))
+
+    def inputs(self, node: ir.Node) -> Sequence[ir.Value | None]:
+        """What a node takes, what it stores as options of operands that came later among it."""
+        if not self.stored:
+            return node.inputs
+        places = len(self.operands) - len(self.stored)
+        found = [*node.inputs, *[None] * (places - len(node.inputs))]
+        found += [_stored_value(node, option) for option in self.stored.values()]
+        while found and found[-1] is None:
+            found.pop()
+        return found
 
     def has(self, options: Iterable[str]) -> bool:
         """Whether it has all of some options."""
@@ -250,10 +264,50 @@ def _from_schema(dialect: Dialect, name: str, opset: int) -> OperatorSpec | None
         return tuple(Operand(p.name, p.option == kinds.Optional, p.option == kinds.Variadic) for p in parameters)
 
     options = {a.name: _attribute(a) for a in found.attributes.values()}
-    made = OperatorSpec(dialect.name, dialect.domain, name, operands(found.inputs), operands(found.outputs), options)
+    taken = operands(found.inputs)
+    facts = OperatorFacts() if known is None else known.facts
+    stored = _list_stored(taken, options, operands(onnx.defs.get_schema(name, dialect.domain).inputs), facts.former)
+    taken += tuple(Operand(name, not option.required) for name, option in stored.items())
+    made = OperatorSpec(
+        dialect.name, dialect.domain, name, taken, operands(found.outputs), options, stored=stored, facts=facts
+    )
     if known is None:
         return made
-    return replace(made, traits=known.traits, role=known.role, infix=known.infix, facts=known.facts)
+    return replace(made, traits=known.traits, role=known.role, infix=known.infix)
+
+
+def _list_stored(
+    taken: Sequence[Operand], options: Mapping[str, Option], newest: Sequence[Operand], former: Mapping[str, str]
+) -> dict[str, Option]:
+    """Of the operands that an operator has in its newest form, those behind others that are options still."""
+    found: dict[str, Option] = {}
+    for operand in newest[len(taken) :]:
+        option = options.get(former.get(operand.name, operand.name))
+        if option is None:
+            break
+        found[operand.name] = option
+    return found
+
+
+def _stored_value(node: ir.Node, option: Option) -> ir.Value | None:
+    """An option as the constant that it would be as an operand, the same one each time; None where it is not given."""
+    given = node.attributes.data.get(option.name)
+    number = option_value(node, option)
+    if number is None:
+        return None
+    key = f"stored {option.name}"
+    known: tuple[ir.Attr | None, ir.Value] | None = node.meta.get(key)
+    if known is not None and known[0] is given:
+        return known[1]
+    first = node.inputs[0] if node.inputs else None
+    dtype = ir.DataType.INT64
+    if "float" in option.type:
+        own = None if first is None else first.dtype
+        dtype = own if own is not None and own.is_floating_point() else ir.DataType.FLOAT
+    array = np.asarray(number, dtype.numpy())
+    value = ir.Value(shape=ir.Shape(array.shape), type=ir.TensorType(dtype), const_value=ir.Tensor(array))
+    node.meta[key] = given, value
+    return value
 
 
 #: what ONNX calls the type of an attribute; a list of such has an S after it

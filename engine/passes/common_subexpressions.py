@@ -28,7 +28,8 @@ class CommonSubexpressions:
     """
 
     constants: bool = False
-    name, visits = "common-subexpressions", Visit.MAIN
+    visits: Visit = Visit.MAIN
+    name = "common-subexpressions"
 
     def run(self, module: Module) -> None:
         """Let equal nodes be one in a graph that rules have changed, or in which they look for larger layers."""
@@ -75,8 +76,22 @@ def merge_nodes(graph: ir.Graph, dialect: Dialect) -> None:
 def _shareable(node: ir.Node, dialect: Dialect) -> bool:
     spec = dialect.operators.get(node.op_type) if node.domain == dialect.domain else None
     pure = spec is None or spec.facts.pure
-    return pure and all(attribute.type in _PLAIN for attribute in node.attributes.values())
+    return pure and all(
+        attribute.type in _PLAIN or (attribute.type == ir.AttributeType.TENSOR and _is_small(attribute.as_tensor()))
+        for attribute in node.attributes.values()
+    )
+
+
+def _is_small(tensor: ir.TensorProtocol) -> bool:
+    return tensor.size <= _COMPARED and tensor.dtype != ir.DataType.STRING
 
 
 def _attributes(node: ir.Node) -> dict[str, object]:
-    return {name: (attribute.type, attribute.value) for name, attribute in node.attributes.items()}
+    return {name: (attribute.type, _content(attribute)) for name, attribute in node.attributes.items()}
+
+
+def _content(attribute: ir.Attr) -> object:
+    if attribute.type != ir.AttributeType.TENSOR or not _is_small(attribute.as_tensor()):
+        return attribute.value
+    tensor = attribute.as_tensor()
+    return tensor.dtype, tuple(tensor.shape), tensor.tobytes()

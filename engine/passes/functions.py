@@ -6,6 +6,7 @@ Many operators of ONNX are functions: the schema has their body, in operators th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import onnx
 import onnx.defs
@@ -43,7 +44,8 @@ class Functions:
         settled: set[ir.Node] = set()
         for _ in range(_DEPTH):
             evaluate_nodes(module, settled)
-            if not any([expand(module, node, self.given) for node in list(module.graph) if self._wants(module, node)]):
+            expanded = [expand(module, node, self.given) for node in list(module.graph) if self._wants(module, node)]
+            if not any(expanded):
                 break
         else:
             raise RewriteError(f"functions of {module.graph.name} are made of functions more than {_DEPTH} times")
@@ -98,7 +100,7 @@ def evaluate_nodes(module: Module, settled: set[ir.Node]) -> None:
 def _evaluate_bodies(
     module: Module, node: ir.Node, graphs: list[ir.Graph], spec: OperatorSpec, settled: set[ir.Node]
 ) -> None:
-    """Let the inputs of a node's graphs be like its operands, evaluate the graphs, and let its results be like theirs."""
+    """Let the inputs of a node's graphs be like its operands, and its results like what the graphs yield."""
     counted = node.attributes.get(spec.facts.slices or "")
     slices = None if counted is None else counted.as_int()
     first = len(node.inputs) - (slices or 0)
@@ -124,6 +126,13 @@ def _evaluate_bodies(
                 output.shape = make_shape(tuple(one[0] if len(set(one)) == 1 else None for one in pairs))
     else:
         stack(node, None)
+        count = len(_kinds(spec))
+        for place, (operand, output) in enumerate(zip(node.inputs[count:], node.outputs, strict=False)):
+            shape = None if operand is None else extents(operand)
+            # What a loop carries has one shape where it begins with that which it is declared to have, and yields it.
+            ends = [(extents(graph.inputs[count + place]), extents(graph.outputs[1 + place])) for graph in graphs]
+            if shape is not None and None not in shape and all(one == other == shape for one, other in ends):
+                output.shape = output.shape or make_shape(shape)
 
 
 def _kinds(spec: OperatorSpec) -> Sequence[str]:
@@ -179,7 +188,7 @@ def _with_bodies(node: ir.Node) -> list[ir.Node]:
 
 
 def _find_function(node: ir.Node, opset: int, given: int) -> tuple[onnx.FunctionProto, int] | None:
-    found = schema(node.op_type, opset, node.domain) or schema(node.op_type, given, node.domain)
+    found: Any = schema(node.op_type, opset, node.domain) or schema(node.op_type, given, node.domain)
     if found is None:
         return None
     proto = onnx.NodeProto(op_type=node.op_type, domain=node.domain)

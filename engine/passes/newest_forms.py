@@ -43,8 +43,8 @@ def renew(nodes: list[ir.Node], module: Module, given: int) -> None:
     for node in nodes:
         if node.domain != dialect.domain:
             continue
-        older = dialect.operators.get(node.op_type)
-        former = next((name for last, name in _formers(older) if given <= last), None)
+        known = dialect.operators.get(node.op_type)
+        former = next((name for last, name in _older_forms(known) if given <= last), None)
         if former is not None:
             form = dialect.operators[former]
             node.op_type, node.domain = form.name, form.domain
@@ -52,11 +52,11 @@ def renew(nodes: list[ir.Node], module: Module, given: int) -> None:
         was, now = dialect.operator(node.op_type, given), dialect.operator(node.op_type, module.opset)
         if was is not None and now is not None and given < module.opset:
             _write_defaults(node, was, now)
-            _move_attributes(node, was, now, module.names, dialect, module.opset)
+            _move_attributes(node, (was, now), module.names, dialect, (given, module.opset))
 
 
-def _formers(spec: OperatorSpec | None) -> list[tuple[int, str]]:
-    return [] if spec is None else sorted(spec.facts.former.items())
+def _older_forms(spec: OperatorSpec | None) -> list[tuple[int, str]]:
+    return [] if spec is None else sorted(spec.facts.older.items())
 
 
 def _write_defaults(node: ir.Node, was: OperatorSpec, now: OperatorSpec) -> None:
@@ -68,19 +68,25 @@ def _write_defaults(node: ir.Node, was: OperatorSpec, now: OperatorSpec) -> None
 
 
 def _move_attributes(
-    node: ir.Node, was: OperatorSpec, now: OperatorSpec, names: Scope, dialect: Dialect, opset: int
+    node: ir.Node,
+    forms: tuple[OperatorSpec, OperatorSpec],
+    names: Scope,
+    dialect: Dialect,
+    opsets: tuple[int, int],
 ) -> None:
-    """Put attributes that are operands by now where these stand."""
-    first = len(was.operands)
-    found = signature(now.name, opset, dialect.domain)
+    """Put attributes that are operands by now where these stand; `forms` and `opsets` are the older and the newer."""
+    was, now = forms
+    before, found = (signature(now.name, opset, dialect.domain) for opset in opsets)
     moved: dict[int, Any] = {}
-    known = {operand.name for operand in was.operands}
+    known = {operand.name for operand in before.operands} if before is not None else set()
+    first = len(known)
     for place, operand in enumerate(now.operands):
-        option = was.options.get(operand.name)
-        if option is None or operand.name in known or operand.name in now.options:
+        name = now.facts.former.get(operand.name, operand.name)
+        option = was.options.get(name)
+        if option is None or operand.name in known or name in now.options:
             continue
         value = option_value(node, option)
-        node.attributes.pop(operand.name, None)
+        node.attributes.pop(name, None)
         if value is not None:
             moved[place] = value
     if not moved or first > min(moved):

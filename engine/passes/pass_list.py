@@ -11,6 +11,7 @@ from .common_subexpressions import CommonSubexpressions
 from .complex import Complex
 from .float16 import KeepFloat16
 from .float_interface import FloatInterface
+from .fold import Fold
 from .functions import Functions
 from .layout import Interface, PlaceTransposes
 from .layout.interface import KEPT
@@ -22,6 +23,7 @@ from .rule_stage import Rules
 from .sort import Sort
 from .state import State
 from .supported import Supported
+from .sweep import Sweep
 from .variables import Evaluate
 
 
@@ -56,9 +58,14 @@ def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
     across = rules.source is not rules.target
     #: the source says by the types of values what is quantized or complex, and not by operators
     implied = across and not rules.source.schemas
+    newest: list[tuple[Pass, bool]] = []
+    rest: list[tuple[Pass, bool]] = []
+    if options.given is not None:
+        newest = [(NewestForms(options.given), True), (Functions(options.given), True)]
+        rest = [(Functions(options.given, left=True), True), (Rules(LOWER, Visit.OUTSIDE_FIRST), True)]
     steps: list[tuple[Pass, bool]] = [
         (options.part, bool(options.part.inputs or options.part.outputs)),
-        *([(NewestForms(options.given), True), (Functions(options.given), True)] if options.given is not None else []),
+        *newest,
         (resize, bool(options.extents)),
         (FloatInterface(), options.float_interface),
         (KeepFloat16(), options.keep_float16),
@@ -66,20 +73,21 @@ def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
         (Rules(INTEGERS, Visit.FUNCTIONS_FIRST), implied and not options.plain),
         (Complex(), implied),
         (QuantizeDequantize(options.plain), implied),
-        (Rules(NORMALIZE, Visit.FUNCTIONS_FIRST), True),
+        (Fold(), not across),
+        (CommonSubexpressions(constants=True, visits=Visit.OUTSIDE_FIRST), not across),
+        (Rules(NORMALIZE, Visit.FUNCTIONS_FIRST if across else Visit.OUTSIDE_FIRST), True),
         (Rules(LOWER, Visit.OUTSIDE_FIRST), True),
-        *(
-            [(Functions(options.given, left=True), True), (Rules(LOWER, Visit.OUTSIDE_FIRST), True)]
-            if options.given is not None
-            else []
-        ),
+        *rest,
         (Supported(LOWER, Visit.OUTSIDE_FIRST, options.keep_custom), across),
-        (CommonSubexpressions(), True),
+        (Fold(), not across),
+        (CommonSubexpressions(constants=not across, visits=Visit.MAIN if across else Visit.OUTSIDE_FIRST), True),
         (Rules(RECOVER, Visit.INSIDE_FIRST), True),
         *([(PlaceTransposes(options.layout, options.outputs), True)] if options.layout is not None else []),
         (Rules(SIMPLIFY, Visit.OUTSIDE_FIRST), True),
         (Rules(TUNE, Visit.OUTSIDE_FIRST), True),
-        (CommonSubexpressions(constants=True), True),
+        (Fold(), not across),
+        (CommonSubexpressions(constants=True, visits=Visit.MAIN if across else Visit.OUTSIDE_FIRST), True),
+        (Sweep(), not across),
         (Sort(), True),
         (Closures(), rules.target.facts.closed),
         (Accepted(), True),

@@ -7,22 +7,10 @@ from typing import NamedTuple
 
 import onnx.defs
 
-from ..dialects.operators import Dialect, OperatorSpec, Option
+from ..dialects.operators import Dialect, OperatorSpec
 from ..expressions.opset_range import decide, is_omitted
 from ..syntax import tree
 from ..syntax.tree_traversal import below
-
-
-def former_attributes(spec: OperatorSpec, newest: OperatorSpec | None, count: int) -> list[Option] | None:
-    """The attributes of an operator that have become its last operands since, of so many; None where one was none.
-
-    `ReduceMax(x, axes)` of opset 18 is `ReduceMax(x) {axes}` before.
-    """
-    most = spec.arity()[1]
-    if most is None or newest is None or not most < count <= len(newest.operands):
-        return None
-    found = [spec.options.get(operand.name) for operand in newest.operands[most:count]]
-    return None if None in found else [option for option in found if option is not None]
 
 
 class Availability:
@@ -106,7 +94,8 @@ def _takes(call: tree.Call, spec: OperatorSpec, dialect: Dialect, place: _Place)
     for attribute in call.attributes:
         name = attribute.name
         if (
-            name not in spec.options
+            not (place.pattern and isinstance(attribute.value, tree.Name) and attribute.value.name == "_")
+            and name not in spec.options
             and not is_omitted(attribute.value, place.opset)
             and _has_option(call, name, dialect)
         ):
@@ -116,9 +105,7 @@ def _takes(call: tree.Call, spec: OperatorSpec, dialect: Dialect, place: _Place)
     count = len(call.arguments)
     if most is None or count <= most or (in_newest is not None and count > in_newest):
         return True
-    if any(argument.spread for argument in call.arguments):
-        return True
-    return not place.pattern and former_attributes(spec, newest, count) is not None
+    return any(argument.spread for argument in call.arguments)
 
 
 def _has_option(call: tree.Call, name: str, dialect: Dialect) -> bool:

@@ -117,7 +117,8 @@ class Builder:
         spec = self._spec(operator)
         if call.rest:
             kept = frame.values.get(rest_of(call.callee), self._root)
-            options = {**dict(kept.attributes.items()), **options}
+            stored = {option.name for option in spec.stored.values()}
+            options = {**{name: one for name, one in kept.attributes.items() if name not in stored}, **options}
         found = (self._attribute(call.span, spec, name, value) for name, value in options.items())
         attributes = [attribute for attribute in found if attribute is not None]
         count = self._counts.get(id(call), 1) or count_yielded(spec, attributes)
@@ -295,7 +296,7 @@ class Builder:
         """Make a node, or what it computes where all that it reads is constant; its results."""
         self._budget.node()
         target = self._dialects[-1]
-        operands, moved = split_attributes(spec, target, operands, self._opset)
+        operands, moved = split_attributes(spec, operands, self._opset)
         attributes = [*moved, *attributes]
         inputs = make_operands(spec, operands, self._opset, self._scope)
         wider = widenings(target, spec.name, self._opset, inputs) if spec.dialect == target.name else {}

@@ -60,6 +60,9 @@ class Edits:
 
     def admits(self, root: ir.Node, made: Sequence[ir.Node], pairs: Sequence[tuple[ir.Value, ir.Value]]) -> bool:
         """Whether each second value of some pairs can take the place of the first, and none comes to need itself."""
+        if self._inner and not made and root.op_type == self._copy.name and root.domain == self._copy.domain:
+            if any(before.is_graph_output() and not self._yieldable(after) for before, after in pairs):
+                return False  # a copy would take the place of a copy
         if all(before.producer() is root for before, _ in pairs):
             self._precedence.follow(root, made)
             return True

@@ -208,7 +208,7 @@ class _Search:
         if not self._options(pattern, spec, node, bound):
             return None
         following = self._inside(pattern.graphs, node, then) if pattern.graphs else then
-        inputs = node.inputs
+        inputs = spec.inputs(node)
         if not (len(inputs) == len(pattern.operands) == 2 and "commutative" in spec.traits) or inputs[0] is inputs[1]:
             return self._operands(pattern, inputs, bound, following)
         made = self._operands(pattern, inputs, dict(bound), following)
@@ -251,7 +251,9 @@ class _Search:
         if not pattern.rest:
             for name in node.attributes.data:
                 option = spec.options.get(name)
-                if name in pattern.named or (option is not None and same(option_value(node, option), option.default)):
+                if name in pattern.named or any(name == stored.name for stored in spec.stored.values()):
+                    continue
+                if option is not None and same(option_value(node, option), option.default):
                     continue
                 value = node.attributes[name].value if option is None else option_value(node, option)
                 return self._no(pattern.span, "option {} is {}, and the rule does not mention it", name, value)

@@ -11,9 +11,8 @@ from ..base.constants import constant
 from ..base.names import Scope
 from ..dialects.literals import array, attribute
 from ..dialects.onnx_schemas import describe_operator, signature
-from ..dialects.operators import Dialect, OperatorSpec
+from ..dialects.operators import OperatorSpec
 from ..expressions.functions import EvaluationError
-from .availability import former_attributes
 
 
 def make_operands(spec: OperatorSpec, operands: list[Any], opset: int, scope: Scope) -> list[ir.Value | None]:
@@ -49,21 +48,16 @@ def make_operands(spec: OperatorSpec, operands: list[Any], opset: int, scope: Sc
     return inputs
 
 
-def split_attributes(
-    spec: OperatorSpec, dialect: Dialect, operands: list[Any], opset: int
-) -> tuple[list[Any], list[ir.Attr]]:
+def split_attributes(spec: OperatorSpec, operands: list[Any], opset: int) -> tuple[list[Any], list[ir.Attr]]:
     """Operands and attributes of an operator as it stands at an opset, of operands as its newest form has them.
 
     Raises EvaluationError for a value that is known before run time only where it would be an attribute.
     """
-    most = spec.arity()[1]
-    if most is None or len(operands) <= most:
-        return operands, []
-    former = former_attributes(spec, dialect.operator(spec.name), len(operands))
-    if former is None:
+    most = len(spec.operands) - len(spec.stored)
+    if not spec.stored or len(operands) <= most:
         return operands, []
     attributes = []
-    for option, operand in zip(former, operands[most:], strict=True):
+    for option, operand in zip(spec.stored.values(), operands[most:], strict=False):
         known = constant(operand) if type(operand) is ir.Value else operand
         if type(operand) is ir.Value and known is None:
             raise EvaluationError(f"{option.name} of {spec.name} is an attribute at opset {opset}, and not known yet")

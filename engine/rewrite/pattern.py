@@ -296,7 +296,7 @@ def _node(call: tree.Call, dialect: Dialect, opset: int, marked: Set[str]) -> No
         for a in call.attributes
     )
     # An operator that lacks an option at this opset has no node that the pattern could match.
-    asked = [option.name for option in options]
+    asked = [option.name for option in options if call.wildcard or option.variable != IGNORED]
     named = None if call.wildcard else dialect.operator(call.callee, opset)
     specs: Mapping[str, OperatorSpec] = {named.name: named} if named is not None and named.has(asked) else {}
     if call.wildcard:
@@ -305,6 +305,7 @@ def _node(call: tree.Call, dialect: Dialect, opset: int, marked: Set[str]) -> No
     wildcard = call.callee if call.wildcard else None
     fixed = sum(not operand.spread for operand in operands)
     inside = tuple(option for option in options if option.graph is not None)
+    asked = [option.name for option in options]
     return NodePattern(specs, wildcard, operands, options, call.rest, call.span, fixed, frozenset(asked), inside)
 
 

@@ -79,7 +79,7 @@ def _node(pattern: NodePattern | AnyOf, rule: _Known) -> NodeTest:
         spec = known[operator]
         if spec is None or spec.domain != node.domain:
             return False
-        inputs = node.inputs
+        inputs = spec.inputs(node)
         return fit(inputs) or (most == 2 and "commutative" in spec.traits and fit(inputs[::-1]))
 
     return may_fit

@@ -12,6 +12,12 @@ from .registry import EvaluationError, Number, Numbers, function, items, known, 
 
 
 @function
+def is_number(x: Any) -> bool:
+    """Whether something is a number, and no name of an extent, no list and not `none`."""
+    return isinstance(x, int | float | np.number)
+
+
+@function
 def abs_(x: Number) -> Any:
     """The absolute value."""
     return np.abs(x) if isinstance(x, np.ndarray) else abs(x)

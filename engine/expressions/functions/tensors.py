@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import onnx_ir as ir
 
-from ...base.constants import CONTENT, KEPT, constant
+from ...base.constants import CONTENT, KEPT, constant, find_fill, known_elements
 from .registry import PAIR, SHORT, ElementType, EvaluationError, Tensor, UnknownValueError, data_type, function, known
 
 
@@ -21,6 +21,27 @@ def shape(x: Tensor) -> list[int | None] | None:
             return None
         return [d if isinstance(d, int) else None for d in x.shape]
     return list(np.shape(x))
+
+
+@function
+def extents(x: Tensor) -> list[Any] | None:
+    """The extents of a value, each a number or the name of one that runs decide; `none` where the rank is unknown."""
+    if type(x) is ir.Value:
+        return None if x.shape is None else [d if isinstance(d, int) else d.value for d in x.shape]
+    return list(np.shape(x))
+
+
+@function
+def elements(x: Tensor) -> list[Any] | None:
+    """The elements of a value that is computed from extents: numbers, names of extents, `none` for what is open."""
+    found = known_elements(x) if type(x) is ir.Value else None if x is None else np.asarray(x)
+    return None if found is None else list(found.ravel().tolist())
+
+
+@function
+def fill(x: Tensor) -> Any:
+    """The number that all elements of a value equal; `none` where they differ or it is not known."""
+    return find_fill(x) if type(x) is ir.Value else None
 
 
 @function

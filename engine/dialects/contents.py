@@ -1,0 +1,222 @@
+"""What is known of integers before a run: the elements of values that are computed from extents."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.helper
+import onnx.shape_inference
+import onnx_ir as ir
+
+from ..base.constants import FOLLOWED, find_fill, initial_array, known_elements
+from . import symbols
+from .folding import evaluate
+from .inference import UNCOUNTED, Extents, Inferred, add_attributes, extents
+from .operators import Dialect, OperatorSpec
+from .symbols import Symbol
+
+_INTEGERS = (ir.DataType.INT64, ir.DataType.INT32)
+
+Elements = np.ndarray[Any, Any]
+
+_ARITHMETIC: dict[str, Callable[[Symbol, Symbol], Symbol | None]] = {
+    "+": symbols.add,
+    "-": symbols.subtract,
+    "*": symbols.multiply,
+    "/": symbols.divide,
+}
+#: which signs of a difference make a comparison true
+_RELATIONS = {"==": {0}, "<": {-1}, "<=": {-1, 0}, ">": {1}, ">=": {0, 1}}
+
+
+def compute_elements(
+    node: ir.Node, spec: OperatorSpec, opset: int, inferred: Sequence[Inferred]
+) -> list[Elements | None] | None:
+    """What is known of the elements of results, as ops.yaml says what the operator makes them of; None for nothing."""
+    first = node.inputs[0] if node.inputs else None
+    facts = spec.facts
+    if first is None or not any(one.dtype in (*_INTEGERS, ir.DataType.BOOL) for one in inferred):
+        return None
+    if facts.tells is not None:
+        return _tell(node, extents(first), opset, facts.tells)
+    if facts.rearranges:
+        return _rearrange(node, spec, opset, inferred)
+    compute = _ARITHMETIC.get(spec.infix or "") or _relation(facts.relation)
+    if compute is None or len(node.inputs) != 2:
+        return None
+    left, right = map(known_elements, node.inputs)
+    if left is None or right is None or (facts.relation is None and inferred[0].dtype not in _INTEGERS):
+        return None
+    try:
+        pairs = np.broadcast(left, right)
+    except ValueError:
+        return None
+    if pairs.size > FOLLOWED:
+        return None
+    found = np.empty(pairs.shape, object)
+    found.ravel()[:] = [None if a is None or b is None else compute(a, b) for a, b in pairs]
+    return [found]
+
+
+def compute_fill(node: ir.Node, spec: OperatorSpec) -> Any:
+    """The number that all elements of the result of a node equal; None where they may differ."""
+    if spec.facts.fills is not None:
+        attribute = node.attributes.get(spec.facts.fills)
+        return 0 if attribute is None else attribute.as_tensor().numpy().reshape(-1)[0].item()
+    names = [operand.name for operand in spec.operands]
+    moved = [
+        value
+        for place, value in enumerate(node.inputs)
+        if names[min(place, len(names) - 1)] in spec.facts.rearranges and value is not None
+    ]
+    found = {find_fill(value) for value in moved}
+    return found.pop() if len(found) == 1 else None
+
+
+def _relation(relation: str | None) -> Callable[[Symbol, Symbol], Any] | None:
+    if relation is None:
+        return None
+    holds = _RELATIONS[relation]
+
+    def compare(a: Symbol, b: Symbol) -> bool | None:
+        found = symbols.compare(a, b)
+        return None if found is None else found in holds
+
+    return compare
+
+
+def _tell(node: ir.Node, shape: Extents | None, opset: int, tells: str) -> list[Elements | None] | None:
+    """The extents of an operand, those that the node picks, or how many elements they make."""
+    if shape is None:
+        return None
+    if tells == "count":
+        count: Symbol | None = 1
+        for extent in shape:
+            count = None if count is None or extent is None else symbols.multiply(count, extent)
+        return [np.array(count, object)]
+    # Which extents are picked shows by those of a tensor whose extents are the numbers of its axes.
+    numbered = np.broadcast_to(np.zeros((), np.int8), range(len(shape)))
+    picked = evaluate(node, [numbered], opset)
+    return None if picked is None else [_pick(picked[0], shape)]
+
+
+def _pick(places: np.ndarray[Any, Any], table: Sequence[Any]) -> Elements:
+    found = np.empty(places.shape, object)
+    found.ravel()[:] = [table[int(place)] for place in places.ravel()]
+    return found
+
+
+def _rearrange(
+    node: ir.Node, spec: OperatorSpec, opset: int, inferred: Sequence[Inferred]
+) -> list[Elements | None] | None:
+    """The elements of results that are elements of operands: numbers stand for these while the node is computed."""
+    if any(_count(one) > FOLLOWED or one.dtype not in _INTEGERS for one in inferred):
+        return None
+    table: list[Any] = []
+    operands: list[np.ndarray[Any, Any] | None] = []
+    names = [operand.name for operand in spec.operands]
+    for position, value in enumerate(node.inputs):
+        known = known_elements(value)
+        if value is not None and known is None:
+            return None
+        if value is None or known is None:
+            operands.append(None)
+        elif names[min(position, len(names) - 1)] in spec.facts.rearranges:
+            operands.append(np.arange(len(table), len(table) + known.size, dtype=np.int64).reshape(known.shape))
+            operands[-1] = operands[-1].astype((value.dtype or ir.DataType.INT64).numpy())
+            table += known.ravel().tolist()
+        else:
+            array = initial_array(value)
+            if array is None:
+                if None in known.ravel().tolist() or any(isinstance(one, str) for one in known.ravel()):
+                    return None
+                array = known.astype((value.dtype or ir.DataType.INT64).numpy())
+            operands.append(array)
+    results = evaluate(node, operands, opset)
+    return None if results is None else [_pick(result, table) for result in results]
+
+
+def _count(result: Inferred) -> float:
+    if result.shape is None or not all(isinstance(extent, int) for extent in result.shape):
+        return math.inf
+    return math.prod(extent for extent in result.shape if isinstance(extent, int))
+
+
+def infer_with_elements(node: ir.Node, opset: int, dialect: Dialect) -> list[Inferred] | None:
+    """The types and shapes of results where elements of operands are known in part; None where that tells nothing.
+
+    onnx.shape_inference follows extents through operands where these are computed from shapes, so an operand of which
+    some elements are names is one that is put together from the shape of a tensor.
+    """
+    known = [known_elements(value) for value in node.inputs]
+    partial = [
+        found is not None and found.ndim == 1 and value is not None and value.const_value is None
+        for value, found in zip(node.inputs, known, strict=True)
+    ]
+    if not any(partial) or any(attribute.type in UNCOUNTED for attribute in node.attributes.values()):
+        return None
+    graph = onnx.GraphProto(name="partial")
+    made = onnx.NodeProto(op_type=node.op_type, domain=node.domain)
+    add_attributes(made, node.attributes.values())
+    for position, (value, found) in enumerate(zip(node.inputs, known, strict=True)):
+        name = "" if value is None else f"i{position}"
+        made.input.append(name)
+        if value is None:
+            continue
+        if partial[position] and found is not None:
+            _spell(graph, dialect, name, found.tolist())
+        elif value.const_value is not None and value.const_value.size <= FOLLOWED:
+            array = initial_array(value)
+            if array is None:
+                return None
+            graph.initializer.append(onnx.numpy_helper.from_array(array, name))
+        elif value.dtype is None:
+            return None
+        else:
+            shape = extents(value)
+            graph.input.append(onnx.helper.make_tensor_value_info(name, int(value.dtype), shape))
+    made.output.extend(f"o{position}" for position in range(len(node.outputs)))
+    graph.node.append(made)
+    graph.output.extend(onnx.ValueInfoProto(name=name) for name in made.output)
+    imports = [onnx.OperatorSetIdProto(domain=node.domain, version=opset)]
+    model = onnx.ModelProto(ir_version=10, graph=graph, opset_import=imports)
+    try:
+        done = onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
+    except (onnx.shape_inference.InferenceError, RuntimeError, ValueError):
+        return None
+    return [_read(output.type) for output in done.graph.output]
+
+
+def _spell(graph: onnx.GraphProto, dialect: Dialect, name: str, found: Sequence[Any]) -> None:
+    """Nodes that put an operand together: extents of a tensor made up for it, and numbers that no extent has."""
+    shape, join = dialect.role("shape"), dialect.role("join")
+    parts = []
+    for place, one in enumerate(found):
+        part = f"{name}_{place}"
+        parts.append(part)
+        if isinstance(one, (int, np.integer)) and one < 0:
+            graph.initializer.append(onnx.numpy_helper.from_array(np.array([one], np.int64), part))
+        else:
+            tensor = f"{part}_tensor"
+            graph.input.append(onnx.helper.make_tensor_value_info(tensor, onnx.TensorProto.INT8, [one]))
+            graph.node.append(onnx.NodeProto(op_type=shape.name, domain=shape.domain, input=[tensor], output=[part]))
+    joined = onnx.NodeProto(op_type=join.name, domain=join.domain, input=parts, output=[name])
+    joined.attribute.append(onnx.helper.make_attribute("axis", 0))
+    graph.node.append(joined)
+
+
+def _read(proto: onnx.TypeProto) -> Inferred:
+    tensor = proto.tensor_type
+    dtype = ir.DataType(tensor.elem_type) if tensor.elem_type else None
+    if not tensor.HasField("shape"):
+        return Inferred(dtype, None)
+    found: list[int | str | None] = []
+    for dim in tensor.shape.dim:
+        # A name that inference makes up is one of its own, and no other value's.
+        text = dim.dim_param if not dim.dim_param.startswith("unk__") else None
+        found.append(dim.dim_value if dim.HasField("dim_value") else text or None)
+    return Inferred(dtype, tuple(found))

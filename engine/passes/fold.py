@@ -1,0 +1,150 @@
+"""Pass `fold`: infers types and shapes anew, and computes what is known without a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from ..base.constants import ELEMENTS, FILL, Elements
+from ..dialects.contents import compute_elements, compute_fill, infer_with_elements
+from ..dialects.extents import complete
+from ..dialects.folding import fold
+from ..dialects.inference import (
+    InferenceError,
+    Inferred,
+    extents,
+    infer,
+    make_shape,
+    merge,
+    require_within,
+)
+from ..dialects.operators import OperatorSpec, schema
+from ..rewrite.subgraphs import bodies
+from .base import Module, Visit
+from .branches import choose_graph, inline, merge_results
+from .known import Known
+
+#: constants of strings are left alone
+_NUMBERS = "biufc"
+
+
+class Fold:
+    """Let results have the types and shapes that follow from the inputs, and be constants where they are known.
+
+    Extents that are free get a name, so that it shows which are equal; integers computed from extents are followed as
+    polynomials over such names, and are constants where no name is left.
+    """
+
+    name, visits = "fold", Visit.MAIN
+
+    def run(self, module: Module) -> None:
+        """Go over the nodes of a graph in their order, and over those of their graphs on the way."""
+        self._run(module, Known())
+
+    def _run(self, module: Module, known: Known) -> None:
+        for value in module.graph.inputs:
+            known.note(value)
+        work = list(reversed(module.graph))
+        while work:
+            node = work.pop()
+            spec = module.target.operator(node.op_type, module.opset) if node.domain == module.target.domain else None
+            if spec is None or schema(node.op_type, module.opset, node.domain) is None:
+                continue
+            if spec.facts.chooses:
+                chosen = choose_graph(node, spec)
+                if chosen is not None:
+                    work += reversed(inline(node, chosen, module))
+                    continue
+            if inner := bodies(node):
+                # What a graph yields tells what its node does, and the nodes behind it need to know.
+                for graph in inner:
+                    self._run(module.body(graph), Known(known))
+                merge_results(node, spec)
+                continue
+            inferred = _infer(node, spec, module)
+            if inferred is not None:
+                _describe(node, inferred)
+                _replace(node, _compute(node, spec, module, inferred), module)
+                equal = known.find(node, spec, module)
+                if equal is not None and not node.outputs[0].is_graph_output():
+                    ir.convenience.replace_all_uses_with(node.outputs[0], equal)
+                    continue
+                if spec.facts.fills is not None or spec.facts.rearranges:
+                    fill = compute_fill(node, spec)
+                    for output in node.outputs if fill is not None else ():
+                        output.meta[FILL] = fill
+            for output in node.outputs:
+                known.note(output)
+
+
+def _infer(node: ir.Node, spec: OperatorSpec, module: Module) -> list[Inferred] | None:
+    try:
+        require_within(node, spec.facts.within)
+        found = infer(node, module.opset)
+    except InferenceError:
+        return None  # the model as it came; whoever runs it says more of it
+    if all(one.shape is not None and None not in one.shape for one in found):
+        return found
+    more = infer_with_elements(node, module.opset, module.target)
+    for place, one in enumerate(more or ()):
+        try:
+            found[place] = Inferred(one.dtype or found[place].dtype, merge(found[place].shape, one.shape))
+        except InferenceError:
+            continue
+    return complete(node, spec, found)
+
+
+def _describe(node: ir.Node, inferred: Sequence[Inferred]) -> None:
+    """Give results what was inferred; what is open gets a name of its own."""
+    for output, one in zip(node.outputs, inferred, strict=False):
+        if one.dtype is not None:
+            output.type = ir.TensorType(one.dtype)
+        if one.shape is None:
+            continue
+        known = extents(output)
+        if known is None or len(known) != len(one.shape):
+            known = (None,) * len(one.shape)
+        output.shape = make_shape(
+            tuple(
+                [
+                    extent if extent is not None else old if isinstance(old, str) else f"{output.name}.{axis}"
+                    for axis, (extent, old) in enumerate(zip(one.shape, known, strict=True))
+                ]
+            )
+        )
+
+
+def _compute(
+    node: ir.Node, spec: OperatorSpec, module: Module, inferred: Sequence[Inferred]
+) -> Sequence[Elements | None]:
+    """The constants that results are; None for one that is none."""
+    folded = fold(node, spec, module.opset, inferred)
+    if folded is not None:
+        return folded
+    if not spec.facts.fold or not spec.facts.pure:
+        return ()
+    found: list[Elements | None] = []
+    for output, known in zip(node.outputs, compute_elements(node, spec, module.opset, inferred) or (), strict=False):
+        found.append(None)
+        if known is None:
+            continue
+        items = known.ravel().tolist()
+        if output.dtype is not None and not any(one is None or isinstance(one, str) for one in items):
+            found[-1] = known.astype(output.dtype.numpy())
+        elif any(one is not None for one in items):
+            output.meta[ELEMENTS] = known
+    return found
+
+
+def _replace(node: ir.Node, constants: Sequence[Elements | None], module: Module) -> None:
+    for output, elements in zip(node.outputs, constants, strict=False):
+        if elements is None or not output.uses():
+            continue
+        if isinstance(elements, np.ndarray) and elements.dtype.kind not in _NUMBERS:
+            continue
+        value = module.names.constant(elements, output.name or node.op_type)
+        if value.graph is None:
+            module.names.graph.register_initializer(value)
+        ir.convenience.replace_all_uses_with(output, value)
