@@ -49,6 +49,7 @@ class Reader:
 READERS = (
     Reader("TensorFlow Lite", "tflite", (".tflite", ".lite", ".task"), ".tflite_reader"),
     Reader("ONNX", "onnx", (".onnx",), ".onnx_reader"),
+    Reader("PyTorch", "aten", (".pt2", ".pt", ".pth"), ".pt2_reader"),
 )
 #: the endings by which models are found in a folder
 SUFFIXES = tuple(suffix for one in READERS for suffix in one.suffixes)

@@ -5,19 +5,29 @@ from __future__ import annotations
 import io
 import os
 import re
+import sys
 from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias
+from typing import Any, BinaryIO, Protocol, TypeAlias
 
 from ..engine.base.errors import CallError, ModelError
 
-#: a model: the path of its file, the bytes of it, or a file that is open for reading bytes
-Source: TypeAlias = str | os.PathLike[str] | bytes | bytearray | memoryview | BinaryIO
+
+
+class Program(Protocol):
+    """A torch.export.ExportedProgram, which only a caller that has torch can have."""
+
+    graph_module: Any
+
+
+#: a model: the path of its file, the bytes of it, a file that is open for reading bytes, or a program of PyTorch
+Source: TypeAlias = str | os.PathLike[str] | bytes | bytearray | memoryview | BinaryIO | Program
 
 _REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
 
 def accept(source: Source) -> str | bytes:
-    """The path of a model, or its bytes: those of a buffer, of a `BytesIO` whole, of an open file from where it stands.
+    """The path of a model, or its bytes: those of a buffer, of a `BytesIO` whole, of an open file from where it stands, of
+    a program as torch saves it.
 
     Raises CallError for what is no model at all, ModelError for a URL and for a file that cannot be read.
     """
@@ -34,7 +44,20 @@ def accept(source: Source) -> str | bytes:
         return bytes(source)
     if isinstance(source, io.BytesIO):
         return source.getvalue()
+    if type(source).__module__.startswith("torch.export."):
+        return _save(source)
     return _read(source)
+
+
+def _save(program: Any) -> bytes:
+    """The bytes of an exported program as the torch that made it saves them."""
+    torch = sys.modules["torch"]
+    stream = io.BytesIO()
+    try:
+        torch.export.save(program, stream)
+    except Exception as error:  # of any kind, as what a program holds saves itself
+        raise ModelError(f"torch cannot save the program: {' '.join(f'{error}'.split())}") from error
+    return stream.getvalue()
 
 
 def is_remote(path: str | os.PathLike[str]) -> bool:

@@ -15,7 +15,7 @@ from ..syntax import tree
 from ..syntax.diagnostics import suggest
 from ..syntax.tree_traversal import walk
 from .connectivity import list_operands, report_unconnected
-from .kinds import ANY, ARRAY, GRAPH, NONE, NUMBER, VALUE, VALUES, Kinds, comparable, fits, may, of_option, one, words
+from .kinds import ANY, ARRAY, GRAPH, LIST, NONE, NUMBER, VALUE, VALUES, Kinds, comparable, fits, may, of_option, one, words
 from .operations import find, group_specs
 from .scope import COUNT, INSIDE, OPERAND, OPTION, RESULT, WILDCARD, Context, Variable
 from .types import equality, infer
@@ -172,8 +172,9 @@ class _Walker:
             options = self._option(attribute, specs, call)
             counts += options
             certain |= set(options)
+        gaps = any(operand.variadic and operand.optional for spec in specs.values() for operand in spec.operands)
         for argument in call.arguments:
-            more, sure = self._operand(argument)
+            more, sure = self._operand(argument, gaps)
             counts += more
             certain |= sure
         self._marks(call)
@@ -289,7 +290,8 @@ class _Walker:
         elif found:
             equality(value, kinds, value, others, value, self._context)
 
-    def _operand(self, argument: tree.Argument) -> tuple[Counter[str], set[str]]:
+    def _operand(self, argument: tree.Argument, gaps: bool = False) -> tuple[Counter[str], set[str]]:
+        """An operand of a pattern; with `gaps`, some of several values may be none."""
         value = argument.value
         self._layout(argument.layout, argument)
         if isinstance(value, tree.Index) and isinstance(value.value, tree.Name) and isinstance(value.index, tree.Name):
@@ -305,7 +307,8 @@ class _Walker:
                 self._error(argument.span, "`const` and `...` exclude each other")
             if argument.layout and argument.spread:
                 self._error(argument.span, "several values have no common layout: `@` stands after a single name")
-            kinds = one(VALUES) if argument.spread else one(ARRAY) if argument.const else one(VALUE)
+            several = frozenset({VALUES, LIST}) if gaps else one(VALUES)
+            kinds = several if argument.spread else one(ARRAY) if argument.const else one(VALUE)
             kinds |= one(NONE) if argument.optional else frozenset()
             self._bind(Variable(value.name, value.span, OPERAND, kinds, argument.layout))
             return Counter([value.name]), {value.name}

@@ -31,7 +31,7 @@ def rule_tests(rule: tree.Rule, left: LeftSide, context: Context) -> None:
     spec = context.source.operator(left.root) if left.root is not None else None
     form = spec is not None and not spec.traits.isdisjoint((FORM, CONTEXT))
     graphs = spec is not None and any("subgraph" in option.type for option in spec.options.values())
-    if not rule.tests and not form and not graphs:
+    if not rule.tests and not form and not graphs and not context.source.facts.fuzz.samples:
         # A test clause draws operands and options; a model with graphs of its own it cannot draw.
         context.error(rule.span, f"rule `{rule.name}` has no `test`", f"say how to try it, {_HOW}")
     operands = {v.name for v in left.variables.values() if v.bound_as == OPERAND}
@@ -102,7 +102,7 @@ def _matches(test: tree.Test, left: LeftSide, demanded: Mapping[str, tuple[Any, 
 
 def table_tests(table: tree.Table, reads: Dialect, context: Context) -> None:
     """Check the tests of a table, whose operands have no names of their own: they are given in order."""
-    if not table.tests:
+    if not table.tests and not reads.facts.fuzz.samples:
         context.error(table.span, f"table `{table.name}` has no `test`", f"say how to try its operators, {_HOW}")
     for test in table.tests:
         names = {declaration.name for declaration in test.declarations}

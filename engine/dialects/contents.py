@@ -19,6 +19,8 @@ from .inference import UNCOUNTED, Extents, Inferred, add_attributes, extents
 from .operators import Dialect, OperatorSpec
 from .symbols import Symbol
 
+#: the first opset whose operators onnx.shape_inference follows extents through
+_FOLLOWING = 18
 _INTEGERS = (ir.DataType.INT64, ir.DataType.INT32)
 
 Elements = np.ndarray[Any, Any]
@@ -126,8 +128,8 @@ def _rearrange(
         if value is None or known is None:
             operands.append(None)
         elif names[min(position, len(names) - 1)] in spec.facts.rearranges:
-            operands.append(np.arange(len(table), len(table) + known.size, dtype=np.int64).reshape(known.shape))
-            operands[-1] = operands[-1].astype((value.dtype or ir.DataType.INT64).numpy())
+            tokens = np.arange(len(table), len(table) + known.size).reshape(known.shape)
+            operands.append(tokens.astype((value.dtype or ir.DataType.INT64).numpy()))
             table += known.ravel().tolist()
         else:
             array = initial_array(value)
@@ -182,7 +184,8 @@ def infer_with_elements(node: ir.Node, opset: int, dialect: Dialect) -> list[Inf
     made.output.extend(f"o{position}" for position in range(len(node.outputs)))
     graph.node.append(made)
     graph.output.extend(onnx.ValueInfoProto(name=name) for name in made.output)
-    imports = [onnx.OperatorSetIdProto(domain=node.domain, version=opset)]
+    # What follows extents has been added to operators that did not change otherwise.
+    imports = [onnx.OperatorSetIdProto(domain=node.domain, version=max(opset, _FOLLOWING))]
     model = onnx.ModelProto(ir_version=10, graph=graph, opset_import=imports)
     try:
         done = onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)

@@ -1,4 +1,4 @@
-"""Extents that onnx.shape_inference leaves open, as polynomials over those of operands, or by names that tell them apart."""
+"""Extents that onnx.shape_inference leaves open: polynomials over those of operands, or names that tell them apart."""
 
 from __future__ import annotations
 

@@ -198,6 +198,12 @@ class OperatorFacts:
     ] = field(default_factory=dict)
 
     # files
+    defaults: Annotated[Mapping[str, Any], "Operands that files leave out, each with the number or list that it is then"] = (
+        field(default_factory=dict)
+    )
+    restores: Annotated[
+        str | None, "The operator that puts a changed part back into the whole from which this one took it as a view"
+    ] = None
     stored: Annotated[
         Literal["struct"] | None,
         "How a custom operator keeps its options: `struct`, one after the other as in C; else in a FlexBuffers map or"
@@ -217,6 +223,9 @@ class DialectTrials:
     unheeded: Annotated[
         Mapping[str, tuple[str, ...]], "Enumerants that kernels read past, as if the option had its default"
     ] = field(default_factory=dict)
+    samples: Annotated[
+        str | None, "In words, what its rules are tried on where no interpreter runs its operators: they need no test"
+    ] = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 #: an integer, or the text of what it is computed from: the name of an extent, or `=` and a polynomial over such names
@@ -11,6 +12,9 @@ Polynomial = Mapping[tuple[str, ...], int]
 
 #: what polynomials are not followed beyond, in terms
 _MOST = 32
+#: a polynomial as this module writes it; a name that only looks like one stands for itself
+_TERM = r"-?[0-9]+(?:\*[^*+=]+)*"
+_WRITTEN = re.compile(rf"={_TERM}(?:\+{_TERM})*")
 _MARKS = {"%": "%25", "*": "%2A", "+": "%2B", "=": "%3D"}
 
 
@@ -74,7 +78,7 @@ def compare(a: Symbol, b: Symbol) -> int | None:
 def _read(symbol: Symbol) -> Polynomial:
     if not isinstance(symbol, str):
         return {(): int(symbol)} if symbol else {}
-    if not symbol.startswith("="):
+    if not _WRITTEN.fullmatch(symbol):
         return {(symbol,): 1}
     return dict(_terms(symbol[1:]))
 
@@ -89,7 +93,7 @@ def _word(polynomial: Polynomial) -> Symbol | None:
     terms = sorted((names, coefficient) for names, coefficient in polynomial.items() if coefficient)
     if not terms or terms[-1][0] == ():
         return terms[-1][1] if terms else 0
-    if len(terms) == 1 and len(terms[0][0]) == 1 and terms[0][1] == 1 and not terms[0][0][0].startswith("="):
+    if len(terms) == 1 and len(terms[0][0]) == 1 and terms[0][1] == 1 and not _WRITTEN.fullmatch(terms[0][0][0]):
         return terms[0][0][0]
     if len(terms) > _MOST or len(str(terms)) > 1024:
         return None

@@ -18,6 +18,8 @@ from .variables import ASSIGN, FILL, INITIALIZE, KEPT, READ, TABLE, VARIABLE, Ev
 
 #: the prefix of the metadata that lists a model's state
 METADATA = "nnrewrite.state"
+#: the key of `meta` of a graph under which a reader lists the state that it found
+STATE = "state"
 #: what becomes of the operators of each role, in words for whoever asks which operators are supported
 ROLES = {
     VARIABLE: "a variable is an input and an output of the model, which the caller feeds back",
@@ -39,8 +41,24 @@ class State:
 
     def run(self, module: Module) -> None:
         """Change the main graph and its functions, and note which outputs are to be fed to which inputs."""
+        if not self.internal:
+            module.state.update(expose(module.graph))
         found = externalize(module.graph, module.source, module.functions, self.evaluate, self.internal)
         module.state.update(found)
+
+
+def expose(graph: ir.Graph) -> dict[str, str]:
+    """Make inputs and outputs of the state that a reader found; the names of the inputs, and the outputs to feed to them.
+
+    `meta` of the graph lists it under `state`: pairs of a constant, which is what a call begins with, and the value that
+    it ends with.
+    """
+    pairs: dict[str, str] = {}
+    for begun, ended in graph.meta.pop(STATE, ()):
+        graph.inputs.append(begun)
+        graph.outputs.append(ended)
+        pairs[begun.name] = f"{begun.name}_out"
+    return pairs
 
 
 def externalize(

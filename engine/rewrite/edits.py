@@ -60,14 +60,19 @@ class Edits:
 
     def admits(self, root: ir.Node, made: Sequence[ir.Node], pairs: Sequence[tuple[ir.Value, ir.Value]]) -> bool:
         """Whether each second value of some pairs can take the place of the first, and none comes to need itself."""
-        if self._inner and not made and root.op_type == self._copy.name and root.domain == self._copy.domain:
-            if any(before.is_graph_output() and not self._yieldable(after) for before, after in pairs):
-                return False  # a copy would take the place of a copy
+        if self._inner and not made and self._copies(root, pairs):
+            return False
         if all(before.producer() is root for before, _ in pairs):
             self._precedence.follow(root, made)
             return True
         self._sorted = False
         return self._precedence.join(pairs, made)
+
+    def _copies(self, root: ir.Node, pairs: Sequence[tuple[ir.Value, ir.Value]]) -> bool:
+        """Whether a copy would take the place of a copy, as the graph can only yield what its own nodes make."""
+        if (root.domain, root.op_type) != (self._copy.domain, self._copy.name):
+            return False
+        return any(before.is_graph_output() and not self._yieldable(after) for before, after in pairs)
 
     def put(self, root: ir.Node, made: Sequence[ir.Node], pairs: Sequence[tuple[ir.Value, ir.Value]]) -> None:
         """Put nodes before `root`, and of each pair the second value in the place of the first."""

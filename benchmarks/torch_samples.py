@@ -1,0 +1,154 @@
+"""Try rules on the samples of PyTorch's own tests: each is exported, converted, run in ONNX Runtime and compared.
+
+    python -m nnrewrite.benchmarks.torch_samples [--only NAME ...] [--most 6] [--decomposed] [--core]
+
+Prints an operator's outcome as equal / samples, the first reason of each that is not, and the totals.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import logging
+import re
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import torch
+from torch.testing._internal.common_methods_invocations import op_db
+from torch.utils import _pytree
+
+import nnrewrite
+
+#: how far results may lie apart, of the largest number among them
+TOLERANCE = 1e-4
+#: what random operators are called by, whose results cannot be compared
+RANDOM = re.compile(r"rand|dropout|bernoulli|multinomial|normal$|uniform|exponential|cauchy|geometric|poisson|empty|rrelu")
+
+
+class Call(torch.nn.Module):
+    """An operator with all but its tensors fixed."""
+
+    def __init__(self, function: Any, spec: Any, leaves: list[Any]) -> None:
+        super().__init__()
+        self.function, self.spec, self.leaves = function, spec, leaves
+
+    def forward(self, *tensors: torch.Tensor) -> Any:
+        given = iter(tensors)
+        leaves = [next(given) if isinstance(leaf, torch.Tensor) else leaf for leaf in self.leaves]
+        positional, named = _pytree.tree_unflatten(leaves, self.spec)
+        results = _pytree.tree_leaves(self.function(*positional, **named))
+        return tuple(one.clone() if any(one is t for t in tensors) else one for one in results)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", nargs="*")
+    parser.add_argument("--from", dest="first", type=int, default=0)
+    parser.add_argument("--to", dest="last", type=int, default=None)
+    parser.add_argument("--most", type=int, default=6)
+    parser.add_argument("--decomposed", action="store_true")
+    parser.add_argument("--core", action="store_true")
+    asked = parser.parse_args()
+    warnings.simplefilter("ignore")
+    logging.disable(logging.ERROR)
+    totals: Counter[str] = Counter()
+    infos = [info for info in op_db if torch.float32 in info.dtypes and not RANDOM.search(info.name)]
+    for info in infos[asked.first : asked.last]:
+        if asked.only and info.name not in asked.only:
+            continue
+        found: Counter[str] = Counter()
+        reasons: Counter[str] = Counter()
+        for program, tensors, expected in list_programs(info, asked.most, asked.decomposed):
+            if asked.core and not is_core(program):
+                continue
+            outcome, reason = judge(program, tensors, expected)
+            found[outcome] += 1
+            if reason:
+                reasons[f"{outcome}: {reason}"] += 1
+        totals.update(found)
+        if found and found["equal"] < sum(found.values()):
+            print(f"{info.name}{info.variant_test_name and '.' + info.variant_test_name} {dict(found)}", flush=True)
+            for reason, count in reasons.most_common(3):
+                print(f"    {count} {reason[:300]}", flush=True)
+    whole = sum(totals.values())
+    print(f"{dict(totals)}: {totals['equal'] / max(whole, 1):.1%} of {whole}")
+
+
+def list_programs(info: Any, most: int, decomposed: bool) -> Iterator[tuple[Any, list[torch.Tensor], list[Any]]]:
+    """The samples of an operator that can be exported, each with its tensors and torch's results."""
+    torch.manual_seed(0)
+    try:
+        samples = list(info.sample_inputs("cpu", torch.float32, requires_grad=False))
+    except Exception:  # samples that this machine cannot make
+        return
+    step = max(1, len(samples) // most)
+    for sample in samples[::step][:most]:
+        leaves, spec = _pytree.tree_flatten(((sample.input, *sample.args), sample.kwargs))
+        tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+        module = Call(info.op, spec, leaves)
+        try:
+            expected = [one for one in _pytree.tree_leaves(module(*(t.clone() for t in tensors)))]
+            program = torch.export.export(module, tuple(tensors))
+            if decomposed:
+                program = program.run_decompositions()
+        except Exception:  # what torch itself cannot export
+            continue
+        yield program, tensors, [one for one in expected if one is not None]
+
+
+def is_core(program: Any) -> bool:
+    """Whether each operator of a program is tagged core."""
+    called = [node.target for node in program.graph.nodes if node.op == "call_function"]
+    return all(torch.Tag.core in getattr(target, "tags", ()) or target.__module__ == "_operator" for target in called)
+
+
+def judge(program: Any, tensors: list[torch.Tensor], expected: list[Any]) -> tuple[str, str]:
+    """`equal`, or what went wrong, and why."""
+    stream = io.BytesIO()
+    try:
+        torch.export.save(program, stream)
+    except Exception as error:
+        return "unsaved", f"{error}".replace("\n", " ")
+    try:
+        model = nnrewrite.convert(stream.getvalue())
+    except nnrewrite.RewriteError as error:
+        return "refused" if "internal" not in f"{error}" else "fault", " ".join(f"{error}".split())
+    try:
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 4
+        session = onnxruntime.InferenceSession(model.SerializeToString(), options)
+        names = [one.name for one in session.get_inputs()]
+        feeds = {name: tensor.detach().contiguous().numpy() for name, tensor in zip(names, tensors, strict=False)}
+        results = session.run(None, feeds)
+    except Exception as error:
+        return "unrun", " ".join(f"{error}".split())
+    return compare(results, expected)
+
+
+def compare(results: list[Any], expected: list[Any]) -> tuple[str, str]:
+    """Whether results are torch's, to a fraction of their magnitude."""
+    if len(results) < len(expected):
+        return "different", f"{len(results)} results of {len(expected)}"
+    for position, (found, wanted) in enumerate(zip(results, expected, strict=False)):
+        right = wanted.detach().resolve_conj().numpy() if isinstance(wanted, torch.Tensor) else np.asarray(wanted)
+        if found.shape != right.shape:
+            return "different", f"result {position} has shape {found.shape}, not {right.shape}"
+        if found.dtype != right.dtype and isinstance(wanted, torch.Tensor):
+            return "different", f"result {position} is {found.dtype}, not {right.dtype}"
+        a, b = found.astype(np.float64), right.astype(np.float64)
+        finite = np.isfinite(b)
+        scale = max(np.abs(b[finite]).max(initial=0.0), 1e-6)
+        same = np.where(finite, np.abs(a - b) <= TOLERANCE * scale, (a == b) | (np.isnan(a) & np.isnan(b)))
+        if not same.all():
+            worst = np.abs(a - b)[finite].max(initial=0.0) / scale
+            return "different", f"result {position} differs by {worst:.3g} of its magnitude ({right.dtype})"
+    return "equal", ""
+
+
+if __name__ == "__main__":
+    main()

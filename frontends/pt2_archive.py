@@ -1,0 +1,189 @@
+"""The archive of an exported PyTorch program: a zip with a graph in JSON and raw weights. Nothing in it is unpickled."""
+
+from __future__ import annotations
+
+import io
+import json
+import lzma
+import math
+import struct
+import zipfile
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from ..engine.base.errors import ModelError
+from .tensor import quote_name
+
+#: more members than programs have, and more bytes of JSON than can be read in the memory that there is
+_MEMBERS, _TEXT = 1 << 17, 1 << 30
+#: a compressed member may be so many times larger than it is in the archive, beyond some megabytes
+_RATIO, _ALLOWANCE = 256, 1 << 26
+#: what numpy can hold
+_RANK, _ELEMENTS = 64, 1 << 58
+#: what tells the header of a member
+_HEADER = b"PK\x03\x04"
+#: all that the standard library raises on bytes that are no archive
+_MALFORMED = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    struct.error,
+    OSError,
+    EOFError,
+    ValueError,
+    NotImplementedError,
+)
+#: how a program is written that can be read
+EXPORT = (
+    "export the model in Python:\n"
+    "    import torch\n"
+    "    program = torch.export.export(model.eval(), (example,))\n"
+    '    torch.export.save(program, "model.pt2")'
+)
+
+
+class Archive:
+    """The members of a zip, found by their names under its one root folder.
+
+    Raises ModelError, from every method, on bytes that are no such archive, and on those that would take unbounded
+    memory.
+    """
+
+    def __init__(self, data: memoryview, name: str) -> None:
+        self.data, self.name = data, name
+        if bytes(data[:4]) != _HEADER:
+            raise self.error(f"no exported program of PyTorch; a checkpoint holds weights and no graph: {EXPORT}")
+        try:
+            self._zip = zipfile.ZipFile(_View(data))
+            entries = self._zip.infolist()
+        except _MALFORMED as error:
+            raise self.error(f"malformed archive: {' '.join(f'{error}'.split())}") from error
+        if len(entries) > _MEMBERS:
+            raise self.error(f"the archive has {len(entries)} members, more than {_MEMBERS}")
+        self._entries = {entry.filename.partition("/")[2]: entry for entry in entries}
+        if any(path.startswith("code/") or path in ("data.pkl", "constants.pkl") for path in self._entries):
+            raise self.error(f"a pickle or TorchScript, which is not run to be read: {EXPORT}")
+        if any(entry.filename == "serialized_exported_program.json" for entry in entries):
+            raise self.error(f"written by a version of torch before 2.9, which pickled the weights: {EXPORT}")
+        order = bytes(self.content("byteorder")) if "byteorder" in self._entries else b"little"
+        if order.strip() != b"little":
+            raise self.error(f"the weights are in {quote_name(order.decode('latin1'))} byte order")
+        self._tables: dict[str, Mapping[str, Any]] = {}
+        self._tensors: dict[tuple[Any, ...], ir.TensorProtocol] = {}
+
+    def error(self, message: str) -> ModelError:
+        """What is wrong with the file, in its name."""
+        return ModelError(f"{self.name}: {message}")
+
+    def list_programs(self) -> list[str]:
+        """The names of the programs in the archive."""
+        paths = [path for path in self._entries if path.startswith("models/") and path.endswith(".json")]
+        return [path.removeprefix("models/").removesuffix(".json") for path in paths]
+
+    def text(self, path: str) -> Any:
+        """A member in JSON."""
+        content = self.content(path)
+        if len(content) > _TEXT:
+            raise self.error(f"{quote_name(path)} has {len(content)} bytes, more than {_TEXT}")
+        try:
+            return json.loads(bytes(content))
+        except (ValueError, RecursionError) as error:
+            raise self.error(f"malformed: {quote_name(path)} is no JSON: {error}") from error
+
+    def content(self, path: str) -> memoryview:
+        """The bytes of a member: a view where it is stored as it is."""
+        entry = self._entries.get(path)
+        if entry is None:
+            raise self.error(f"malformed: there is no {quote_name(path)} in the archive")
+        if entry.flag_bits & 1:
+            raise self.error(f"{quote_name(path)} is encrypted")
+        if entry.compress_type != zipfile.ZIP_STORED:
+            if entry.file_size > _RATIO * entry.compress_size + _ALLOWANCE:
+                raise self.error(f"{quote_name(path)} would unpack to {entry.file_size} bytes")
+            try:
+                return memoryview(self._zip.read(entry))
+            except _MALFORMED as error:
+                raise self.error(f"malformed archive: {' '.join(f'{error}'.split())}") from error
+        start = entry.header_offset
+        header = bytes(self.data[start : start + 30]) if start >= 0 else b""
+        if len(header) < 30 or header[:4] != _HEADER:
+            raise self.error(f"malformed archive: {quote_name(path)} is not where the directory says")
+        start += 30 + sum(struct.unpack_from("<HH", header, 26))
+        if start + entry.file_size > len(self.data):
+            raise self.error(f"truncated: {quote_name(path)} ends behind the end of the file")
+        return self.data[start : start + entry.file_size]
+
+    def tensor(self, program: str, folder: str, key: str, types: Mapping[int, ir.DataType]) -> ir.TensorProtocol:
+        """A weight (`folder` weights) or constant (`constants`) of a program: the same for those that are tied.
+
+        A view of the file where the elements lie one behind the other, else a copy.
+        """
+        table = f"data/{folder}/{program}_{folder}_config.json"
+        if table not in self._tables:
+            self._tables[table] = self.text(table)["config"]
+        record = self._tables[table].get(key)
+        if record is None:
+            raise self.error(f"malformed: {quote_name(table)} has no {quote_name(key)}")
+        if record["use_pickle"]:
+            raise self.error(f"{quote_name(key)} is pickled, as no plain tensor is: it is not run to be read")
+        meta, path = record["tensor_meta"], f"data/{folder}/{record['path_name']}"
+        shape = tuple(extent["as_int"] for extent in meta["sizes"])
+        strides = tuple(stride["as_int"] for stride in meta["strides"])
+        kind, offset = meta["dtype"], meta["storage_offset"]["as_int"]
+        identity = (path, kind, shape, strides, offset)
+        if identity not in self._tensors:
+            if kind not in types:
+                raise self.error(f"{quote_name(key)} is of element type {kind}, which is not supported")
+            self._tensors[identity] = self._tensor(key, path, types[kind], shape, strides, offset)
+        return self._tensors[identity]
+
+    def _tensor(
+        self, key: str, path: str, kind: ir.DataType, shape: tuple[int, ...], strides: tuple[int, ...], offset: int
+    ) -> ir.TensorProtocol:
+        data = self.content(path)
+        numbers = (*shape, *strides, offset)
+        if len(shape) != len(strides) or len(shape) > _RANK or any(type(n) is not int or n < 0 for n in numbers):
+            raise self.error(f"malformed: the extents of {quote_name(key)} are {shape}, its strides {strides}")
+        dtype = kind.numpy()
+        stored = np.frombuffer(data[: len(data) // dtype.itemsize * dtype.itemsize], dtype)
+        last = offset + sum((n - 1) * stride for n, stride in zip(shape, strides, strict=True))
+        count = math.prod(shape)
+        if count > _ELEMENTS or (count and last >= stored.size) or offset > stored.size:
+            raise self.error(f"malformed: {quote_name(key)} ends behind its {stored.size} elements")
+        if 0 in strides and count > max(stored.size, 1) * _RATIO + _ALLOWANCE:
+            raise self.error(f"{quote_name(key)} would unpack to {count} elements")
+        array = np.lib.stride_tricks.as_strided(
+            stored[offset:], shape, [stride * dtype.itemsize for stride in strides], writeable=False
+        )
+        return ir.Tensor(np.ascontiguousarray(array).reshape(shape), kind, name=key)
+
+
+class _View(io.RawIOBase):
+    """Bytes as a file, without a copy of them."""
+
+    def __init__(self, data: memoryview) -> None:
+        super().__init__()
+        self._data, self._at = data, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: len(self._data)}[whence]
+        if at < 0:
+            raise ValueError(f"there is no byte {at}")
+        self._at = at
+        return at
+
+    def readinto(self, buffer: Any) -> int:
+        content = self._data[self._at : self._at + len(buffer)]
+        buffer[: len(content)] = content
+        self._at += len(content)
+        return len(content)

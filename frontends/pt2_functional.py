@@ -1,0 +1,67 @@
+"""Programs that write to tensors as programs that do not: what a tensor is after each write, views included.
+
+Tensors that share their elements share a `Storage`, which has the value of the whole; each is reached from it by the
+nodes that made views. A write makes a new whole, and what is read later through another view is taken from that anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import onnx_ir as ir
+
+from ..engine.base.startup import dataclass
+
+#: makes a node like another that views the first value: the view of a new whole
+Repeat = Callable[[ir.Node, int, ir.Value], ir.Value]
+#: makes the whole (first value) anew with a view of it, made by a node, that has become the second value
+Restore = Callable[[ir.Node, int, ir.Value, ir.Value], ir.Value]
+
+
+@dataclass(slots=True, eq=False)
+class Storage:
+    """Elements that tensors share: the value of the whole, and how often it was written to."""
+
+    whole: ir.Value
+    version: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class Tensor:
+    """A tensor of a program: the storage that it is of, the nodes and results by which it views that, and its value
+    as of a version."""
+
+    storage: Storage
+    steps: tuple[tuple[ir.Node, int], ...]
+    value: ir.Value
+    version: int = 0
+
+    @classmethod
+    def own(cls, value: ir.Value) -> Tensor:
+        """A tensor that shares nothing."""
+        return cls(Storage(value), (), value)
+
+    def view(self, node: ir.Node, result: int) -> Tensor:
+        """The tensor that a node makes of this one, and that shares its elements."""
+        return Tensor(self.storage, (*self.steps, (node, result)), node.outputs[result], self.storage.version)
+
+    def read(self, repeat: Repeat) -> ir.Value:
+        """The value of the tensor as it is now."""
+        if self.version != self.storage.version:
+            value = self.storage.whole
+            for node, result in self.steps:
+                value = repeat(node, result, value)
+            self.value, self.version = value, self.storage.version
+        return self.value
+
+    def write(self, value: ir.Value, repeat: Repeat, restore: Restore) -> None:
+        """Let the tensor, and so all that share its elements, have a new value."""
+        wholes = [self.storage.whole]
+        for node, result in self.steps[:-1]:
+            wholes.append(repeat(node, result, wholes[-1]))
+        whole = value
+        for (node, result), around in zip(reversed(self.steps), reversed(wholes), strict=bool(self.steps)):
+            whole = restore(node, result, around, whole)
+        self.storage.whole = whole
+        self.storage.version += 1
+        self.value, self.version = value, self.storage.version

@@ -1,0 +1,39 @@
+"""What operators of PyTorch are called in rules."""
+
+from __future__ import annotations
+
+#: the library whose operators are called by their own names alone
+_OWN = "aten"
+
+
+def operator_name(library: str, name: str, overload: str) -> str:
+    """`aten`, `add`, `Tensor` is ADD_TENSOR; an underscore in front stands at the end, a default overload is not said.
+
+    Those of names with two underscores on both sides, as Python has them, are left out.
+    """
+    bare = name.lstrip("_")
+    mark = "" if name.startswith("__") else "_" * (len(name) - len(bare))
+    words = [*([] if library == _OWN else [library.strip("_")]), bare.removesuffix("__") + mark]
+    if overload not in ("default", ""):
+        words.append(overload)
+    return "_".join(words).upper()
+
+
+def functional(name: str) -> str:
+    """The operator that yields what one writes to its first operand, as torch names the two: `add_` and `add`.
+
+    A name without that mark is its own.
+    """
+    if name.startswith("__i") and name.endswith("__") and name != "__invert__":
+        return f"__{name[3:]}"
+    return name[:-1] if name.endswith("_") and not name.endswith("__") else name
+
+
+def split_target(target: str) -> tuple[str, str, str]:
+    """Library, name and overload of what a node calls: `torch.ops.aten.add.Tensor`, `_operator.mul`, `math.trunc`."""
+    words = target.removeprefix("torch.ops.").split(".")
+    if not target.startswith("torch.ops."):
+        return words[0], words[-1], "default"
+    if len(words) == 2:  # a higher-order operator has no overloads
+        return words[0], words[1], "default"
+    return words[0], ".".join(words[1:-1]), words[-1]

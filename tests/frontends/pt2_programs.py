@@ -1,0 +1,158 @@
+"""The programs behind the fixtures in `pt2/`: `python tests/frontends/pt2_programs.py` writes them where torch is installed.
+
+Each is a `.pt2` file with what torch computes beside it; one is stored as torch stores them, the others are compressed.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch._higher_order_ops.scan import scan
+from torch._higher_order_ops.while_loop import while_loop
+from torch.utils import _pytree
+
+FOLDER = Path(__file__).parent / "pt2"
+
+
+class Views(torch.nn.Module):
+    """Writes to a tensor, to a part of one, and to a buffer; tied weights; a weight that is a strided view."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 4)
+        self.tied = self.linear.weight
+        self.turned = torch.nn.Parameter(torch.randn(4, 6).t()[1:4])
+        self.register_buffer("count", torch.zeros(3))
+
+    def forward(self, x: torch.Tensor) -> Any:
+        y = self.linear(x)
+        y.relu_()
+        rows = y[:, 1:3]
+        rows.mul_(2.0)
+        y[:, 0] = 1.0
+        self.count.add_(1)
+        return y, torch.nn.functional.linear(x, self.tied) @ self.turned.t(), x.shape[0] * 2
+
+
+class Loops(torch.nn.Module):
+    """Graphs within the graph: a branch, a loop, a scan, and a part without gradients."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = torch.nn.Parameter(torch.full((3,), 0.5))
+
+    def forward(self, x: torch.Tensor) -> Any:
+        y = torch.cond(x.sum() > 0, lambda u: u * self.scale, lambda u: u + 1, (x,))
+        _, z = while_loop(lambda i, v: i < 3, lambda i, v: (i + 1, v * 2), (torch.tensor(0), y))
+        carried, rows = scan(lambda c, t: (c + t, c * t), torch.zeros(3), x)
+        with torch.no_grad():
+            z = z + 1
+        return z, carried, rows
+
+
+class Recurrent(torch.nn.Module):
+    """Layers with several directions and several layers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm = torch.nn.LSTM(4, 3, num_layers=2, bidirectional=True, batch_first=True)
+        self.gru = torch.nn.GRU(6, 3, num_layers=2)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        y, (h, c) = self.lstm(x)
+        z, g = self.gru(y)
+        return y, h, c, z, g
+
+
+class Attention(torch.nn.Module):
+    """Named modules: attention, a norm, and scalars beside tensors."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = torch.nn.LayerNorm(8)
+        self.inner = torch.nn.ModuleDict({"query": torch.nn.Linear(8, 8)})
+
+    def forward(self, x: torch.Tensor, mask: torch.Tensor) -> Any:
+        q = self.inner["query"](self.norm(x)).view(x.shape[0], -1, 2, 4).transpose(1, 2)
+        y = torch.nn.functional.scaled_dot_product_attention(q, q, q, attn_mask=mask)
+        return torch.nn.functional.gelu(y) * 2 + 1
+
+
+class Image(torch.nn.Module):
+    """Convolutions, pooling, resizing, and what is gathered by index."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = torch.nn.Conv2d(2, 4, 3, padding=1, bias=False)
+        self.norm = torch.nn.BatchNorm2d(4)
+        self.norm.running_mean.uniform_(-0.5, 0.5)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        y = torch.nn.functional.max_pool2d(self.norm(self.conv(x)), 3, 2, 1, ceil_mode=True)
+        big = torch.nn.functional.interpolate(y, scale_factor=2.0, mode="bilinear")
+        return big[:, [0, 2]], torch.nn.functional.adaptive_avg_pool2d(y, 3), y.flatten(1).topk(3)[0]
+
+
+def make_programs() -> dict[str, tuple[Any, list[torch.Tensor]]]:
+    """The exported programs by name, each with inputs."""
+    torch.manual_seed(0)
+    batch = torch.export.Dim("batch", min=2, max=64)
+
+    def export(module: Any, *inputs: torch.Tensor, dynamic: bool = False) -> tuple[Any, list[torch.Tensor]]:
+        shapes = tuple({0: batch} for _ in inputs) if dynamic else None
+        return torch.export.export(module.eval(), inputs, dynamic_shapes=shapes), list(inputs)
+
+    mask = torch.tensor([[True, False, True], [True, True, False], [False, False, False]]).expand(2, 1, 3, 3)
+    return {
+        "views": export(Views(), torch.randn(5, 4), dynamic=True),
+        "loops": export(Loops(), torch.randn(6, 3)),
+        "recurrent": export(Recurrent(), torch.randn(2, 5, 4)),
+        "attention": export(Attention(), torch.randn(2, 3, 8), mask.contiguous(), dynamic=True),
+        "image": export(Image(), torch.randn(2, 2, 10, 10)),
+        "image_core": decomposed(export(Image(), torch.randn(2, 2, 10, 10))),
+    }
+
+
+def decomposed(found: tuple[Any, list[torch.Tensor]]) -> tuple[Any, list[torch.Tensor]]:
+    program, inputs = found
+    return program.run_decompositions(), inputs
+
+
+def save(program: Any, path: Path, compressed: bool) -> None:
+    """Write a program without what torch notes of this machine: sources of nodes, and sample inputs, a pickle."""
+    stream = io.BytesIO()
+    for module in program.graph_module.modules():
+        for node in module.graph.nodes if hasattr(module, "graph") else ():
+            node.meta.pop("stack_trace", None)
+    torch.export.save(program, stream)
+    kind = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
+    with zipfile.ZipFile(stream) as old, zipfile.ZipFile(path, "w", kind) as new:
+        for name in old.namelist():
+            if "sample_inputs" not in name:
+                new.writestr(zipfile.ZipInfo(name), old.read(name), kind)
+
+
+def results(program: Any, inputs: list[torch.Tensor]) -> list[Any]:
+    """What torch computes, as arrays."""
+    found = _pytree.tree_leaves(program.module()(*(one.clone() for one in inputs)))
+    return [np.asarray(one.detach() if isinstance(one, torch.Tensor) else one) for one in found]
+
+
+def main(make: Callable[[], dict[str, tuple[Any, list[torch.Tensor]]]] = make_programs) -> None:
+    """Write all fixtures."""
+    FOLDER.mkdir(exist_ok=True)
+    for number, (name, (program, inputs)) in enumerate(make().items()):
+        save(program, FOLDER / f"{name}.pt2", name != "attention")
+        arrays = {f"input_{i}": one.numpy() for i, one in enumerate(inputs)}
+        arrays |= {f"output_{i}": one for i, one in enumerate(results(program, inputs))}
+        np.savez_compressed(FOLDER / f"{name}.npz", **arrays)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,203 @@
+"""Exported PyTorch programs become models that compute what torch computed, and whatever else torch writes is refused."""
+
+from __future__ import annotations
+
+import io
+import json
+import pickle
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import nnrewrite
+import numpy as np
+import onnx
+import onnx_ir as ir
+import onnxruntime
+import pytest
+from nnrewrite.engine.base.errors import ModelError
+from nnrewrite.engine.packs import loader
+from nnrewrite.frontends import pt2_reader
+from nnrewrite.frontends.pt2_extents import read_extent
+from nnrewrite.frontends.pt2_names import functional, operator_name, split_target
+
+FOLDER = Path(__file__).parent / "pt2"
+NAMES = sorted(path.stem for path in FOLDER.glob("*.pt2"))
+
+
+def recorded(name: str) -> tuple[list[Any], list[Any]]:
+    """The inputs of a program, and what torch computed of them."""
+    arrays = np.load(FOLDER / f"{name}.npz")
+    inputs = [arrays[key] for key in sorted(arrays.files) if key.startswith("input")]
+    return inputs, [arrays[key] for key in sorted(arrays.files) if key.startswith("output")]
+
+
+def run(model: onnx.ModelProto, inputs: list[Any]) -> list[Any]:
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    return session.run(None, {one.name: array for one, array in zip(model.graph.input, inputs, strict=False)})
+
+
+def read(name: str) -> ir.Model:
+    return pt2_reader.read(FOLDER / f"{name}.pt2", loader.load(("aten2onnx",)).catalogue)
+
+
+def altered(name: str, change: Callable[[str, bytes], bytes | None]) -> bytes:
+    """The bytes of a program in which members are others, or missing."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(FOLDER / f"{name}.pt2") as old, zipfile.ZipFile(stream, "w") as new:
+        for member in old.namelist():
+            content = change(member, old.read(member))
+            if content is not None:
+                new.writestr(member, content)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_program_computes_what_torch_computed(name: str) -> None:
+    inputs, expected = recorded(name)
+    results = run(nnrewrite.convert(FOLDER / f"{name}.pt2"), inputs)
+    assert len(results) >= len(expected)
+    for found, wanted in zip(results, expected, strict=False):
+        assert found.dtype == wanted.dtype
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_the_bytes_of_a_program_convert_as_its_file_does() -> None:
+    path = FOLDER / "attention.pt2"
+    assert nnrewrite.convert(path.read_bytes()) == nnrewrite.convert(path)
+
+
+def test_a_dimension_exported_as_free_takes_any_extent() -> None:
+    (x, mask), _ = recorded("attention")
+    model = nnrewrite.convert(FOLDER / "attention.pt2")
+    twice = run(model, [np.concatenate([x, x]), np.concatenate([mask, mask])])[0]
+    np.testing.assert_allclose(twice[:2], twice[2:], rtol=1e-5)
+    assert model.graph.input[0].type.tensor_type.shape.dim[0].dim_param
+
+
+def test_a_buffer_that_is_written_to_is_an_input_and_an_output() -> None:
+    (x,), _ = recorded("views")
+    model = nnrewrite.convert(FOLDER / "views.pt2")
+    assert [one.name for one in model.graph.input][1:] == ["count"]
+    assert [one.name for one in model.graph.output][-1] == "count_out"
+    np.testing.assert_array_equal(run(model, [x])[-1], np.ones(3))
+    np.testing.assert_array_equal(run(model, [x, np.full(3, 4, np.float32)])[-1], np.full(3, 5))
+
+
+def test_state_that_stays_inside_is_no_input() -> None:
+    model = nnrewrite.convert(FOLDER / "views.pt2", state="internal")
+    assert len(model.graph.input) == 1
+
+
+def test_tied_weights_are_one_constant() -> None:
+    graph = read("views").graph
+    linear = [node for node in graph if node.op_type == "LINEAR"]
+    assert linear[0].inputs[1] is linear[1].inputs[1]
+
+
+def test_a_strided_weight_has_the_elements_that_torch_sees() -> None:
+    graph = read("views").graph
+    (turned,) = [value for value in graph.initializers.values() if value.name == "turned"]
+    assert turned.const_value is not None and list(turned.const_value.shape) == [3, 4]
+
+
+def test_nodes_are_called_like_the_modules_they_come_from() -> None:
+    names = {node.name for node in read("attention").graph}
+    assert any(name is not None and name.startswith("inner/query/") for name in names)
+
+
+def test_graphs_of_nodes_follow_the_main_graph() -> None:
+    model = read("loops")
+    assert model.meta["subgraphs"][0] is model.graph
+    assert len(model.meta["subgraphs"]) == 7
+
+
+def test_schema_of_another_major_version_is_refused() -> None:
+    def change(member: str, content: bytes) -> bytes:
+        if not member.endswith("models/model.json"):
+            return content
+        return json.dumps({**json.loads(content), "schema_version": {"major": 9, "minor": 1}}).encode()
+
+    with pytest.raises(ModelError, match=r"schema version 9\.1"):
+        nnrewrite.convert(altered("views", change))
+
+
+@pytest.mark.parametrize("missing", ["model_weights_config.json", "models/model.json", "weight_0"])
+def test_an_archive_that_lacks_a_member_is_refused(missing: str) -> None:
+    with pytest.raises(ModelError, match=r"there is no|no exported program"):
+        nnrewrite.convert(altered("views", lambda member, content: None if member.endswith(missing) else content))
+
+
+def test_a_weight_shorter_than_its_shape_is_refused() -> None:
+    with pytest.raises(ModelError, match="ends behind"):
+        nnrewrite.convert(altered("views", lambda member, content: content[:4] if "/weight_0" in member else content))
+
+
+def test_a_pickled_weight_is_not_run() -> None:
+    def change(member: str, content: bytes) -> bytes:
+        return content.replace(b'"use_pickle": false', b'"use_pickle": true')
+
+    with pytest.raises(ModelError, match="pickled"):
+        nnrewrite.convert(altered("views", change))
+
+
+@pytest.mark.parametrize("words", [b"aten.linear", b"torch.ops.aten.relu_"])
+def test_an_operator_without_a_rule_is_refused_by_name(words: bytes) -> None:
+    def change(member: str, content: bytes) -> bytes:
+        return content.replace(words, words[: words.rindex(b".") + 1] + b"unheard_of")
+
+    with pytest.raises(nnrewrite.UnsupportedError, match="UNHEARD_OF"):
+        nnrewrite.convert(altered("views", change))
+
+
+def test_a_checkpoint_is_refused_with_the_lines_that_export_a_model(tmp_path: Path) -> None:
+    (tmp_path / "model.pth").write_bytes(pickle.dumps({"weight": [1.0]}))
+    with zipfile.ZipFile(tmp_path / "script.pt", "w") as archive:
+        archive.writestr("script/data.pkl", b"")
+        archive.writestr("script/code/__torch__.py", "")
+    for name in ("model.pth", "script.pt"):
+        with pytest.raises(ModelError, match=r"torch\.export\.save"):
+            nnrewrite.convert(tmp_path / name)
+
+
+@pytest.mark.parametrize("junk", [b"{}", b"[1]", b'{"schema_version": {"major": 8, "minor": 0}}', b"no json", b"[" * 100_000])
+def test_a_program_that_is_malformed_is_refused_in_one_line(junk: bytes) -> None:
+    content = altered("views", lambda member, old: junk if member.endswith("models/model.json") else old)
+    with pytest.raises(ModelError) as caught:
+        nnrewrite.convert(content)
+    assert "\n" not in f"{caught.value}"
+
+
+def test_a_member_that_would_unpack_without_bound_is_refused() -> None:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("m/models/model.json", b" " * (1 << 28))
+    with pytest.raises(ModelError, match="unpack"):
+        nnrewrite.convert(stream.getvalue())
+
+
+def test_names_of_operators_are_those_of_torch_in_capitals() -> None:
+    assert operator_name("aten", "add", "Tensor") == "ADD_TENSOR"
+    assert operator_name("aten", "_softmax", "default") == "SOFTMAX_"
+    assert operator_name("aten", "__and__", "Tensor") == "AND_TENSOR"
+    assert operator_name("quantized_decomposed", "quantize_per_tensor", "default").startswith("QUANTIZED_DECOMPOSED_")
+    assert [functional(name) for name in ("add_", "add", "__iand__", "__and__")] == ["add", "add", "__and__", "__and__"]
+    assert split_target("torch.ops.aten.add.Tensor") == ("aten", "add", "Tensor")
+    assert split_target("torch.ops.higher_order.cond") == ("higher_order", "cond", "default")
+    assert split_target("_operator.mul") == ("_operator", "mul", "default")
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("Symbol('s77', positive=True, integer=True)", "s77"),
+        ("Mul(Integer(2), Symbol('s0', integer=True))", "2*s0"),
+        ("Add(Symbol('a'), Mul(Integer(-1), Symbol('b')))", "a+((-1)*b)"),
+        ("Integer(4)", 4),
+        ("__import__('os').system('true')", None),
+        ("(" * 500, None),
+    ],
+)
+def test_symbolic_sizes_are_read_and_never_run(text: str, wanted: Any) -> None:
+    assert read_extent({"as_expr": {"expr_str": text}}) == wanted

@@ -1,0 +1,43 @@
+"""What needs torch: programs exported here and now, in memory and from files, against torch itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import nnrewrite
+import numpy as np
+import onnxruntime
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed: `make test-torch` has it")
+
+
+@pytest.fixture(scope="module")
+def programs() -> dict[str, Any]:
+    from .pt2_programs import make_programs
+
+    made: dict[str, Any] = make_programs()
+    return made
+
+
+@pytest.mark.parametrize("name", ["views", "loops", "recurrent", "attention", "image", "image_core"])
+def test_a_program_in_memory_computes_what_torch_computes(programs: dict[str, Any], name: str) -> None:
+    from .pt2_programs import results
+
+    program, inputs = programs[name]
+    model = nnrewrite.convert(program)
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    feeds = {one.name: tensor.numpy() for one, tensor in zip(model.graph.input, inputs, strict=False)}
+    for found, wanted in zip(session.run(None, feeds), results(program, inputs), strict=False):
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_the_fixtures_are_what_this_torch_writes(programs: dict[str, Any], tmp_path: Path) -> None:
+    from .pt2_programs import FOLDER, save
+
+    for name, (program, _) in programs.items():
+        save(program, tmp_path / f"{name}.pt2", compressed=True)
+        fresh = nnrewrite.convert(tmp_path / f"{name}.pt2")
+        kept = nnrewrite.convert(FOLDER / f"{name}.pt2")
+        assert [node.op_type for node in fresh.graph.node] == [node.op_type for node in kept.graph.node]
