@@ -42,7 +42,7 @@ from .engine.passes.resize import Asked
 from .engine.passes.state import describe_state
 from .engine.rewrite.driver import RULE
 from .engine.rewrite.profile import time_part
-from .engine.rewrite.reference import Reference
+from .engine.rewrite.result_inference import ResultInference
 from .engine.rewrite.rules import RuleSet, compile_rules
 from .engine.rewrite.subgraphs import check_calls, list_called
 from .frontends import bundle, readers
@@ -451,7 +451,7 @@ def _prepare(
     compiled = compile_rules(pack.files, pack.catalogue, version, contents)
     reference = compiled.target.facts.reference
     if reference is not None and compiled.source is not compiled.target:
-        compiled.settle = Reference(prepare((reference,), None).rules).settle
+        compiled.settle = ResultInference(prepare((reference,), None).rules).settle
     return Prepared(pack, compiled, version)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ import numpy.typing as npt
 import onnx_ir as ir
 from flatbuffers import flexbuffers
 
-from ..engine.base.atomic_write import replacing
 from ..engine.base.errors import ModelError
 from ..engine.base.garbage_collection import pause_collection
 from ..engine.base.quantization import Quantization
@@ -22,10 +20,8 @@ from ..engine.dialects.operators import Catalogue, Dialect, OperatorSpec, Option
 from ..frontends import custom, option
 from ..frontends.constant import Sparsity
 from ..frontends.flatbuffer_reader import schema
-from ..frontends.tflite_reader import Signature
 from . import flatbuffer_writer
 from .flatbuffer_writer import Outside, Record, Union
-from .writers import Output
 
 #: constants are put behind the tables when they take more than this, as offsets reach 2 GiB
 _INLINE = 1 << 30
@@ -53,44 +49,6 @@ def parts(model: ir.Model, catalogue: Catalogue, inline: int = _INLINE) -> Itera
             yield from flatbuffer_writer.encode(schema(dialect), "Model", record, dialect.facts.identifier or "")
         except (struct.error, UnicodeEncodeError) as error:
             raise ModelError(f"a number or a name in the graph does not fit the format: {error}") from error
-
-
-@dataclass(frozen=True, slots=True)
-class Encoded:
-    """A model as its file will have it: parts that stand one behind the other."""
-
-    contents: Sequence[flatbuffer_writer.Buffer]
-
-    @property
-    def size(self) -> int:
-        """How many bytes the model takes."""
-        return sum(map(len, self.contents))
-
-    def save(self, path: Path, external_data: bool = False) -> int:
-        """Write the model to a file, constants included; raises DestinationError for what the system refuses."""
-        with replacing(path) as file:
-            for part in self.contents:
-                file.write(part)
-        return self.size
-
-    def data(self) -> bytes:
-        """The whole file."""
-        return b"".join(self.contents)
-
-
-def encode(output: Output) -> Encoded:
-    """Encode a graph as a model, with one signature that has the names of its inputs and outputs.
-
-    Raises ModelError where the format cannot hold the graph.
-    """
-    graph = output.graph
-    model = ir.Model(graph, ir_version=10)
-    named = {value.name or "": value.name or "" for value in graph.inputs}
-    results = {name: value.name or "" for name, value in zip(output.names, graph.outputs, strict=True)}
-    model.meta["signatures"] = (Signature("serving_default", 0, named, results),)
-    model.meta["metadata"] = {name: text.encode() for name, text in output.metadata.items()}
-    catalogue = Catalogue({output.dialect.name: output.dialect})
-    return Encoded(list(parts(model, catalogue, _INLINE)))
 
 
 def number(enumeration: Mapping[str, int], enumerant: str) -> int | None:

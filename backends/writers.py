@@ -58,7 +58,7 @@ class Writer:
 #: the first is what is written where nobody says
 WRITERS = (
     Writer("ONNX", "onnx", (".onnx",), ".onnx_writer"),
-    Writer("TensorFlow Lite", "tflite", (".tflite",), ".tflite_writer"),
+    Writer("TensorFlow Lite", "tflite", (".tflite",), ".tflite_file"),
 )
 
 

@@ -1,6 +1,6 @@
 """Convert onnx's own test cases of single operators to TensorFlow Lite, and compare with what they expect.
 
-    python benchmarks/node_cases.py [--only WORD] [--list WORD] [--jobs N] [OPERATOR...]
+    python benchmarks/node_cases.py [--only WORD] [--list OUTCOME] [--part K/N] [OPERATOR...]
 
 The cases are those of onnx.backend.test whose inputs and outputs are tensors of numbers. Operands that say where, how
 much or how many (integers of rank 0 or 1 behind the first operand, and scalars) are constants, as no model computes
@@ -18,10 +18,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import nnrewrite
 import numpy as np
 import onnx
 import onnx.numpy_helper
 from nnrewrite import RewriteError
+from nnrewrite.backends.tflite_file import Encoded
 from nnrewrite.engine.base.errors import VerificationError
 from nnrewrite.verify import Interpreter, Kernels
 
@@ -80,13 +82,13 @@ def fix(model: onnx.ModelProto, constants: dict[str, np.ndarray]) -> onnx.ModelP
     return fixed
 
 
-def judge(case: Any, interpreter: Interpreter, convert: Any) -> tuple[str, str]:
+def judge(case: Any, interpreter: Interpreter) -> tuple[str, str]:
     """What became of a case: `equal`, `refused`, `wrong` or `fails`, and why."""
     said = ""
     for all_of_them in (False, True):
         constants = side_inputs(case, all_of_them)
         try:
-            data = convert(fix(case.model, constants))
+            data = _convert(fix(case.model, constants))
         except RewriteError as error:
             said = f"{error}"
             continue
@@ -133,9 +135,7 @@ def _fed(array: np.ndarray) -> np.ndarray:
 
 
 def _random(case: Any) -> bool:
-    from onnx import defs
-
-    return any("Random" in node.op_type or node.op_type == "Bernoulli" for node in case.model.graph.node) and bool(defs)
+    return any("Random" in node.op_type or node.op_type == "Bernoulli" for node in case.model.graph.node)
 
 
 def operator_of(case: Any) -> str:
@@ -153,11 +153,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--part", default="0/1", help="K/N: each Nth case from the Kth on")
     parser.add_argument("operators", nargs="*")
     options = parser.parse_args(arguments)
-    convert = _converter()
     outcomes: dict[str, Counter[str]] = defaultdict(Counter)
     with Interpreter(timeout=30) as interpreter:
         for case in _chosen(list_cases(), options):
-            outcome, why = judge(case, interpreter, convert)
+            outcome, why = judge(case, interpreter)
             outcomes[operator_of(case)][outcome] += 1
             if outcome in options.list or "all" in options.list:
                 print(f"{outcome} {case.name}: {' '.join(why.split())[:300]}", flush=True)
@@ -179,11 +178,10 @@ def _chosen(cases: list[Any], options: argparse.Namespace) -> Iterator[Any]:
             yield case
 
 
-def _converter() -> Any:
-    sys.path.insert(0, "/tmp/htfliteout")
-    from drv import convert
-
-    return lambda model: convert(model)[0]
+def _convert(model: onnx.ModelProto) -> bytes:
+    encoded = nnrewrite.rewrite(model.SerializeToString(), to="tflite").encoded
+    assert isinstance(encoded, Encoded)
+    return encoded.data()
 
 
 if __name__ == "__main__":

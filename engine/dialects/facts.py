@@ -198,9 +198,9 @@ class OperatorFacts:
     ] = field(default_factory=dict)
 
     # files
-    defaults: Annotated[Mapping[str, Any], "Operands that files leave out, each with the number or list that it is then"] = (
-        field(default_factory=dict)
-    )
+    defaults: Annotated[
+        Mapping[str, Any], "Operands that files leave out, each with the number or list that it is then"
+    ] = field(default_factory=dict)
     restores: Annotated[
         str | None, "The operator that puts a changed part back into the whole from which this one took it as a view"
     ] = None

@@ -12,7 +12,7 @@ import onnx
 import onnx.helper as helper
 import pytest
 from nnrewrite import UnsupportedError
-from nnrewrite.backends.tflite_writer import Encoded
+from nnrewrite.backends.tflite_file import Encoded
 from nnrewrite.verify import Interpreter
 from nnrewrite.verify.interpreter import Kernels
 
@@ -84,7 +84,10 @@ def agree(
 
 
 IMAGE = draw(1, 4, 7, 9)
-ELEMENTWISE = "Abs Ceil Cos Exp Floor Neg Sin Tanh Sigmoid Relu Round Sqrt Log Erf Softplus Softsign Elu Selu Gelu Mish HardSwish HardSigmoid LeakyRelu Reciprocal Atan Sinh Celu Sign"
+ELEMENTWISE = (
+    "Abs Ceil Cos Exp Floor Neg Sin Tanh Sigmoid Relu Round Sqrt Log Erf "
+    "Softplus Softsign Elu Selu Gelu Mish HardSwish HardSigmoid LeakyRelu Reciprocal Atan Sinh Celu Sign"
+)
 
 
 @pytest.mark.parametrize("operator", ELEMENTWISE.split())
@@ -94,7 +97,9 @@ def test_functions_of_one_number_are_computed_alike(operator: str, interpreter: 
     agree(make([helper.make_node(operator, ["x"], ["y"])], {"x": x}, ["y"], opset=opset), {"x": x}, interpreter)
 
 
-@pytest.mark.parametrize("operator", ["Add", "Sub", "Mul", "Div", "Pow", "Max", "Min", "Less", "Equal", "GreaterOrEqual"])
+@pytest.mark.parametrize(
+    "operator", ["Add", "Sub", "Mul", "Div", "Pow", "Max", "Min", "Less", "Equal", "GreaterOrEqual"]
+)
 def test_operands_are_broadcast(operator: str, interpreter: Interpreter) -> None:
     a, b = draw(2, 3, 4, low=0.1, high=2.0), draw(3, 1, low=0.1, high=2.0)
     agree(make([helper.make_node(operator, ["a", "b"], ["y"])], {"a": a, "b": b}, ["y"]), {"a": a, "b": b}, interpreter)
@@ -158,14 +163,18 @@ def test_images_in_other_sizes(mode: str, how: str, sizes: list[int], interprete
     agree(make([node], {"x": IMAGE}, ["y"], {"s": np.array(sizes)}), {"x": IMAGE}, interpreter)
 
 
-@pytest.mark.parametrize("operator", ["ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceL2", "ReduceLogSumExp"])
+@pytest.mark.parametrize(
+    "operator", ["ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceL2", "ReduceLogSumExp"]
+)
 @pytest.mark.parametrize("keep", [0, 1])
 @pytest.mark.parametrize("opset", [11, 13, 21])
 def test_reductions_of_all_opsets(operator: str, keep: int, opset: int, interpreter: Interpreter) -> None:
     newer = opset >= 18 or (operator == "ReduceSum" and opset >= 13)
     options = {} if newer else {"axes": [1, -1]}
     node = helper.make_node(operator, ["x", "a"] if newer else ["x"], ["y"], keepdims=keep, **options)
-    agree(make([node], {"x": IMAGE}, ["y"], {"a": np.array([1, -1])} if newer else {}, opset), {"x": IMAGE}, interpreter)
+    agree(
+        make([node], {"x": IMAGE}, ["y"], {"a": np.array([1, -1])} if newer else {}, opset), {"x": IMAGE}, interpreter
+    )
 
 
 SHAPED: dict[str, Callable[[], tuple[Sequence[onnx.NodeProto], Mapping[str, npt.NDArray[Any]]]]] = {
@@ -204,9 +213,7 @@ def test_elements_are_moved_as_asked(operator: str, interpreter: Interpreter) ->
     agree(make(nodes, {"x": IMAGE}, list(nodes[0].output), constants), {"x": IMAGE}, interpreter)
 
 
-@pytest.mark.parametrize(
-    ("operator", "gates"), [("RNN", 1), ("GRU", 3), ("LSTM", 4)]
-)
+@pytest.mark.parametrize(("operator", "gates"), [("RNN", 1), ("GRU", 3), ("LSTM", 4)])
 @pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
 @pytest.mark.parametrize("free", [False, True])
 def test_recurrent_layers(operator: str, gates: int, direction: str, free: bool, interpreter: Interpreter) -> None:

@@ -34,7 +34,7 @@ class _Result:
     elements: Elements | None
 
 
-class Reference:
+class ResultInference:
     """Works out the results of nodes of one dialect by the rules that lower it to ONNX."""
 
     def __init__(self, rules: RuleSet) -> None:
