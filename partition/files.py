@@ -14,12 +14,14 @@ from ..engine.base.atomic_write import replacing
 from ..engine.base.errors import RewriteError
 from ..engine.base.startup import dataclass
 from .capability import list_constants, list_read
-from .plan import Plan, Step, count_bytes
+from .plan import Plan, Step
+from .plan_drawing import draw_plan
+from .units import count_bytes
 
 #: the domain of the nodes that stand for parts in the host's model
 DOMAIN = "nnrewrite.part"
 #: the names of the files
-MANIFEST, HOST = "manifest.json", "host.onnx"
+MANIFEST, HOST, PICTURE = "manifest.json", "host.onnx", "partition.svg"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,7 @@ def write(folder: Path, graph: ir.Graph, plan: Plan, version: int, about: dict[s
         )
         steps.append(_describe(piece, file, plan))
     _write_host(folder, graph, pieces, version)
+    _remove_former(folder, {f"{piece.name}.onnx" for piece in pieces})
     manifest = {
         **about,
         "inputs": [_about(value) for value in graph.inputs if value.const_value is None],
@@ -65,9 +68,23 @@ def write(folder: Path, graph: ir.Graph, plan: Plan, version: int, about: dict[s
         "host_model": HOST,
         "steps": steps,
     }
+    with replacing(folder / PICTURE) as out:
+        out.write(draw_plan(graph, plan).encode())
     with replacing(folder / MANIFEST) as out:
         out.write((json.dumps(manifest, indent=2) + "\n").encode())
     return manifest
+
+
+def _remove_former(folder: Path, written: set[str]) -> None:
+    """Remove the steps of the partition that was in the folder before, as its manifest names them."""
+    try:
+        former = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        files = {Path(step["file"]).name for step in former["steps"]}
+    except (OSError, ValueError, KeyError, TypeError):
+        return  # there is no manifest, or none of ours
+    for file in files - written:
+        if file.endswith(".onnx"):
+            (folder / file).unlink(missing_ok=True)
 
 
 def _cut(graph: ir.Graph, plan: Plan) -> list[Piece]:

@@ -50,5 +50,7 @@ def partition(source: Source, target: str, options: Options | None = None) -> Pa
     if SUPPORT not in prepared.rules.stages():
         raise CallError(f"target {target} has no rules of the stage {SUPPORT}, which say what it takes of a model")
     model = onnx_reader.read(encoded, prepared.pack.catalogue)
+    for value in [value for value in model.graph.inputs if value.const_value is not None]:
+        model.graph.inputs.remove(value)  # a default that callers may override: what is divided computes with it
     supported = find_supported(model.graph, prepared.rules)
     return Partition(target, model, plan(model.graph, supported, Prices(**prices(target))))

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 from .network import Network
 
-#: merging looks at so many units for each that there is, then stops
-_LOOKS = 8
+#: merging looks at so many units for each that there is, then stops; at so many in small graphs
+_LOOKS, _AT_LEAST = 8, 200_000
+#: in graphs of so many units or fewer parts are also merged from single units, should that leave fewer
+_SMALL = 10_000
 
 
 def find_parts(network: Network, device: Sequence[bool]) -> list[int]:
@@ -15,7 +17,8 @@ def find_parts(network: Network, device: Sequence[bool]) -> list[int]:
 
     The level of a unit is the highest of those that it reads, and one more where the side changes: units of one level
     and side that are connected make a part, which is convex, as a way out of it and back would change sides twice.
-    Parts of different levels are then merged where no way leads from one to the other but straight.
+    Parts of different levels are then merged where no way leads from one to the other but straight. In graphs that are
+    not large single units are merged so as well, and the fewer parts are the answer.
     """
     before: list[list[int]] = [[] for _ in range(network.units)]
     after: list[list[int]] = [[] for _ in range(network.units)]
@@ -31,8 +34,17 @@ def find_parts(network: Network, device: Sequence[bool]) -> list[int]:
             if here and device[tail] and level[tail] == level[unit]:
                 part.join(tail, unit)
     _merge(part, before, after, device)
+    found = _number(part, device)
+    if network.units <= _SMALL and max(found, default=0) > 0:
+        single = _Sets(network.units)
+        _merge(single, before, after, device)
+        found = min(found, _number(single, device), key=lambda parts: max(parts, default=-1))
+    return found
+
+
+def _number(part: _Sets, device: Sequence[bool]) -> list[int]:
     numbers: dict[int, int] = {}
-    return [numbers.setdefault(part.find(unit), len(numbers)) if device[unit] else -1 for unit in range(len(level))]
+    return [numbers.setdefault(part.find(unit), len(numbers)) if here else -1 for unit, here in enumerate(device)]
 
 
 def order_steps(network: Network, parts: Sequence[int]) -> list[tuple[int, list[int]]]:
@@ -108,7 +120,7 @@ def _merge(part: _Sets, before: list[list[int]], after: list[list[int]], device:
     members: dict[int, list[int]] = {}
     for unit in range(len(after)):
         members.setdefault(part.find(unit) if device[unit] else -1 - unit, []).append(unit)
-    looks = _LOOKS * (len(after) + 16)
+    looks = max(_LOOKS * len(after), _AT_LEAST)
     for head in range(len(after)):
         for tail in before[head]:
             if not (device[tail] and device[head]) or part.find(tail) == part.find(head) or looks <= 0:

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from nnrewrite.benchmarks.partition import count_parts, merge_greedily
+from nnrewrite.engine.base.startup import replace
 from nnrewrite.partition.division import divide
 from nnrewrite.partition.network import OUTSIDE, Edge, Network
 from nnrewrite.partition.parts import find_parts, order_steps
@@ -124,7 +126,7 @@ def test_small_graphs_are_divided_at_the_least_cost_there_is(network: Network) -
     assert divide(network).cost == least(network)
 
 
-@given(networks(most=10, part_cost=False))
+@given(networks(most=12, part_cost=False))
 @settings(max_examples=150, deadline=None)
 def test_the_cut_is_exact_where_parts_cost_nothing(network: Network) -> None:
     able = [unit for unit, taken in enumerate(network.supported) if taken]
@@ -146,8 +148,19 @@ def test_a_hundred_thousand_units_take_seconds() -> None:
             users[tail].add(head)
     users[-1].add(OUTSIDE)
     edges = [Edge(tail, frozenset(each), int(generator.integers(1, 5000))) for tail, each in enumerate(users) if each]
-    network = Network(tuple(bool(x) for x in generator.random(count) < 0.9), tuple(edges), (100,) * count, 1000)
+    network = Network(tuple(bool(x) for x in generator.random(count) < 0.9), tuple(edges), (1000,) * count, 1000)
     started = time.process_time()
     answer = divide(network)
     assert answer.count > 0
     assert time.process_time() - started < 60  # ten seconds on an idle machine; a mistake takes for ever
+
+
+@given(networks(most=12))
+@settings(max_examples=1000, deadline=None)
+def test_a_thousand_graphs_have_no_more_parts_or_bytes_than_by_greedy_merging(network: Network) -> None:
+    greedy = merge_greedily(network)
+    assert len(set(find_parts(network, network.supported)) - {-1}) <= count_parts(greedy)
+    cheap = replace(network, gains=(10**6,) * network.units, part_cost=1)
+    answer = divide(cheap)
+    assert answer.count <= count_parts(greedy)
+    assert cheap.moved([part >= 0 for part in answer.parts]) <= cheap.moved(network.supported)

@@ -6,6 +6,7 @@ import contextlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import onnx
@@ -94,6 +95,66 @@ def test_the_model_of_the_host_has_a_node_for_each_part(pack: str, tmp_path: Pat
     ]
 
 
+def test_the_picture_has_a_box_for_each_node_with_its_part_or_the_reason(pack: str, tmp_path: Path) -> None:
+    partition(model(), pack).save(tmp_path / "out")
+    picture = ElementTree.parse(tmp_path / "out/partition.svg")
+    told = [title.text or "" for title in picture.iter("{http://www.w3.org/2000/svg}title")]
+    assert {"conv: part_0", "relu: part_0", "sum: part_1"} <= set(told)
+    assert "sine: no rule of the target is about Sin" in told
+
+
+def untyped_between() -> bytes:
+    """An operator that nobody knows, whose result is read on the host beside what the device makes of another one."""
+    nodes = [
+        helper.make_node("Twice", ["x"], ["t", "u"], name="twice", domain="own"),
+        helper.make_node("Sin", ["x"], ["s"], name="sine"),
+        helper.make_node("Add", ["s", "s"], ["a"], name="sum"),
+        helper.make_node("Join", ["t", "a"], ["j"], name="join", domain="own"),
+        helper.make_node("Cast", ["j"], ["y"], name="cast", to=TensorProto.FLOAT),
+    ]
+    info = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 8, 8, 8]) for name in "xy"]
+    graph = helper.make_graph(nodes, "net", info[:1], info[1:])
+    opsets = [helper.make_opsetid("", 18), helper.make_opsetid("own", 1)]
+    return bytes(helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString())
+
+
+def test_no_part_stands_between_a_tensor_without_a_type_and_its_reader(pack: str, tmp_path: Path) -> None:
+    manifest = partition(untyped_between(), pack).save(tmp_path / "out")
+    assert [step["on"] for step in manifest["steps"]] == ["host"]
+    (why,) = [entry["reason"] for entry in manifest["steps"][0]["reasons"] if entry["node"] == "sum"]
+    assert "between t, whose element type is not known" in why
+
+
+def test_models_of_opsets_before_the_rules_of_conversion_are_divided(pack: str, tmp_path: Path) -> None:
+    old = onnx.ModelProto.FromString(model())
+    old.opset_import[0].version = 9
+    rules = Path(pack) / "support.rules"
+    rules.write_text(rules.read_text().replace("opset 13..25", "opset 7..25"))
+    assert partition(old.SerializeToString(), pack).save(tmp_path / "out")["parts"] == 2
+
+
+def test_a_folder_written_anew_has_no_steps_of_the_partition_before(pack: str, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    partition(model(), pack).save(out)
+    (out / "mine.onnx").write_bytes(b"kept")
+    alone = onnx.ModelProto.FromString(model())
+    del alone.graph.node[2:]
+    alone.graph.node[1].output[0] = "y"
+    manifest = partition(alone.SerializeToString(), pack).save(out)
+    steps = {step["file"] for step in manifest["steps"]}
+    assert {file.name for file in out.glob("*.onnx")} == {*steps, "host.onnx", "mine.onnx"}
+
+
+def test_inputs_with_defaults_are_constants(pack: str, tmp_path: Path) -> None:
+    given = onnx.ModelProto.FromString(model())
+    given.graph.input.append(helper.make_tensor_value_info("w", TensorProto.FLOAT, [8, 3, 3, 3]))
+    manifest = partition(given.SerializeToString(), pack).save(tmp_path / "out")
+    assert [entry["name"] for entry in manifest["inputs"]] == ["x"]
+    x = np.random.default_rng(1).standard_normal((1, 3, 8, 8)).astype(np.float32)
+    (whole,) = onnxruntime.InferenceSession(model(), providers=["CPUExecutionProvider"]).run(None, {"x": x})
+    np.testing.assert_allclose(run(tmp_path / "out", {"x": x})["y"], whole, rtol=1e-5, atol=1e-6)
+
+
 def test_a_requirement_that_fails_is_the_reason(pack: str, tmp_path: Path) -> None:
     flat = onnx.ModelProto.FromString(model())
     del flat.graph.node[:]
@@ -132,12 +193,23 @@ def runs(reference: Reference, path: str) -> Iterator[tuple[list[np.ndarray], li
             yield reference.run(path, [sample])[0], sample
 
 
-@pytest.mark.parametrize("name", ["tv_shufflenet_v2_dyn", "hf_bert_4l_dyn", "magika_v3_3", "cf_cond_dyn"])
-def test_real_models_run_in_parts_as_a_whole(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [
+        ("tv_shufflenet_v2_dyn", "tensorrt"),
+        ("hf_bert_4l_dyn", "tensorrt"),
+        ("magika_v3_3", "tensorrt"),
+        ("cf_cond_dyn", "tensorrt"),
+        ("ultraface_slim320", "tensorrt"),
+        ("tv_shufflenet_v2_dyn", "xnnpack"),
+        ("tf_kws_rnn", "xnnpack"),
+    ],
+)
+def test_real_models_run_in_parts_as_a_whole(name: str, target: str, tmp_path: Path) -> None:
     path = MODELS / f"{name}.onnx"
     if not path.is_file():
         pytest.skip(f"{path} is not there")
-    partition(f"{path}", "tensorrt").save(tmp_path / "out")
+    partition(f"{path}", target).save(tmp_path / "out")
     reference = Reference()
     signature = reference.describe(f"{path}")
     whole, sample = next(runs(reference, f"{path}"))
