@@ -42,6 +42,7 @@ from .engine.passes.resize import Asked
 from .engine.passes.state import describe_state
 from .engine.rewrite.driver import RULE
 from .engine.rewrite.profile import time_part
+from .engine.rewrite.result_inference import ResultInference
 from .engine.rewrite.rules import RuleSet, compile_rules
 from .engine.rewrite.subgraphs import check_calls, list_called
 from .frontends import bundle, readers
@@ -215,11 +216,14 @@ def _rewrite(source: str | bytes, options: Options, reason: str = "") -> Convers
     given: Counter[str] = Counter()
     prepared, held, module = None, "", None
     for place, step in enumerate(steps):
+        version = subject.model.opset_imports.get("") if prepared is None else prepared.opset
         prepared, held = _prepare_step(subject, step, None if prepared is None else prepared.opset)
         functions = () if place else subject.subgraphs
         if not place:
             given = count_bytes([graph, *list_called(graph, prepared.rules.source, functions)])
-        module = _run_step(subject, prepared, functions, step, asked if not place else Asked(), interface, module)
+        module = _run_step(
+            subject, prepared, functions, step, asked if not place else Asked(), interface, module, version
+        )
     assert prepared is not None and module is not None
     left = count_bytes([graph, *graph.subgraphs()])
     report = replace(
@@ -291,6 +295,8 @@ def _prepare_step(subject: Subject, step: Options, opset: int | None) -> tuple[P
     own = subject.model.opset_imports.get("") if opset is None else opset
     if pair is None or own is None or pair[0] != _USUAL[1]:
         return _choose_opset(subject, step, _prepare_options(step, step.opset))
+    if pair[0] != pair[1]:  # such rules read the newest forms of operators, to which older ones are brought first
+        return _prepare_options(step, None), ""
     if step.opset is not None and step.opset != own and pair[0] == pair[1]:
         raise CallError(f"the model is of opset {own}, and there are no rules yet that write it in opset {step.opset}")
     return _prepare_options(step, own), ""
@@ -308,8 +314,10 @@ def _run_step(
     asked: Asked,
     interface: Interface,
     last: Module | None,
+    version: int | None,
 ) -> Module:
-    """Run the passes of one step over the graph; `last` is the module that the step before has left."""
+    """Run the passes of one step over the graph, which is of an opset if of any; `last` is the module that the step
+    before has left."""
     graph = subject.graph
     module = Module(graph, prepared.rules, Scope(graph), functions)
     if last is not None:
@@ -324,6 +332,7 @@ def _run_step(
         float_interface=options.float_io,
         keep_float16=options.keep_float16,
         keep_custom=options.keep_custom,
+        given=version if not prepared.rules.target.schemas else None,
         part=Part(tuple(options.inputs), tuple(options.outputs)) if last is None else Part(),
     )
     try:
@@ -439,7 +448,11 @@ def _prepare(
     if not low <= version <= high:
         raise CallError(f"opset {version} is none of {low} to {high}, which the rules of {', '.join(rules)} can write")
     contents = pack.contents.select(skip, only)
-    return Prepared(pack, compile_rules(pack.files, pack.catalogue, version, contents), version)
+    compiled = compile_rules(pack.files, pack.catalogue, version, contents)
+    reference = compiled.target.facts.reference
+    if reference is not None and compiled.source is not compiled.target:
+        compiled.settle = ResultInference(prepare((reference,), None).rules).settle
+    return Prepared(pack, compiled, version)
 
 
 def _report(

@@ -105,9 +105,15 @@ class _Writer:
         self.types = {entry["dtype"]: name for name, entry in dialect.types.items() if entry["dtype"] is not None}
         self.codes: dict[tuple[int, str | None, int], int] = {}
         self.buffers: list[npt.NDArray[np.uint8]] = [np.zeros(0, np.uint8)]
+        self.bodies: dict[ir.Graph, int] = {}
+        self.shared: dict[tuple[int, bytes], int] = {}
 
     def model(self, model: ir.Model) -> Record:
         graphs = [model.graph, *model.meta.get("subgraphs", ())[1:]]
+        for graph in graphs:  # those that attributes hold follow the graphs that they are found in
+            inner = [a.value for node in graph for a in node.attributes.values() if a.type == ir.AttributeType.GRAPH]
+            self.bodies.update({body: len(graphs) + place for place, body in enumerate(inner)})
+            graphs += inner
         opened = [_Subgraph() for _ in graphs]
         subgraphs = [self._graph(graph, subgraph) for graph, subgraph in zip(graphs, opened, strict=True)]
         signatures = [self._signature(signature, opened) for signature in model.meta.get("signatures", ())]
@@ -140,7 +146,7 @@ class _Writer:
 
     def _graph(self, graph: ir.Graph, subgraph: _Subgraph) -> Record:
         inputs = [self._tensor(value, subgraph) for value in graph.inputs]
-        operators = [self._operator(node, subgraph) for node in graph]
+        operators = [self._operator(node, subgraph) for node in graph if not self._is_alias(node, subgraph)]
         return {
             "inputs": inputs,
             "operators": operators,
@@ -148,6 +154,16 @@ class _Writer:
             "name": graph.name or "",
             "tensors": subgraph.tensors,
         }
+
+    def _is_alias(self, node: ir.Node, subgraph: _Subgraph) -> bool:
+        """Whether a node only gives a value another name, which is then that of the same tensor."""
+        spec = self.dialect.operators.get(node.op_type)
+        if spec is None or spec.role != "copy" or spec.code is not None or node.inputs[0] is None:
+            return False
+        if node.inputs[0].is_graph_input() and node.graph in self.bodies:
+            return False  # what a loop carries on is written while it is read
+        subgraph.numbers[node.outputs[0]] = self._tensor(node.inputs[0], subgraph)
+        return True
 
     def _tensor(self, value: ir.Value, subgraph: _Subgraph) -> int:
         """The number of a value's tensor, made on first use."""
@@ -217,9 +233,9 @@ class _Writer:
             "mutating_variable_inputs": node.meta.get("mutating_variable_inputs"),
             "intermediates": [self._tensor(value, subgraph) for value in node.meta.get("intermediates", ())] or None,
         }
-        version = node.version or 1
         unknown = re.fullmatch(r"BUILTIN_(-?\d+)", node.op_type)
         spec = self.dialect.operators.get(node.op_type)
+        version = node.version or (1 if spec is None else spec.facts.version)
         if node.domain == f"{self.dialect.domain}.custom":
             record["custom_options"] = _custom_options(node, spec)
             code: tuple[int, str | None, int] = (int(self.dialect.role("custom").code or 0), node.op_type, version)
@@ -227,6 +243,8 @@ class _Writer:
             raise ModelError(f"{node.name}: TensorFlow Lite has no operator {node.domain}::{node.op_type}")
         elif unknown:
             code = (int(unknown[1]), None, version)
+        elif spec is not None and spec.role == "copy" and spec.code is None:
+            code = (int(self.dialect.role("convert").code or 0), None, version)
         elif spec is None or spec.code is None:
             raise ModelError(f"{node.name}: {node.op_type} is a form that no file has")
         else:
@@ -258,6 +276,8 @@ class _Writer:
         return {place: Union(spec.table, options)}
 
     def _option(self, known: Option, value: Any, node: ir.Node) -> Any:
+        if isinstance(value, ir.Graph):
+            return self.bodies[value]
         enumeration = self.dialect.enums.get(known.type.strip("[]"))
         if enumeration is None:
             return value

@@ -56,7 +56,10 @@ class Writer:
 
 
 #: the first is what is written where nobody says
-WRITERS = (Writer("ONNX", "onnx", (".onnx",), ".onnx_writer"),)
+WRITERS = (
+    Writer("ONNX", "onnx", (".onnx",), ".onnx_writer"),
+    Writer("TensorFlow Lite", "tflite", (".tflite",), ".tflite_file"),
+)
 
 
 def find_writer(suffix: str) -> Writer | None:

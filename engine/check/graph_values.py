@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..syntax import tree
-from .kinds import ANY, GRAPH, RUNTIME, VALUE, VALUES, Kinds, may, one, words
+from .kinds import ANY, GRAPH, LIST, RUNTIME, VALUE, VALUES, Kinds, may, one, words
 from .scope import INSIDE, LOCAL, PARAMETER, Context, Variable
 from .types import infer
 
@@ -43,7 +43,7 @@ def check_graph_call(expression: tree.Call, context: Context) -> Kinds:
 
 def _runtime(expression: tree.Expression, context: Context) -> None:
     kinds = infer(expression, context)
-    if not may(kinds, ANY & (RUNTIME | one(VALUES))):
+    if not may(kinds, ANY & (RUNTIME | one(VALUES) | one(LIST))):
         context.error(expression.span, f"a graph computes with values, and this is {words(kinds)}")
 
 

@@ -48,7 +48,8 @@ def matched_operator(expression: tree.Call, context: Context) -> Kinds:
         context.error(expression.span, "operators make nodes and stand in templates only")
     for argument in expression.arguments:
         operand(argument, context)
-    names = {name for spec in context.source.operators.values() for name in spec.options}
+    known = (context.source, *context.builds)
+    names = {name for dialect in known for spec in dialect.operators.values() for name in spec.options}
     for attribute in expression.attributes:
         infer(attribute.value, context)
         if attribute.name not in names:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, TypedDict
 from ..base.startup import dataclass, field
 
 #: what a number or a list of them counts of the axes of a tensor
-Counted = Literal["axis", "axes", "perm", "per_axis", "per_axis_pairs"]
+Counted = Literal["axis", "axes", "perm", "per_axis", "per_axis_pairs", "per_axis_rows"]
 #: what the numbers of an operand must be; of floats alone the last three
 Limit = Literal["nonzero", "natural", "positive", "byte", "few", "bits", "scale", "moderate", "distinct"]
 #: element types that formats have and rules have no name for, and what stands for all
@@ -86,6 +86,12 @@ class OperatorFacts:
         " a blank between them, and a `q` before those that are codes of quantized values",
     ] = ()
     yields: Annotated[tuple[str, ...], "The element types of results where these are not those of the operands"] = ()
+    version: Annotated[int, "The first version of it that runtimes have"] = 1
+    older: Annotated[
+        Mapping[int, str],
+        "Opsets up to which it meant something else, each with the name that rules have for what it was",
+    ] = field(default_factory=dict)
+    names_type: Annotated[str | None, "The option that names the element type of the first result"] = None
     when: Annotated[Mapping[str, Any], "Options and their values that tell it from operators with the same code"] = (
         field(default_factory=dict)
     )
@@ -192,9 +198,9 @@ class OperatorFacts:
     ] = field(default_factory=dict)
 
     # files
-    defaults: Annotated[Mapping[str, Any], "Operands that files leave out, each with the number or list that it is then"] = (
-        field(default_factory=dict)
-    )
+    defaults: Annotated[
+        Mapping[str, Any], "Operands that files leave out, each with the number or list that it is then"
+    ] = field(default_factory=dict)
     restores: Annotated[
         str | None, "The operator that puts a changed part back into the whole from which this one took it as a view"
     ] = None
@@ -232,6 +238,15 @@ class DialectFacts:
     ] = field(default_factory=dict)
     identifier: Annotated[str | None, "The letters by which files of the format are known"] = None
     version: Annotated[int | None, "The version of the format"] = None
+    reference: Annotated[
+        str | None,
+        "The rule set that says in ONNX what operators compute: it tells types, shapes and constant results",
+    ] = None
+    closed: Annotated[bool, "Whether the graphs of nodes read nothing but their inputs"] = False
+    nearest: Annotated[
+        Mapping[str, str],
+        "Element types that no kernel may have, each with the one to compute in where no type holds all its numbers",
+    ] = field(default_factory=dict)
     begins: Annotated[
         tuple[str, ...],
         "Element types of variables that begin with the codes that stand for zero; others begin with zeros",

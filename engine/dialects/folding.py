@@ -12,6 +12,7 @@ import onnx_ir as ir
 from ..base.constants import Elements, initial_array, permute_elements, widen_elements
 from .inference import Inferred, add_attributes
 from .operators import OperatorSpec
+from .permutations import read_permutation
 
 #: results larger than this are kept only where the operands are about as large
 _GROWTH = 1 << 16
@@ -27,7 +28,9 @@ def fold(node: ir.Node, spec: OperatorSpec, opset: int, inferred: Sequence[Infer
     Operators that only rearrange their operand yield views, those that widen it what is computed later. All others are
     computed by onnx.reference.
     """
-    if not (spec.facts.pure and spec.facts.fold) or not node.inputs:
+    if not (spec.facts.pure and spec.facts.fold):
+        return None
+    if not node.inputs and spec.operands:
         return None
     if inferred and all(map(_empty, inferred)):
         # Runtimes have no kernels for many of these, and there is nothing to compute.
@@ -56,6 +59,23 @@ def fold(node: ir.Node, spec: OperatorSpec, opset: int, inferred: Sequence[Infer
     return results
 
 
+def fold_extents(node: ir.Node, opset: int) -> Sequence[Elements] | None:
+    """Compute the results of a node that reads the extents of its operand alone; None where they are not all known.
+
+    What is not known does not matter where two numbers in its place lead to the same.
+    """
+    shape = None if node.inputs[0] is None else node.inputs[0].shape
+    if shape is None:
+        return None
+    one, other = (
+        evaluate(node, [np.broadcast_to(np.False_, [n if isinstance(n, int) else guess for n in shape])], opset)
+        for guess in (2, 3)
+    )
+    if one is None or other is None or not all(map(np.array_equal, one, other)):
+        return None
+    return one
+
+
 def _empty(result: Inferred) -> bool:
     """Whether a result has no elements, whatever the operands hold."""
     shape = result.shape or ()
@@ -76,8 +96,8 @@ def _move_elements(node: ir.Node, spec: OperatorSpec) -> Elements | None:
     if value is None or tensor is None:
         return None
     if spec.role == "permute":
-        perm = node.attributes.get("perm")
-        return permute_elements(value, range(len(tensor.shape))[::-1] if perm is None else perm.as_ints())
+        perm = read_permutation(node, spec, len(tensor.shape))
+        return None if perm is None else permute_elements(value, perm)
     return widen_elements(tensor, ir.DataType(node.attributes["to"].as_int()))
 
 

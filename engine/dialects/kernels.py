@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
-from ..expressions.functions import DTYPES, bits, highest, is_float, is_integer, lowest
-from .onnx_schemas import pair_types, signature
+from ..expressions.functions import DTYPES, EvaluationError, bits, highest, is_float, is_integer, lowest
+from .onnx_schemas import describe_operator, pair_types, signature
 from .operators import Dialect, schema
 
 #: what a type is widened to: the first of these that has a kernel and holds every number of the type
@@ -17,6 +17,9 @@ _LADDER = ("u8", "i16", "i32", "i64", "f32", "f64")
 _NEAREST = {"i64": "f64", "u64": "f64", "f64": "f32"}
 #: how many bits of an integer a floating-point type holds
 _MANTISSA = {"f32": 24, "f64": 53}
+
+#: what stands for all element types in ops.yaml
+ANY = "any"
 
 _NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
@@ -28,22 +31,32 @@ def widenings(dialect: Dialect, operator: str, opset: int, operands: Sequence[ir
 
     `kernels` of the dialect in ops.yaml says which types have one; where it is silent, the operator's schema does.
     """
+    if any(value is not None and "quantization" in value.meta for value in operands):
+        return {}
     return _widenings(dialect, operator, opset, tuple([None if value is None else value.dtype for value in operands]))
 
 
 @functools.lru_cache(maxsize=4096)
 def _widenings(dialect: Dialect, operator: str, opset: int, operands: tuple[ir.DataType | None, ...]) -> dict[str, str]:
     found = signature(operator, opset, dialect.domain)
-    if found is None or operator == dialect.role("convert").name:  # by which others become wider
+    if operator == dialect.role("convert").name:  # by which others become wider
         return {}
-    allowed = _kinds(dialect, operator, found.since)
+    if found is None:
+        spec = dialect.operators.get(operator)
+        if spec is None or not spec.facts.types:
+            return {}
+        found, allowed = describe_operator(spec), _plain_kinds(spec.facts.types)
+    else:
+        allowed = _kinds(dialect, operator, found.since)
     wider: dict[str, str] = {}
     for dtype, variable in pair_types(operands, found.operands):
         own = None if dtype is None else _NAMES.get(dtype)
         if own is not None and variable in allowed and own not in allowed[variable]:
-            instead = wider_type(own, allowed[variable])
+            instead = wider_type(own, allowed[variable], dialect.facts.nearest)
             if instead is not None:
                 wider[variable] = instead
+            elif not dialect.schemas:
+                raise EvaluationError(f"{operator} has no kernel for {own}")
     return wider
 
 
@@ -67,7 +80,13 @@ def _kinds(dialect: Dialect, operator: str, version: int) -> Kinds:
 
 
 @functools.cache
-def wider_type(name: str, allowed: frozenset[str]) -> str | None:
+def _plain_kinds(types: tuple[str, ...]) -> Kinds:
+    """The element types that kernels have for numbers which are no codes, by the operands that ops.yaml types alike."""
+    kinds = {text: frozenset(text.split()) for text in types}
+    return {text: names for text, names in kinds.items() if ANY not in names}
+
+
+def wider_type(name: str, allowed: frozenset[str], nearest: Mapping[str, str] | None = None) -> str | None:
     """The type to compute in where a type has no kernel; None where there is none.
 
     Integers computed in a wider type and converted back keep the low bits, as narrow arithmetic does.
@@ -75,8 +94,8 @@ def wider_type(name: str, allowed: frozenset[str]) -> str | None:
     exact = next((wide for wide in _LADDER if wide in allowed and _holds(wide, name)), None)
     if exact is not None:
         return exact
-    nearest = _NEAREST.get(name)
-    return nearest if nearest is None or nearest in allowed else wider_type(nearest, allowed)
+    instead = (nearest or _NEAREST).get(name)
+    return instead if instead is None or instead in allowed else wider_type(instead, allowed, nearest)
 
 
 def _holds(wide: str, name: str) -> bool:

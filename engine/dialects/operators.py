@@ -168,6 +168,10 @@ class Dialect:
             raise RewriteError(f"ops.yaml: no operator of dialect {self.name} has the role {role}")
         return spec
 
+    def has_role(self, role: str) -> bool:
+        """Whether an operator of this dialect plays a role."""
+        return role in _roles(self)
+
     def infix(self, symbol: str) -> str | None:
         """The operator that an infix symbol of the rule language stands for."""
         return _infixes(self).get(symbol)
@@ -318,9 +322,15 @@ def _attribute(attribute: onnx.defs.OpSchema.Attribute) -> Option:
     return Option(
         attribute.name,
         "tensor" if one is None else one if kind in _KINDS else f"[{one}]",
-        value.decode() if isinstance(value, bytes) else value,
+        _decode(value),
         required=attribute.required,
     )
+
+
+def _decode(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_decode(item) for item in value]
+    return value.decode() if isinstance(value, bytes) else value
 
 
 def option_value(node: ir.Node, option: Option) -> Any:

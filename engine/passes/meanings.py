@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ..base.startup import dataclass
-from ..rewrite.builder import Settle
-from ..rewrite.rules import MEANING
+from ..rewrite.rules import MEANING, Settle
 from .base import Module, Visit
 from .rule_stage import drive
 from .supported import refuse

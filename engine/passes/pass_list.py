@@ -6,13 +6,16 @@ from ..base.startup import dataclass, field
 from ..rewrite.rules import INTEGERS, LOWER, NORMALIZE, RECOVER, SIMPLIFY, TUNE, RuleSet
 from .accepted import Accepted
 from .base import Pass, Visit
+from .closures import Closures
 from .common_subexpressions import CommonSubexpressions
 from .complex import Complex
 from .float16 import KeepFloat16
 from .float_interface import FloatInterface
 from .fold import Fold
+from .functions import Functions
 from .layout import Interface, PlaceTransposes
 from .layout.interface import KEPT
+from .newest_forms import NewestForms
 from .part import Part
 from .quantize_dequantize import QuantizeDequantize
 from .resize import Asked, CheckExtents, Resize
@@ -32,7 +35,8 @@ class PassOptions:
     be called `outputs`; None leaves permutations where rules put them. `evaluate` computes initial values of state that
     are not constant, None leaves state as it is; with `internal_state` it is no input or output. With `plain` nothing
     stays quantized, with `float_interface` the inputs and outputs do not. `keep_float16` keeps constants of that type,
-    `keep_custom` custom operators that no rule is about. `part` is what is to become of the main graph's ends.
+    `keep_custom` custom operators that no rule is about. `part` is what is to become of the main graph's ends, `given`
+    the opset of a source whose operators have versions, where the target has others.
     """
 
     extents: Asked = field(default_factory=Asked)
@@ -44,6 +48,7 @@ class PassOptions:
     float_interface: bool = False
     keep_float16: bool = False
     keep_custom: bool = False
+    given: int | None = None
     part: Part = field(default_factory=Part)
 
 
@@ -51,19 +56,28 @@ def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
     """The passes from the source dialect of some rules to their target, in the order in which they run."""
     resize = Resize(options.extents)
     across = rules.source is not rules.target
+    #: the source says by the types of values what is quantized or complex, and not by operators
+    implied = across and not rules.source.schemas
+    newest: list[tuple[Pass, bool]] = []
+    rest: list[tuple[Pass, bool]] = []
+    if options.given is not None:
+        newest = [(NewestForms(options.given), True), (Functions(options.given), True)]
+        rest = [(Functions(options.given, left=True), True), (Rules(LOWER, Visit.OUTSIDE_FIRST), True)]
     steps: list[tuple[Pass, bool]] = [
         (options.part, bool(options.part.inputs or options.part.outputs)),
+        *newest,
         (resize, bool(options.extents)),
         (FloatInterface(), options.float_interface),
         (KeepFloat16(), options.keep_float16),
         *([(State(options.evaluate, options.internal_state), True)] if options.evaluate is not None else []),
-        (Rules(INTEGERS, Visit.FUNCTIONS_FIRST), across and not options.plain),
-        (Complex(), across),
-        (QuantizeDequantize(options.plain), across),
+        (Rules(INTEGERS, Visit.FUNCTIONS_FIRST), implied and not options.plain),
+        (Complex(), implied),
+        (QuantizeDequantize(options.plain), implied),
         (Fold(), not across),
         (CommonSubexpressions(constants=True, visits=Visit.OUTSIDE_FIRST), not across),
         (Rules(NORMALIZE, Visit.FUNCTIONS_FIRST if across else Visit.OUTSIDE_FIRST), True),
         (Rules(LOWER, Visit.OUTSIDE_FIRST), True),
+        *rest,
         (Supported(LOWER, Visit.OUTSIDE_FIRST, options.keep_custom), across),
         (Fold(), not across),
         (CommonSubexpressions(constants=not across, visits=Visit.MAIN if across else Visit.OUTSIDE_FIRST), True),
@@ -75,6 +89,7 @@ def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
         (CommonSubexpressions(constants=True, visits=Visit.MAIN if across else Visit.OUTSIDE_FIRST), True),
         (Sweep(), not across),
         (Sort(), True),
+        (Closures(), rules.target.facts.closed),
         (Accepted(), True),
         (CheckExtents(resize), bool(options.extents)),
     ]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..base.startup import dataclass
-from ..rewrite.builder import Settle
 from ..rewrite.driver import Driver
+from ..rewrite.rules import Settle
 from .base import Module, Visit
 
 

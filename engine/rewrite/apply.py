@@ -16,7 +16,7 @@ from ..expressions.compile import Frame, Located, evaluate, truth
 from ..expressions.functions import EvaluationError, Unsupported
 from ..syntax import tree
 from . import coverage
-from .builder import Builder, Settle
+from .builder import Builder
 from .clauses import Refused, choose_template, explain_no_template, holds, remarks
 from .clone import Unreachable, find_graph
 from .complex_numbers import asks_complex, is_complex_node
@@ -26,7 +26,7 @@ from .failures import explain_failure
 from .matcher import SEARCHED, Bindings
 from .profile import profiling
 from .replacement import MalformedError, check, make_known_result
-from .rules import INTEGERS, Rule, RuleSet
+from .rules import INTEGERS, Rule, RuleSet, Settle
 from .trace import Subject, watching
 from .traversal import walk_nodes
 
@@ -67,7 +67,7 @@ class Applier:
         outcome: Outcome,
         settle: Settle | None = None,
     ) -> None:
-        self._settle, self.outcome = settle, outcome
+        self._settle, self.outcome = settle or rules.settle, outcome
         self._rules, self._opset, self._subgraphs, self._edits = rules, rules.opset, subgraphs, edits
         profile = profiling()
         self._try = self._attempt if profile is None else profile.time_attempts(self._attempt)

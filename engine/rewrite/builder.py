@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
 from ..base.budget import Budget
-from ..base.constants import KEPT, NUMBERS
+from ..base.constants import KEPT, NUMBERS, Elements
 from ..base.errors import Span
 from ..base.names import Scope, permute_dequantized
+from ..dialects.conversions import name_type
 from ..dialects.folding import fold
 from ..dialects.inference import InferenceError, describe, infer, make_shape, require_within
 from ..dialects.kernels import widenings
 from ..dialects.literals import attribute
-from ..dialects.onnx_schemas import pair_types, signature
+from ..dialects.onnx_schemas import describe_operator, pair_types, signature
 from ..dialects.operators import Dialect, OperatorSpec, schema
+from ..dialects.permutations import make_permutation
 from ..expressions.compile import Frame, evaluate
 from ..expressions.functions import DTYPES, EvaluationError
 from ..syntax import tree
@@ -27,11 +29,9 @@ from .matcher import SEARCHED
 from .operands import make_operands, split_attributes
 from .pattern import rest_of
 from .replacement import MalformedError
+from .rules import Settle
 from .subgraphs import Body, bodies, count_yielded, detach, generalize, stack
 from .variadics import assign_places
-
-#: says of a node without a schema, by other means, what its results are
-Settle = Callable[[ir.Node], None]
 
 
 class Builder:
@@ -217,7 +217,9 @@ class Builder:
         if isinstance(operand, ir.Value) and kind is None:
             value = ir.Value(name=name, type=operand.type, shape=operand.shape)
         else:
-            value = ir.Value(name=name, type=ir.TensorType(DTYPES[kind or "f32"]), shape=ir.Shape(()))
+            known = ir.DataType.from_numpy(operand.dtype) if isinstance(operand, np.ndarray) and kind is None else None
+            shape = operand.shape if known is not None else ()
+            value = ir.Value(name=name, type=ir.TensorType(known or DTYPES[kind or "f32"]), shape=ir.Shape(shape))
         self._parameters.add(value)
         return value
 
@@ -275,7 +277,8 @@ class Builder:
             self._permuted[key] = made.outputs[0]
         if key not in self._permuted:
             spec = self._dialects[-1].role("permute")
-            self._permuted[key] = self.make(None, spec, [value], [ir.AttrInt64s("perm", perm)], 1)[0]
+            operands, attributes = make_permutation(spec, value, perm, self._scope)
+            self._permuted[key] = self.make(None, spec, list(operands), attributes, 1)[0]
         return self._permuted[key]
 
     # ---- nodes
@@ -305,12 +308,11 @@ class Builder:
         if graphs or schema(spec.name, self._opset, spec.domain) is None:
             if graphs:
                 counted = node.attributes.get(spec.facts.slices or "")
-                stack(node, None if counted is None else counted.as_int())
+                stack(node, None if counted is None else counted.as_int(), spec.facts.decides)
             else:
                 self._inherit(node)
-            if self._settle is not None:
-                self._settle(node)
-            return list(node.outputs)
+            found = None if self._settle is None or graphs else self._settle(node)
+            return list(node.outputs) if found is None else self._put_constants(node, found)
         try:
             require_within(node, spec.facts.within)
             inferred = infer(node, self._opset)
@@ -321,12 +323,16 @@ class Builder:
             [numbers] = folded
             node.outputs[0].meta[NUMBERS] = lambda: numbers
         elif folded is not None:
-            self.nodes.pop()
-            node.resize_inputs(0)
-            base = next((v.name for v in inputs if v is not None and v.name), spec.name)
-            return [self._scope.constant(array, base) for array in folded]
+            return self._put_constants(node, folded)
         describe(node, [(one.dtype, None if one.shape is None else make_shape(one.shape)) for one in inferred])
         return list(node.outputs)
+
+    def _put_constants(self, node: ir.Node, results: Sequence[Elements]) -> list[ir.Value]:
+        """Constants in the place of the node that was made last, which computes them."""
+        self.nodes.pop()
+        base = next((v.name for v in node.inputs if v is not None and v.name), node.op_type)
+        node.resize_inputs(0)
+        return [self._scope.constant(array, base) for array in results]
 
     def _compute_wider(
         self,
@@ -338,14 +344,19 @@ class Builder:
         wider: Mapping[str, str],
     ) -> list[ir.Value]:
         """A node whose own types have no kernel: computed in wider ones, between two conversions."""
-        found = signature(spec.name, self._opset, spec.domain)
-        assert found is not None
+        found = signature(spec.name, self._opset, spec.domain) or describe_operator(spec)
         own = {variable: value.dtype for value, variable in pair_types(inputs, found.operands) if value is not None}
         operands = [
             self._convert(value, DTYPES[wider[variable]]) if value is not None and variable in wider else value
             for value, variable in pair_types(inputs, found.operands)
         ]
         results = self.make(span, spec, operands, attributes, count)
+        if not found.results:  # ops.yaml does not say which results are of the type of an operand
+            back = {DTYPES[wider[variable]]: own[variable] for variable in wider}
+            kept = not spec.facts.yields
+            return [
+                self._convert(value, back[t]) if kept and (t := value.dtype) in back else value for value in results
+            ]
         return [
             self._convert(value, own[variable]) if variable in wider else value
             for value, variable in pair_types(results, found.results)
@@ -353,8 +364,9 @@ class Builder:
         ]
 
     def _convert(self, value: ir.Value, dtype: ir.DataType | None) -> ir.Value:
-        spec = self._dialects[-1].role("convert")
-        return self.make(None, spec, [value], [ir.AttrInt64("to", int(dtype or 0))], 1)[0]
+        target = self._dialects[-1]
+        spec = target.role("convert")
+        return self.make(None, spec, [value], [name_type(target, spec, dtype)], 1)[0]
 
     def _inherit(self, node: ir.Node) -> None:
         """A node rebuilt in the source dialect yields what the node it replaces yielded."""

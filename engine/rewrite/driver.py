@@ -12,9 +12,8 @@ from ..base.errors import ModelError, Reason, RewriteError
 from ..base.names import Scope
 from ..dialects.inference import InferenceError, extents, infer, make_shape, merge
 from .apply import RULE, SOURCE, Applier, Outcome
-from .builder import Settle
 from .edits import Edits
-from .rules import INTEGERS, ONCE, Rule, RuleSet
+from .rules import INTEGERS, ONCE, Rule, RuleSet, Settle
 from .subgraphs import bodies
 from .traversal import drain, list_neighbours
 
@@ -116,6 +115,9 @@ class Driver:
     def _refresh(self, node: ir.Node) -> None:
         """Infer anew what a node of the target yields, as what it reads may be known better by now."""
         if any(bodies(node)):
+            return
+        if self._rules.settle is not None:
+            self._rules.settle(node)
             return
         try:
             found = infer(node, self._rules.opset)

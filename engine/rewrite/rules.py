@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import onnx_ir as ir
+
+from ..base.constants import Elements
 from ..base.errors import Span
 from ..base.startup import dataclass, replace
 from ..dialects.operators import Catalogue, Dialect, list_catalogue
@@ -33,6 +36,10 @@ def list_template_dialects(stage: str, source: Dialect, target: Dialect) -> tupl
 FAMILY = ("SRC", "DST")
 
 Key = tuple[str, str]
+
+#: says of a node without a schema, by other means, what its results are: lets them have types and shapes, and returns
+#: their elements where these are known already
+Settle = Callable[[ir.Node], "Sequence[Elements] | None"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +132,8 @@ class RuleSet:
         self, files: Sequence[tree.RuleFile], catalogue: Catalogue, opset: int, contents: Contents | None = None
     ) -> None:
         self._files, self._catalogue, self.opset = files, catalogue, opset
+        #: says what the results of the target's nodes are, where no schema does
+        self.settle: Settle | None = None
         contents = contents or outline(files, catalogue)
         self.source, self.target = catalogue.dialect(files[0].source), catalogue.dialect(files[0].target)
         self.definitions: Mapping[str, tree.Definition] = _Definitions(files, contents.definitions)

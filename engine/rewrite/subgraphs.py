@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 #: the types of options that name graphs of the model
 _ONE, _SEVERAL = "subgraph", "[subgraph]"
+_GRAPH = ir.AttributeType.GRAPH
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,6 +65,8 @@ def copy(node: ir.Node, inputs: Sequence[ir.Value | None], scope: Scope) -> ir.N
 
 def bind_option(option: Option, value: Any, subgraphs: Sequence[ir.Graph]) -> Any:
     """What a variable stands for that binds an option: a graph where the option is the number of one."""
+    if isinstance(value, ir.Graph):
+        return Body(value)
     if option.type == _ONE:
         return Body(subgraphs[value]) if 0 <= value < len(subgraphs) else None
     if option.type == _SEVERAL:
@@ -120,19 +123,24 @@ def bodies(node: ir.Node) -> list[ir.Graph]:
 
 def count_yielded(spec: OperatorSpec, attributes: Iterable[ir.Attr]) -> int:
     """How many results an operator has that yields what its graph does; 0 for one that does not."""
-    graphs = [attribute.as_graph() for attribute in attributes if attribute.type == ir.AttributeType.GRAPH]
+    graphs = [
+        attribute.as_graph()
+        for attribute in attributes
+        if attribute.type == ir.AttributeType.GRAPH and attribute.name not in spec.facts.decides
+    ]
     return len(graphs[0].outputs) if graphs and not spec.facts.parameters else 0
 
 
-def stack(node: ir.Node, slices: int | None) -> None:
+def stack(node: ir.Node, slices: int | None, decides: Sequence[str] = ()) -> None:
     """Give the results of a node the types of what its graphs yield.
 
     Of the last operands the graphs read `slices` slice by slice, and what they yield for each is stacked along a new
     first axis of that extent; then shapes are known too. `slices` is None for an operator that does not count any: its
-    results are the last of what its graphs yield.
+    results are the last of what its graphs yield, but for those of the options that `decides` names.
     """
     if slices is None:
-        for body in bodies(node):
+        graphs = [a.as_graph() for name, a in node.attributes.items() if name not in decides and a.type is _GRAPH]
+        for body in graphs:
             for result, inner in zip(reversed(node.outputs), reversed(body.outputs), strict=False):
                 result.type = result.type or inner.type
         return

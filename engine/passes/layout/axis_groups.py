@@ -189,7 +189,7 @@ def changes(node: ir.Node, spec: OperatorSpec, found: Blocks, arranged: Arrangem
             if value is None:
                 continue
             if word.startswith("per_axis"):
-                value = _complete(node, spec, value, len(order) * (2 if word.endswith("pairs") else 1))
+                value = _complete(node, spec, value, len(order) * (1 if word == "per_axis" else 2))
             new[name] = WORDS[word](value, order, result)
     return new
 

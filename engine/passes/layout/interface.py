@@ -11,6 +11,7 @@ from ...base.names import Scope
 from ...base.startup import dataclass, field
 from ...dialects.inference import extents
 from ...dialects.operators import Dialect
+from ...dialects.permutations import make_permutation
 from .order import Order, inverse
 from .views import PERMUTE
 
@@ -87,7 +88,11 @@ def impose(scope: Scope, dialect: Dialect, port: Port, axes: tuple[str, str]) ->
         raise CallError(f"layout {axes[0]}:{axes[1]}: {value.name} has {rank} axes")
     order = tuple(axes[0].index(letter) for letter in axes[1])
     perm = inverse(order) if port[0] else order
-    node = ir.Node(dialect.domain, dialect.role(PERMUTE).name, [value], [ir.AttrInt64s("perm", perm)], num_outputs=1)
+    spec = dialect.role(PERMUTE)
+    operands, attributes = make_permutation(spec, value, perm, scope)
+    for operand in operands[1:]:
+        graph.register_initializer(operand)
+    node = ir.Node(spec.domain, spec.name, operands, attributes, num_outputs=1)
     made = node.outputs[0]
     made.name = node.name = scope.fresh(f"{value.name}/layout")
     made.type = value.type

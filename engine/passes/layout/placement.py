@@ -11,7 +11,9 @@ from ...base.constants import NUMBERS, Elements, constant, permute_elements
 from ...base.names import Scope
 from ...dialects.inference import extents
 from ...dialects.literals import attribute
+from ...dialects.permutations import make_permutation
 from ...rewrite.driver import RULE, SOURCE
+from ...rewrite.operands import make_operands
 from .axis_groups import Arrangement, changes, local, place
 from .order import Order, between, compose, identity, still
 from .permute_weights import Tensors, sources
@@ -78,8 +80,8 @@ class Layout:
     def _numbers(self, old: ir.Value | None, value: Sequence[int], name: str) -> ir.Value:
         before = constant(old) if old is not None else None
         array = np.array(value, np.int64 if before is None else before.dtype)
-        scalar = before is not None and before.ndim == 0
-        return self._register(self._scope.constant(array.reshape(()) if scalar else array, name))
+        shaped = array if before is None or before.size != array.size else array.reshape(before.shape)
+        return self._register(self._scope.constant(shaped, name))
 
     def _turn(self, value: ir.Value, order: Order) -> None:
         """Note that a value is stored in another order from here on."""
@@ -192,7 +194,8 @@ class Layout:
             made = self._made[alike] = self._tensors.permutations[key]
         else:
             spec = self._tensors.dialect.role(PERMUTE)
-            made = self._node(spec.name, [value], [ir.AttrInt64s("perm", perm)], value.dtype, value).outputs[0]
+            operands, attributes = make_permutation(spec, value, perm, self._scope)
+            made = self._node(spec.name, list(map(self._register, operands)), attributes, value.dtype, value).outputs[0]
             self._made[alike] = made
         if value.shape is not None:
             made.shape = ir.Shape([value.shape[axis] for axis in perm])
@@ -200,19 +203,27 @@ class Layout:
         return made
 
     def _reshape(self, value: ir.Value, wanted: Sequence[int | str | None]) -> ir.Value:
-        to = np.array([extent if isinstance(extent, int) else -1 for extent in wanted], np.int64)
-        operand = self._register(self._scope.constant(to, "shape"))
-        spec = self._tensors.dialect.role(RESHAPE)
-        return self._node(spec.name, [value, operand], [], value.dtype, value).outputs[0]
+        to = [extent if isinstance(extent, int) else -1 for extent in wanted]
+        return self._counting(RESHAPE, value, to)
+
+    def _counting(self, role: str, value: ir.Value, numbers: list[int]) -> ir.Value:
+        """What the operator of a role makes of a value by numbers, its second operand."""
+        spec = self._tensors.dialect.role(role)
+        operands = make_operands(spec, [value, numbers], self._tensors.opset, self._scope)
+        inputs = [None if operand is None else self._register(operand) for operand in operands]
+        return self._node(spec.name, inputs, [], value.dtype, value).outputs[0]
 
     def _insert_axes(self, value: ir.Value, gaps: Sequence[int]) -> ir.Value:
         if value.const_value is not None and value.is_initializer() and (array := constant(value)) is not None:
             return self._fold_constant(value, ("extended", tuple(gaps)), np.expand_dims(array, tuple(gaps)))
         key = value, "extended", tuple(gaps)
         if key not in self._made:
-            spec = self._tensors.dialect.role(EXTEND)
-            axes = self._register(self._scope.constant(np.array(gaps, np.int64), "axes"))
-            made = self._node(spec.name, [value, axes], [], value.dtype, value).outputs[0]
+            if self._tensors.dialect.has_role(EXTEND):
+                made = self._counting(EXTEND, value, list(gaps))
+            else:
+                known = iter(extents(value) or ())
+                rank = len(extents(value) or ()) + len(gaps)
+                made = self._reshape(value, [1 if axis in gaps else next(known) for axis in range(rank)])
             if value.shape is not None:
                 rest = iter(value.shape)
                 rank = len(value.shape) + len(gaps)

@@ -1,4 +1,4 @@
-"""The five words by which ops.yaml says what an attribute or operand means, and what a change of axes does to each."""
+"""The six words by which ops.yaml says what an attribute or operand means, and what a change of axes does to each."""
 
 from __future__ import annotations
 
@@ -33,6 +33,11 @@ def per_axis_pairs(value: Sequence[int], order: Order, result: Order) -> list[in
     return [*per_axis(value[:half], order, result), *per_axis(value[half:], order, result)]
 
 
+def per_axis_rows(value: Sequence[int], order: Order, result: Order) -> list[int]:
+    """A row of two numbers for each axis, one for its beginning and one for its end."""
+    return [number for axis in order for number in value[2 * axis : 2 * axis + 2]]
+
+
 Word = Callable[[Sequence[int], Order, Order], list[int]]
 
 #: `order` is that of the tensor whose axes the value counts, `result` that of the operator's result
@@ -42,4 +47,5 @@ WORDS: Mapping[str, Word] = {
     "perm": perm,
     "per_axis": per_axis,
     "per_axis_pairs": per_axis_pairs,
+    "per_axis_rows": per_axis_rows,
 }

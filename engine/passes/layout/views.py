@@ -9,6 +9,7 @@ import onnx_ir as ir
 from ...base.startup import dataclass, field
 from ...dialects.inference import extents
 from ...dialects.operators import Dialect, OperatorSpec
+from ...dialects.permutations import read_permutation
 from .axis_groups import Blocks, blocks
 from .order import Extents, Order, compose, identity
 
@@ -62,14 +63,14 @@ class TensorViews:
     """All tensors of a graph, and what the operator of each node lets through by itself."""
 
     __slots__ = (
-        *("_opset", "_permute", "_plain", "_specs"),
-        *("all", "dialect", "graph", "of", "permutations", "views"),
+        *("_permute", "_plain", "_specs"),
+        *("all", "dialect", "graph", "of", "opset", "permutations", "views"),
     )
 
     def __init__(self, graph: ir.Graph, dialect: Dialect, opset: int) -> None:
-        self.graph, self.dialect, self._opset = graph, dialect, opset
+        self.graph, self.dialect, self.opset = graph, dialect, opset
         self._specs: dict[str, OperatorSpec | None] = {}
-        self._permute = dialect.role(PERMUTE).name
+        self._permute = dialect.role(PERMUTE)
         self._plain: dict[ir.Node, Blocks | None] = {}
         #: permutations by what they permute and how
         self.permutations: dict[tuple[ir.Value, Order], ir.Value] = {}
@@ -90,7 +91,7 @@ class TensorViews:
         if node.domain != self.dialect.domain:
             return None
         if node.op_type not in self._specs:
-            self._specs[node.op_type] = self.dialect.operator(node.op_type, self._opset)
+            self._specs[node.op_type] = self.dialect.operator(node.op_type, self.opset)
         return self._specs[node.op_type]
 
     def plain(self, node: ir.Node) -> Blocks | None:
@@ -101,13 +102,12 @@ class TensorViews:
 
     def permutation(self, node: ir.Node) -> Order | None:
         """The permutation that a node does, None where it does something else."""
-        if node.op_type != self._permute or node.domain != self.dialect.domain or node.graph is not self.graph:
+        if node.op_type != self._permute.name or node.domain != self.dialect.domain or node.graph is not self.graph:
             return None
         shape = extents(node.inputs[0]) if node.inputs and node.inputs[0] is not None else None
         if shape is None:
             return None
-        given = node.attributes.get("perm")
-        return tuple(reversed(range(len(shape)))) if given is None else tuple(given.as_ints())
+        return read_permutation(node, self._permute, len(shape))
 
     def scales(self, node: ir.Node) -> str | None:
         """Whether a node quantizes or dequantizes, and does it for any order of axes."""

@@ -1,0 +1,54 @@
+"""Converted graphs as TensorFlow Lite files, each with one signature that has the names of its inputs and outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import onnx_ir as ir
+
+from ..engine.base.atomic_write import replacing
+from ..engine.base.startup import dataclass
+from ..engine.dialects.operators import Catalogue
+from ..frontends.tflite_reader import Signature
+from . import tflite_writer
+from .flatbuffer_writer import Buffer
+from .writers import Output
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A model as its file will have it: parts that stand one behind the other."""
+
+    contents: Sequence[Buffer]
+
+    @property
+    def size(self) -> int:
+        """How many bytes the model takes."""
+        return sum(map(len, self.contents))
+
+    def save(self, path: Path, external_data: bool = False) -> int:
+        """Write the model to a file, constants included; raises DestinationError for what the system refuses."""
+        with replacing(path) as file:
+            for part in self.contents:
+                file.write(part)
+        return self.size
+
+    def data(self) -> bytes:
+        """The whole file."""
+        return b"".join(self.contents)
+
+
+def encode(output: Output) -> Encoded:
+    """Encode a graph as a model, with one signature that has the names of its inputs and outputs.
+
+    Raises ModelError where the format cannot hold the graph.
+    """
+    graph = output.graph
+    model = ir.Model(graph, ir_version=10)
+    named = {value.name or "": value.name or "" for value in graph.inputs}
+    results = {name: value.name or "" for name, value in zip(output.names, graph.outputs, strict=True)}
+    model.meta["signatures"] = (Signature("serving_default", 0, named, results),)
+    model.meta["metadata"] = {name: text.encode() for name, text in output.metadata.items()}
+    catalogue = Catalogue({output.dialect.name: output.dialect})
+    return Encoded(list(tflite_writer.parts(model, catalogue)))

@@ -1,0 +1,288 @@
+"""Pass `functions`: operators that no rule is about become what their schemas say that they are made of.
+
+Many operators of ONNX are functions: the schema has their body, in operators that are more primitive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import onnx
+import onnx.defs
+import onnx_ir as ir
+from onnx_ir import serde
+
+from ..base.errors import RewriteError
+from ..base.startup import dataclass
+from ..dialects.folding import fold, fold_extents
+from ..dialects.inference import InferenceError, extents, infer, make_shape
+from ..dialects.operators import OperatorSpec, schema
+from ..rewrite.rules import LOWER, NORMALIZE
+from ..rewrite.subgraphs import bodies, stack
+from .base import Module, Visit
+from .newest_forms import renew
+
+#: how deep functions may be made of functions
+_DEPTH = 8
+#: says of an operator that it reads no elements
+_EXTENTS = "extents"
+
+
+@dataclass(frozen=True, slots=True)
+class Functions:
+    """Put the bodies of functions in the place of nodes that no rule is about; with `left`, of all that are left."""
+
+    given: int
+    left: bool = False
+    name, visits = "functions", Visit.OUTSIDE_FIRST
+
+    def run(self, module: Module) -> None:
+        """Expand the nodes of one graph; raises RewriteError where functions nest too deep."""
+        if not module.source.schemas:
+            return
+        settled: set[ir.Node] = set()
+        for _ in range(_DEPTH):
+            evaluate_nodes(module, settled)
+            expanded = [expand(module, node, self.given) for node in list(module.graph) if self._wants(module, node)]
+            if not any(expanded):
+                break
+        else:
+            raise RewriteError(f"functions of {module.graph.name} are made of functions more than {_DEPTH} times")
+
+    def _wants(self, module: Module, node: ir.Node) -> bool:
+        if node.domain == module.target.domain:
+            return False
+        if self.left:
+            return True
+        return not any(module.rules.candidates(stage, node.domain, node.op_type) for stage in (NORMALIZE, LOWER))
+
+
+def evaluate_nodes(module: Module, settled: set[ir.Node]) -> None:
+    """Let nodes of the source have types and shapes, and put constants in the place of those that yield such."""
+    opset, dialect = module.opset, module.source
+    for node in list(module.graph):
+        if node.domain != dialect.domain or node in settled:
+            continue
+        settled.add(node)
+        spec = dialect.operator(node.op_type, opset)
+        if spec is None:
+            continue
+        if graphs := bodies(node):
+            _evaluate_bodies(module, node, graphs, spec, settled)
+            continue
+        try:
+            inferred = infer(node, opset)
+        except InferenceError:
+            continue
+        for output, one in zip(node.outputs, inferred, strict=True):
+            if output.dtype is None and one.dtype is not None:
+                output.type = ir.TensorType(one.dtype)
+            if one.shape is not None and (output.shape is None or None in one.shape or None not in one.shape):
+                known = extents(output)
+                if known is None or sum(isinstance(n, int) for n in one.shape) >= sum(
+                    isinstance(n, int) for n in known
+                ):
+                    output.shape = make_shape(one.shape)
+        folded = fold(node, spec, opset, inferred)
+        if folded is None and spec.facts.quantization == _EXTENTS:
+            folded = fold_extents(node, opset)
+        if folded is None or (any(output.is_graph_output() for output in node.outputs) and module.depth):
+            continue
+        for output, elements in zip(node.outputs, folded, strict=True):
+            value = module.names.constant(elements, output.name or node.op_type)
+            if value.graph is None:
+                module.names.graph.register_initializer(value)
+            ir.convenience.replace_all_uses_with(output, value, replace_graph_outputs=True)
+        module.graph.remove(node, safe=True)
+
+
+def _evaluate_bodies(
+    module: Module, node: ir.Node, graphs: list[ir.Graph], spec: OperatorSpec, settled: set[ir.Node]
+) -> None:
+    """Let the inputs of a node's graphs be like its operands, and its results like what the graphs yield."""
+    counted = node.attributes.get(spec.facts.slices or "")
+    slices = None if counted is None else counted.as_int()
+    first = len(node.inputs) - (slices or 0)
+    for graph in graphs:
+        for place, (operand, given) in enumerate(zip(node.inputs, graph.inputs, strict=False)):
+            if operand is None or (place < first and place < len(_kinds(spec))):
+                continue
+            given.type = operand.type or given.type
+            shape = extents(operand)
+            if shape is not None and place >= first:
+                given.shape = make_shape(shape[1:])
+            elif shape is not None and not _kinds(spec):
+                given.shape = make_shape(shape)
+        evaluate_nodes(module.body(graph), settled)
+    if slices is not None:
+        stack(node, slices)
+    elif not spec.facts.parameters:
+        for place, output in enumerate(node.outputs):
+            shapes = [extents(graph.outputs[place]) for graph in graphs]
+            output.type = output.type or graphs[0].outputs[place].type
+            if output.shape is None and None not in shapes and len({len(one or ()) for one in shapes}) == 1:
+                pairs = zip(*[one or () for one in shapes], strict=True)
+                output.shape = make_shape(tuple(one[0] if len(set(one)) == 1 else None for one in pairs))
+    else:
+        stack(node, None)
+        count = len(_kinds(spec))
+        for place, (operand, output) in enumerate(zip(node.inputs[count:], node.outputs, strict=False)):
+            shape = None if operand is None else extents(operand)
+            # What a loop carries has one shape where it begins with that which it is declared to have, and yields it.
+            ends = [(extents(graph.inputs[count + place]), extents(graph.outputs[1 + place])) for graph in graphs]
+            if shape is not None and None not in shape and all(one == other == shape for one, other in ends):
+                output.shape = output.shape or make_shape(shape)
+
+
+def _kinds(spec: OperatorSpec) -> Sequence[str]:
+    """The types of the first inputs of an operator's graph that are not those of its operands."""
+    return next(iter(spec.facts.parameters.values()), ())
+
+
+def expand(module: Module, node: ir.Node, given: int) -> bool:
+    """Put the body of a node's function in its place; whether it has one."""
+    found = _find_function(node, module.opset, given)
+    if found is None:
+        return False
+    body, version = found
+    inner = _deserialize(body, node, module)
+    for formal, actual in zip(body.input, node.inputs, strict=False):
+        if actual is None:
+            continue
+        stand_in = next((value for value in inner.inputs if value.name == formal), None)
+        if stand_in is not None:
+            ir.convenience.replace_all_uses_with(stand_in, actual, replace_graph_outputs=True)
+    nodes = list(inner)
+    known = {value.name: value for value in inner.outputs}
+    results = [known.get(name) for name in body.output]
+    inner.outputs.clear()
+    inner.remove(nodes)
+    for made in ir.traversal.RecursiveGraphIterator(ir.Graph([], [], nodes=nodes)):
+        made.name = None
+        for output in made.outputs:
+            output.name = module.names.fresh(f"{node.outputs[0].name}/{output.name or made.op_type}")
+        made.metadata_props.update(node.metadata_props)
+    for made in nodes:
+        if made.graph is not None:
+            made.graph.remove(made)
+    module.graph.insert_before(node, nodes)
+    for output, result in zip(node.outputs, results, strict=False):
+        if result is None:
+            continue
+        if result.type is None:
+            result.type = output.type
+        if result.shape is None:
+            result.shape = output.shape
+        if output.is_graph_output() and result.producer() is not None and not result.is_graph_output():
+            result.name, output.name = output.name, None
+        ir.convenience.replace_all_uses_with(output, result, replace_graph_outputs=True)
+    module.graph.remove(node, safe=True)
+    renew([n for made in nodes for n in _with_bodies(made)], module, version)
+    return True
+
+
+def _with_bodies(node: ir.Node) -> list[ir.Node]:
+    inner = [a.as_graph() for a in node.attributes.values() if a.type == ir.AttributeType.GRAPH]
+    return [node, *(n for graph in inner for n in ir.traversal.RecursiveGraphIterator(graph))]
+
+
+def _find_function(node: ir.Node, opset: int, given: int) -> tuple[onnx.FunctionProto, int] | None:
+    found: Any = schema(node.op_type, opset, node.domain) or schema(node.op_type, given, node.domain)
+    if found is None:
+        return None
+    proto = onnx.NodeProto(op_type=node.op_type, domain=node.domain)
+    for attribute in node.attributes.values():
+        serde.serialize_attribute_into(proto.attribute.add(), attribute)
+    proto.input.extend("" if value is None else f"i{place}" for place, value in enumerate(node.inputs))
+    proto.output.extend(
+        f"o{place}" if output.uses() or output.is_graph_output() else "" for place, output in enumerate(node.outputs)
+    )
+    version = opset if schema(node.op_type, opset, node.domain) is not None else given
+    if found.has_context_dependent_function:
+        if any(value is not None and value.dtype is None for value in node.inputs):
+            return None
+        types = [b"" if value is None else _type(value).SerializeToString() for value in node.inputs]
+        versions = [v for v in found.context_dependent_function_opset_versions if v <= version]
+        if not versions:
+            return None
+        data = found.get_context_dependent_function_with_opset_version(max(versions), proto.SerializeToString(), types)
+        body = onnx.FunctionProto.FromString(data) if data else None
+    elif found.has_function:
+        body = found.function_body
+    else:
+        return None
+    if body is None or not body.node:
+        return None
+    own = next((entry.version for entry in body.opset_import if entry.domain == node.domain), version)
+    return _resolve(body, node, found), own
+
+
+def _type(value: ir.Value) -> onnx.TypeProto:
+    proto = onnx.TypeProto()
+    proto.tensor_type.elem_type = int(value.dtype or 0)
+    shape = extents(value)
+    if shape is not None:
+        proto.tensor_type.shape.SetInParent()
+        for extent in shape:
+            dim = proto.tensor_type.shape.dim.add()
+            if isinstance(extent, int):
+                dim.dim_value = extent
+    return proto
+
+
+def _resolve(body: onnx.FunctionProto, node: ir.Node, found: onnx.defs.OpSchema) -> onnx.FunctionProto:
+    """The function with the attributes of a node in the places that refer to them, or their defaults."""
+    copy = onnx.FunctionProto()
+    copy.CopyFrom(body)
+    given = {name: serde.serialize_attribute(attribute) for name, attribute in node.attributes.items()}
+    for name, formal in found.attributes.items():
+        if name not in given and formal.default_value.type:
+            given[name] = formal.default_value
+    for default in body.attribute_proto:
+        given.setdefault(default.name, default)
+    _resolve_nodes(copy.node, given)
+    return copy
+
+
+def _resolve_nodes(nodes: object, given: dict[str, onnx.AttributeProto]) -> None:
+    for made in nodes:  # type: ignore[attr-defined]
+        kept = []
+        for attribute in made.attribute:
+            if attribute.ref_attr_name:
+                if attribute.ref_attr_name in given:
+                    actual = onnx.AttributeProto()
+                    actual.CopyFrom(given[attribute.ref_attr_name])
+                    actual.name = attribute.name
+                    kept.append(actual)
+                continue
+            if attribute.HasField("g"):
+                _resolve_nodes(attribute.g.node, given)
+            kept.append(attribute)
+        del made.attribute[:]
+        made.attribute.extend(kept)
+
+
+def _deserialize(body: onnx.FunctionProto, node: ir.Node, module: Module) -> ir.Graph:
+    absent = {
+        formal for place, formal in enumerate(body.input) if place >= len(node.inputs) or node.inputs[place] is None
+    }
+    graph = onnx.GraphProto(name=body.name)
+    graph.input.extend(onnx.ValueInfoProto(name=name) for name in body.input if name not in absent)
+    graph.output.extend(onnx.ValueInfoProto(name=name) for name in body.output)
+    graph.node.extend(body.node)
+    _leave_out(graph.node, absent)
+    made = {name for inner in graph.node for name in inner.output}
+    del graph.output[:]
+    graph.output.extend(onnx.ValueInfoProto(name=name) for name in body.output if name in made or name in body.input)
+    return serde.deserialize_graph(graph)
+
+
+def _leave_out(nodes: object, absent: set[str]) -> None:
+    for made in nodes:  # type: ignore[attr-defined]
+        names = ["" if name in absent else name for name in made.input]
+        del made.input[:]
+        made.input.extend(names)
+        for attribute in made.attribute:
+            if attribute.HasField("g"):
+                _leave_out(attribute.g.node, absent)

@@ -1,0 +1,110 @@
+"""Pass `newest-forms`: nodes of an older opset are given the form that their operators have in the newest one.
+
+Attributes that have become operands since become constant operands, and defaults that have changed are written out.
+Operators whose meaning has changed get the name under which ops.yaml has their older form.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from ..base.names import Scope
+from ..base.startup import dataclass
+from ..dialects.literals import attribute
+from ..dialects.onnx_schemas import signature
+from ..dialects.operators import Dialect, OperatorSpec, option_value
+from .base import Module, Visit
+
+
+@dataclass(frozen=True, slots=True)
+class NewestForms:
+    """Write the nodes of a model of the opset `given` as the opset has them that rules are compiled for."""
+
+    given: int
+    name, visits = "newest-forms", Visit.MAIN
+
+    def run(self, module: Module) -> None:
+        """Change the nodes of one graph and of the graphs inside it; inputs with a default are the default."""
+        graph = module.graph
+        for value in [value for value in graph.inputs if value.const_value is not None]:
+            graph.inputs.remove(value)
+            graph.register_initializer(value)
+        renew(list(ir.traversal.RecursiveGraphIterator(module.graph)), module, self.given)
+
+
+def renew(nodes: list[ir.Node], module: Module, given: int) -> None:
+    """Give nodes that were written at an opset the form that rules know."""
+    dialect = module.source
+    if not dialect.schemas:
+        return
+    for node in nodes:
+        if node.domain != dialect.domain:
+            continue
+        known = dialect.operators.get(node.op_type)
+        former = next((name for last, name in _older_forms(known) if given <= last), None)
+        if former is not None:
+            form = dialect.operators[former]
+            node.op_type, node.domain = form.name, form.domain
+            continue
+        was, now = dialect.operator(node.op_type, given), dialect.operator(node.op_type, module.opset)
+        if was is not None and now is not None and given < module.opset:
+            _write_defaults(node, was, now)
+            _move_attributes(node, (was, now), module.names, dialect, (given, module.opset))
+
+
+def _older_forms(spec: OperatorSpec | None) -> list[tuple[int, str]]:
+    return [] if spec is None else sorted(spec.facts.older.items())
+
+
+def _write_defaults(node: ir.Node, was: OperatorSpec, now: OperatorSpec) -> None:
+    for name, option in was.options.items():
+        kept = now.options.get(name)
+        if name in node.attributes or kept is None or option.default is None or option.default == kept.default:
+            continue
+        node.attributes.add(attribute(kept, option.default))
+
+
+def _move_attributes(
+    node: ir.Node,
+    forms: tuple[OperatorSpec, OperatorSpec],
+    names: Scope,
+    dialect: Dialect,
+    opsets: tuple[int, int],
+) -> None:
+    """Put attributes that are operands by now where these stand; `forms` and `opsets` are the older and the newer."""
+    was, now = forms
+    before, found = (signature(now.name, opset, dialect.domain) for opset in opsets)
+    moved: dict[int, Any] = {}
+    known = {operand.name for operand in before.operands} if before is not None else set()
+    first = len(known)
+    for place, operand in enumerate(now.operands):
+        name = now.facts.former.get(operand.name, operand.name)
+        option = was.options.get(name)
+        if option is None or operand.name in known or name in now.options:
+            continue
+        value = option_value(node, option)
+        node.attributes.pop(name, None)
+        if value is not None:
+            moved[place] = value
+    if not moved or first > min(moved):
+        return
+    inputs: list[ir.Value | None] = [*node.inputs]
+    inputs += [None] * (max(moved) + 1 - len(inputs))
+    for place, value in moved.items():
+        parameter = None if found is None else found.operand(place)
+        elements = np.asarray(value)
+        if elements.dtype.kind == "f":
+            own = next((v.dtype for v in node.inputs if v is not None and v.dtype is not None), None)
+            elements = elements.astype(own.numpy() if own is not None else np.float32)
+        elif parameter is not None and parameter.types and elements.dtype.kind == "i":
+            elements = elements.astype(np.int64)
+        constant = names.constant(elements, now.operands[place].name)
+        if constant.graph is None:
+            names.graph.register_initializer(constant)
+        inputs[place] = constant
+    node.resize_inputs(len(inputs))
+    for place, operand_value in enumerate(inputs):
+        node.replace_input_with(place, operand_value)

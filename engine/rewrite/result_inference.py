@@ -1,0 +1,152 @@
+"""Types, shapes and constant results of nodes without a schema, by what rules say in ONNX that their operators compute.
+
+A node is put into a graph of its own, and the rules that lower its dialect to ONNX are run over it: what is then known
+of the results is known of the node's. No runtime is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import onnx_ir as ir
+
+from ..base.constants import Elements
+from ..base.errors import RewriteError
+from ..base.names import Scope
+from ..base.startup import dataclass
+from ..dialects.conversions import named_type
+from ..dialects.inference import SHAPE_DATA, Extents, extents, make_shape
+from ..expressions.functions import DTYPES
+from .driver import Driver
+from .rules import LOWER, NORMALIZE, RuleSet
+
+#: what is remembered of nodes that are alike, at the most
+_REMEMBERED = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class _Result:
+    """What is known of one result: its type, its shape, and its elements where they are constant."""
+
+    dtype: ir.DataType | None
+    shape: Extents | None
+    elements: Elements | None
+
+
+class ResultInference:
+    """Works out the results of nodes of one dialect by the rules that lower it to ONNX."""
+
+    def __init__(self, rules: RuleSet) -> None:
+        self._rules = rules
+        self._known: dict[Any, list[_Result]] = {}
+
+    def settle(self, node: ir.Node) -> Sequence[Elements] | None:
+        """Let the results of a node have the types and shapes that its operands tell; their elements if constant."""
+        known = all(value is None or _is_constant(value) for value in node.inputs) and bool(node.inputs)
+        key = None if known else self._key(node)
+        results = self._known.get(key) if key is not None else None
+        if results is None:
+            results = self._work_out(node, known)
+            if key is not None:
+                if len(self._known) > _REMEMBERED:
+                    self._known.clear()
+                self._known[key] = results
+        elements = [result.elements for result in results]
+        if results and all(one is not None for one in elements):
+            return [one for one in elements if one is not None]
+        for output, result in zip(node.outputs, results, strict=True):
+            if result.dtype is not None:
+                output.type = ir.TensorType(result.dtype)
+            if result.shape is not None:
+                output.shape = make_shape(result.shape)
+        return None
+
+    def _key(self, node: ir.Node) -> Any:
+        attributes = tuple(
+            (a.name, tuple(a.value) if isinstance(a.value, list) else a.value) for a in node.attributes.values()
+        )
+        operands = tuple(None if value is None else _describe(value) for value in node.inputs)
+        return node.domain, node.op_type, attributes, operands, len(node.outputs)
+
+    def _work_out(self, node: ir.Node, known: bool) -> list[_Result]:
+        """Run the rules over a copy of the node; results about which they tell nothing have the first operand's type
+        where ops.yaml names no other."""
+        spec = self._rules.source.operator(node.op_type)
+        given = None if spec is None else named_type(self._rules.source, spec, node)
+        if given is None and spec is not None and len(spec.facts.yields) == 1:
+            given = DTYPES.get(spec.facts.yields[0].removeprefix("q"))
+        found = self._lower(node, given, known)
+        if any(one.dtype is None for one in found) and given is None and not (spec and spec.facts.yields):
+            first = next((value.dtype for value in node.inputs if value is not None and value.dtype is not None), None)
+            again = self._lower(node, first, known) if first is not None else []
+            if again and all(one.shape is not None for one in again):
+                return again
+        return found
+
+    def _lower(self, node: ir.Node, dtype: ir.DataType | None, known: bool) -> list[_Result]:
+        values: dict[ir.Value, ir.Value] = {}
+        inputs: list[ir.Value | None] = []
+        for value in node.inputs:
+            if value is not None and value not in values:
+                values[value] = _copy(value, f"x{len(values)}", known)
+            inputs.append(None if value is None else values[value])
+        attributes = node.attributes.values()
+        own = ir.Node(node.domain, node.op_type, inputs, attributes, num_outputs=len(node.outputs), name="node")
+        for place, output in enumerate(own.outputs):
+            output.name = f"y{place}"
+        if dtype is not None:  # values, and behind them where they are
+            own.outputs[0].type = ir.TensorType(dtype)
+            for output in own.outputs[1:] if _numbers(self._rules, node) else ():
+                output.type = ir.TensorType(ir.DataType.INT32)
+        copies = list(values.values())
+        constants = [value for value in copies if value.const_value is not None]
+        arguments = [value for value in copies if value.const_value is None]
+        graph = ir.Graph(arguments, own.outputs, nodes=[own], initializers=constants, name="reference")
+        names = Scope(graph)
+        try:
+            for stage in (NORMALIZE, LOWER):
+                Driver(graph, self._rules, stage, names).run()
+        except RewriteError:
+            return [_Result(dtype if place == 0 else None, None, None) for place in range(len(node.outputs))]
+        return [_result(value, known) for value in graph.outputs]
+
+
+def _result(value: ir.Value, known: bool) -> _Result:
+    tensor = value.const_value if value.is_initializer() and not value.is_graph_input() else None
+    elements: Elements | None = None
+    if known and tensor is not None and tensor.dtype != ir.DataType.STRING:
+        elements = tensor if isinstance(tensor, ir.LazyTensor) else tensor.numpy()
+    return _Result(value.dtype, extents(value), elements)
+
+
+def _numbers(rules: RuleSet, node: ir.Node) -> bool:
+    """Whether an operator has several results of one kind each, and not a list of them."""
+    spec = rules.source.operator(node.op_type)
+    return spec is not None and not any(result.variadic for result in spec.results)
+
+
+def _is_constant(value: ir.Value) -> bool:
+    return value.const_value is not None and not value.is_graph_input()
+
+
+def _is_small(value: ir.Value) -> bool:
+    tensor = value.const_value
+    return tensor is not None and _is_constant(value) and tensor.size <= SHAPE_DATA
+
+
+def _describe(value: ir.Value) -> Any:
+    """What rules may learn of an operand: its type and shape, and the elements where they are few."""
+    tensor = value.const_value
+    if tensor is None or not _is_small(value) or tensor.dtype == ir.DataType.STRING:
+        return value.dtype, extents(value)
+    return value.dtype, tuple(tensor.shape.numpy()), tensor.tobytes()
+
+
+def _copy(value: ir.Value, name: str, known: bool) -> ir.Value:
+    """A value like another, with its elements where these are few, or all that is read is constant."""
+    shape = extents(value)
+    copy = ir.Value(name=name, type=value.type, shape=None if shape is None else make_shape(shape))
+    if known or _is_small(value):
+        copy.const_value = value.const_value
+    return copy

@@ -1,0 +1,300 @@
+"""Operators of ONNX as those of TensorFlow Lite: small models, run by ONNX Runtime and by the interpreter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import nnrewrite
+import numpy as np
+import numpy.typing as npt
+import onnx
+import onnx.helper as helper
+import pytest
+from nnrewrite import UnsupportedError
+from nnrewrite.backends.tflite_file import Encoded
+from nnrewrite.verify import Interpreter
+from nnrewrite.verify.interpreter import Kernels
+
+Arrays = Sequence[npt.NDArray[Any]]
+FLOAT, INT64 = onnx.TensorProto.FLOAT, onnx.TensorProto.INT64
+
+
+def draw(*extents: int, low: float = -1.0, high: float = 1.0) -> npt.NDArray[np.float32]:
+    """Numbers that are the same in each run."""
+    return np.random.default_rng(len(extents)).uniform(low, high, extents).astype(np.float32)
+
+
+def make(
+    nodes: Sequence[onnx.NodeProto],
+    inputs: Mapping[str, npt.NDArray[Any]],
+    outputs: Sequence[str],
+    constants: Mapping[str, npt.NDArray[Any]] | None = None,
+    opset: int = 21,
+    free: bool = False,
+) -> onnx.ModelProto:
+    """A model of some nodes; with `free` the first extent of each input has a name instead of a number."""
+    given = [
+        helper.make_tensor_value_info(
+            name, helper.np_dtype_to_tensor_dtype(a.dtype), ["n", *a.shape[1:]] if free else a.shape
+        )
+        for name, a in inputs.items()
+    ]
+    wanted = [helper.make_empty_tensor_value_info(name) for name in outputs]
+    graph = helper.make_graph(nodes, "model", given, wanted)
+    graph.initializer.extend(onnx.numpy_helper.from_array(a, name) for name, a in (constants or {}).items())
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+    return onnx.shape_inference.infer_shapes(model)
+
+
+def convert(model: onnx.ModelProto) -> bytes:
+    """The model as a TensorFlow Lite file."""
+    encoded = nnrewrite.rewrite(model.SerializeToString(), to="tflite").encoded
+    assert isinstance(encoded, Encoded)
+    return encoded.data()
+
+
+def operators(model: onnx.ModelProto) -> set[str]:
+    """The operators of the converted model."""
+    return set(nnrewrite.rewrite(model.SerializeToString(), to="tflite").report.target_operators)
+
+
+def run_both(
+    model: onnx.ModelProto, feeds: Mapping[str, npt.NDArray[Any]], interpreter: Interpreter
+) -> tuple[Arrays, Arrays]:
+    """What ONNX Runtime yields of a model, and what the interpreter yields of the converted one."""
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    wanted = session.run(None, dict(feeds))
+    (found,) = interpreter.run(convert(model), [list(feeds.values())], Kernels.DEFAULT)
+    return wanted, found
+
+
+def agree(
+    model: onnx.ModelProto, feeds: Mapping[str, npt.NDArray[Any]], interpreter: Interpreter, tolerance: float = 1e-4
+) -> None:
+    """Check types, shapes and numbers of all outputs."""
+    wanted, found = run_both(model, feeds, interpreter)
+    assert len(wanted) == len(found)
+    for a, b in zip(wanted, found, strict=True):
+        assert a.dtype == b.dtype
+        assert a.shape == b.shape
+        np.testing.assert_allclose(b.astype(np.float64), a.astype(np.float64), rtol=tolerance, atol=tolerance)
+
+
+IMAGE = draw(1, 4, 7, 9)
+ELEMENTWISE = (
+    "Abs Ceil Cos Exp Floor Neg Sin Tanh Sigmoid Relu Round Sqrt Log Erf "
+    "Softplus Softsign Elu Selu Gelu Mish HardSwish HardSigmoid LeakyRelu Reciprocal Atan Sinh Celu Sign"
+)
+
+
+@pytest.mark.parametrize("operator", ELEMENTWISE.split())
+def test_functions_of_one_number_are_computed_alike(operator: str, interpreter: Interpreter) -> None:
+    x = draw(2, 3, 4, low=0.1, high=2.0)
+    opset = 22 if operator != "Gelu" else 20
+    agree(make([helper.make_node(operator, ["x"], ["y"])], {"x": x}, ["y"], opset=opset), {"x": x}, interpreter)
+
+
+@pytest.mark.parametrize(
+    "operator", ["Add", "Sub", "Mul", "Div", "Pow", "Max", "Min", "Less", "Equal", "GreaterOrEqual"]
+)
+def test_operands_are_broadcast(operator: str, interpreter: Interpreter) -> None:
+    a, b = draw(2, 3, 4, low=0.1, high=2.0), draw(3, 1, low=0.1, high=2.0)
+    agree(make([helper.make_node(operator, ["a", "b"], ["y"])], {"a": a, "b": b}, ["y"]), {"a": a, "b": b}, interpreter)
+
+
+@pytest.mark.parametrize(
+    ("options", "weights"),
+    [
+        ({"pads": [1, 1, 1, 1]}, (6, 4, 3, 3)),
+        ({"pads": [0, 1, 2, 0], "strides": [2, 1]}, (6, 4, 3, 3)),
+        ({"auto_pad": "SAME_UPPER", "strides": [2, 2]}, (6, 4, 3, 3)),
+        ({"auto_pad": "SAME_LOWER"}, (6, 4, 2, 2)),
+        ({"dilations": [2, 2]}, (6, 4, 3, 3)),
+        ({"group": 4, "pads": [1, 1, 1, 1]}, (8, 1, 3, 3)),
+        ({"group": 2}, (6, 2, 3, 3)),
+    ],
+)
+@pytest.mark.parametrize("free", [False, True])
+def test_convolutions(options: dict[str, Any], weights: tuple[int, ...], free: bool, interpreter: Interpreter) -> None:
+    node = helper.make_node("Conv", ["x", "w", "b"], ["y"], **options)
+    model = make([node], {"x": IMAGE}, ["y"], {"w": draw(*weights), "b": draw(weights[0])}, free=free)
+    agree(model, {"x": IMAGE}, interpreter)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"strides": [2, 2]},
+        {"strides": [2, 2], "pads": [1, 1, 1, 1], "output_padding": [1, 1]},
+        {"dilations": [2, 2]},
+        {"group": 2, "strides": [1, 2]},
+    ],
+)
+def test_transposed_convolutions(options: dict[str, Any], interpreter: Interpreter) -> None:
+    outputs = 3
+    node = helper.make_node("ConvTranspose", ["x", "w"], ["y"], **options)
+    model = make([node], {"x": IMAGE}, ["y"], {"w": draw(4, outputs, 3, 3)})
+    agree(model, {"x": IMAGE}, interpreter)
+
+
+@pytest.mark.parametrize("operator", ["MaxPool", "AveragePool"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"kernel_shape": [2, 2], "strides": [2, 2]},
+        {"kernel_shape": [3, 3], "pads": [1, 0, 1, 2]},
+        {"kernel_shape": [3, 3], "strides": [2, 2], "ceil_mode": 1},
+        {"kernel_shape": [3, 3], "auto_pad": "SAME_UPPER"},
+        {"kernel_shape": [2, 2], "dilations": [2, 2]},
+    ],
+)
+def test_pools(operator: str, options: dict[str, Any], interpreter: Interpreter) -> None:
+    agree(make([helper.make_node(operator, ["x"], ["y"], **options)], {"x": IMAGE}, ["y"]), {"x": IMAGE}, interpreter)
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+@pytest.mark.parametrize("how", ["half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel"])
+@pytest.mark.parametrize("sizes", [[1, 4, 14, 18], [1, 4, 5, 4]])
+def test_images_in_other_sizes(mode: str, how: str, sizes: list[int], interpreter: Interpreter) -> None:
+    node = helper.make_node("Resize", ["x", "", "", "s"], ["y"], mode=mode, coordinate_transformation_mode=how)
+    agree(make([node], {"x": IMAGE}, ["y"], {"s": np.array(sizes)}), {"x": IMAGE}, interpreter)
+
+
+@pytest.mark.parametrize(
+    "operator", ["ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceL2", "ReduceLogSumExp"]
+)
+@pytest.mark.parametrize("keep", [0, 1])
+@pytest.mark.parametrize("opset", [11, 13, 21])
+def test_reductions_of_all_opsets(operator: str, keep: int, opset: int, interpreter: Interpreter) -> None:
+    newer = opset >= 18 or (operator == "ReduceSum" and opset >= 13)
+    options = {} if newer else {"axes": [1, -1]}
+    node = helper.make_node(operator, ["x", "a"] if newer else ["x"], ["y"], keepdims=keep, **options)
+    agree(
+        make([node], {"x": IMAGE}, ["y"], {"a": np.array([1, -1])} if newer else {}, opset), {"x": IMAGE}, interpreter
+    )
+
+
+SHAPED: dict[str, Callable[[], tuple[Sequence[onnx.NodeProto], Mapping[str, npt.NDArray[Any]]]]] = {
+    "Reshape": lambda: ([helper.make_node("Reshape", ["x", "c"], ["y"])], {"c": np.array([0, -1, 3])}),
+    "Transpose": lambda: ([helper.make_node("Transpose", ["x"], ["y"], perm=[0, 2, 3, 1])], {}),
+    "Concat": lambda: ([helper.make_node("Concat", ["x", "x"], ["y"], axis=-1)], {}),
+    "Split": lambda: ([helper.make_node("Split", ["x", "c"], ["y", "z"], axis=1)], {"c": np.array([1, 3])}),
+    "Slice": lambda: (
+        [helper.make_node("Slice", ["x", "b", "e", "a", "s"], ["y"])],
+        {"b": np.array([-1, 1]), "e": np.array([-99, 8]), "a": np.array([2, 3]), "s": np.array([-2, 3])},
+    ),
+    "Pad": lambda: (
+        [helper.make_node("Pad", ["x", "c"], ["y"], mode="reflect")],
+        {"c": np.array([0, 0, 1, 2, 0, 0, 0, 1])},
+    ),
+    "Gather": lambda: ([helper.make_node("Gather", ["x", "c"], ["y"], axis=2)], {"c": np.array([[-1, 0], [3, 2]])}),
+    "Expand": lambda: ([helper.make_node("Expand", ["x", "c"], ["y"])], {"c": np.array([2, 1, 1, 1])}),
+    "Tile": lambda: ([helper.make_node("Tile", ["x", "c"], ["y"])], {"c": np.array([1, 2, 1, 3])}),
+    "TopK": lambda: ([helper.make_node("TopK", ["x", "c"], ["y", "z"], axis=2, largest=0)], {"c": np.array([3])}),
+    "ArgMax": lambda: ([helper.make_node("ArgMax", ["x"], ["y"], axis=1, keepdims=0)], {}),
+    "Softmax": lambda: ([helper.make_node("Softmax", ["x"], ["y"], axis=1)], {}),
+    "Trilu": lambda: ([helper.make_node("Trilu", ["x"], ["y"], upper=0)], {}),
+    "DepthToSpace": lambda: ([helper.make_node("DepthToSpace", ["x"], ["y"], blocksize=2, mode="CRD")], {}),
+    "CumSum": lambda: ([helper.make_node("CumSum", ["x", "c"], ["y"], reverse=1)], {"c": np.array(2)}),
+    "LayerNormalization": lambda: ([helper.make_node("LayerNormalization", ["x", "c"], ["y"])], {"c": draw(9)}),
+    "InstanceNormalization": lambda: (
+        [helper.make_node("InstanceNormalization", ["x", "c", "c"], ["y"])],
+        {"c": draw(4)},
+    ),
+}
+
+
+@pytest.mark.parametrize("operator", SHAPED)
+def test_elements_are_moved_as_asked(operator: str, interpreter: Interpreter) -> None:
+    nodes, constants = SHAPED[operator]()
+    agree(make(nodes, {"x": IMAGE}, list(nodes[0].output), constants), {"x": IMAGE}, interpreter)
+
+
+@pytest.mark.parametrize(("operator", "gates"), [("RNN", 1), ("GRU", 3), ("LSTM", 4)])
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+@pytest.mark.parametrize("free", [False, True])
+def test_recurrent_layers(operator: str, gates: int, direction: str, free: bool, interpreter: Interpreter) -> None:
+    count, size = 2 if direction == "bidirectional" else 1, 5
+    x = draw(4, 2, 3)
+    constants = {
+        "w": draw(count, gates * size, 3),
+        "r": draw(count, gates * size, size),
+        "b": draw(count, 2 * gates * size),
+    }
+    node = helper.make_node(operator, ["x", "w", "r", "b"], ["y", "h"], hidden_size=size, direction=direction)
+    model = make([node], {"x": x}, ["y", "h"], constants, free=free)
+    agree(model, {"x": x}, interpreter)
+    data = convert(model)
+    first, second = interpreter.run(data, [[x], [x]], Kernels.DEFAULT, keep=True)
+    np.testing.assert_array_equal(first[0], second[0])  # no state is left from the call before
+
+
+def test_loops_and_branches(interpreter: Interpreter) -> None:
+    x = draw(2, 3)
+
+    def info(name: str, kind: int, shape: Sequence[int]) -> onnx.ValueInfoProto:
+        return helper.make_tensor_value_info(name, kind, shape)
+
+    body = helper.make_graph(
+        [
+            helper.make_node("Add", ["v", "x"], ["w"]),
+            helper.make_node("Identity", ["go"], ["still"]),
+        ],
+        "body",
+        [info("i", INT64, []), info("go", onnx.TensorProto.BOOL, []), info("v", FLOAT, [2, 3])],
+        [info("still", onnx.TensorProto.BOOL, []), info("w", FLOAT, [2, 3])],
+    )
+    then = helper.make_graph([helper.make_node("Neg", ["z"], ["t"])], "then", [], [info("t", FLOAT, [2, 3])])
+    other = helper.make_graph([helper.make_node("Mul", ["z", "x"], ["o"])], "other", [], [info("o", FLOAT, [2, 3])])
+    nodes = [
+        helper.make_node("Loop", ["n", "", "x"], ["z"], body=body),
+        helper.make_node("ReduceSum", ["z"], ["s"], keepdims=0),
+        helper.make_node("Greater", ["s", "zero"], ["c"]),
+        helper.make_node("If", ["c"], ["y"], then_branch=then, else_branch=other),
+    ]
+    constants = {"n": np.array(3), "zero": np.array(0, np.float32)}
+    model = make(nodes, {"x": x}, ["y"], constants)
+    agree(model, {"x": x}, interpreter)
+    agree(model, {"x": -x}, interpreter)
+    assert {"WHILE", "IF"} <= operators(model)
+
+
+def test_a_network_has_transposes_at_its_ends_alone(interpreter: Interpreter) -> None:
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["a"], pads=[1, 1, 1, 1]),
+        helper.make_node("BatchNormalization", ["a", "s", "s", "s", "v"], ["b"]),
+        helper.make_node("Relu", ["b"], ["c"]),
+        helper.make_node("Conv", ["c", "w"], ["d"], pads=[1, 1, 1, 1]),
+        helper.make_node("Add", ["d", "c"], ["e"]),
+        helper.make_node("GlobalAveragePool", ["e"], ["f"]),
+        helper.make_node("Flatten", ["f"], ["g"]),
+        helper.make_node("Gemm", ["g", "m"], ["y"]),
+    ]
+    constants = {"w": draw(4, 4, 3, 3), "s": draw(4), "v": draw(4, low=0.5), "m": draw(4, 2)}
+    model = make(nodes, {"x": IMAGE}, ["y"], constants)
+    agree(model, {"x": IMAGE}, interpreter)
+    report = nnrewrite.rewrite(model.SerializeToString(), to="tflite").report
+    assert report.permutations == 1
+    assert "MUL" not in report.target_operators  # the factors are in the weights
+    assert "RELU" not in report.target_operators  # the activation is in the convolution
+
+
+def test_names_types_and_free_sizes_are_kept(interpreter: Interpreter) -> None:
+    x, i = draw(2, 3), np.array([[1, 0], [0, 2]])
+    node = helper.make_node("GatherElements", ["features", "places"], ["picked"], axis=1)
+    model = make([node], {"features": x, "places": i}, ["picked"])
+    signature = interpreter.describe(convert(model), "serving_default")
+    assert [(one.name, one.dtype) for one in signature.inputs] == [("features", "float32"), ("places", "int64")]
+    assert [one.name for one in signature.outputs] == ["picked"]
+    relu = make([helper.make_node("Relu", ["x"], ["y"])], {"x": x}, ["y"], free=True)
+    assert interpreter.describe(convert(relu)).inputs[0].signature == (-1, 3)
+
+
+def test_what_cannot_be_said_is_refused_all_at_once() -> None:
+    nodes = [helper.make_node("Det", ["x"], ["y"]), helper.make_node("Unique", ["x"], ["z"])]
+    with pytest.raises(UnsupportedError) as caught:
+        convert(make(nodes, {"x": draw(3, 3)}, ["y", "z"]))
+    assert {refusal.operator for refusal in caught.value.refusals} == {"Det", "Unique"}
