@@ -117,7 +117,8 @@ def check(model: bytes, known: bool = False) -> None:
     if not known:
         # The checker insists on shapes of inputs and outputs, which ONNX itself does without where no rank is known.
         proto = onnx.ModelProto.FromString(model)
-        unknown = [v for v in (*proto.graph.input, *proto.graph.output) if not v.type.tensor_type.HasField("shape")]
+        ends = [v for v in (*proto.graph.input, *proto.graph.output) if v.type.HasField("tensor_type")]
+        unknown = [v for v in ends if not v.type.tensor_type.HasField("shape")]
         for value in unknown:
             value.type.tensor_type.shape.SetInParent()
         known, checked = not unknown, proto if unknown else model

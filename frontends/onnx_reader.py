@@ -26,6 +26,9 @@ _STANDARD = ("", "ai.onnx")
 _FIRST = 7
 #: from this version of the format on, an initializer that is an input as well is a default that callers may override
 _OVERRIDABLE = 4
+#: where so many constants, and all there are, are inputs as well, an exporter has kept the habit of older versions, and
+#: nobody means to override weights
+_HABIT = 8
 #: what the libraries that read models raise for those with mistakes
 _MALFORMED = (
     onnx.shape_inference.InferenceError,
@@ -100,8 +103,9 @@ def _parse(data: memoryview, name: str) -> onnx.ModelProto:
 def _infer(proto: onnx.ModelProto, name: str) -> ir.Model:
     """The model with types and shapes as its inputs make them; raises ModelError for a graph that is none."""
     graph = proto.graph
-    if proto.ir_version < _OVERRIDABLE:
-        given = {tensor.name for tensor in graph.initializer}
+    given = {tensor.name for tensor in graph.initializer}
+    listed = len(given & {value.name for value in graph.input})
+    if proto.ir_version < _OVERRIDABLE or (listed == len(given) and listed >= _HABIT):
         kept = [value for value in graph.input if value.name not in given]
         del graph.input[:]
         graph.input.extend(kept)

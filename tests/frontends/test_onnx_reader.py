@@ -185,3 +185,21 @@ def test_operators_of_other_domains_stay() -> None:
     written = rewrite(model.SerializeToString()).model
     assert [(node.domain, node.op_type) for node in written.graph.node][-1] == ("com.example", "Twist")
     assert {one.domain: one.version for one in written.opset_import}["com.example"] == 3
+
+
+def test_weights_that_an_exporter_lists_as_inputs_out_of_habit_are_constants() -> None:
+    model = product()
+    for number in range(8):
+        model.graph.initializer.append(numpy_helper.from_array(WEIGHTS[:1], f"w{number}"))
+        model.graph.node.insert(0, helper.make_node("Identity", [f"w{number}"], [f"unused{number}"]))
+    model.graph.input.extend(
+        helper.make_tensor_value_info(one.name, TensorProto.FLOAT, one.dims) for one in model.graph.initializer
+    )
+    assert [value.name for value in read(model.SerializeToString(), CATALOGUE).graph.inputs] == ["x"]
+
+
+def test_results_that_are_sequences_stay() -> None:
+    model = product()
+    model.graph.node[1].CopyFrom(helper.make_node("SequenceConstruct", ["y", "y"], ["z"]))
+    model.graph.output[0].CopyFrom(helper.make_tensor_sequence_value_info("z", TensorProto.FLOAT, None))
+    assert rewrite(model.SerializeToString()).model.graph.output == model.graph.output
