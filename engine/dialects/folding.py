@@ -51,7 +51,7 @@ def fold(node: ir.Node, spec: OperatorSpec, opset: int, inferred: Sequence[Infer
     most = max(_GROWTH, 2 * sum(operand.nbytes for operand in operands if operand is not None))
     if sum(map(_bytes, inferred)) > most:
         return None
-    results = _evaluate(node, operands, opset)
+    results = evaluate_node(node, operands, opset)
     if results is None or sum(result.nbytes for result in results) > most:
         return None
     return results
@@ -82,9 +82,10 @@ def _move_elements(node: ir.Node, spec: OperatorSpec) -> Elements | None:
     return widen_elements(tensor, ir.DataType(node.attributes["to"].as_int()))
 
 
-def _evaluate(
-    node: ir.Node, operands: list[np.ndarray[Any, Any] | None], opset: int
+def evaluate_node(
+    node: ir.Node, operands: Sequence[np.ndarray[Any, Any] | None], opset: int
 ) -> list[np.ndarray[Any, Any]] | None:
+    """Compute the results of a node by onnx.reference; None where that cannot."""
     import onnx.reference  # few conversions compute more than a permutation
 
     proto = onnx.NodeProto(op_type=node.op_type, domain=node.domain)

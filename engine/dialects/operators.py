@@ -19,6 +19,8 @@ from .facts import DialectFacts, ElementType, OperatorFacts
 FORM = "form"
 #: the trait of operators that mean nothing without others beside them in the model
 CONTEXT = "context"
+#: the trait of operators whose results tell of the extents of their operand and of nothing else
+EXTENTS = "extents"
 
 #: how an operand or a result is written down: the pattern of its text
 Written = Annotated[str, r"^[A-Za-z_]\w*(\?|\.\.\.|!|\?\.\.\.)?$"]

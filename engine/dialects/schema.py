@@ -19,7 +19,9 @@ from .node_types import Misfit, list_misfits, list_unknown
 from .operators import FORM
 
 _OPERAND = re.compile(r"[A-Za-z_]\w*(\?|\.\.\.|!|\?\.\.\.)?")
-_TYPES = frozenset({"bool", "float", "string", "bytes", "int8", "int16", "int32", "int64", "uint8", "uint32", "uint64"})
+_TYPES = frozenset(
+    {"bool", "float", "string", "bytes", "subgraph", "int8", "int16", "int32", "int64", "uint8", "uint32", "uint64"}
+)
 _PLAIN: dict[str, tuple[type, ...]] = {"bool": (bool,), "float": (int, float), "string": (str,), "bytes": (str, bytes)}
 #: keys of operators and of dialects that are looked at by more than the types of what they hold
 _OPERATORS = "operators"
