@@ -93,6 +93,7 @@ class OperatorPython:
     called: Annotated[str | None, "What layers and results of it are called"] = None
     call: Annotated[str | None, "How the layer is called, where that is not with its operands: `layer(x, (h, c))`"] = None
     unpacked: Annotated[str | None, "The results as they are assigned, where these are no flat list: `y, (h, c)`"] = None
+    plain: Annotated[bool, "Whether its results are numbers of Python and no tensors"] = False
     types: Annotated[tuple[str, ...], "Options that are numbers of element types, as ONNX has them"] = ()
     statement: Annotated[
         Literal["if", "for", "while"] | None, "The statement of Python that it is, whose blocks are its graphs"
@@ -231,6 +232,7 @@ class DialectPython:
     parameter: Annotated[str, "A tensor that is trained, of a `shape`"] = "zeros(shape)"
     buffer: Annotated[str, "A statement that makes a tensor that is not, of a `name`, a `shape` and a `dtype`"] = ""
     types: Annotated[Mapping[str, str], "Element types by their short names"] = field(default_factory=dict)
+    reserved: Annotated[tuple[str, ...], "Names that members of its classes cannot have"] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,347 @@
+"""The statements of a method that computes: expressions put into each other where a reader follows, names given."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+
+import onnx_ir as ir
+
+from ...engine.base.startup import dataclass, field
+from .blocks import Block
+from .identifiers import Names, make_identifier
+from .members import Body
+from .printer import write_expression, write_statement
+from .steps import PLAIN, Slot, Step, count_reads, read_option
+from .templates import Filling, fill, make_literal, parse_template
+
+#: letters of an expression that may stand in another, and of a statement that it may make
+_INNER, _LINE = 60, 84
+#: names of values that come and go
+_LETTERS = ("x", "y", "z", "u", "v", "w")
+#: the name of numbers of Python
+_NUMBER = "n"
+
+
+@dataclass(slots=True, eq=False)
+class Statement:
+    """An assignment, or the head of a loop over layers; values stand in the expression as names `$1`."""
+
+    targets: list[ir.Value | None]
+    value: ast.expr
+    unpacked: str | None = None
+    results: tuple[str, ...] = ()
+    several: bool = False
+    loop: tuple[str, int] | None = None  # the list of layers, and which operand goes round
+    comment: str = ""
+
+
+@dataclass(slots=True, eq=False)
+class Method:
+    """The statements of a method under construction."""
+
+    body: Body
+    parameters: Mapping[tuple[int, Slot], str]
+    placeholders: Mapping[int, str]
+    kept: set[str] = field(default_factory=set)
+    _values: list[ir.Value] = field(default_factory=list)
+    _numbers: dict[ir.Value, int] = field(default_factory=dict)
+    _known: dict[ir.Value, ast.expr] = field(default_factory=dict)
+    _waiting: dict[ir.Value, Statement] = field(default_factory=dict)
+    _statements: list[Statement] = field(default_factory=list)
+
+    def write(self, method: str, tensor: str) -> list[str]:
+        """The lines of the method, within a class."""
+        body = self.body
+        for value in body.inputs:
+            self._known[value] = self._name(value)
+        reads = count_reads(body.steps, body.outputs)
+        looped = {
+            value
+            for member in body.members
+            if member.kind == "list"
+            for value in body.steps[member.places[0]].inputs
+        }
+        for place, step in enumerate(body.steps):
+            self._take(place, step, reads, looped)
+        result = self._expression(lambda: self._returned())
+        names, lines = self._give_names(result)
+        taken = [f"{names[value]}: {'int' if _is_number(value) else tensor}" for value in body.inputs]
+        signature = ", ".join(taken)
+        kind = tensor if len(body.outputs) == 1 else f"tuple[{', '.join([tensor] * len(body.outputs))}]"
+        head = f"    def {method}(self, {signature}) -> {kind}:"
+        if len(head) > 100:
+            inner = [f"        {one}," for one in taken]
+            joined = f"        self, {signature}"
+            opened = [joined] if len(joined) <= 100 else ["        self,", *inner]
+            return [f"    def {method}(", *opened, f"    ) -> {kind}:", *lines]
+        return [head, *lines]
+
+    def _returned(self) -> ast.expr:
+        items = [self._known[value] for value in self.body.outputs]
+        return items[0] if len(items) == 1 else ast.Tuple(items)
+
+    # ---- expressions
+
+    def _name(self, value: ir.Value) -> ast.Name:
+        if value not in self._numbers:
+            self._numbers[value] = len(self._values)
+            self._values.append(value)
+        return ast.Name(f"${self._numbers[value]}")
+
+    def _take(self, place: int, step: Step, reads: Mapping[ir.Value, int], looped: set[ir.Value]) -> None:
+        member = self.body.of_step.get(place)
+        if member is not None and place != member.places[-1]:
+            return  # the last one stands for all
+        if step.constant is not None:
+            self._known[step.constant] = self._tensor(place, ("", -1))
+            return
+        if member is not None and member.kind == "list":
+            self._loop(member.name, [self.body.steps[one] for one in member.places])
+            return
+        first = step if member is None else self.body.steps[member.places[0]]
+        value = self._expression(lambda: self._compute(place, first, step))
+        python = None if step.spec is None else step.spec.facts.python
+        statement = Statement(list(step.writes), value)
+        if step.spec is not None and python is not None:
+            statement.unpacked, statement.results = python.unpacked, tuple(one.name for one in step.spec.results)
+            statement.several = any(one.variadic for one in step.spec.results)
+        statement.comment = self._shape(place, 0) if len(step.writes) == 1 else ""
+        if len(step.writes) == 1:
+            result = step.writes[0]
+            short = len(write_expression(value)) <= _INNER
+            plain = statement.unpacked is None and not statement.several
+            if reads.get(result, 0) == 1 and short and plain and result not in looped:
+                self._known[result] = value
+                self._waiting[result] = statement
+                return
+        for result in step.writes:
+            if reads.get(result, 0):
+                self._known[result] = self._name(result)
+        self._statements.append(statement)
+
+    def _loop(self, name: str, steps: Sequence[Step]) -> None:
+        first = steps[0]
+        turning = len(first.reads) - 1
+        for at, value in enumerate(steps[1].reads):
+            if value is first.writes[0]:
+                turning = at
+        for value in first.inputs:
+            self._settle(value)
+        reads = [self._known[value] for value in first.inputs]
+        result = steps[-1].writes[0]
+        self._known[result] = self._name(result)
+        call = ast.Call(ast.Name("layer"), list(reads), [])
+        self._statements.append(Statement([result], call, loop=(name, turning)))
+
+    def _settle(self, value: ir.Value) -> None:
+        """Let a value have a name of its own, which waits to stand in an expression."""
+        statement = self._waiting.pop(value, None)
+        if statement is not None:
+            self._known[value] = self._name(value)
+            self._statements.append(statement)
+
+    def _expression(self, make: object) -> ast.expr:
+        """An expression; what makes its line too long is assigned before it."""
+        assert callable(make)
+        used: list[ir.Value] = []
+        known, self._known = self._known, _Noted(self._known, used)
+        try:
+            made: ast.expr = make()
+            while len(write_expression(made)) > _LINE:
+                waiting = [value for value in used if value in self._waiting]
+                if not waiting:
+                    break
+                longest = max(waiting, key=lambda value: len(write_expression(known[value])))
+                self._settle(longest)
+                known[longest] = self._known[longest]
+                made = make()
+        finally:
+            known.update(dict(self._known))
+            self._known = known
+        for value in used:
+            self._waiting.pop(value, None)
+        return made
+
+    def _compute(self, place: int, first: Step, step: Step) -> ast.expr:
+        member = self.body.of_step.get(place)
+        if member is not None and (step.block is not None or member.kind == "chain"):
+            arguments = [self._known[value] for value in first.inputs]
+            return ast.Call(_attribute(member.name), list(arguments), [])
+        if step.spec is None:
+            assert step.node is not None
+            items = [self._operand(place, step, "", at, value) for at, value in enumerate(step.node.inputs)]
+            return ast.Call(_attribute(self.placeholders[place]), [one or ast.Constant(None) for one in items], [])
+        python = step.spec.facts.python
+        names: dict[str, Filling] = {}
+        for operand in step.spec.operands:
+            values = step.operands[operand.name]
+            if member is not None and operand.name in python.held:
+                continue
+            found = [self._operand(place, step, operand.name, at, value) for at, value in enumerate(values)]
+            names[operand.name] = [one for one in found if one is not None] if operand.variadic else found[0]
+        if member is not None:
+            if python.call is None:
+                items = [one for one in names.values() if isinstance(one, ast.expr)]
+                return ast.Call(_attribute(member.name), list(items), [])
+            names["layer"] = _attribute(member.name)
+            return fill(parse_template(python.call), names)
+        assert python.expression is not None
+        return fill(parse_template(python.expression), {**names, **read_options(step)})
+
+    def _operand(self, place: int, step: Step, name: str, at: int, value: ir.Value | None) -> ast.expr | None:
+        if value is None:
+            return None
+        if (name, at) in step.literals:
+            parameter = self.parameters.get((place, (name, at)))
+            if parameter is None:
+                return make_literal(step.literals[name, at])
+            self.kept.add(parameter)
+            return _attribute(parameter)
+        if (name, at) in step.own:
+            return self._tensor(place, (name, at))
+        return self._known[value]
+
+    def _tensor(self, place: int, slot: Slot) -> ast.expr:
+        return _attribute(self.body.tensors[place, slot].name)
+
+    # ---- names
+
+    def _shape(self, place: int, result: int) -> str:
+        """The extents of a result as a comment, where all instances have the same."""
+        block: Block | None = self.body.block
+        steps = [self.body.steps[place]] if block is None else [one[place] for one in block.instances]
+        texts = {_write_shape(step.writes[result]) for step in steps}
+        return texts.pop() if len(texts) == 1 else ""
+
+    def _give_names(self, result: ast.expr) -> tuple[dict[ir.Value, str], list[str]]:
+        last: dict[int, int] = {}
+        for at, statement in enumerate([*self._statements, Statement([], result)]):
+            for number in _list_numbers(statement.value):
+                last[number] = at
+        names = Names(["self", "layer", *_LETTERS, _NUMBER, "torch", "nn", "F", "Tensor"])
+        given: dict[ir.Value, str] = {}
+        live: dict[str, int] = {}
+        for at, value in enumerate(self.body.inputs):
+            given[value] = self._name_input(at, value, names)
+            live[given[value]] = last.get(self._numbers[value], -1)
+        lines: list[str] = []
+        for at, statement in enumerate(self._statements):
+            lines += self._write(at, statement, given, live, last, names)
+        lines += write_statement("return ", _rename(result, self._values, given), 2)
+        return given, lines
+
+    def _name_input(self, at: int, value: ir.Value, names: Names) -> str:
+        if self.body.block is not None or len(self.body.inputs) == 1:
+            return _LETTERS[at] if at < len(_LETTERS) else names.give("x")
+        return names.give(make_identifier(value.name or ""), "x")
+
+    def _write(
+        self,
+        at: int,
+        statement: Statement,
+        given: dict[ir.Value, str],
+        live: dict[str, int],
+        last: Mapping[int, int],
+        names: Names,
+    ) -> Iterator[str]:
+        used = list(dict.fromkeys(_list_numbers(statement.value)))
+        value = _rename(statement.value, self._values, given)
+        for name in [name for name, end in live.items() if end <= at]:
+            del live[name]
+        free = [given[self._values[number]] for number in used if last[number] <= at]
+        if statement.loop is not None:
+            target = statement.targets[0]
+            assert target is not None and isinstance(value, ast.Call)
+            member, turning = statement.loop
+            came = value.args[turning]
+            name = came.id if isinstance(came, ast.Name) and came.id in free and came.id in _LETTERS else ""
+            if not name:
+                name = self._fresh(target, [], live, names)
+                yield from write_statement(f"{name} = ", came, 2)
+            value.args[turning] = ast.Name(name)
+            yield f"        for layer in self.{member}:"
+            yield from write_statement(f"{name} = ", value, 3, statement.comment)
+            given[target] = name
+            live[name] = last.get(self._numbers[target], -1)
+            return
+        targets = []
+        for target in statement.targets:
+            if target is None or target not in self._numbers:
+                targets.append("_")
+                continue
+            name = self._fresh(target, free, live, names)
+            given[target] = name
+            live[name] = last.get(self._numbers[target], -1)
+            targets.append(name)
+        yield from write_statement(f"{_list_targets(statement, targets)} = ", value, 2, statement.comment)
+
+    def _fresh(self, target: ir.Value, free: Sequence[str], live: Mapping[str, int], names: Names) -> str:
+        if _is_number(target):
+            return names.give(_NUMBER + "1") if _NUMBER in live else _NUMBER
+        wishes = [*(name for name in free if name in _LETTERS), *_LETTERS]
+        return next((name for name in wishes if name not in live), "") or names.give("x1")
+
+
+class _Noted(dict[ir.Value, ast.expr]):
+    """Expressions of values, with a list of those that were asked for."""
+
+    def __init__(self, known: Mapping[ir.Value, ast.expr], used: list[ir.Value]) -> None:
+        super().__init__(known)
+        self._used = used
+
+    def __getitem__(self, value: ir.Value) -> ast.expr:
+        self._used.append(value)
+        return super().__getitem__(value)
+
+
+def read_options(step: Step) -> dict[str, Filling]:
+    """The options of a step as expressions; element types by their names."""
+    assert step.spec is not None
+    found: dict[str, Filling] = {}
+    for name in step.spec.options:
+        value = read_option(step, name)
+        found[name] = None if value is None else make_literal(value)
+    return found
+
+
+def _attribute(name: str) -> ast.expr:
+    return ast.Attribute(ast.Name("self"), name)
+
+
+def _is_number(value: ir.Value) -> bool:
+    """Whether a value is a number of Python and no tensor."""
+    return value.meta.get(PLAIN) is True
+
+
+def _write_shape(value: ir.Value) -> str:
+    if value.shape is None or len(value.shape) == 0 or _is_number(value):
+        return ""
+    extents = [str(d) if isinstance(d, int) else make_identifier(str(d.value or "")) or "?" for d in value.shape]
+    return f"({', '.join(extents)}{',' if len(extents) == 1 else ''})"
+
+
+def _list_numbers(node: ast.expr) -> Iterator[int]:
+    return (int(one.id[1:]) for one in ast.walk(node) if isinstance(one, ast.Name) and one.id.startswith("$"))
+
+
+class _Renaming(ast.NodeTransformer):
+    def __init__(self, values: Sequence[ir.Value], given: Mapping[ir.Value, str]) -> None:
+        self._values, self._given = values, given
+
+    def visit_Name(self, node: ast.Name) -> ast.Name:
+        return ast.Name(self._given[self._values[int(node.id[1:])]]) if node.id.startswith("$") else node
+
+
+def _rename(node: ast.expr, values: Sequence[ir.Value], given: Mapping[ir.Value, str]) -> ast.expr:
+    import copy
+
+    found: ast.expr = _Renaming(values, given).visit(copy.deepcopy(node))
+    return found
+
+
+def _list_targets(statement: Statement, names: Sequence[str]) -> str:
+    if statement.unpacked is not None:
+        results = {result: ast.Name(name) for result, name in zip(statement.results, names, strict=False)}
+        return write_expression(fill(parse_template(statement.unpacked), results))[1:-1]
+    return f"({names[0]},)" if statement.several and len(names) == 1 else ", ".join(names)
