@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import onnx_ir as ir
 
 from ...engine.base.startup import dataclass, field
+from ...engine.expressions.functions.registry import SHORT
 from .blocks import Block
 from .identifiers import Names, make_identifier
 from .members import Body
@@ -301,7 +302,10 @@ def read_options(step: Step) -> dict[str, Filling]:
     found: dict[str, Filling] = {}
     for name in step.spec.options:
         value = read_option(step, name)
-        found[name] = None if value is None else make_literal(value)
+        if value is not None and name in step.spec.facts.python.types:
+            found[name] = parse_template(step.types[SHORT[ir.DataType(value)]])
+        else:
+            found[name] = None if value is None else make_literal(value)
     return found
 
 

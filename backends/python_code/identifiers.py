@@ -18,13 +18,21 @@ class Names:
         self._taken = {*reserved, *keyword.kwlist, *keyword.softkwlist, *dir(builtins)}
 
     def give(self, wish: str, fallback: str = "value") -> str:
-        """A name like the one wished for that is free."""
-        base = make_identifier(wish) or fallback
+        """A name like an identifier that is wished for, and free."""
+        base = wish if wish.isidentifier() and wish.isascii() else fallback
         name, count = base, 2
         while name in self._taken:
             name, count = f"{base}_{count}" if base[-1].isdigit() else f"{base}{count}", count + 1
         self._taken.add(name)
         return name
+
+    def number(self, wish: str) -> str:
+        """A name with a number behind it that is free."""
+        count = 1
+        while f"{wish}{count}" in self._taken:
+            count += 1
+        self._taken.add(f"{wish}{count}")
+        return f"{wish}{count}"
 
 
 def make_identifier(text: str) -> str:

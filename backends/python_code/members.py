@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from ...engine.base.startup import dataclass, field
 from .blocks import Block, list_inputs
-from .identifiers import Names, make_identifier
+from .identifiers import Names, make_identifier, make_snake
 from .steps import Slot, Step, count_reads
 from .templates import list_arguments, name_call
 
@@ -67,7 +67,7 @@ def plan_body(
             wishes.append((_name_tensor(step.constant, "constant"), Member("", [place], "tensor", ("", -1))))
     often = [wish for wish, _ in wishes]
     for wish, member in wishes:
-        member.name = names.give(wish if often.count(wish) == 1 else f"{wish}1")
+        member.name = names.give(wish) if often.count(wish) == 1 or wish[-1].isdigit() else names.number(wish)
         body.members.append(member)
         for place in member.places:
             if member.slot is None:
@@ -155,7 +155,7 @@ def _continues(
 
 def _name_layer(step: Step) -> str:
     if step.block is not None:
-        return make_identifier(step.block.name) or "block"
+        return make_snake(step.block.name) or "block"
     assert step.spec is not None
     python = step.spec.facts.python
     for operand, value in step.held.items():

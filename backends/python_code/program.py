@@ -258,7 +258,7 @@ def _name_block(block: Block) -> str:
         shared = [one for one, other in zip(shared, path, strict=False) if one == other] if shared else []
     words = [part for part in shared if make_identifier(part)]
     if words and any(part.isdigit() for part in shared):
-        return make_class_name(words[-1])
+        return make_class_name(words[-1].removesuffix("s") if len(words[-1]) > 3 else words[-1])
     called = {step.spec.facts.python.called for step in block.steps if step.layer and step.spec is not None}
     return "ConvBlock" if "conv" in called else "LinearBlock" if "linear" in called else "Block"
 

@@ -44,6 +44,7 @@ class Step:
     own: dict[Slot, ir.Value] = field(default_factory=dict)
     operands: dict[str, list[ir.Value | None]] = field(default_factory=dict)
     constant: ir.Value | None = None
+    types: Mapping[str, str] = field(default_factory=dict)
     block: Block | None = None
     inner: list[Step] = field(default_factory=list)
 
@@ -107,6 +108,7 @@ def _describe(node: ir.Node, dialect: Dialect) -> Step:
     spec = dialect.operator(node.op_type) if node.domain == dialect.domain else None
     operands = _name_operands(node, spec)
     step = Step((), [], list(node.outputs), node=node, spec=spec, operands=operands)
+    step.types = dialect.facts.python.types if dialect.facts.python is not None else {}
     if spec is None:
         kinds = tuple(None if value is None else "run" for value in node.inputs)
         said = tuple(sorted((name, repr(attribute.value)) for name, attribute in node.attributes.items()))
@@ -194,7 +196,8 @@ def _number(value: ir.Value, name: str, node: ir.Node, spec: OperatorSpec) -> An
         return None
     others = [one.shape for one in node.inputs if one is not None and one is not value and not is_constant(one)]
     rank = len(tensor.shape)
-    if rank and not any(shape is not None and len(shape) >= rank for shape in others):
+    broadcast = spec.facts.layout == "transparent" and any(one is not None and len(one) >= rank for one in others)
+    if rank and not broadcast:
         return None
     if tensor.dtype not in SHORT or tensor.dtype == ir.DataType.STRING:
         return None
