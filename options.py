@@ -12,7 +12,8 @@ from .engine.base.errors import CallError, suggest_nearest
 from .engine.base.startup import dataclass
 from .option_values import ACTIVATIONS, HYBRID
 
-#: the runtime that models are made for where the user names none, and the word for none in particular
+#: the runtime that models are made for where neither the user nor the rule sets name one, and the word for none in
+#: particular
 TARGET, PORTABLE = "onnxruntime", "portable"
 
 #: who keeps what a model remembers between calls: who calls it, or nobody
@@ -21,6 +22,10 @@ EXTERNAL, INTERNAL = "external", "internal"
 _EXACT, _HYBRID = "exact", "hybrid"
 #: what rule sets bring along: rules for quantized operators that real numbers do not describe to one step
 _ALONG = {"tflite2onnx": "kernels"}
+#: what stands for the rule sets that lead from a model's format to that of the result, and where no model is at hand
+_RULES = ("tflite2onnx",)
+#: the dialect whose models may be made for the targets that come with the program
+_DIALECT = "onnx"
 
 #: a name or a path, and one or several of them
 Name: TypeAlias = str | os.PathLike[str]
@@ -32,7 +37,8 @@ class OptionsDict(TypedDict, total=False):
 
     rules: Names
     opset: int | None
-    target: Name
+    target: Name | None
+    to: str | None
     layout: Names
     input_shape: Names
     batch: int | str | None
@@ -45,6 +51,10 @@ class OptionsDict(TypedDict, total=False):
     keep_custom: bool
     state: str
     signature: str | None
+    inputs: Names
+    outputs: Names
+    skip: Names
+    only: Names
     member: str | None
 
 
@@ -52,9 +62,11 @@ class OptionsDict(TypedDict, total=False):
 class Options:
     """What a conversion is asked for; the command line has an option of the same name for each field.
 
-    `rules` are rule sets that are laid over each other, `opset` the version to write (None: what the rules name).
-    `target` is the runtime to make the model for, or `portable`; where an option here is not set, that of the target's
-    `target.yaml` holds. `layout` has `source` (inputs and outputs keep their
+    `rules` are rule sets that are laid over each other (empty: those that lead from the model's format to that of the
+    result), `opset` the version to write (None: what the rules name). `to` is the format to write, by the ending of
+    its files (None: `onnx`).
+    `target` is the runtime to make the model for, or `portable` (None: what the rules are for); where an option here
+    is not set, that of the target's `target.yaml` holds. `layout` has `source` (inputs and outputs keep their
     order of axes, as when it is empty), `target` (channels come first wherever that saves a permutation) or
     `NAME=NHWC:NCHW` for one input or output. `input_shape` has `NAME=1,224,224,3` for inputs of another shape than the
     file says, `batch` is a number or `dynamic` for another first extent. `member` is one model of a bundle,
@@ -70,13 +82,17 @@ class Options:
     activations in each run, as the kernels of the source's runtime do, or compute with real numbers (None: what the
     target asks for).
 
+    `inputs` and `outputs` are names of values between which a part of the model is converted (empty: the model's own).
+    `skip` names rules that are left out, `only` those that alone are tried, each by its name in the rule files.
+
     `keep_custom` leaves custom operators that no rule is about as nodes of their own domain, with their options as
     attributes, for a runtime that has kernels for them.
     """
 
-    rules: Sequence[str] = ("tflite2onnx",)
+    rules: Sequence[str] = _RULES
     opset: int | None = None
-    target: str = TARGET
+    target: str | None = None
+    to: str | None = None
     layout: Sequence[str] = ()
     input_shape: Sequence[str] = ()
     batch: int | str | None = None
@@ -89,12 +105,18 @@ class Options:
     keep_custom: bool = False
     state: str = EXTERNAL
     signature: str | None = None
+    inputs: Sequence[str] = ()
+    outputs: Sequence[str] = ()
+    skip: Sequence[str] = ()
+    only: Sequence[str] = ()
     member: str | None = None
 
     def __post_init__(self) -> None:
         """Take a path for its text and a single text where several are held; raises CallError for a wrong value."""
         for name, kind in Options.__annotations__.items():
             object.__setattr__(self, name, _taken(name, kind, getattr(self, name)))
+        if not self.rules:
+            object.__setattr__(self, "rules", _RULES)
 
     def but(self, **changes: Unpack[OptionsDict]) -> Options:
         """These options with some fields changed; raises CallError for a name that is no field, and a wrong value."""
@@ -119,10 +141,32 @@ class Options:
             *along,
             _HYBRID if along and asked.hybrid == HYBRID[0] else None,
             _EXACT if asked.exact else None,
-            asked.target,
-            None if asked.float else asked.activations,
+            *asked._aimed,
         )
         return tuple(dict.fromkeys(name for name in (*rules, *added) if name is not None))
+
+    @property
+    def runtime(self) -> str:
+        """The target: the one that is asked for, else the one that the rule sets make models for."""
+        if self.target is not None:
+            return self.target
+        from .engine.packs.headers import find_pair
+
+        pair = find_pair(self.rules)
+        return PORTABLE if pair is not None and (pair[0] == pair[1] or pair[1] != _DIALECT) else TARGET
+
+    @property
+    def _aimed(self) -> Sequence[str | None]:
+        """The rule sets of the target, and of the signedness that it asks for where values are quantized anew."""
+        from .engine.packs.headers import find_pair
+
+        pair = find_pair(self.rules)
+        if pair is not None and pair[1] != _DIALECT:
+            if self.target is not None:
+                raise CallError(f"target {self.target} is for {_DIALECT} models, the rules write {pair[1]}")
+            return ()
+        unchanged = pair is not None and pair[0] == pair[1]
+        return self.runtime, None if self.float or unchanged else self.activations
 
     @property
     def _based(self) -> Sequence[str]:
@@ -140,7 +184,7 @@ class Options:
             return (self,)
         from .target import above
 
-        others = (self.but(target=name) for name in above(self.target))
+        others = (self.but(target=name) for name in above(self.runtime))
         return self, self.but(exact=True), *(self.but(activations=name) for name in ACTIVATIONS), *others
 
     @property
@@ -151,7 +195,7 @@ class Options:
         """
         from .target import defaults
 
-        unsaid = {name: value for name, value in defaults(self.target).items() if getattr(self, name) in _UNSAID}
+        unsaid = {name: value for name, value in defaults(self.runtime).items() if getattr(self, name) in _UNSAID}
         return replace(self, **unsaid) if unsaid else self
 
 

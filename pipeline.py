@@ -14,9 +14,7 @@ import onnx
 import onnx_ir as ir
 
 from . import signatures, summary
-from .backends import onnx_writer as onnx_backend
-from .backends import stream
-from .engine.base.atomic_write import remove, replacing
+from .backends import stream, writers
 from .engine.base.errors import (
     CallError,
     InternalError,
@@ -25,6 +23,7 @@ from .engine.base.errors import (
     RewriteFailure,
     RuleError,
     UnsupportedError,
+    suggest_nearest,
 )
 from .engine.base.garbage_collection import pause_collection
 from .engine.base.names import Scope
@@ -33,9 +32,11 @@ from .engine.base.startup import dataclass, replace
 from .engine.dialects.operators import Catalogue, Dialect
 from .engine.dialects.opsets import least_opset
 from .engine.packs import loader
+from .engine.packs.headers import read_pair
 from .engine.passes.base import Module, run_passes
 from .engine.passes.evaluation import evaluate
 from .engine.passes.layout import LAYOUT, Interface
+from .engine.passes.part import Part
 from .engine.passes.pass_list import PassOptions, list_passes
 from .engine.passes.resize import Asked
 from .engine.passes.state import describe_state
@@ -43,14 +44,18 @@ from .engine.rewrite.driver import RULE
 from .engine.rewrite.profile import time_part
 from .engine.rewrite.rules import RuleSet, compile_rules
 from .engine.rewrite.subgraphs import check_calls, list_called
-from .frontends import bundle, tflite_reader
+from .frontends import bundle, readers
 from .frontends.source import Source, accept
+from .frontends.tflite_reader import Signature
 from .options import DEFAULT, INTERNAL, Options, OptionsDict
 from .report import Report, count_bytes, count_elements, word_bounds, word_lack, word_remarks, word_told
+from .routes import find_route
 
 if TYPE_CHECKING:
     from .engine.passes.layout.explain import Remaining
 
+#: the dialects that the rule sets of an option that nobody set lead from and to
+_USUAL = ("tflite", "onnx")
 #: the opset to try where the one that rules aim at has no form of something
 _LATER = 21
 
@@ -59,7 +64,7 @@ _LATER = 21
 class Conversion:
     """A converted model and the report about it; weights are read when the model is saved or asked for."""
 
-    encoded: stream.Encoded
+    encoded: writers.Encoded
     report: Report
 
     def __repr__(self) -> str:
@@ -70,35 +75,29 @@ class Conversion:
 
     @property
     def model(self) -> onnx.ModelProto:
-        """The model, the same each time; raises TooLargeError where it exceeds what one message can hold."""
-        return self.encoded.proto()
+        """The model, the same each time; raises TooLargeError where it exceeds what one message can hold, and CallError
+        where it is none of ONNX."""
+        return self._onnx.proto()
 
     @property
     def sketch(self) -> onnx.ModelProto:
         """The model without the bytes of its large constants, whatever its size: to be looked at, not to be run."""
-        return self.encoded.sketch()
+        return self._onnx.sketch()
+
+    @property
+    def _onnx(self) -> stream.Encoded:
+        if not isinstance(self.encoded, stream.Encoded):
+            raise CallError("the result is no ONNX model: save(path) writes it")
+        return self.encoded
 
     def save(self, path: str | os.PathLike[str], external_data: bool = False) -> int:
         """Write the model to a file, which takes the place of an older one when it is whole; the bytes written.
 
-        With `external_data`, and where the model exceeds 2 GB, large constants are in a second file, `PATH.data`. One
-        that an older model had there goes with it. Raises DestinationError for what the system refuses.
+        With `external_data`, and where an ONNX model exceeds 2 GB, large constants are in a second file, `PATH.data`.
+        One that an older model had there goes with it. Raises DestinationError for what the system refuses.
         """
         with time_part("writing"):
-            return self._save(Path(path), external_data)
-
-    def _save(self, target: Path, external_data: bool) -> int:
-        beside = target.with_name(f"{target.name}.data")
-        if not external_data and self.encoded.size <= stream.LIMIT:
-            stale = beside.is_file() and stream.refers(target, beside.name)
-            with replacing(target) as file:
-                size = stream.write(file, self.encoded.parts())
-            if stale:
-                remove(beside)
-            return size
-        head, parts = self.encoded.apart(beside.name)
-        with replacing(target) as file, replacing(beside) as data:
-            return file.write(head) + stream.write(data, parts)
+            return self.encoded.save(Path(path), external_data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +116,9 @@ def members(path: str | os.PathLike[str]) -> list[str]:
 
 def list_signatures(path: str | os.PathLike[str], member: str | None = None) -> list[str]:
     """The names of a model's signatures; raises ModelError when it cannot be read."""
-    data = path if member is None else bundle.open_member(path, member)
-    return signatures.keys(tflite_reader.read(data, prepare(DEFAULT.stacked, None).pack.catalogue))
+    data = os.fspath(path) if member is None else bundle.open_member(path, member)
+    model = readers.READERS[0].read(data, prepare(DEFAULT.stacked, None).pack.catalogue)
+    return signatures.keys(model)
 
 
 def convert(source: Source, options: Options = DEFAULT, **changes: Unpack[OptionsDict]) -> onnx.ModelProto:
@@ -141,7 +141,7 @@ def rewrite(source: Source, options: Options = DEFAULT, **changes: Unpack[Option
             f"the second argument is nnrewrite.Options, got {options!r:.60}: options are given by name, opset=17, and"
             " the model is written by rewrite(model).save(path)"
         )
-    options, source = options.but(**changes).settled, accept(source)
+    options, source = options.but(**changes), accept(source)
     try:
         # Numbers that a file has out of range are what they are; who reads the result decides.
         with pause_collection(), np.errstate(all="ignore"):
@@ -175,6 +175,8 @@ def _attempt(source: str | bytes, options: Options) -> Conversion:
 
 def _stacking(error: UnsupportedError, options: Options) -> str | None:
     """How to lay packs over the program's rules, where operators are refused as these are not among them."""
+    if options.rules == DEFAULT.rules:
+        return None
     files = prepare(options.stacked, None).pack.files
     if all(refusal.reasons for refusal in error.refusals) or any(file.name in DEFAULT.rules for file in files):
         return None
@@ -197,7 +199,7 @@ class Subject:
     model: ir.Model
     graph: ir.Graph
     subgraphs: Sequence[ir.Graph]
-    signature: tflite_reader.Signature | None
+    signature: Signature | None
     outputs: Sequence[str]
     renamed: Mapping[str, str]
 
@@ -205,35 +207,23 @@ class Subject:
 def _rewrite(source: str | bytes, options: Options, reason: str = "") -> Conversion:
     """Convert a model; `reason` says why for another opset than rules aim at."""
     interface, asked = Interface.parse(options.layout), Asked.parse(options.input_shape, options.batch)
-    prepared = prepare(options.stacked, options.opset)
-    if prepared.rules.source is prepared.rules.target:
-        raise CallError(f"the rules of {', '.join(options.rules)} do not read models: {_below(options)}")
-    subject = _read(source, options, prepared.pack.catalogue)
-    prepared, held = _choose_opset(subject, options, prepared)
-    graph, opset = subject.graph, prepared.opset
-    given = count_bytes([graph, *list_called(graph, prepared.rules.source, subject.subgraphs)])
+    writer = _find_writer(options)
+    steps = plan_steps(source, options)
+    subject = _read(source, options, prepare(steps[0].stacked, None).pack.catalogue)
+    graph = subject.graph
     before = Counter(node.op_type for node in graph)
-    module = Module(graph, prepared.rules, Scope(graph), subject.subgraphs)
-    chosen = PassOptions(
-        extents=asked,
-        layout=interface,
-        outputs=tuple(subject.outputs),
-        evaluate=functools.partial(evaluate, rules=prepared.rules, functions=subject.subgraphs),
-        internal_state=options.state == INTERNAL,
-        plain=options.float,
-        float_interface=options.float_io,
-        keep_float16=options.keep_float16,
-        keep_custom=options.keep_custom,
-    )
-    try:
-        run_passes(list_passes(prepared.rules, chosen), module)
-    except RewriteFailure as failure:
-        if not asked:
-            raise
-        raise RewriteError(f"{failure.node} forbids the extents asked for: {failure.message}") from failure
+    given: Counter[str] = Counter()
+    prepared, held, module = None, "", None
+    for place, step in enumerate(steps):
+        prepared, held = _prepare_step(subject, step, None if prepared is None else prepared.opset)
+        functions = () if place else subject.subgraphs
+        if not place:
+            given = count_bytes([graph, *list_called(graph, prepared.rules.source, functions)])
+        module = _run_step(subject, prepared, functions, step, asked if not place else Asked(), interface, module)
+    assert prepared is not None and module is not None
     left = count_bytes([graph, *graph.subgraphs()])
     report = replace(
-        _report(subject, prepared, before, module, f"{interface}", options),
+        _report(subject, prepared, before, module, f"{interface}", steps[-1]),
         opset_reason=reason or held,
         constants={name: (given[name], left[name]) for name in sorted(given | left)},
     )
@@ -244,8 +234,105 @@ def _rewrite(source: str | bytes, options: Options, reason: str = "") -> Convers
         **describe_state(module.state),
         **signatures.describe_names(subject.renamed),
     }
-    outputs = [*subject.outputs, *module.state.values()]
-    return Conversion(onnx_backend.write(graph, outputs, prepared.rules.target, opset, metadata), report)
+    dialect = prepared.rules.target
+    kept = subject.model if len(steps) == 1 and prepared.rules.source is dialect else None
+    output = writers.Output(
+        graph, [*subject.outputs, *module.state.values()], dialect, prepared.opset, {} if kept else metadata, kept
+    )
+    return Conversion(writer.encode(output), report)
+
+
+def plan_steps(source: str | bytes, options: Options) -> list[Options]:
+    """The options of each step that a model takes from its format to the one that is to be written.
+
+    Raises CallError where no rules lead there, ModelError for a file that cannot be read.
+    """
+    return _plan(find_reader(source, options), _find_writer(options).dialect, options)
+
+
+def find_reader(source: str | bytes, options: Options) -> readers.Reader:
+    """The format that a model is read from; a model of a bundle has that of bundles."""
+    return readers.READERS[0] if options.member is not None else readers.find_reader(source)
+
+
+def _find_writer(options: Options) -> writers.Writer:
+    if options.to is None:
+        return writers.WRITERS[0]
+    found = writers.find_writer(f".{options.to.lstrip('.')}")
+    if found is None:
+        known = ", ".join(suffix for one in writers.WRITERS for suffix in one.suffixes)
+        raise CallError(f"there is no writing {options.to} files: the endings of those that can be written are {known}")
+    return found
+
+
+def _plan(read: readers.Reader, dialect: str, options: Options) -> list[Options]:
+    """The options of each step from a format that is read to a dialect, by the rule sets that lead there."""
+    own = options.rules != DEFAULT.rules or (read.dialect, dialect) == _USUAL
+    if own and len(options.rules) == 1 and not any(loader.folders(options.rules)[0].glob("**/*.rules")):
+        return [options.settled]
+    if own and all(pair[0] == pair[1] != read.dialect for name in options.rules if (pair := read_pair(name))):
+        raise CallError(f"the rules of {', '.join(options.rules)} do not read models: {_below(options)}")
+    routes = find_route(read.dialect, dialect, options.rules if own else ())
+    steps = [options.but(rules=names).settled for names in routes]
+    if options.skip or options.only:
+        known = {name for step in steps for name in prepare(step.stacked, None).pack.contents.list_names()}
+        for name in (*options.skip, *options.only):
+            if name not in known:
+                raise CallError(f"there is no rule {name}{suggest_nearest(name, known)}")
+    return steps
+
+
+def _prepare_step(subject: Subject, step: Options, opset: int | None) -> tuple[Prepared, str]:
+    """The rules of one step, compiled for the opset of the graph that they read, or else for that which they write.
+
+    `opset` is that of the graph that the step before has written. Raises CallError for an opset that rules lack.
+    """
+    pair = read_pair(step.rules[0])
+    own = subject.model.opset_imports.get("") if opset is None else opset
+    if pair is None or own is None or pair[0] != _USUAL[1]:
+        return _choose_opset(subject, step, _prepare_options(step, step.opset))
+    if step.opset is not None and step.opset != own and pair[0] == pair[1]:
+        raise CallError(f"the model is of opset {own}, and there are no rules yet that write it in opset {step.opset}")
+    return _prepare_options(step, own), ""
+
+
+def _prepare_options(options: Options, opset: int | None) -> Prepared:
+    return prepare(options.stacked, opset, tuple(options.skip), tuple(options.only))
+
+
+def _run_step(
+    subject: Subject,
+    prepared: Prepared,
+    functions: Sequence[ir.Graph],
+    options: Options,
+    asked: Asked,
+    interface: Interface,
+    last: Module | None,
+) -> Module:
+    """Run the passes of one step over the graph; `last` is the module that the step before has left."""
+    graph = subject.graph
+    module = Module(graph, prepared.rules, Scope(graph), functions)
+    if last is not None:
+        module = replace(module, outcome=last.outcome, layouts=last.layouts, state=last.state, real=last.real)
+    chosen = PassOptions(
+        extents=asked,
+        layout=interface,
+        outputs=tuple(subject.outputs),
+        evaluate=functools.partial(evaluate, rules=prepared.rules, functions=functions) if functions else None,
+        internal_state=options.state == INTERNAL,
+        plain=options.float,
+        float_interface=options.float_io,
+        keep_float16=options.keep_float16,
+        keep_custom=options.keep_custom,
+        part=Part(tuple(options.inputs), tuple(options.outputs)) if last is None else Part(),
+    )
+    try:
+        run_passes(list_passes(prepared.rules, chosen), module)
+    except RewriteFailure as failure:
+        if not asked:
+            raise
+        raise RewriteError(f"{failure.node} forbids the extents asked for: {failure.message}") from failure
+    return module
 
 
 def _read(source: str | bytes, options: Options, catalogue: Catalogue) -> Subject:
@@ -255,7 +342,7 @@ def _read(source: str | bytes, options: Options, catalogue: Catalogue) -> Subjec
         raise CallError(f"member {member} is of a bundle, which is read from its path")
     data = source if member is None or isinstance(source, bytes) else bundle.open_member(source, member)
     with time_part("reading"):
-        model = tflite_reader.read(data, catalogue, _name_source(source, member))
+        model = find_reader(source, options).read(data, catalogue, _name_source(source, member))
     signature = signatures.choose(model, options.signature)
     subgraphs: Sequence[ir.Graph] = model.meta["subgraphs"]
     graph = model.graph if signature is None else subgraphs[signature.subgraph]
@@ -263,7 +350,8 @@ def _read(source: str | bytes, options: Options, catalogue: Catalogue) -> Subjec
         raise ModelError(
             f"{_name_source(source, member) or 'model'}: graph {graph.name} has no outputs: nothing to compute"
         )
-    return Subject(model, graph, subgraphs, signature, *signatures.name_interface(graph, signature))
+    names, renamed = signatures.name_interface(graph, signature)
+    return Subject(model, graph, subgraphs, signature, list(options.outputs) or names, renamed)
 
 
 def _choose_opset(subject: Subject, options: Options, prepared: Prepared) -> tuple[Prepared, str]:
@@ -279,7 +367,7 @@ def _choose_opset(subject: Subject, options: Options, prepared: Prepared) -> tup
         raise RewriteError(
             f"opset {options.opset} cannot hold the element types of the model ({least.held}), opset {least.opset} can"
         )
-    return prepare(options.stacked, least.opset), f"the first that holds {least.held}"
+    return _prepare_options(options, least.opset), f"the first that holds {least.held}"
 
 
 def _layouts(report: Report) -> dict[str, str]:
@@ -288,7 +376,7 @@ def _layouts(report: Report) -> dict[str, str]:
 
 
 def explain(
-    model: onnx.ModelProto, rules: str | Sequence[str] = "tflite2onnx", target: str = DEFAULT.target
+    model: onnx.ModelProto, rules: str | Sequence[str] = "tflite2onnx", target: str = DEFAULT.runtime
 ) -> list[Remaining]:
     """Tell of each permutation left in a model what it moves, and which two operators force it, or which rule of the
     target put it in to be quick."""
@@ -328,16 +416,21 @@ def _pack(rules: tuple[str, ...], stamp: loader.Stamp) -> loader.Pack | RuleErro
         return error
 
 
-def prepare(rules: tuple[str, ...], opset: int | None) -> Prepared:
+def prepare(
+    rules: tuple[str, ...], opset: int | None, skip: tuple[str, ...] = (), only: tuple[str, ...] = ()
+) -> Prepared:
     """Load rule sets and compile them for an opset, by default the one that they name.
 
-    Raises RuleError for mistakes in rule files, CallError for an unknown rule set or an opset out of range.
+    Rules to `skip` are left out, or all but those that `only` names. Raises RuleError for mistakes in rule files,
+    CallError for an unknown rule set or rule, or an opset out of range.
     """
-    return _prepare(rules, opset, loader.stamp(rules))
+    return _prepare(rules, opset, skip, only, loader.stamp(rules))
 
 
 @functools.lru_cache(maxsize=64)  # as many as there are opsets, for a few sets of packs
-def _prepare(rules: tuple[str, ...], opset: int | None, stamp: loader.Stamp) -> Prepared:
+def _prepare(
+    rules: tuple[str, ...], opset: int | None, skip: tuple[str, ...], only: tuple[str, ...], stamp: loader.Stamp
+) -> Prepared:
     pack = _pack(rules, stamp)
     if isinstance(pack, RuleError):
         raise RuleError(pack.diagnostics, pack.sources)
@@ -345,7 +438,8 @@ def _prepare(rules: tuple[str, ...], opset: int | None, stamp: loader.Stamp) -> 
     version = pack.default_opset if opset is None else opset
     if not low <= version <= high:
         raise CallError(f"opset {version} is none of {low} to {high}, which the rules of {', '.join(rules)} can write")
-    return Prepared(pack, compile_rules(pack.files, pack.catalogue, version, pack.contents), version)
+    contents = pack.contents.select(skip, only)
+    return Prepared(pack, compile_rules(pack.files, pack.catalogue, version, contents), version)
 
 
 def _report(
@@ -361,7 +455,7 @@ def _report(
     moves = [node for node in graph if node.op_type == permute and node.domain == dialect.domain]
     sizes = [count_elements(node.outputs[0]) for node in moves]
     places = [node.metadata_props.get(RULE, "") for node in moves]
-    speeding = _speeding(prepared, options.target, places)
+    speeding = _speeding(prepared, options.runtime, places)
     return Report(
         source_operators=before,
         target_operators=Counter(node.op_type for node in graph),
@@ -379,7 +473,7 @@ def _report(
         ),
         signature=signature.key if signature is not None and signature.subgraph else None,
         inexact=dict(module.real) if options.exact else {},
-        runtime=options.target,
+        runtime=options.runtime,
         told=dict(module.outcome.told),
         for_speed=Counter(speeding[place] for place in places if place in speeding),
     )

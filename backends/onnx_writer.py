@@ -2,42 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import onnx.checker
 import onnx.shape_inference
 import onnx_ir as ir
 
 from ..engine.base.errors import RewriteError
-from ..engine.dialects.operators import Dialect
+from ..engine.dialects.operators import Dialect, schema
 from ..engine.rewrite.profile import time_part
 from .stream import Encoded
+from .writers import Output
 
 #: the ONNX intermediate representation that first carried an opset; runtimes refuse models that claim a newer one
-_IR_VERSIONS = {13: 7, 15: 8, 19: 9, 21: 10, 23: 11, 24: 12, 25: 13}
+_IR_VERSIONS = {1: 3, 9: 4, 10: 5, 11: 6, 12: 7, 13: 7, 15: 8, 19: 9, 21: 10, 23: 11, 24: 12, 25: 13}
 
 
-def write(
-    graph: ir.Graph, names: Sequence[str], dialect: Dialect, opset: int, metadata: Mapping[str, str] | None = None
-) -> Encoded:
-    """Encode a graph whose outputs are to have `names` as a model with `metadata`, and check the model.
+def encode(output: Output) -> Encoded:
+    """Encode a graph as a model, and check the model; one made of an ONNX model keeps what that says of itself.
 
     Raises RewriteError when onnx.checker with full shape inference does not accept it.
     """
-    name_outputs(graph, names, dialect)
+    graph, dialect, origin = output.graph, output.dialect, output.origin
+    name_outputs(graph, output.names, dialect)
+    imports = {} if origin is None else dict(origin.graph.opset_imports)
     graph.opset_imports.clear()
-    graph.opset_imports[dialect.domain] = opset
+    graph.opset_imports.update({**imports, dialect.domain: output.opset})
     for node in graph.all_nodes():
-        if node.domain != dialect.domain:
+        if node.domain != dialect.domain and node.domain not in imports:
             graph.opset_imports[node.domain] = node.version or 1
-    version = max(v for first, v in _IR_VERSIONS.items() if first <= opset)
-    model = ir.Model(graph, ir_version=version, producer_name="nnrewrite", metadata_props=dict(metadata or {}))
+    version = max(v for first, v in _IR_VERSIONS.items() if first <= output.opset)
+    model = ir.Model(
+        graph,
+        ir_version=version if origin is None else origin.ir_version,
+        producer_name="nnrewrite",
+        doc_string=None if origin is None else origin.doc_string,
+        functions=() if origin is None else list(origin.functions.values()),
+        metadata_props={**({} if origin is None else origin.metadata_props), **output.metadata},
+    )
+    if origin is not None:
+        _restore_interface(graph, origin)
     with time_part("encoding"):
         encoded = Encoded.of(model)
     with time_part("checking"):
         known = all(type(v.type) is ir.TensorType and v.shape is not None for v in (*graph.inputs, *graph.outputs))
-        check(encoded.outline(), known)
+        # An operator that a runtime takes for one of the standard stays; the checker would refuse it.
+        if origin is None or all(
+            n.domain or schema(n.op_type, output.opset, "") is not None for n in graph.all_nodes()
+        ):
+            check(encoded.outline(), known and origin is None)
     return encoded
+
+
+def _restore_interface(graph: ir.Graph, origin: ir.Model) -> None:
+    """Let outputs be declared as they were, names of free sizes included."""
+    known = {declared.name: declared for declared in origin.meta["interface"]}
+    for value in graph.outputs:
+        declared = known.get(value.name, value)
+        if declared.type is not None:
+            value.type = declared.type
+        value.shape = declared.shape
 
 
 def name_outputs(graph: ir.Graph, names: Sequence[str], dialect: Dialect) -> None:

@@ -14,6 +14,7 @@ import onnx_ir as ir
 from google.protobuf.message import DecodeError
 from onnx_ir import serde
 
+from ..engine.base.atomic_write import remove, replacing
 from ..engine.base.errors import RewriteError
 from ..engine.base.startup import dataclass, field
 from .wire import Encoder, tag, varint
@@ -28,6 +29,8 @@ _CHUNK = 1 << 20
 _PAGE = mmap.PAGESIZE
 #: so many bytes of memory reach the processor at a time, and so many stay near it
 _LINE, _CACHE = 64, 1 << 15
+#: the first version of the format whose constants need not be inputs
+_CONSTANTS = 4
 _GRAPH = tag(onnx.ModelProto, "graph")
 _INITIALIZER = tag(onnx.GraphProto, "initializer")
 _RAW = tag(onnx.TensorProto, "raw_data")
@@ -74,6 +77,8 @@ class Encoded:
     head: bytes
     graph: bytes
     weights: tuple[Weight, ...]
+    #: whether constants are inputs as well, as the first versions of the format ask
+    declared: bool = False
     _kept: list[onnx.ModelProto] = field(default_factory=list, repr=False, compare=False)
 
     @classmethod
@@ -92,10 +97,33 @@ class Encoded:
                 weights.append(weight)
             else:
                 small.append(b"".join(weight.parts()))
-        proto = onnx.ModelProto(ir_version=model.ir_version, producer_name=model.producer_name)
+        proto = onnx.ModelProto(
+            ir_version=model.ir_version, producer_name=model.producer_name, doc_string=model.doc_string
+        )
+        proto.functions.extend(serde.serialize_function(one) for one in model.functions.values())
         proto.opset_import.extend(onnx.OperatorSetIdProto(domain=d, version=v) for d, v in model.opset_imports.items())
         onnx.helper.set_model_props(proto, dict(model.metadata_props))
-        return cls(proto.SerializeToString(), Encoder().graph(model.graph, small), tuple(weights))
+        declared = model.ir_version < _CONSTANTS
+        graph = Encoder().graph(model.graph, small, model.graph.initializers.values() if declared else ())
+        return cls(proto.SerializeToString(), graph, tuple(weights), declared)
+
+    def save(self, path: Path, external_data: bool = False) -> int:
+        """Write the model to a file, with `external_data` or above 2 GB its large constants to a second, `PATH.data`.
+
+        Files of an older model give way when the new one is whole, its second file as well. Raises DestinationError for
+        what the system refuses.
+        """
+        beside = path.with_name(f"{path.name}.data")
+        if not external_data and self.size <= LIMIT:
+            stale = beside.is_file() and refers(path, beside.name)
+            with replacing(path) as file:
+                size = write(file, self.parts())
+            if stale:
+                remove(beside)
+            return size
+        head, parts = self.apart(beside.name)
+        with replacing(path) as file, replacing(beside) as data:
+            return file.write(head) + write(data, parts)
 
     @property
     def size(self) -> int:
@@ -139,7 +167,7 @@ class Encoded:
         """The model with inputs in the place of its large constants, to be checked without them."""
         heads = [onnx.TensorProto.FromString(weight.head) for weight in self.weights]
         inputs = [onnx.helper.make_tensor_value_info(head.name, head.data_type, head.dims) for head in heads]
-        body = self.graph + onnx.GraphProto(input=inputs).SerializeToString()
+        body = self.graph + onnx.GraphProto(input=() if self.declared else inputs).SerializeToString()
         return self.head + _prefix(_GRAPH, len(body)) + bytes(body)
 
     def sketch(self) -> onnx.ModelProto:

@@ -55,12 +55,12 @@ class Encoder:
         self._types: dict[Hashable, bytes] = {}
         self._shapes: list[ir.Shape | None] = []
 
-    def graph(self, graph: ir.Graph, initializers: Iterable[bytes]) -> bytes:
-        """A graph, with those initializers alone whose messages are given."""
+    def graph(self, graph: ir.Graph, initializers: Iterable[bytes], defaults: Iterable[ir.Value] = ()) -> bytes:
+        """A graph, with those initializers alone whose messages are given; `defaults` are inputs behind its own."""
         parts = [_field(_NODE, self.node(one)) for one in graph]
         parts.append(_text(_NAME, graph.name))
         parts += [_field(_INITIALIZER, tensor) for tensor in initializers]
-        parts += [_field(_INPUT, self.value(one)) for one in graph.inputs]
+        parts += [_field(_INPUT, self.value(one)) for one in (*graph.inputs, *defaults)]
         parts += [_field(_OUTPUT, self.value(one)) for one in graph.outputs]
         ends = frozenset(graph.outputs)
         known = (one for node in graph for one in node.outputs if one.type is not None and one.name)

@@ -110,14 +110,15 @@ def command(
     quiet: bool,
     **asked: Any,
 ) -> None:
-    """Rewrite neural networks by rules: convert each MODEL and write it as ONNX.
+    """Rewrite neural networks by rules: convert each MODEL, as ONNX where -o or --to name no other format.
 
-    MODEL is a .tflite file, a .task bundle (each model inside is converted) or a folder (every model below it). The
-    output is named like the model, with the ending .onnx.
+    MODEL is a .tflite or .onnx file, a .task bundle (each model inside is converted) or a folder (every model below it
+    that is not of the format to write). The output is named like the model, with the ending of its format.
 
     Exit status: 0 all done; 1 a model was not converted, or --verify found a difference; 2 the call or a rule file is
     wrong.
     """
+    from ..backends.writers import WRITERS, find_writer
     from ..engine.base.errors import CallError
     from ..engine.passes.base import observe
     from ..engine.passes.layout import Interface
@@ -125,7 +126,7 @@ def command(
     from ..engine.rewrite.trace import Trace, trace_rules
     from ..options import Options
     from ..pipeline import list_signatures as names
-    from ..pipeline import members, prepare
+    from ..pipeline import members, plan_steps, prepare
     from ..signatures import ALL
     from .jobs import plan, split_signatures
 
@@ -135,17 +136,21 @@ def command(
             "",
         )  # `--trace MODEL`: the option stands before what it takes no value of
     if not models:
-        raise click.UsageError("Missing argument MODEL: a .tflite file, a .task bundle or a folder.", ctx)
+        raise click.UsageError("Missing argument MODEL: a .tflite or .onnx file, a .task bundle or a folder.", ctx)
     if not models[0].exists() and (unknown := no_command(f"{models[0]}")):
         raise CallError(unknown)
     # Every other option of the command is a field of Options, by its name.
-    options = Options(**asked).settled
-    jobs = plan(models, output, folder, options.member, members)
+    options = Options(**asked)
+    if options.to is None and output is not None and find_writer(output.suffix) is not None:
+        options = options.but(to=output.suffix)
+    ending = f".{options.to.lstrip('.')}" if options.to is not None else WRITERS[0].suffixes[0]
+    jobs = plan(models, output, folder, options.member, members, ending)
     if options.signature == ALL:
         jobs, options = split_signatures(jobs, names), options.but(signature=None)
     # Rules that cannot be had concern no single model: they are told before the first is read, and once.
-    prepared = prepare(options.stacked, options.opset)
-    overrides = prepared.pack.overrides
+    steps = {step for job in jobs for step in plan_steps(f"{job.source}", options.but(member=job.member))}
+    prepared = [prepare(step.stacked, step.opset) for step in steps]
+    overrides = tuple(dict.fromkeys(one for each in prepared for one in each.pack.overrides))
     Interface.parse(options.layout)
     Asked.parse(options.input_shape, options.batch)
     if layout_svg is not None and len(jobs) != 1:
@@ -155,11 +160,11 @@ def command(
             raise CallError(f"{name} shows one thing after the other: leave out --jobs")
         if as_json and said is not None:
             raise CallError(f"{name} prints lines and --json a document: leave out one of them")
-    observers = [] if print_after is None else [_printing(print_after, prepared.rules)]
+    observers = [] if print_after is None else [_printing(print_after, [each.rules for each in prepared])]
     if verify:
         from ..verify.interpreter import require
 
-        require("ai_edge_litert", "onnxruntime")
+        require("onnxruntime")
     watcher = None if trace is None else Trace(click.echo, trace or None)
     call = Call(
         options, verify, keep_going, quiet, explain_layout, layout_svg, external_data, profile, workers, as_json
@@ -172,13 +177,13 @@ def command(
     ctx.exit(0 if done else 1)
 
 
-def _printing(name: str, rules: RuleSet) -> Observer:
+def _printing(name: str, rules: Sequence[RuleSet]) -> Observer:
     """An observer that prints the graph after a pass; raises CallError where there is none of that name."""
     from ..engine.base.errors import CallError, suggest_nearest
     from ..engine.passes.observers import print_after
     from ..engine.passes.pass_list import list_names
 
-    known = [*list_names(rules), "all"]
+    known = [*dict.fromkeys(found for each in rules for found in list_names(each)), "all"]
     if name not in known:
         raise CallError(f"there is no pass {name}{suggest_nearest(name, known)}; there are {', '.join(known)}")
     return print_after(name, click.echo)

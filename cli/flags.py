@@ -79,25 +79,27 @@ FLAGS = (
     click.option(
         "--rules",
         multiple=True,
-        default=("tflite2onnx",),
-        show_default=True,
         metavar="PACK",
         shell_complete=completion.packs,
-        help="Rules to apply: a pack that comes with the program, or a folder. May be repeated.",
+        help="Rules to apply: a pack that comes with the program, or a folder. May be repeated. [default: those that"
+        " lead from the model's format to the one to write]",
     ),
     click.option(
         "--opset",
         type=int,
         metavar="N",
-        help="The ONNX opset to write, 13 to 25. [default: 18, or the first that can hold the model]",
+        help="The ONNX opset to write, 13 to 25. [default: 18, or the first that can hold the model; that of an ONNX"
+        " model]",
     ),
     click.option(
         "--target",
-        default="onnxruntime",
-        show_default=True,
         metavar="TARGET",
         shell_complete=completion.targets,
-        help="The runtime to make models for: onnxruntime, a folder of rules, or portable for none in particular.",
+        help="The runtime to make models for: onnxruntime, a folder of rules, or portable for none in particular."
+        " [default: onnxruntime; portable for ONNX models]",
+    ),
+    click.option(
+        "--to", metavar="FORMAT", help="The format to write, by the ending of its files. [default: that of -o]"
     ),
     click.option(
         "--layout",
@@ -159,6 +161,32 @@ FLAGS = (
         shell_complete=completion.signatures,
         help="Convert this signature of a model, or each of them to FILE.NAME.onnx. [default: serving_default, or the"
         " only one]",
+    ),
+    click.option(
+        "--inputs",
+        multiple=True,
+        metavar="NAME",
+        help="Convert a part of the model, which begins at this value. May be repeated. [default: the model's inputs]",
+    ),
+    click.option(
+        "--outputs",
+        multiple=True,
+        metavar="NAME",
+        help="Convert a part of the model, which ends at this value. May be repeated. [default: the model's outputs]",
+    ),
+    click.option(
+        "--skip",
+        multiple=True,
+        metavar="RULE",
+        shell_complete=completion.rules,
+        help="Leave out a rule. May be repeated.",
+    ),
+    click.option(
+        "--only",
+        multiple=True,
+        metavar="RULE",
+        shell_complete=completion.rules,
+        help="Try no rule but this. May be repeated.",
     ),
     click.option(
         "--member",

@@ -8,9 +8,7 @@ from pathlib import Path, PurePosixPath
 
 from ..engine.base.errors import CallError, RewriteError
 from ..engine.base.startup import dataclass
-
-MODELS = (".tflite", ".lite", ".task")
-"""The endings by which models are found in a folder; a model that is named may have any but `.onnx`."""
+from ..frontends.readers import SUFFIXES
 
 #: what other programs take for their standard output
 _STANDARD_OUTPUT = Path("-")
@@ -37,12 +35,13 @@ def plan(
     folder: Path | None,
     member: str | None,
     members: Callable[[Path], Sequence[str]],
+    ending: str = ".onnx",
 ) -> list[Job]:
     """Find the models and name the output of each; `members` lists the models in a bundle, none for a plain file.
 
-    A folder stands for the models below it, whose outputs keep their subfolders. A model of a bundle is written to
-    `<bundle>.<model>.onnx`. Raises CallError where the outputs cannot be what was asked: one file for several models,
-    the same file twice, a model's own file, something that is no regular file; and for a model that is ONNX already.
+    A folder stands for the models below it whose `ending` is not that of the outputs, which keep their subfolders. A
+    model of a bundle is written to `<bundle>.<model><ending>`. Raises CallError where the outputs cannot be what was
+    asked: one file for several models, the same file twice, a model's own file, something that is no regular file.
     """
     if output is not None and folder is not None:
         raise CallError("-o names one file and -d a folder: give one of them")
@@ -52,12 +51,12 @@ def plan(
         )
     jobs: list[Job] = []
     for model in models:
-        for path, place in _files(model):
+        for path, place in _files(model, ending):
             base = (folder or Path()) / place
             names = [member] if member is not None else _members(path, members)
-            jobs += [Job(path, name, base / f"{path.stem}.{_stem(name)}.onnx") for name in names]
+            jobs += [Job(path, name, base / f"{path.stem}.{_stem(name)}{ending}") for name in names]
             if not names:
-                jobs.append(Job(path, None, base / f"{path.stem}.onnx"))
+                jobs.append(Job(path, None, base / f"{path.stem}{ending}"))
     if output is not None:
         if len(jobs) > 1:
             raise CallError(f"-o names one file, but there are {len(jobs)} models: use -d DIR")
@@ -89,15 +88,14 @@ def split_signatures(jobs: Sequence[Job], signatures: Callable[[Path, str | None
     return parted
 
 
-def _files(model: Path) -> list[tuple[Path, Path]]:
+def _files(model: Path, ending: str) -> list[tuple[Path, Path]]:
     """A model's file, or those below a folder, each with the subfolder that its output keeps."""
-    if model.suffix.lower() == ".onnx":
-        raise CallError(f"{model}: ONNX is what models are converted to, not from: give a {', '.join(MODELS)} file")
     if not model.is_dir():
         return [(model, Path())]
-    files = sorted(path for path in model.rglob("*") if path.suffix.lower() in MODELS and path.is_file())
+    endings = [suffix for suffix in SUFFIXES if suffix != ending]
+    files = sorted(path for path in model.rglob("*") if path.suffix.lower() in endings and path.is_file())
     if not files:
-        raise CallError(f"{model}: no {', '.join(MODELS)} file in this folder")
+        raise CallError(f"{model}: no {', '.join(endings)} file in this folder")
     return [(path, path.parent.relative_to(model)) for path in files]
 
 
@@ -125,6 +123,6 @@ def _check(jobs: Sequence[Job]) -> None:
     originals = {job.source.resolve() for job in jobs}
     for job in jobs:
         if job.target.resolve() in originals:
-            raise CallError(f"{job.target}: the output would replace a model that is read")
+            raise CallError(f"{job.target}: the output would replace a model that is read: name another by -o or -d")
         if job.target.exists() and not job.target.is_file():
             raise CallError(f"{job.target}: not a regular file, cannot be replaced")

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..engine.base.errors import ModelError
+from .mapping import load
 from .tensor import quote_name
-from .tflite_reader import load
 
 #: what tells a TensorFlow Lite file, at bytes 4 to 8
 _IDENTIFIER = b"TFL3"

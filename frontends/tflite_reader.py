@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import mmap
 import os
 from collections.abc import Mapping
-from pathlib import Path
 
 import onnx_ir as ir
 
-from ..engine.base.errors import ModelError
 from ..engine.base.garbage_collection import pause_collection
 from ..engine.base.startup import dataclass, field
 from ..engine.dialects.operators import Catalogue, Dialect
 from . import custom, option
 from .flatbuffer_reader import FlatBuffer, Record, schema
+from .mapping import load
 from .tensor import Subgraph, TensorReader, quote_name, unique
 
 
@@ -50,16 +48,9 @@ def read(
         return _Reader(FlatBuffer(data, name, schema(dialect)), dialect).model()
 
 
-def load(path: str | os.PathLike[str]) -> memoryview:
-    """Map a file into memory; raises ModelError when it cannot be read or is empty."""
-    try:
-        with Path(path).open("rb") as file:
-            if not os.fstat(file.fileno()).st_size:
-                raise ModelError(f"{os.fspath(path)}: the file is empty")
-            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise ModelError(f"{os.fspath(path)}: {reason}") from error
+def recognize(head: bytes) -> bool:
+    """Whether a file begins as TensorFlow Lite models do: with their identifier at bytes 4 to 8."""
+    return head[4:8] == b"TFL3"
 
 
 @dataclass(frozen=True, slots=True)

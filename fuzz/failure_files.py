@@ -74,7 +74,7 @@ def save(
     named = () if options.rules == DEFAULT.rules else options.rules
     named = named if stack.rules == options.stacked else stack.rules
     packs = [word for name in named for word in ("--rules", _whole(name))]
-    packs += ["--target", _whole(options.target)] if options.target != DEFAULT.target else []
+    packs += ["--target", _whole(options.runtime)] if options.runtime != DEFAULT.runtime else []
     again = ["--rule", case.rule, *drawn]
     if stored is not None:
         model = stem.with_suffix(".tflite")

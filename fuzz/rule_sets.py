@@ -68,9 +68,9 @@ def records(found: Sequence[RuleSets], options: Options) -> dict[str, Path]:
     Those of other packs than the program's are in their folders. The program's own, and those of packs that are not the
     target itself, are of conversions for the default target.
     """
-    stack, usual = found[0], options.target == DEFAULT.target
+    stack, usual = found[0], options.runtime == DEFAULT.runtime
     if stack.own:
-        target = () if usual or options.target == PORTABLE else loader.folders([options.target])
+        target = () if usual or options.runtime == PORTABLE else loader.folders([options.runtime])
         return {name: folder / baseline.NAME for name, folder in stack.own.items() if usual or folder in target}
     return {trial.name: _find_record(trial) for one in found for trial in one.trials} if usual else {}
 

@@ -10,7 +10,8 @@ import numpy as np
 import onnx_ir as ir
 
 from .. import pipeline
-from ..backends import onnx_writer as onnx_backend
+from ..backends import onnx_writer
+from ..backends.writers import Output
 from ..engine.base.errors import RewriteError, RewriteFailure, VerificationError
 from ..engine.dialects.inference import Extents, InferenceError, infer
 from ..engine.dialects.operators import Dialect
@@ -126,7 +127,7 @@ def _describe(step: Step, node: ir.Node, opset: int) -> list[tuple[ir.DataType |
 
 def write_model(made: ir.Graph, names: Sequence[str], dialect: Dialect, opset: int) -> bytes:
     """A graph of the target dialect as the bytes of a model; raises RewriteError where it is none."""
-    return b"".join(onnx_backend.write(made, names, dialect, opset).parts())
+    return b"".join(onnx_writer.encode(Output(made, names, dialect, opset)).parts())
 
 
 def _alone(pack: Pack, name: str, opset: int) -> RuleSet:

@@ -18,6 +18,8 @@ from .frames import Array
 from .interpreter import Source, require
 from .saturation import PRECISE, saturates, unshare
 
+#: element types that numpy calls otherwise than the runtime
+_TYPES = {"float": "float32", "double": "float64", "string": "object"}
 #: what metadata calls the state that a caller feeds back, before the name of the input
 STATE = "nnrewrite.state."
 
@@ -136,6 +138,13 @@ class Runtime:
     def real(self, name: str) -> bool:
         """Whether an input takes single-precision numbers."""
         return bool(self._inputs[name].type == "tensor(float)")
+
+    def element_type(self, name: str) -> str:
+        """The element type of an input, as numpy calls it; raises VerificationError for what is no tensor."""
+        said = str(self._inputs[name].type)
+        if not said.startswith("tensor("):
+            raise VerificationError(f"input {name} is a {said}: such inputs cannot be drawn")
+        return _TYPES.get(said[7:-1], said[7:-1])
 
     def shape(self, name: str) -> tuple[Any, ...]:
         """The extents of an input in the original's order of axes, words for those that are not static."""

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ..engine.base.errors import VerificationError
+from ..frontends.readers import find_reader
 from ..frontends.source import Source as Given
 from ..frontends.source import accept
 from .adapter import Adapter, resize_inputs
@@ -16,6 +17,7 @@ from .frames import Array
 from .inputs import draw
 from .interpreter import Interpreter, InterpreterError, Kernels, Signature, Source
 from .reals import real_form
+from .reference import Reference
 from .runtime import Runtime
 from .saturation import explain_saturation
 from .signature import Signed
@@ -23,6 +25,9 @@ from .signature import Signed
 # A whole model's output is known no better than the interpreter's own kernels agree on it. The reference kernels are
 # asked last and only when the others disagree: they are slow, lack operators, and some are wrong (SUM of integers).
 ORDER = (Kernels.DEFAULT, Kernels.OPTIMIZED, Kernels.REFERENCE)
+
+#: the dialect whose models ONNX Runtime computes on both sides
+_REFERENCE = "onnx"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,25 +78,29 @@ def compare_models(
     signature: str | None = None,
     precise: bool = False,
 ) -> Verification:
-    """Run a TFLite model and the ONNX model made of it on the same inputs and compare every output.
+    """Run a TFLite or ONNX model and the ONNX model made of it on the same inputs and compare every output.
 
-    Both are paths, bytes or open files. Where the ONNX model's inputs have other extents the source's are resized, and
-    where its interface is real the source's codes are fed and compared as such. Where nothing is quantized any more,
-    the source is computed with real numbers as well, from its constants and inputs as they are quantized. Inputs are
-    seeded ones, or `inputs`: for each sample the arrays in the model's order. An output passes when it agrees with one
-    of the interpreter's sets of kernels, or is off by no more than twice what the first two differ by. `interpreter` is
-    a worker to use and leave running; `timeout` is in seconds for each run of a worker of our own. With a signature the
-    source is called by it, else its first graph is run. With `precise` products of bytes are kept from saturating where
-    they do on this processor, which tells mistakes of a model from what the processor makes of it.
+    Both are paths, bytes or open files. What was ONNX before is run by ONNX Runtime, with its own optimizations and
+    without; free sizes are the first with which it runs. Where the ONNX model's inputs have other extents the
+    source's are resized, and where its interface is real the source's codes are fed and compared as such. Where
+    nothing is quantized any more, the source is computed with real numbers as well, from its constants and inputs as
+    they are quantized. Inputs are seeded ones, or `inputs`: for each sample the arrays in the model's order. An
+    output passes when it agrees with one of the interpreter's sets of kernels, or is off by no more than twice what
+    the first two differ by. `interpreter` is a worker to use and leave running; `timeout` is in seconds for each run
+    of a worker of our own. With a signature the source is called by it, else its first graph is run. With `precise`
+    products of bytes are kept from saturating where they do on this processor, which tells mistakes of a model from
+    what the processor makes of it.
     Raises VerificationError where one side does not run: that is no verdict.
     """
     source, target = accept(source), accept(target)
     with contextlib.ExitStack() as stack:
-        own = interpreter or stack.enter_context(Interpreter(timeout))
-        worker: Interpreter | Signed = own
         runtime = Runtime(target, precise=precise)
-        if signature is not None:
-            worker = Signed(own, signature, runtime.inputs, runtime.outputs)
+        worker: Interpreter | Signed | Reference
+        if find_reader(source).dialect == _REFERENCE:
+            worker = Reference()
+        else:
+            own = interpreter or stack.enter_context(Interpreter(timeout))
+            worker = own if signature is None else Signed(own, signature, runtime.inputs, runtime.outputs)
         described = worker.describe(source)
         if problems := _interface(described, runtime):
             return Verification((), problems, seed=seed)
@@ -137,7 +146,7 @@ Runs = dict[Kernels, list[list[Array]]]
 
 
 def _first(
-    worker: Interpreter | Signed, source: Source, draws: Iterable[Sequence[Sequence[Array]]]
+    worker: Interpreter | Signed | Reference, source: Source, draws: Iterable[Sequence[Sequence[Array]]]
 ) -> tuple[list[list[Array]], Runs, list[str]]:
     """Find inputs that the interpreter takes and a set of kernels that runs the model on them."""
     failure: InterpreterError | None = None
@@ -154,7 +163,7 @@ def _first(
 
 
 def _judge(
-    worker: Interpreter | Signed,
+    worker: Interpreter | Signed | Reference,
     source: Source,
     signature: Signature,
     feeds: list[list[Array]],

@@ -22,7 +22,7 @@ _MODEL = flags.File(exists=True)
 
 
 @click.command("rewrite verify", context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("source", metavar="A.tflite", type=_MODEL)
+@click.argument("source", metavar="A", type=_MODEL)
 @click.argument("target", metavar="B.onnx", type=_MODEL)
 @click.option(
     "--inputs", "path", type=_MODEL, metavar="FILE.npz", help="Inputs by name; one more axis in front holds samples."
@@ -51,7 +51,7 @@ def command(
     per_layer: bool,
     as_json: bool,
 ) -> None:
-    """Run a TensorFlow Lite model and an ONNX model on the same inputs and compare their outputs.
+    """Run a model A (.tflite or .onnx) and the ONNX model made of it on the same inputs and compare their outputs.
 
     For each output it shows the largest error, the same relative to the output's largest magnitude, and the mean
     relative error; in quantization steps (st) for quantized outputs. Top-10 is the share of the ten highest scores that
@@ -60,13 +60,15 @@ def command(
     Exit status: 0 the outputs agree; 1 they differ, or one of the models does not run.
     """
     from ...engine.base.errors import CallError, VerificationError
-    from ...frontends.tflite_reader import load
+    from ...frontends.mapping import load
     from ...verify import Interpreter, compare_models
     from ..json_documents import plain, show
     from ..result_documents import differences, verification_entry
 
-    if source.suffix == ".onnx" or target.suffix == ".tflite":
-        raise CallError("the TensorFlow Lite model comes first, the ONNX model second: rewrite verify A.tflite B.onnx")
+    if target.suffix == ".tflite":
+        raise CallError("the original comes first, the ONNX model second: rewrite verify A.tflite B.onnx")
+    if per_layer and source.suffix == ".onnx":
+        raise CallError("--per-layer takes a TensorFlow Lite model as the original")
     for model in (source, target):
         load(model)  # an empty file is told by its name
     try:

@@ -12,6 +12,7 @@ from .float16 import KeepFloat16
 from .float_interface import FloatInterface
 from .layout import Interface, PlaceTransposes
 from .layout.interface import KEPT
+from .part import Part
 from .quantize_dequantize import QuantizeDequantize
 from .resize import Asked, CheckExtents, Resize
 from .rule_stage import Rules
@@ -29,7 +30,7 @@ class PassOptions:
     be called `outputs`; None leaves permutations where rules put them. `evaluate` computes initial values of state that
     are not constant, None leaves state as it is; with `internal_state` it is no input or output. With `plain` nothing
     stays quantized, with `float_interface` the inputs and outputs do not. `keep_float16` keeps constants of that type,
-    `keep_custom` custom operators that no rule is about.
+    `keep_custom` custom operators that no rule is about. `part` is what is to become of the main graph's ends.
     """
 
     extents: Asked = field(default_factory=Asked)
@@ -41,6 +42,7 @@ class PassOptions:
     float_interface: bool = False
     keep_float16: bool = False
     keep_custom: bool = False
+    part: Part = field(default_factory=Part)
 
 
 def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
@@ -48,6 +50,7 @@ def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
     resize = Resize(options.extents)
     across = rules.source is not rules.target
     steps: list[tuple[Pass, bool]] = [
+        (options.part, bool(options.part.inputs or options.part.outputs)),
         (resize, bool(options.extents)),
         (FloatInterface(), options.float_interface),
         (KeepFloat16(), options.keep_float16),
@@ -79,5 +82,6 @@ def list_names(rules: RuleSet) -> list[str]:
         evaluate=lambda graph: [],
         float_interface=True,
         keep_float16=True,
+        part=Part(("input",)),
     )
     return list(dict.fromkeys(one.name for one in list_passes(rules, all_on)))

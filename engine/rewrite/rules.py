@@ -85,6 +85,24 @@ class Contents:
     outlines: tuple[Outline, ...]
     definitions: Mapping[str, tuple[int, int]]
 
+    def select(self, skip: Sequence[str], only: Sequence[str]) -> Contents:
+        """The same without the rules to `skip`, or with those alone that `only` names.
+
+        A rule that stands for several is named by itself, or one of them as `rule.member`.
+        """
+        if not skip and not only:
+            return self
+
+        def named(one: Outline, names: Sequence[str]) -> bool:
+            return one.name in names or one.name.partition(".")[0] in names
+
+        kept = (one for one in self.outlines if not named(one, skip) and (not only or named(one, only)))
+        return Contents(tuple(kept), self.definitions)
+
+    def list_names(self) -> set[str]:
+        """The names by which rules may be selected."""
+        return {name for one in self.outlines for name in (one.name, one.name.partition(".")[0])}
+
 
 class Override(NamedTuple):
     """A rule of one pack that takes the place of a rule of another, each with its place, and the operator it is of."""

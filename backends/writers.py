@@ -1,0 +1,64 @@
+"""Writers of the formats that models are written in: the dialect of their graphs, and the module that encodes them."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import onnx_ir as ir
+
+from ..engine.base.startup import dataclass, field
+from ..engine.dialects.operators import Dialect
+
+
+class Encoded(Protocol):
+    """A model as its file will have it; large constants are read when it is saved."""
+
+    @property
+    def size(self) -> int:
+        """How many bytes the model takes."""
+
+    def save(self, path: Path, external_data: bool) -> int:
+        """Write the model to a file, which takes the place of an older one when it is whole; the bytes written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A graph that is to be written, and what is to stand beside it.
+
+    `names` are those of its outputs, `opset` is the version of its dialect. `origin` is the model as it was read where
+    that is of the same dialect, so that what no rule is about stays as it was; else None.
+    """
+
+    graph: ir.Graph
+    names: Sequence[str]
+    dialect: Dialect
+    opset: int
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    origin: ir.Model | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """The writer of one format; its module, imported when needed, has `encode(output)`, which returns an Encoded."""
+
+    name: str
+    dialect: str
+    suffixes: tuple[str, ...]
+    module: str
+
+    def encode(self, output: Output) -> Encoded:
+        """Encode a graph; raises RewriteError for one that the format cannot hold."""
+        encoded: Encoded = importlib.import_module(self.module, __package__).encode(output)
+        return encoded
+
+
+#: the first is what is written where nobody says
+WRITERS = (Writer("ONNX", "onnx", (".onnx",), ".onnx_writer"),)
+
+
+def find_writer(suffix: str) -> Writer | None:
+    """The writer of files with an ending; None where there is none."""
+    return next((one for one in WRITERS if suffix.lower() in one.suffixes), None)

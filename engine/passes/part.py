@@ -1,0 +1,74 @@
+"""Pass `part`: a model between some of its values, in the place of the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from ..base.errors import CallError, suggest_nearest
+from ..base.startup import dataclass
+from ..rewrite.edits import remove_unused
+from .base import Module, Visit
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Let the main graph begin at some values and end at others, by their names; none leaves that end as it is.
+
+    What the outputs do not need goes, inputs among it where others are asked for.
+    """
+
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    name, visits = "part", Visit.MAIN
+
+    def run(self, module: Module) -> None:
+        """Cut the graph; raises CallError for a name that no value has, and for an input that is still needed."""
+        graph = module.graph
+        values = {value.name or "": value for value in graph.inputs}
+        values |= {value.name or "": value for node in graph for value in node.outputs}
+        if self.outputs:
+            ends = _find(values, self.outputs)
+            graph.outputs.clear()
+            graph.outputs.extend(ends)
+        if self.inputs:
+            self._begin(graph, _find(values, self.inputs))
+        remove_unused(graph)
+        if self.inputs:
+            _drop_inputs(graph, self.inputs)
+
+    def _begin(self, graph: ir.Graph, values: Sequence[ir.Value]) -> None:
+        """Put an input in the place of each value, which keeps its name."""
+        for value in values:
+            if value.is_graph_input():
+                continue
+            made = ir.Value(name=value.name, type=value.type, shape=value.shape)
+            made.meta.update(value.meta)
+            value.name = f"{value.name}/before"
+            for user, place in tuple(value.uses()):
+                user.replace_input_with(place, made)
+            for place, output in enumerate(graph.outputs):
+                if output is value:
+                    graph.outputs[place] = made
+            graph.inputs.append(made)
+
+
+def _find(values: dict[str, ir.Value], names: Sequence[str]) -> list[ir.Value]:
+    for name in names:
+        if name not in values:
+            raise CallError(f"the model has no value {name}{suggest_nearest(name, values)}")
+    return [values[name] for name in names]
+
+
+def _drop_inputs(graph: ir.Graph, names: Sequence[str]) -> None:
+    needed = [
+        value.name or ""
+        for value in graph.inputs
+        if value.name not in names and (value.uses() or value.is_graph_output())
+    ]
+    if needed:
+        raise CallError(f"the outputs need {', '.join(needed)} besides the inputs asked for")
+    kept = {value.name: value for value in graph.inputs}
+    graph.inputs.clear()
+    graph.inputs.extend(kept[name] for name in names)

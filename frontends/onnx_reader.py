@@ -1,0 +1,173 @@
+"""ONNX files as graphs of the dialect `onnx`; constants stay in the file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import onnx
+import onnx.shape_inference
+import onnx_ir as ir
+from google.protobuf.message import DecodeError
+from onnx_ir import serde
+from onnx_ir.passes.common import LiftConstantsToInitializersPass
+
+from ..engine.base.errors import ModelError
+from ..engine.base.garbage_collection import pause_collection
+from ..engine.dialects.operators import Catalogue
+from .external_data import TensorFiles
+from .mapping import load
+from .protobuf_outline import WireError, outline
+
+#: what the standard's own domain is called; both names mean it
+_STANDARD = ("", "ai.onnx")
+#: opsets before this one lack the rules of broadcasting that all later ones have
+_FIRST = 7
+#: from this version of the format on, an initializer that is an input as well is a default that callers may override
+_OVERRIDABLE = 4
+#: what the libraries that read models raise for those with mistakes
+_MALFORMED = (
+    onnx.shape_inference.InferenceError,
+    serde.SerdeError,
+    ValueError,
+    TypeError,
+    KeyError,
+    IndexError,
+    AttributeError,
+    RuntimeError,
+)
+
+
+def read(
+    source: str | os.PathLike[str] | bytes | memoryview, catalogue: Catalogue, name: str | None = None
+) -> ir.Model:
+    """Read an ONNX model, from a file or from bytes, as a graph of the dialect `onnx`.
+
+    Large constants are views of the mapped files. `name` is what errors call the source. `meta` of the model has
+    `subgraphs` (none), `signatures` (none), `description`, `metadata`, and `interface`: the outputs
+    as the file declares them, values that are in no graph. What the file says of the types and shapes of other values
+    is not believed: they are inferred from the inputs.
+
+    Raises ModelError when there is no such file, or it is not a well-formed model.
+    """
+    if isinstance(source, bytes | memoryview):
+        data, name, folder = memoryview(source).cast("B"), name or "model", None
+    else:
+        data, name, folder = load(source), name or os.fspath(source), Path(source).parent
+    with pause_collection():
+        proto = _parse(data, name)
+        try:
+            model = _infer(proto, name)
+            _read_constants(model, TensorFiles(name, data, folder))
+        except _MALFORMED as error:
+            raise ModelError(f"{name}: malformed: {_word(error)}") from error
+    model.meta["subgraphs"] = ()
+    model.meta["signatures"] = ()
+    model.meta["description"] = model.doc_string or ""
+    model.meta["metadata"] = {}
+    model.meta["interface"] = [serde.deserialize_value_info_proto(info, None) for info in proto.graph.output]
+    return model
+
+
+def recognize(head: bytes) -> bool:
+    """Whether a file begins as ONNX models do: with the version of the format, or with the producer's name."""
+    return len(head) > 2 and head[0] in (0x08, 0x12) and head[4:8] != b"TFL3"
+
+
+def _parse(data: memoryview, name: str) -> onnx.ModelProto:
+    proto = onnx.ModelProto()
+    try:
+        proto.ParseFromString(outline(data))
+    except (WireError, DecodeError) as error:
+        raise ModelError(f"{name}: not an ONNX model: {_word(error)}") from error
+    if not proto.ir_version or not proto.HasField("graph"):
+        raise ModelError(f"{name}: not an ONNX model: it has no {'graph' if proto.ir_version else 'version'}")
+    versions = {one.domain: one.version for one in proto.opset_import}
+    opset = next((versions[domain] for domain in _STANDARD if domain in versions), None)
+    if opset is not None and opset < _FIRST:
+        raise ModelError(f"{name}: the model is of opset {opset}, the first that can be read is {_FIRST}")
+    about = [one.domain for one in proto.opset_import] + [proto.doc_string]
+    about += [text for one in proto.metadata_props for text in (one.key, one.value)]
+    for function in proto.functions:
+        about += [function.name, function.domain, *function.input, *function.output, *function.attribute]
+        about += _list_texts(onnx.GraphProto(node=function.node))
+    if not all(isinstance(text, str) for text in (*about, *_list_texts(proto.graph))):
+        raise ModelError(f"{name}: malformed: a name is no text in UTF-8")
+    return proto
+
+
+def _infer(proto: onnx.ModelProto, name: str) -> ir.Model:
+    """The model with types and shapes as its inputs make them; raises ModelError for a graph that is none."""
+    graph = proto.graph
+    if proto.ir_version < _OVERRIDABLE:
+        given = {tensor.name for tensor in graph.initializer}
+        kept = [value for value in graph.input if value.name not in given]
+        del graph.input[:]
+        graph.input.extend(kept)
+    if graph.sparse_initializer:
+        raise ModelError(f"{name}: sparse initializers ({graph.sparse_initializer[0].values.name}) cannot be read")
+    bare = onnx.ModelProto()
+    bare.CopyFrom(proto)
+    bare.ir_version = max(proto.ir_version, _OVERRIDABLE)
+    del bare.graph.value_info[:]
+    for output in bare.graph.output:
+        output.ClearField("type")
+    inferred = onnx.shape_inference.infer_shapes(bare, data_prop=True)
+    inferred.ir_version = proto.ir_version
+    model = serde.deserialize_model(inferred)
+    known = {value.name for value in model.graph.inputs} | set(model.graph.initializers)
+    known |= {value.name for node in model.graph for value in node.outputs}
+    for value in model.graph.outputs:
+        if value.name not in known:
+            raise ModelError(f"{name}: malformed: output {value.name} comes from nowhere")
+    for node in model.graph.all_nodes():
+        if node.domain in _STANDARD:
+            node.domain = ""
+        for operand in node.inputs:
+            if operand is not None and operand.graph is None and operand.producer() is None:
+                reader = node.name or node.op_type
+                raise ModelError(f"{name}: malformed: node {reader} reads {operand.name}, which comes from nowhere")
+    model.graph.sort()
+    return model
+
+
+def _list_texts(graph: onnx.GraphProto) -> list[str]:
+    """The names in a graph; those that are no text the protobuf library hands on as bytes."""
+    texts = [graph.name, *(one.name for one in graph.initializer)]
+    for value in (*graph.input, *graph.output):
+        texts += [value.name, *(one.dim_param for one in value.type.tensor_type.shape.dim)]
+    for node in graph.node:
+        texts += [node.name, node.op_type, node.domain, *node.input, *node.output]
+        for attribute in node.attribute:
+            texts.append(attribute.name)
+            for inner in (attribute.g, *attribute.graphs):
+                texts += _list_texts(inner)
+    return texts
+
+
+def _read_constants(model: ir.Model, files: TensorFiles) -> None:
+    """Let the constants of a model be views of its files, those of its nodes among its initializers."""
+    LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(model)
+    for graph in _graphs(model):
+        for value in graph.initializers.values():
+            if value.const_value is None:
+                raise ModelError(f"{files.name}: malformed: constant {value.name} has no elements")
+            value.const_value = files.constant(value.const_value)
+            value.shape = ir.Shape(value.const_value.shape.numpy())
+            value.type = ir.TensorType(value.const_value.dtype)
+    for node in model.graph.all_nodes():
+        for attribute in list(node.attributes.values()):
+            if attribute.type == ir.AttributeType.TENSOR and not attribute.is_ref():
+                node.attributes[attribute.name] = ir.AttrTensor(attribute.name, files.constant(attribute.value))
+
+
+def _graphs(model: ir.Model) -> Iterator[ir.Graph]:
+    yield model.graph
+    yield from model.graph.subgraphs()
+    for function in model.functions.values():
+        yield from function.subgraphs()
+
+
+def _word(error: BaseException) -> str:
+    return " ".join(f"{error}".split())[:300] or type(error).__name__

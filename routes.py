@@ -1,0 +1,60 @@
+"""Routes: the rule sets that lead from the dialect of a model to that of the file to write, one after the other."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+from .engine.base.errors import CallError
+from .engine.packs import loader
+from .engine.packs.headers import read_pair
+
+
+def find_route(source: str, target: str, rules: Sequence[str] = ()) -> list[tuple[str, ...]]:
+    """The rule sets of each step from one dialect to another, by the fewest steps; a step within one dialect is last.
+
+    `rules` are those that the user asked for: all that read and write the same dialects lie over each other, and
+    those of a target's own dialect over the step before. Raises CallError where nothing leads there.
+    """
+    if rules:
+        return _group(source, rules)
+    if source == target:
+        return [(source,)]
+    ways: dict[str, list[tuple[str, ...]]] = {source: []}
+    frontier = [source]
+    while frontier and target not in ways:
+        reached = []
+        for dialect in frontier:
+            for name, (begins, ends) in _known_pairs().items():
+                if begins == dialect and ends not in ways:
+                    ways[ends] = [*ways[dialect], (name,)]
+                    reached.append(ends)
+        frontier = reached
+    if target not in ways:
+        raise CallError(f"no rule sets lead from {source} to {target}")
+    return ways[target]
+
+
+def _group(source: str, rules: Sequence[str]) -> list[tuple[str, ...]]:
+    steps: list[tuple[tuple[str, str] | None, list[str]]] = []
+    for name in rules:
+        pair = read_pair(name)
+        if steps and (pair is None or pair[0] == pair[1] or pair == steps[-1][0]):
+            steps[-1][1].append(name)
+        else:
+            steps.append((pair, [name]))
+    reads = next((pair[0] for pair, _ in steps if pair is not None), source)
+    if reads != source:
+        raise CallError(f"the rules of {', '.join(steps[0][1])} read {reads}, the model is {source}")
+    return [tuple(names) for _, names in steps]
+
+
+@functools.cache
+def _known_pairs() -> dict[str, tuple[str, str]]:
+    """The rule sets of the program that lead from one dialect to another, laid over no other, with the two."""
+    found: dict[str, tuple[str, str]] = {}
+    for name in loader.list_built_in():
+        pair = read_pair(name)
+        if pair is not None and pair[0] != pair[1] and len(loader.list_lineage(name)) == 1:
+            found.setdefault(name, pair)
+    return found

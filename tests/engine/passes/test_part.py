@@ -1,0 +1,63 @@
+"""Parts of models, and rules that are left out."""
+
+from __future__ import annotations
+
+import onnx
+import pytest
+from nnrewrite.engine.base.errors import CallError
+from nnrewrite.pipeline import rewrite
+from onnx import TensorProto, helper
+
+
+def chain() -> bytes:
+    """Four operators one behind the other, the second on two inputs."""
+    nodes = [
+        helper.make_node("Relu", ["x"], ["a"]),
+        helper.make_node("Add", ["a", "z"], ["b"]),
+        helper.make_node("Abs", ["b"], ["c"]),
+        helper.make_node("Cast", ["c"], ["d"], to=TensorProto.FLOAT),
+        helper.make_node("Neg", ["d"], ["y"]),
+    ]
+    values = {name: helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 3]) for name in "xyz"}
+    graph = helper.make_graph(nodes, "net", [values["x"], values["z"]], [values["y"]])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    return bytes(model.SerializeToString())
+
+
+def kinds(model: onnx.ModelProto) -> list[str]:
+    return [node.op_type for node in model.graph.node]
+
+
+def test_a_part_begins_and_ends_at_the_values_named() -> None:
+    found = rewrite(chain(), inputs="b", outputs="c").model
+    assert kinds(found) == ["Abs"]
+    assert [value.name for value in found.graph.input] == ["b"]
+    assert [value.name for value in found.graph.output] == ["c"]
+
+
+def test_outputs_alone_leave_the_inputs_that_there_are() -> None:
+    found = rewrite(chain(), outputs="a").model
+    assert kinds(found) == ["Relu"] and [value.name for value in found.graph.input] == ["x", "z"]
+
+
+def test_an_input_that_is_needed_besides_is_told() -> None:
+    with pytest.raises(CallError, match="the outputs need z besides"):
+        rewrite(chain(), inputs="a")
+
+
+def test_a_name_that_no_value_has_is_told_with_the_nearest() -> None:
+    with pytest.raises(CallError, match="no value outt"):
+        rewrite(chain(), outputs="outt")
+
+
+def test_rules_are_left_out_by_name_or_all_but_some() -> None:
+    fired = rewrite(chain()).report.rules
+    assert fired
+    name = next(iter(fired))
+    assert name not in rewrite(chain(), skip=name).report.rules
+    assert set(rewrite(chain(), only=name).report.rules) == {name}
+
+
+def test_a_rule_that_is_not_there_is_told() -> None:
+    with pytest.raises(CallError, match="there is no rule simplifyy"):
+        rewrite(chain(), skip="simplifyy")

@@ -1,0 +1,187 @@
+"""ONNX files as graphs: what is read, what is not believed, and what is refused in one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from nnrewrite.engine.base.errors import ModelError, RewriteError
+from nnrewrite.engine.dialects.ops_files import load
+from nnrewrite.frontends.onnx_reader import read, recognize
+from nnrewrite.frontends.protobuf_outline import WireError, outline
+from nnrewrite.pipeline import rewrite
+from onnx import TensorProto, helper, numpy_helper
+
+CATALOGUE = load()
+WEIGHTS = np.random.default_rng(0).standard_normal((64, 64)).astype(np.float32)
+
+
+def product(rows: int | str = 1, opset: int = 18, **about: object) -> onnx.ModelProto:
+    """A product with weights, and an Identity behind it."""
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["y"]), helper.make_node("Identity", ["y"], ["z"])]
+    graph = helper.make_graph(
+        nodes,
+        "net",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [rows, 64])],
+        [helper.make_tensor_value_info("z", TensorProto.FLOAT, [rows, 64])],
+        [numpy_helper.from_array(WEIGHTS, "w")],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8, **about)
+
+
+def test_large_constants_are_views_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "net.onnx"
+    path.write_bytes(product().SerializeToString())
+    found = read(path, CATALOGUE).graph.initializers["w"].const_value
+    assert found is not None
+    np.testing.assert_array_equal(found.numpy(), WEIGHTS)
+    assert not found.numpy().flags.owndata and not found.numpy().flags.writeable
+
+
+def test_an_outline_leaves_out_large_tensors_and_nothing_else() -> None:
+    model = product()
+    small = outline(memoryview(model.SerializeToString()))
+    assert len(small) < 1000 < WEIGHTS.nbytes
+    found = onnx.ModelProto.FromString(small)
+    assert [node.op_type for node in found.graph.node] == ["MatMul", "Identity"]
+    assert {entry.key for entry in found.graph.initializer[0].external_data} == {"location", "offset", "length"}
+
+
+@given(data=st.binary(max_size=200), place=st.integers(0, 150))
+@settings(max_examples=200, deadline=None)
+def test_bytes_that_are_no_model_are_refused_in_one_line(data: bytes, place: int) -> None:
+    whole = product().SerializeToString()
+    try:
+        rewrite(whole[:place] + data + whole[place + len(data) :])
+    except RewriteError as error:
+        assert "internal error" not in f"{error}"
+
+
+def test_a_message_that_ends_too_early_is_told() -> None:
+    with pytest.raises(WireError, match="are left"):
+        outline(memoryview(b"\x3a\xff\x01abc"))
+
+
+def test_the_first_bytes_tell_onnx_from_tensorflow_lite() -> None:
+    assert recognize(product().SerializeToString()[:64])
+    assert not recognize(b"\x1c\x00\x00\x00TFL3\x00\x00")
+
+
+def test_declared_shapes_of_inner_values_and_outputs_are_not_believed() -> None:
+    model = product()
+    model.graph.value_info.append(helper.make_tensor_value_info("y", TensorProto.FLOAT, [7, 7]))
+    graph = read(model.SerializeToString(), CATALOGUE).graph
+    assert [list(node.outputs[0].shape or ()) for node in graph] == [[1, 64], [1, 64]]
+
+
+def test_interface_opset_version_and_metadata_stay() -> None:
+    model = product("rows", opset=15, doc_string="about the model")
+    helper.set_model_props(model, {"labels": "cat,dog"})
+    found = rewrite(model.SerializeToString()).model
+    assert found.graph.input == model.graph.input and found.graph.output == model.graph.output
+    assert found.opset_import == model.opset_import and found.ir_version == model.ir_version
+    assert found.metadata_props == model.metadata_props and found.doc_string == model.doc_string
+
+
+def test_constants_of_old_models_are_constants_though_they_are_inputs() -> None:
+    model = product(opset=13)
+    model.ir_version = 3
+    model.graph.input.append(helper.make_tensor_value_info("w", TensorProto.FLOAT, [64, 64]))
+    graph = read(model.SerializeToString(), CATALOGUE).graph
+    assert [value.name for value in graph.inputs] == ["x"] and not graph.initializers["w"].is_graph_input()
+    written = rewrite(model.SerializeToString()).model
+    assert written.ir_version == 3 and [value.name for value in written.graph.input] == ["x", "w"]
+
+
+def test_defaults_of_inputs_stay_defaults() -> None:
+    model = product()
+    model.graph.input.append(helper.make_tensor_value_info("w", TensorProto.FLOAT, [64, 64]))
+    written = rewrite(model.SerializeToString()).model
+    assert [value.name for value in written.graph.input] == ["x", "w"]
+    assert [value.name for value in written.graph.initializer] == ["w"]
+
+
+def external(path: Path, location: str, offset: int = 0, length: int | None = None) -> None:
+    """Write a model whose weights are said to be in another file."""
+    model = product()
+    tensor = model.graph.initializer[0]
+    tensor.ClearField("raw_data")
+    tensor.data_location = TensorProto.EXTERNAL
+    for key, value in {"location": location, "offset": f"{offset}", "length": f"{length}"}.items():
+        if value != "None":
+            tensor.external_data.add(key=key, value=value)
+    path.write_bytes(model.SerializeToString())
+
+
+def test_external_data_in_the_folder_of_the_model_is_read(tmp_path: Path) -> None:
+    external(tmp_path / "net.onnx", "weights/w.bin", offset=8)
+    (tmp_path / "weights").mkdir()
+    (tmp_path / "weights/w.bin").write_bytes(bytes(8) + WEIGHTS.tobytes())
+    found = rewrite(tmp_path / "net.onnx").model
+    np.testing.assert_array_equal(numpy_helper.to_array(found.graph.initializer[0]), WEIGHTS)
+
+
+@pytest.mark.parametrize(
+    ("location", "said"),
+    [
+        ("../w.bin", "leads out of the model's folder"),
+        ("/etc/passwd", "no path in the model's folder"),
+        ("link.bin", "leads out of the model's folder"),
+        ("missing.bin", "no such file"),
+        ("", "no path"),
+    ],
+)
+def test_external_data_elsewhere_is_refused(tmp_path: Path, location: str, said: str) -> None:
+    folder = tmp_path / "models"
+    folder.mkdir()
+    (tmp_path / "w.bin").write_bytes(WEIGHTS.tobytes())
+    (folder / "link.bin").symlink_to(tmp_path / "w.bin")
+    external(folder / "net.onnx", location)
+    with pytest.raises(ModelError, match=said) as told:
+        read(folder / "net.onnx", CATALOGUE)
+    assert "\n" not in f"{told.value}"
+
+
+@pytest.mark.parametrize(("offset", "length"), [(0, 1 << 40), (1 << 40, 16384), (-4, 16384), (16000, None)])
+def test_external_data_beyond_the_end_of_its_file_is_refused(tmp_path: Path, offset: int, length: int | None) -> None:
+    external(tmp_path / "net.onnx", "w.bin", offset, length)
+    (tmp_path / "w.bin").write_bytes(WEIGHTS.tobytes())
+    with pytest.raises(ModelError):
+        read(tmp_path / "net.onnx", CATALOGUE)
+
+
+def test_external_data_of_bytes_has_no_folder(tmp_path: Path) -> None:
+    external(tmp_path / "net.onnx", "w.bin")
+    with pytest.raises(ModelError, match="give its path"):
+        read((tmp_path / "net.onnx").read_bytes(), CATALOGUE)
+
+
+def test_what_is_in_a_graph_twice_or_from_nowhere_is_told() -> None:
+    twice = product()
+    twice.graph.node.append(helper.make_node("Relu", ["x"], ["y"]))
+    nowhere = product()
+    nowhere.graph.output[0].name = "elsewhere"
+    for model in (twice, nowhere):
+        with pytest.raises(ModelError):
+            read(model.SerializeToString(), CATALOGUE)
+
+
+def test_cycles_are_refused() -> None:
+    model = product()
+    model.graph.node[0].input[0] = "z"
+    with pytest.raises(RewriteError) as told:
+        rewrite(model.SerializeToString())
+    assert "internal error" not in f"{told.value}"
+
+
+def test_operators_of_other_domains_stay() -> None:
+    model = product()
+    model.graph.node[1].domain, model.graph.node[1].op_type = "com.example", "Twist"
+    model.opset_import.append(helper.make_opsetid("com.example", 3))
+    written = rewrite(model.SerializeToString()).model
+    assert [(node.domain, node.op_type) for node in written.graph.node][-1] == ("com.example", "Twist")
+    assert {one.domain: one.version for one in written.opset_import}["com.example"] == 3

@@ -1,0 +1,32 @@
+"""Routes from one dialect to another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from nnrewrite.engine.base.errors import CallError
+from nnrewrite.routes import find_route
+
+
+def test_the_rule_set_between_two_dialects_is_found() -> None:
+    assert find_route("tflite", "onnx") == [("tflite2onnx",)]
+
+
+def test_models_of_a_dialect_have_its_own_rules() -> None:
+    assert find_route("onnx", "onnx") == [("onnx",)]
+
+
+def test_rule_sets_of_one_pair_lie_over_each_other(tmp_path: Path) -> None:
+    (tmp_path / "a.rules").write_text("ruleset mine : tflite -> onnx opset 13..25\n")
+    assert find_route("tflite", "onnx", ("tflite2onnx", f"{tmp_path}")) == [("tflite2onnx", f"{tmp_path}")]
+
+
+def test_rules_that_read_another_dialect_are_told() -> None:
+    with pytest.raises(CallError, match="the rules of tflite2onnx, kernels read tflite, the model is onnx"):
+        find_route("onnx", "onnx", ("tflite2onnx", "kernels"))
+
+
+def test_where_nothing_leads_is_told() -> None:
+    with pytest.raises(CallError, match="no rule sets lead from onnx to nowhere"):
+        find_route("onnx", "nowhere")

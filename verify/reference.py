@@ -1,0 +1,110 @@
+"""ONNX models as originals: ONNX Runtime in the place of the interpreter, for models that were ONNX before."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..engine.base.errors import VerificationError
+from .frames import Array
+from .inputs import draw
+from .interpreter import InterpreterError, Kernels, Signature, Source, Tensor
+from .runtime import Runtime
+
+#: the extents that free sizes are tried with, the first of a tensor with those of batches
+_BATCHES, _SIZES = (1, 2), (16, 64, 224, 1, 128, 480)
+#: so many combinations of sizes are tried before a model is said not to run
+_TRIED = 60
+
+
+@dataclass(slots=True, eq=False)
+class Reference:
+    """ONNX Runtime, asked as the interpreter is: what a model's inputs and outputs are, and what it computes.
+
+    Its two sets of kernels are the runtime with its own optimizations, and without.
+    """
+
+    _loaded: dict[tuple[str | bytes, Kernels], Runtime] = field(default_factory=dict)
+    _described: dict[str | bytes, Signature] = field(default_factory=dict)
+
+    def describe(self, model: Source) -> Signature:
+        """Read the inputs and outputs of a model; sizes that are free are the first with which it runs.
+
+        Raises InterpreterError where the runtime refuses it, or runs with none of the sizes.
+        """
+        key = model if isinstance(model, bytes) else os.fspath(model)
+        if key not in self._described:
+            self._described[key] = _find_sizes(self._load(key, Kernels.OPTIMIZED))
+        return self._described[key]
+
+    def run(
+        self, model: Source, samples: Sequence[Sequence[Array]], kernels: Kernels = Kernels.DEFAULT
+    ) -> list[list[Array]]:
+        """Run a model on samples and return the outputs of each; raises InterpreterError where it does not run."""
+        key = model if isinstance(model, bytes) else os.fspath(model)
+        runtime = self._load(key, kernels)
+        try:
+            return [runtime.run(sample) for sample in samples]
+        except VerificationError as error:
+            raise InterpreterError(f"{error}") from error
+
+    def _load(self, key: str | bytes, kernels: Kernels) -> Runtime:
+        if kernels is Kernels.REFERENCE:
+            raise InterpreterError("ONNX Runtime has no other kernels")
+        if (key, kernels) not in self._loaded:
+            try:
+                self._loaded[key, kernels] = Runtime(key, optimized=kernels is Kernels.DEFAULT)
+            except VerificationError as error:
+                raise InterpreterError(f"{error}") from error
+        return self._loaded[key, kernels]
+
+
+def _find_sizes(runtime: Runtime) -> Signature:
+    names: dict[Any, Sequence[int]] = {}
+    for name in runtime.inputs:
+        for place, extent in enumerate(runtime.shape(name)):
+            if not isinstance(extent, int):
+                first = place == 0 and len(runtime.shape(name)) > 1
+                names.setdefault(_size(name, place, extent), _BATCHES if first else _SIZES)
+    failure: VerificationError | None = None
+    for sizes in _combine(names):
+        inputs = tuple(_tensor(runtime, name, sizes) for name in runtime.inputs)
+        for [sample] in draw(inputs):
+            try:
+                results = runtime.run(sample)
+            except VerificationError as error:
+                failure = error
+                continue
+            outputs = zip(runtime.outputs, results, strict=True)
+            return Signature(inputs, tuple(Tensor(name, _name(one), one.shape, one.shape) for name, one in outputs))
+    raise InterpreterError(f"{failure or 'the model has too many free sizes'}")
+
+
+def _size(name: str, place: int, extent: object) -> object:
+    """What stands for a free size: its name, or where it has none its place."""
+    return (name, place) if extent is None or extent == "" else extent
+
+
+def _combine(names: Mapping[Any, Sequence[int]]) -> Iterator[dict[Any, int]]:
+    """Sizes for names, those first that are near the front of each list."""
+    places = itertools.product(*(range(len(sizes)) for sizes in names.values()))
+    ordered = sorted(itertools.islice(places, 10_000), key=sum)[:_TRIED]
+    for one in ordered:
+        yield {name: names[name][place] for name, place in zip(names, one, strict=True)}
+
+
+def _tensor(runtime: Runtime, name: str, sizes: Mapping[Any, int]) -> Tensor:
+    asked = runtime.shape(name)
+    shape = tuple(
+        extent if isinstance(extent, int) else sizes[_size(name, place, extent)] for place, extent in enumerate(asked)
+    )
+    return Tensor(name, runtime.element_type(name), shape, shape)
+
+
+def _name(array: Array) -> str:
+    return "object" if array.dtype.kind in "OUS" else np.dtype(array.dtype).name
