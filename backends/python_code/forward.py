@@ -45,6 +45,7 @@ class Method:
     parameters: Mapping[tuple[int, Slot], str]
     placeholders: Mapping[int, str]
     kept: set[str] = field(default_factory=set)
+    inputs: list[str] = field(default_factory=list)
     _values: list[ir.Value] = field(default_factory=list)
     _numbers: dict[ir.Value, int] = field(default_factory=dict)
     _known: dict[ir.Value, ast.expr] = field(default_factory=dict)
@@ -67,6 +68,7 @@ class Method:
             self._take(place, step, reads, looped)
         result = self._expression(lambda: self._returned())
         names, lines = self._give_names(result)
+        self.inputs = [names[value] for value in body.inputs]
         taken = [f"{names[value]}: {'int' if _is_number(value) else tensor}" for value in body.inputs]
         signature = ", ".join(taken)
         kind = tensor if len(body.outputs) == 1 else f"tuple[{', '.join([tensor] * len(body.outputs))}]"

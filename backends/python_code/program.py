@@ -16,8 +16,21 @@ from .forward import Method, read_options
 from .identifiers import Names, make_class_name, make_identifier, make_snake
 from .members import Body, Member, list_arguments_of, plan_body
 from .printer import quote, write_statement
-from .steps import Slot, Step, is_constant, list_steps
+from .steps import Slot, Step, list_steps
 from .templates import Filling, fill, list_arguments, make_literal, parse_template
+
+#: names that exporters give every graph
+_USUAL = ("main", "maingraph", "torchjit", "torchjitexport", "torch", "graph", "model", "tf2onnx", "tfmodel", "g")
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """An input of a program: its name, that in the source, its extents with 1 for those that are free, its type."""
+
+    name: str
+    source: str
+    shape: tuple[int, ...]
+    dtype: str
 
 
 @dataclass(slots=True, eq=False)
@@ -27,8 +40,13 @@ class Program:
     lines: list[str]
     tensors: list[tuple[str, ir.Value]]
     name: str
-    inputs: list[str] = field(default_factory=list)
+    inputs: list[Input] = field(default_factory=list)
     placeholders: list[str] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        """The module."""
+        return "\n".join([*self.lines, ""])
 
 
 class _Writer:
@@ -39,6 +57,7 @@ class _Writer:
         self._bodies: dict[Block, Body] = {}
         self._classes = Names([name for line in python.imports for name in line.replace(",", " ").split()])
         self.placeholders: list[str] = []
+        self._inputs: list[str] = []  # what the class written last calls its inputs
 
     def program(self, graph: ir.Graph) -> Program:
         """Write a graph."""
@@ -59,11 +78,12 @@ class _Writer:
             lines += ["", "", *self._class(block.name, body)]
         inputs = [value for value in graph.inputs if not value.is_initializer()]
         body = plan_body(steps, inputs, outputs, None, Names(self._python.reserved))
-        name = self._classes.give(make_class_name(graph.name or "") or "Model", "Model")
+        name = self._classes.give(_name_model(graph), "Model")
         lines += ["", "", *self._class(name, body)]
         head = self._imports("\n".join(lines))
         tensors = list(self._tensors(body, steps, ""))
-        return Program([*head, *lines], tensors, name, [value.name or "" for value in inputs], self.placeholders)
+        taken = [_describe_input(value, said) for value, said in zip(inputs, self._inputs, strict=True)]
+        return Program([*head, *lines], tensors, name, taken, self.placeholders)
 
     def _imports(self, text: str) -> list[str]:
         """The lines of imports that something refers to."""
@@ -87,6 +107,7 @@ class _Writer:
         stubs = self._stubs(body)
         method = Method(body, slots, {place: stub for place, (stub, _) in stubs.items()})
         forward = method.write(self._python.method, self._python.tensor)
+        self._inputs = method.inputs
         made = [line for member in body.members for line in self._member(member, body, slots)]
         made += [f"        self.{parameter} = {parameter}" for parameter in sorted(method.kept)]
         lines = [f"class {name}({self._python.base}):"]
@@ -222,9 +243,15 @@ class _Writer:
                     yield f"{inner}{name}", value
 
 
-def write_program(graph: ir.Graph, dialect: Dialect) -> Program:
+def write_program(graph: ir.Graph, dialect: Dialect, outputs: Sequence[str] = ()) -> Program:
     """Write a graph of a dialect that is source code as a module of Python."""
     return _Writer(dialect).program(graph)
+
+
+def _describe_input(value: ir.Value, name: str) -> Input:
+    extents = [] if value.shape is None else list(value.shape)
+    shape = tuple(extent if isinstance(extent, int) else 1 for extent in extents)
+    return Input(name, value.name or "", shape, SHORT.get(value.dtype or ir.DataType.FLOAT, "f32"))
 
 
 def _held(body: Body, member: Member) -> ir.Value:
@@ -248,6 +275,12 @@ def _write_type(values: Sequence[object]) -> str:
         kinds.append(f"tuple[{', '.join(items)}]" if isinstance(value, tuple) else type(value).__name__)
     found = sorted(set(kinds), key=lambda kind: (len(kind), kind))
     return " | ".join("tuple[()]" if kind == "tuple[]" else kind for kind in found)
+
+
+def _name_model(graph: ir.Graph) -> str:
+    """The class of the whole graph: its name, where that says something."""
+    name = make_class_name(graph.name or "")
+    return name if name and name.lower() not in _USUAL and name[0].isalpha() else "Model"
 
 
 def _name_block(block: Block) -> str:
@@ -290,7 +323,3 @@ def _describe(node: ir.Node) -> Iterator[str]:
             yield f"{make_identifier(name)}: {attribute.value}"[:90]
         elif attribute.type == ir.AttributeType.STRING:
             yield f"{make_identifier(name)}: {quote(str(attribute.value))}"[:90]
-
-
-def _is_held(value: ir.Value) -> bool:
-    return is_constant(value)

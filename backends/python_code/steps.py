@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 PLAIN = "plain"
 #: constants of as many bytes are not shared by the layers that read them: each has its own
 _OWN = 64
+
+_HIGHEST = float(np.finfo(np.float32).max)
 
 #: the place of a literal in a step: the name of an argument, or of an operand with the number among those of the name
 Slot: TypeAlias = "tuple[str, int]"
@@ -177,7 +180,13 @@ def _single(value: Any) -> Any:
     """A list of one number as that number, a longer one as a tuple; real numbers as a float32 has them."""
     if isinstance(value, list):
         return _single(value[0]) if len(value) == 1 else tuple(_single(one) for one in value)
-    return float(str(np.float32(value))) if isinstance(value, float) else value
+    return shorten(value) if isinstance(value, float) else value
+
+
+def shorten(number: float) -> float:
+    """The number with the fewest digits that is the same as a float32; at the end of the range the exact one."""
+    short = float(str(np.float32(number)))
+    return short if abs(short) <= _HIGHEST or math.isinf(short) else float(np.float32(number))
 
 
 def read_option(step: Step, name: str) -> Any:

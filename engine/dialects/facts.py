@@ -232,6 +232,14 @@ class DialectPython:
     parameter: Annotated[str, "A tensor that is trained, of a `shape`"] = "zeros(shape)"
     buffer: Annotated[str, "A statement that makes a tensor that is not, of a `name`, a `shape` and a `dtype`"] = ""
     types: Annotated[Mapping[str, str], "Element types by their short names"] = field(default_factory=dict)
+    examples: Annotated[
+        Mapping[str, str], "By the kind of an element type (float, integer, bool): an input with `{shape}` and `{dtype}`"
+    ] = field(default_factory=dict)
+    readme: Annotated[
+        str,
+        "The text beside the code, with `{name}` of the class, `{code}` and `{tensors}` for files, `{inputs}` of its"
+        " method and `{examples}`, the lines that make them",
+    ] = ""
     reserved: Annotated[tuple[str, ...], "Names that members of its classes cannot have"] = ()
 
 

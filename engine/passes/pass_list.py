@@ -10,6 +10,7 @@ from .common_subexpressions import CommonSubexpressions
 from .complex import Complex
 from .float16 import KeepFloat16
 from .float_interface import FloatInterface
+from .fold_constants import FoldConstants
 from .layout import Interface, PlaceTransposes
 from .layout.interface import KEPT
 from .part import Part
@@ -49,21 +50,24 @@ def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
     """The passes from the source dialect of some rules to their target, in the order in which they run."""
     resize = Resize(options.extents)
     across = rules.source is not rules.target
+    typed = rules.source.schemas  # whose values are what they are stored as
+    code = rules.target.facts.python is not None  # in which there are no layouts, and methods to be filled in
     steps: list[tuple[Pass, bool]] = [
         (options.part, bool(options.part.inputs or options.part.outputs)),
         (resize, bool(options.extents)),
         (FloatInterface(), options.float_interface),
         (KeepFloat16(), options.keep_float16),
         *([(State(options.evaluate, options.internal_state), True)] if options.evaluate is not None else []),
-        (Rules(INTEGERS, Visit.FUNCTIONS_FIRST), across and not options.plain),
-        (Complex(), across),
-        (QuantizeDequantize(options.plain), across),
+        (FoldConstants(), across and typed),
+        (Rules(INTEGERS, Visit.FUNCTIONS_FIRST), across and not typed and not options.plain),
+        (Complex(), across and not typed),
+        (QuantizeDequantize(options.plain), across and not typed),
         (Rules(NORMALIZE, Visit.FUNCTIONS_FIRST), True),
         (Rules(LOWER, Visit.OUTSIDE_FIRST), True),
-        (Supported(LOWER, Visit.OUTSIDE_FIRST, options.keep_custom), across),
+        (Supported(LOWER, Visit.OUTSIDE_FIRST, options.keep_custom), across and not code),
         (CommonSubexpressions(), True),
         (Rules(RECOVER, Visit.INSIDE_FIRST), True),
-        *([(PlaceTransposes(options.layout, options.outputs), True)] if options.layout is not None else []),
+        *([(PlaceTransposes(options.layout, options.outputs), True)] if options.layout is not None and not code else []),
         (Rules(SIMPLIFY, Visit.OUTSIDE_FIRST), True),
         (Rules(TUNE, Visit.OUTSIDE_FIRST), True),
         (CommonSubexpressions(constants=True), True),

@@ -357,7 +357,7 @@ class Builder:
 
     def _inherit(self, node: ir.Node) -> None:
         """A node rebuilt in the source dialect yields what the node it replaces yielded."""
-        if node.op_type == self._root.op_type:
+        if (node.domain, node.op_type) == (self._root.domain, self._root.op_type):
             for output, old in zip(node.outputs, self._root.outputs, strict=False):
                 output.type, output.shape = old.type, old.shape
                 output.meta.update(old.meta)
