@@ -364,12 +364,12 @@ def _read(source: str | bytes, options: Options, pack: loader.Pack) -> Subject:
     data = source if member is None or isinstance(source, bytes) else bundle.open_member(source, member)
     with time_part("reading"):
         model = find_reader(source, options).read(data, pack.catalogue, _name_source(source, member))
+    if pack.catalogue.dialect(pack.files[0].target).facts.python is not None:
+        _fix_defaults(model.graph)
     if pack.files[0].source != pack.files[0].target and model.opset_imports.get("", pack.opsets[0]) < pack.opsets[0]:
         from .frontends.onnx_versions import upgrade
 
         model = upgrade(model, pack.opsets[0])
-    if pack.catalogue.dialect(pack.files[0].target).facts.python is not None:
-        _fix_defaults(model.graph)
     signature = signatures.choose(model, options.signature)
     subgraphs: Sequence[ir.Graph] = model.meta["subgraphs"]
     graph = model.graph if signature is None else subgraphs[signature.subgraph]

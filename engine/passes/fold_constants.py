@@ -50,9 +50,17 @@ def _measure(node: ir.Node, spec: OperatorSpec, opset: int) -> Sequence[Elements
     if EXTENTS not in spec.traits or len(node.inputs) != 1 or node.inputs[0] is None:
         return None
     shape = extents(node.inputs[0])
-    if shape is None or not all(isinstance(extent, int) for extent in shape):
+    if shape is None:
         return None
-    return evaluate_node(node, [np.broadcast_to(np.float32(0), shape)], opset)
+    tried = []
+    for other in (1, 2):  # what does not depend on the extents that are not known is known
+        known = [extent if isinstance(extent, int) else other for extent in shape]
+        results = evaluate_node(node, [np.broadcast_to(np.float32(0), known)], opset)
+        if results is None:
+            return None
+        tried.append(results)
+    same = all(np.array_equal(one, two) for one, two in zip(*tried, strict=True))
+    return tried[0] if same else None
 
 
 def _refine(node: ir.Node, inferred: list[Inferred]) -> None:
