@@ -29,7 +29,7 @@ from .engine.base.garbage_collection import pause_collection
 from .engine.base.names import Scope
 from .engine.base.quantization import NUMBERS, REAL
 from .engine.base.startup import dataclass, replace
-from .engine.dialects.operators import Catalogue, Dialect
+from .engine.dialects.operators import Dialect
 from .engine.dialects.opsets import least_opset
 from .engine.packs import loader
 from .engine.packs.headers import read_pair

@@ -41,8 +41,9 @@ def plan(
     """Find the models and name the output of each; `members` lists the models in a bundle, none for a plain file.
 
     A folder stands for the models below it whose `ending` is not that of the outputs, which keep their subfolders. A
-    model of a bundle is written to `<bundle>.<model><ending>`, a folder where the outputs are `folders`. Raises CallError where the outputs cannot be what was
-    asked: one file for several models, the same file twice, a model's own file, something that is no regular file.
+    model of a bundle is written to `<bundle>.<model><ending>`. Where outputs are `folders`, there may be one already.
+    Raises CallError where the outputs cannot be what was asked: one file for several models, the same file twice, a
+    model's own file, something that is no regular file.
     """
     if output is not None and folder is not None:
         raise CallError("-o names one file and -d a folder: give one of them")

@@ -35,7 +35,9 @@ def upgrade(model: ir.Model, opset: int) -> ir.Model:
         found = serde.deserialize_model(onnx.shape_inference.infer_shapes(proto, data_prop=True))
     except (RuntimeError, ValueError, onnx.shape_inference.InferenceError) as error:
         word = " ".join(f"{error}".split())[:200]
-        raise ModelError(f"the model is of an older opset than {opset}, and cannot be made one of it: {word}") from error
+        raise ModelError(
+            f"the model is of an older opset than {opset}, and cannot be made one of it: {word}"
+        ) from error
     for value in list(found.graph.inputs):
         if value.name not in inputs and value.name in kept:
             found.graph.inputs.remove(value)

@@ -7,8 +7,8 @@ from typing import Any
 
 import onnx_ir as ir
 
-from ...engine.base.startup import dataclass, field
-from .steps import Slot, Step
+from ...engine.base.startup import dataclass
+from .steps import Block, Slot, Step
 
 #: lines that a class takes beside what it computes, and that a class must spare to be one
 _CLASS, _LEAST = 6.0, 4.0
@@ -18,28 +18,6 @@ _LAYER, _OTHER, _CALL = 1.7, 0.6, 1.9
 _INPUTS, _OUTPUTS = 6, 3
 #: programs of more steps are searched for shorter repeats alone
 _STEPS, _LONGEST = 3000, 300
-
-
-@dataclass(slots=True, eq=False)
-class Block:
-    """A run of steps that occurs several times: the steps of each instance, and what its results are.
-
-    `results` are places, step and result. `parameters` are the literals that differ, each with the slots that it fills.
-    """
-
-    instances: list[list[Step]]
-    results: list[tuple[int, int]]
-    name: str = ""
-    parameters: dict[str, list[tuple[int, Slot]]] = field(default_factory=dict)
-
-    @property
-    def steps(self) -> list[Step]:
-        """The steps as they are in the first instance."""
-        return self.instances[0]
-
-    def fixed(self, step: int, slot: Slot) -> bool:
-        """Whether a literal is the same in all instances."""
-        return all(one[step].literals[slot] == self.steps[step].literals[slot] for one in self.instances)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +104,7 @@ def _find_best(steps: list[Step], outputs: Sequence[ir.Value]) -> _Candidate | N
     for cost in costs:
         sums.append(sums[-1] + cost)
     last = _last_uses(steps, outputs)
-    number = {start: -1 for start in range(len(steps))}
+    number = dict.fromkeys(range(len(steps)), -1)
     longest = len(steps) // 2 if len(steps) <= _STEPS else _LONGEST
     best: _Candidate | None = None
     for length in range(1, longest + 1):

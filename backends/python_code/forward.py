@@ -7,34 +7,19 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import onnx_ir as ir
 
+from ...engine.base.errors import RewriteError
 from ...engine.base.startup import dataclass, field
+from ...engine.dialects.facts import DialectPython
 from ...engine.expressions.functions.registry import SHORT
-from .blocks import Block
-from .identifiers import Names, make_identifier
+from .identifiers import make_identifier
 from .members import Body
-from .printer import write_expression, write_statement
-from .steps import PLAIN, Slot, Step, count_reads, read_option
+from .printer import write_expression
+from .statements import LETTERS, Scribe, Statement, Suite, is_number
+from .steps import Block, Slot, Step, count_reads, read_option
 from .templates import Filling, fill, make_literal, parse_template
 
 #: letters of an expression that may stand in another, and of a statement that it may make
 _INNER, _LINE = 60, 84
-#: names of values that come and go
-_LETTERS = ("x", "y", "z", "u", "v", "w")
-#: the name of numbers of Python
-_NUMBER = "n"
-
-
-@dataclass(slots=True, eq=False)
-class Statement:
-    """An assignment, or the head of a loop over layers; values stand in the expression as names `$1`."""
-
-    targets: list[ir.Value | None]
-    value: ast.expr
-    unpacked: str | None = None
-    results: tuple[str, ...] = ()
-    several: bool = False
-    loop: tuple[str, int] | None = None  # the list of layers, and which operand goes round
-    comment: str = ""
 
 
 @dataclass(slots=True, eq=False)
@@ -43,7 +28,8 @@ class Method:
 
     body: Body
     parameters: Mapping[tuple[int, Slot], str]
-    placeholders: Mapping[int, str]
+    placeholders: Mapping[Step, str]
+    python: DialectPython
     kept: set[str] = field(default_factory=set)
     inputs: list[str] = field(default_factory=list)
     _values: list[ir.Value] = field(default_factory=list)
@@ -57,19 +43,14 @@ class Method:
         body = self.body
         for value in body.inputs:
             self._known[value] = self._name(value)
-        reads = count_reads(body.steps, body.outputs)
-        looped = {
-            value
-            for member in body.members
-            if member.kind == "list"
-            for value in body.steps[member.places[0]].inputs
-        }
-        for place, step in enumerate(body.steps):
-            self._take(place, step, reads, looped)
-        result = self._expression(lambda: self._returned())
-        names, lines = self._give_names(result)
+        suite = self._suite()
+        scribe = Scribe(self._values, self.python)
+        for at, value in enumerate(body.inputs):
+            scribe.given[value] = self._name_input(at, value, scribe)
+        names = scribe.given
+        lines = list(scribe.write(suite))
         self.inputs = [names[value] for value in body.inputs]
-        taken = [f"{names[value]}: {'int' if _is_number(value) else tensor}" for value in body.inputs]
+        taken = [f"{names[value]}: {'int' if is_number(value) else tensor}" for value in body.inputs]
         signature = ", ".join(taken)
         kind = tensor if len(body.outputs) == 1 else f"tuple[{', '.join([tensor] * len(body.outputs))}]"
         head = f"    def {method}(self, {signature}) -> {kind}:"
@@ -80,9 +61,68 @@ class Method:
             return [f"    def {method}(", *opened, f"    ) -> {kind}:", *lines]
         return [head, *lines]
 
-    def _returned(self) -> ast.expr:
-        items = [self._known[value] for value in self.body.outputs]
-        return items[0] if len(items) == 1 else ast.Tuple(items)
+    def _suite(self) -> Suite:
+        """The statements of the body that is worked on, and what it yields."""
+        body, outer, self._statements = self.body, self._statements, []
+        reads = count_reads(body.steps, body.outputs)
+        looped = {
+            value for member in body.members if member.kind == "list" for value in body.steps[member.places[0]].inputs
+        }
+        for place, step in enumerate(body.steps):
+            self._take(place, step, reads, looped)
+        result = self._expression(lambda: ast.Tuple([self._known[value] for value in body.outputs]))
+        assert isinstance(result, ast.Tuple)
+        statements, self._statements = self._statements, outer
+        return Suite(statements, result.elts)
+
+    def _name_input(self, at: int, value: ir.Value, scribe: Scribe) -> str:
+        if self.body.block is not None or len(self.body.inputs) == 1:
+            return LETTERS[at] if at < len(LETTERS) else scribe.names.number("x")
+        return scribe.names.give(make_identifier(value.name or ""), "x")
+
+    # ---- branches and loops
+
+    def _compound(self, place: int, step: Step, reads: Mapping[ir.Value, int]) -> None:
+        assert step.spec is not None
+        for value in step.inputs:
+            self._settle(value)
+        values = [
+            self._operand(place, step, operand.name, at, value)
+            for operand in step.spec.operands
+            for at, value in enumerate(step.operands[operand.name])
+        ]
+        suites = [self._inner(self.body.inner[place, option]) for option in step.graphs]
+        for result in step.writes:
+            self._known[result] = self._name(result)
+        if step.spec.facts.python.statement == "if":
+            self._statements.append(Statement(list(step.writes), values[0], suites=suites))
+            return
+        count, going, *begins = values
+        if count is not None and not isinstance(count, ast.Constant):
+            count = fill(parse_template(self.python.number), {"x": count})
+        counter, condition, *_ = suites[0].inputs
+        keeps = suites[0].results[0]
+        same = isinstance(keeps, ast.Constant) or ast.dump(keeps) == ast.dump(self._name(condition))
+        if same and (going is None or (isinstance(going, ast.Constant) and going.value)) and count is not None:
+            going = None
+        elif going is None:
+            going = ast.Constant(True)
+        if count is None and any(self._numbers[counter] == number for number in _list_names(suites[0])):
+            raise RewriteError("a loop that counts its rounds without knowing how many there are has no code yet")
+        known = [begin for begin in begins if begin is not None]
+        self._statements.append(Statement(list(step.writes), count, suites=suites, begins=known, condition=going))
+
+    def _inner(self, body: Body) -> Suite:
+        outer, self.body = self.body, body
+        for value in body.inputs:
+            self._known[value] = self._name(value)
+        if body.inputs:
+            counter = body.inputs[0]
+            self._known[counter] = fill(parse_template(self.python.scalar), {"n": self._name(counter)})
+        suite = self._suite()
+        suite.inputs = list(body.inputs)
+        self.body = outer
+        return suite
 
     # ---- expressions
 
@@ -101,6 +141,9 @@ class Method:
             return
         if member is not None and member.kind == "list":
             self._loop(member.name, [self.body.steps[one] for one in member.places])
+            return
+        if step.graphs:
+            self._compound(place, step, reads)
             return
         first = step if member is None else self.body.steps[member.places[0]]
         value = self._expression(lambda: self._compute(place, first, step))
@@ -135,7 +178,7 @@ class Method:
         result = steps[-1].writes[0]
         self._known[result] = self._name(result)
         call = ast.Call(ast.Name("layer"), list(reads), [])
-        self._statements.append(Statement([result], call, loop=(name, turning)))
+        self._statements.append(Statement([result], call, layers=(name, turning)))
 
     def _settle(self, value: ir.Value) -> None:
         """Let a value have a name of its own, which waits to stand in an expression."""
@@ -169,12 +212,13 @@ class Method:
     def _compute(self, place: int, first: Step, step: Step) -> ast.expr:
         member = self.body.of_step.get(place)
         if member is not None and (step.block is not None or member.kind == "chain"):
-            arguments = [self._known[value] for value in first.inputs]
-            return ast.Call(_attribute(member.name), list(arguments), [])
+            arguments: list[ast.expr] = [self._known[value] for value in first.inputs]
+            return ast.Call(_attribute(member.name), arguments, [])
         if step.spec is None:
             assert step.node is not None
             items = [self._operand(place, step, "", at, value) for at, value in enumerate(step.node.inputs)]
-            return ast.Call(_attribute(self.placeholders[place]), [one or ast.Constant(None) for one in items], [])
+            given: list[ast.expr] = [one or ast.Constant(None) for one in items]
+            return ast.Call(_attribute(self.placeholders[step]), given, [])
         python = step.spec.facts.python
         names: dict[str, Filling] = {}
         for operand in step.spec.operands:
@@ -208,82 +252,12 @@ class Method:
     def _tensor(self, place: int, slot: Slot) -> ast.expr:
         return _attribute(self.body.tensors[place, slot].name)
 
-    # ---- names
-
     def _shape(self, place: int, result: int) -> str:
         """The extents of a result as a comment, where all instances have the same."""
         block: Block | None = self.body.block
         steps = [self.body.steps[place]] if block is None else [one[place] for one in block.instances]
         texts = {_write_shape(step.writes[result]) for step in steps}
         return texts.pop() if len(texts) == 1 else ""
-
-    def _give_names(self, result: ast.expr) -> tuple[dict[ir.Value, str], list[str]]:
-        last: dict[int, int] = {}
-        for at, statement in enumerate([*self._statements, Statement([], result)]):
-            for number in _list_numbers(statement.value):
-                last[number] = at
-        names = Names(["self", "layer", *_LETTERS, _NUMBER, "torch", "nn", "F", "Tensor"])
-        given: dict[ir.Value, str] = {}
-        live: dict[str, int] = {}
-        for at, value in enumerate(self.body.inputs):
-            given[value] = self._name_input(at, value, names)
-            live[given[value]] = last.get(self._numbers[value], -1)
-        lines: list[str] = []
-        for at, statement in enumerate(self._statements):
-            lines += self._write(at, statement, given, live, last, names)
-        lines += write_statement("return ", _rename(result, self._values, given), 2)
-        return given, lines
-
-    def _name_input(self, at: int, value: ir.Value, names: Names) -> str:
-        if self.body.block is not None or len(self.body.inputs) == 1:
-            return _LETTERS[at] if at < len(_LETTERS) else names.give("x")
-        return names.give(make_identifier(value.name or ""), "x")
-
-    def _write(
-        self,
-        at: int,
-        statement: Statement,
-        given: dict[ir.Value, str],
-        live: dict[str, int],
-        last: Mapping[int, int],
-        names: Names,
-    ) -> Iterator[str]:
-        used = list(dict.fromkeys(_list_numbers(statement.value)))
-        value = _rename(statement.value, self._values, given)
-        for name in [name for name, end in live.items() if end <= at]:
-            del live[name]
-        free = [given[self._values[number]] for number in used if last[number] <= at]
-        if statement.loop is not None:
-            target = statement.targets[0]
-            assert target is not None and isinstance(value, ast.Call)
-            member, turning = statement.loop
-            came = value.args[turning]
-            name = came.id if isinstance(came, ast.Name) and came.id in free and came.id in _LETTERS else ""
-            if not name:
-                name = self._fresh(target, [], live, names)
-                yield from write_statement(f"{name} = ", came, 2)
-            value.args[turning] = ast.Name(name)
-            yield f"        for layer in self.{member}:"
-            yield from write_statement(f"{name} = ", value, 3, statement.comment)
-            given[target] = name
-            live[name] = last.get(self._numbers[target], -1)
-            return
-        targets = []
-        for target in statement.targets:
-            if target is None or target not in self._numbers:
-                targets.append("_")
-                continue
-            name = self._fresh(target, free, live, names)
-            given[target] = name
-            live[name] = last.get(self._numbers[target], -1)
-            targets.append(name)
-        yield from write_statement(f"{_list_targets(statement, targets)} = ", value, 2, statement.comment)
-
-    def _fresh(self, target: ir.Value, free: Sequence[str], live: Mapping[str, int], names: Names) -> str:
-        if _is_number(target):
-            return names.give(_NUMBER + "1") if _NUMBER in live else _NUMBER
-        wishes = [*(name for name in free if name in _LETTERS), *_LETTERS]
-        return next((name for name in wishes if name not in live), "") or names.give("x1")
 
 
 class _Noted(dict[ir.Value, ast.expr]):
@@ -315,39 +289,15 @@ def _attribute(name: str) -> ast.expr:
     return ast.Attribute(ast.Name("self"), name)
 
 
-def _is_number(value: ir.Value) -> bool:
-    """Whether a value is a number of Python and no tensor."""
-    return value.meta.get(PLAIN) is True
+def _list_names(suite: Suite) -> Iterator[int]:
+    for statement in (*suite.statements, Statement([], ast.Tuple(suite.results))):
+        for node in (statement.value, *statement.begins):
+            if node is not None:
+                yield from (int(one.id[1:]) for one in ast.walk(node) if isinstance(one, ast.Name) and one.id[0] == "$")
 
 
 def _write_shape(value: ir.Value) -> str:
-    if value.shape is None or len(value.shape) == 0 or _is_number(value):
+    if value.shape is None or len(value.shape) == 0 or is_number(value):
         return ""
     extents = [str(d) if isinstance(d, int) else make_identifier(str(d.value or "")) or "?" for d in value.shape]
     return f"({', '.join(extents)}{',' if len(extents) == 1 else ''})"
-
-
-def _list_numbers(node: ast.expr) -> Iterator[int]:
-    return (int(one.id[1:]) for one in ast.walk(node) if isinstance(one, ast.Name) and one.id.startswith("$"))
-
-
-class _Renaming(ast.NodeTransformer):
-    def __init__(self, values: Sequence[ir.Value], given: Mapping[ir.Value, str]) -> None:
-        self._values, self._given = values, given
-
-    def visit_Name(self, node: ast.Name) -> ast.Name:
-        return ast.Name(self._given[self._values[int(node.id[1:])]]) if node.id.startswith("$") else node
-
-
-def _rename(node: ast.expr, values: Sequence[ir.Value], given: Mapping[ir.Value, str]) -> ast.expr:
-    import copy
-
-    found: ast.expr = _Renaming(values, given).visit(copy.deepcopy(node))
-    return found
-
-
-def _list_targets(statement: Statement, names: Sequence[str]) -> str:
-    if statement.unpacked is not None:
-        results = {result: ast.Name(name) for result, name in zip(statement.results, names, strict=False)}
-        return write_expression(fill(parse_template(statement.unpacked), results))[1:-1]
-    return f"({names[0]},)" if statement.several and len(names) == 1 else ", ".join(names)

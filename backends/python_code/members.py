@@ -8,9 +8,10 @@ from typing import Any
 import onnx_ir as ir
 
 from ...engine.base.startup import dataclass, field
-from .blocks import Block, list_inputs
+from ...engine.dialects.operators import Dialect
+from .blocks import list_inputs
 from .identifiers import Names, make_identifier, make_snake
-from .steps import Slot, Step, count_reads
+from .steps import Block, Slot, Step, count_reads, list_steps
 from .templates import list_arguments, name_call
 
 #: the least steps of a chain that is one layer
@@ -32,7 +33,10 @@ class Member:
 
 @dataclass(slots=True, eq=False)
 class Body:
-    """The steps of a class, what comes in and goes out, and what it holds."""
+    """The steps of a class or of a block of statements, what comes in and goes out, and what it holds.
+
+    `inner` are blocks of statements, by the step that they belong to and its option.
+    """
 
     steps: list[Step]
     inputs: list[ir.Value]
@@ -41,10 +45,16 @@ class Body:
     members: list[Member] = field(default_factory=list)
     of_step: dict[int, Member] = field(default_factory=dict)
     tensors: dict[tuple[int, Slot], Member] = field(default_factory=dict)
+    inner: dict[tuple[int, str], Body] = field(default_factory=dict)
 
 
 def plan_body(
-    steps: list[Step], inputs: Sequence[ir.Value], outputs: Sequence[ir.Value], block: Block | None, names: Names
+    steps: list[Step],
+    inputs: Sequence[ir.Value],
+    outputs: Sequence[ir.Value],
+    block: Block | None,
+    names: Names,
+    dialect: Dialect,
 ) -> Body:
     """Decide what a class holds and what that is called."""
     body = Body(steps, list(inputs), list(outputs), block)
@@ -52,7 +62,7 @@ def plan_body(
     chained: dict[int, tuple[str, list[int]]] = {}
     for kind, places in (*_find_chains(steps, reads, outputs), *_find_loops(steps, reads, outputs)):
         if not any(place in chained for place in places):
-            chained |= {place: (kind, places) for place in places}
+            chained |= dict.fromkeys(places, (kind, places))
     wishes: list[tuple[str, Member]] = []
     for place, step in enumerate(steps):
         if place in chained:
@@ -74,6 +84,10 @@ def plan_body(
                 body.of_step[place] = member
             else:
                 body.tensors[place, member.slot] = member
+    for place, step in enumerate(steps):
+        for option, graph in step.graphs.items():
+            own = list_steps(graph, dialect)
+            body.inner[place, option] = plan_body(own, graph.inputs, graph.outputs, None, names, dialect)
     return body
 
 

@@ -79,7 +79,10 @@ def _write(node: ast.expr) -> tuple[str, int]:
             both = write_expression(left, _COMPARISON + 1), write_expression(right, _COMPARISON + 1)
             return f"{both[0]} {_COMPARE[type(op)]} {both[1]}", _COMPARISON
         case ast.GeneratorExp(elt=item, generators=[each]):
-            return f"({write_expression(item)} for {write_expression(each.target)} in {write_expression(each.iter)})", _ATOM
+            return (
+                f"({write_expression(item)} for {write_expression(each.target)} in {write_expression(each.iter)})",
+                _ATOM,
+            )
     raise TypeError(f"{type(node).__name__} is not written")
 
 

@@ -8,15 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 import onnx_ir as ir
 
 from ...engine.base.startup import dataclass, field
-from ...engine.dialects.facts import DialectPython
 from ...engine.dialects.operators import Dialect
 from ...engine.expressions.functions.registry import SHORT
-from .blocks import Block, find_blocks
+from .blocks import find_blocks
 from .forward import Method, read_options
 from .identifiers import Names, make_class_name, make_identifier, make_snake
 from .members import Body, Member, list_arguments_of, plan_body
 from .printer import quote, write_statement
-from .steps import Slot, Step, list_steps
+from .steps import Block, Slot, Step, list_steps
 from .templates import Filling, fill, list_arguments, make_literal, parse_template
 
 #: names that exporters give every graph
@@ -73,11 +72,11 @@ class _Writer:
             own = {value for step in block.steps for value in step.writes}
             results = [block.steps[place].writes[result] for place, result in block.results]
             names = Names([*self._python.reserved, *block.parameters])
-            body = plan_body(block.steps, [v for v in inputs if v not in own], results, block, names)
+            body = plan_body(block.steps, [v for v in inputs if v not in own], results, block, names, self._dialect)
             self._bodies[block] = body
             lines += ["", "", *self._class(block.name, body)]
         inputs = [value for value in graph.inputs if not value.is_initializer()]
-        body = plan_body(steps, inputs, outputs, None, Names(self._python.reserved))
+        body = plan_body(steps, inputs, outputs, None, Names(self._python.reserved), self._dialect)
         name = self._classes.give(_name_model(graph), "Model")
         lines += ["", "", *self._class(name, body)]
         head = self._imports("\n".join(lines))
@@ -105,13 +104,19 @@ class _Writer:
         if body.block is not None:
             slots = {place: parameter for parameter, places in body.block.parameters.items() for place in places}
         stubs = self._stubs(body)
-        method = Method(body, slots, {place: stub for place, (stub, _) in stubs.items()})
+        method = Method(body, slots, {step: stub for step, (stub, _) in stubs.items()}, self._python)
         forward = method.write(self._python.method, self._python.tensor)
         self._inputs = method.inputs
-        made = [line for member in body.members for line in self._member(member, body, slots)]
+        bodies = list(_walk(body))
+        made = [line for one in bodies for member in one.members for line in self._member(member, one, slots)]
         made += [f"        self.{parameter} = {parameter}" for parameter in sorted(method.kept)]
         lines = [f"class {name}({self._python.base}):"]
-        buffers = [one for one in body.members if one.kind == "tensor" and not self._is_parameter(_held(body, one))]
+        buffers = [
+            member
+            for one in bodies
+            for member in one.members
+            if member.kind == "tensor" and not self._is_parameter(_held(one, member))
+        ]
         lines += [f"    {member.name}: {self._python.tensor}" for member in buffers]
         if buffers:
             lines.append("")
@@ -136,25 +141,28 @@ class _Writer:
         opened = [joined] if len(joined) <= 100 else ["        self,", *(f"        {one}," for one in taken)]
         return ["    def __init__(", *opened, "    ) -> None:"]
 
-    def _stubs(self, body: Body) -> dict[int, tuple[str, tuple[str, ...]]]:
+    def _stubs(self, body: Body) -> dict[Step, tuple[str, tuple[str, ...]]]:
         """Methods that are to be filled in, one for each kind of operator that there is no code for."""
-        found: dict[int, tuple[str, tuple[str, ...]]] = {}
+        found: dict[Step, tuple[str, tuple[str, ...]]] = {}
         named: dict[object, tuple[str, tuple[str, ...]]] = {}
-        names = Names([*self._python.reserved, *(member.name for member in body.members)])
-        for place, step in enumerate(body.steps):
+        bodies = list(_walk(body))
+        names = Names([*self._python.reserved, *(member.name for one in bodies for member in one.members)])
+        for step in (step for one in bodies for step in one.steps):
             if step.spec is not None or step.node is None:
                 continue
             if step.key not in named:
                 stub = names.give(make_snake(step.node.op_type), "operator")
                 named[step.key] = stub, tuple(self._stub(stub, step))
                 self.placeholders.append(step.node.op_type)
-            found[place] = named[step.key]
+            found[step] = named[step.key]
         return found
 
     def _stub(self, name: str, step: Step) -> Iterator[str]:
         node, tensor = step.node, self._python.tensor
         assert node is not None
-        taken = [f"x{place}: {tensor}{'' if value is not None else ' | None'}" for place, value in enumerate(node.inputs)]
+        taken = [
+            f"x{place}: {tensor}{'' if value is not None else ' | None'}" for place, value in enumerate(node.inputs)
+        ]
         kind = tensor if len(node.outputs) == 1 else f"tuple[{', '.join([tensor] * len(node.outputs))}]"
         line = f"    def {name}({', '.join(['self', *taken])}) -> {kind}:"
         if len(line) <= 100:
@@ -209,7 +217,7 @@ class _Writer:
     def _tensor_member(self, member: Member, body: Body, slots: Mapping[tuple[int, Slot], str]) -> Iterator[str]:
         value, [place], slot = _held(body, member), member.places, member.slot
         assert slot is not None and value.const_value is not None and value.dtype is not None
-        shape = make_literal([int(extent) for extent in value.const_value.shape])
+        shape = make_literal([int(extent) for extent in value.const_value.shape.numpy()])
         parameter = slots.get((place, (f"{slot[0]}_shape", slot[1])))
         names: dict[str, Filling] = {
             "name": make_literal(member.name),
@@ -241,6 +249,8 @@ class _Writer:
                     yield from self._tensors(self._bodies[step.block], step.inner, inner)
                 for name, value in step.held.items():
                     yield f"{inner}{name}", value
+        for inside in body.inner.values():
+            yield from self._tensors(inside, inside.steps, path)
 
 
 def write_program(graph: ir.Graph, dialect: Dialect, outputs: Sequence[str] = ()) -> Program:
@@ -258,6 +268,13 @@ def _held(body: Body, member: Member) -> ir.Value:
     step = body.steps[member.places[0]]
     assert member.slot is not None
     return step.constant if step.constant is not None else step.own[member.slot]
+
+
+def _walk(body: Body) -> Iterator[Body]:
+    """A body and those of its blocks of statements."""
+    yield body
+    for inner in body.inner.values():
+        yield from _walk(inner)
 
 
 def _list_used(steps: Sequence[Step]) -> set[Block]:
@@ -319,7 +336,12 @@ def _describe(node: ir.Node) -> Iterator[str]:
     taken = ", ".join(map(kind, node.inputs))
     yield f"{make_class_name(node.op_type)}({taken}) -> {', '.join(map(kind, node.outputs))}"[:90]
     for name, attribute in node.attributes.items():
-        if attribute.type in (ir.AttributeType.INT, ir.AttributeType.FLOAT, ir.AttributeType.INTS, ir.AttributeType.FLOATS):
+        if attribute.type in (
+            ir.AttributeType.INT,
+            ir.AttributeType.FLOAT,
+            ir.AttributeType.INTS,
+            ir.AttributeType.FLOATS,
+        ):
             yield f"{make_identifier(name)}: {attribute.value}"[:90]
         elif attribute.type == ir.AttributeType.STRING:
             yield f"{make_identifier(name)}: {quote(str(attribute.value))}"[:90]

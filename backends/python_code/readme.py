@@ -19,8 +19,8 @@ def describe(program: Program, dialect: Dialect, code: str, tensors: str) -> str
         [
             "## What is to be written",
             "",
-            "For these operators there is no code: each is a method that raises, with a comment that says what it is given",
-            "and what it is to yield.",
+            "For these operators there is no code: each is a method that raises, with a comment that says what it is",
+            "given and what it is to yield.",
             "",
             *lacking,
             "",

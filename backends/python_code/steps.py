@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import onnx_ir as ir
@@ -13,9 +13,6 @@ from ...engine.base.startup import dataclass, field
 from ...engine.dialects.operators import Dialect, OperatorSpec, option_value
 from ...engine.expressions.functions.registry import SHORT
 from .templates import list_arguments
-
-if TYPE_CHECKING:
-    from .blocks import Block
 
 #: the key under which a value says that it is a number of Python and no tensor
 PLAIN = "plain"
@@ -50,11 +47,34 @@ class Step:
     types: Mapping[str, str] = field(default_factory=dict)
     block: Block | None = None
     inner: list[Step] = field(default_factory=list)
+    graphs: dict[str, ir.Graph] = field(default_factory=dict)
 
     @property
     def inputs(self) -> Iterator[ir.Value]:
         """The values that it reads and that are no constants of its own."""
         return (value for value in self.reads if value is not None)
+
+
+@dataclass(slots=True, eq=False)
+class Block:
+    """A run of steps that occurs several times: the steps of each instance, and what its results are.
+
+    `results` are places, step and result. `parameters` are the literals that differ, each with the slots that it fills.
+    """
+
+    instances: list[list[Step]]
+    results: list[tuple[int, int]]
+    name: str = ""
+    parameters: dict[str, list[tuple[int, Slot]]] = field(default_factory=dict)
+
+    @property
+    def steps(self) -> list[Step]:
+        """The steps as they are in the first instance."""
+        return self.instances[0]
+
+    def fixed(self, step: int, slot: Slot) -> bool:
+        """Whether a literal is the same in all instances."""
+        return all(one[step].literals[slot] == self.steps[step].literals[slot] for one in self.instances)
 
 
 def list_steps(graph: ir.Graph, dialect: Dialect) -> list[Step]:
@@ -99,7 +119,7 @@ def _bytes(value: ir.Value) -> int:
 
 def _extents(value: ir.Value) -> Sequence[int]:
     assert value.const_value is not None
-    return list(map(int, value.const_value.shape))
+    return list(value.const_value.shape.numpy())
 
 
 def _kind(value: ir.Value) -> tuple[str, int]:
@@ -122,10 +142,6 @@ def _describe(node: ir.Node, dialect: Dialect) -> Step:
     python = spec.facts.python
     for value in node.outputs:
         value.meta[PLAIN] = python.plain
-    if python.statement is not None:
-        step.key, step.reads = ("statement", id(node)), list(node.inputs)
-        _own_constants(step)
-        return step
     held = [operands[name][0] for name in python.held]
     step.layer = bool(held) and python.module is not None and all(one is None or is_constant(one) for one in held)
     kinds_of: list[Any] = []
@@ -145,13 +161,26 @@ def _describe(node: ir.Node, dialect: Dialect) -> Step:
             else:
                 step.reads.append(value)
                 kinds_of.append(None if value is None else name)
+    if python.statement is not None:
+        step.graphs = {a.name: a.as_graph() for a in node.attributes.values() if a.type == ir.AttributeType.GRAPH}
+        step.reads += [value for graph in step.graphs.values() for value in _list_captured(graph)]
+        step.key = ("statement", id(node))
+        return step
     step.key = (spec.name, step.layer, tuple(kinds_of), len(node.outputs), _options(step, spec))
     return step
 
 
+def _list_captured(graph: ir.Graph) -> list[ir.Value]:
+    """The values of graphs around it that a graph reads, constants left out."""
+    own = {*graph.inputs, *(value for node in graph.all_nodes() for value in node.outputs)}
+    own |= {value for inner in graph.subgraphs() for value in inner.inputs}
+    read = [value for node in graph.all_nodes() for value in node.inputs if value is not None]
+    return [value for value in dict.fromkeys([*read, *graph.outputs]) if value not in own and not is_constant(value)]
+
+
 def _own_constants(step: Step) -> None:
     for place, value in enumerate(list(step.reads)):
-        if is_constant(value) and value is not None:
+        if value is not None and is_constant(value):
             step.own["", place] = value
     step.reads = [value for value in step.reads if not is_constant(value)]
 

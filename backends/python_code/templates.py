@@ -109,7 +109,7 @@ def _list(found: Filling) -> Sequence[ast.expr]:
 def _keyword(keyword: ast.keyword, names: Mapping[str, Filling]) -> ast.keyword | None:
     name, value = keyword.arg, keyword.value
     if isinstance(value, ast.Constant | ast.UnaryOp):  # a default
-        if name not in names:
+        if name is None or name not in names:
             return keyword
         found = names[name]
         if not isinstance(found, ast.expr) or _equal(found, value):

@@ -45,7 +45,7 @@ def write_tensors(tensors: Sequence[tuple[str, ir.Value]]) -> Iterator[Buffer]:
         if tensor.dtype.name not in _TYPES:
             raise RewriteError(f"{value.name}: a file of tensors holds no {tensor.dtype.name}")
         begin, end = end, end + tensor.nbytes
-        shape = [int(extent) for extent in tensor.shape]
+        shape = [int(extent) for extent in tensor.shape.numpy()]
         header[name] = {"dtype": _TYPES[tensor.dtype.name], "shape": shape, "data_offsets": [begin, end]}
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % _ALIGNMENT)

@@ -89,14 +89,22 @@ class OperatorPython:
     held: Annotated[
         tuple[str, ...], "Operands that the layer holds; as an argument of it their name says whether there is one"
     ] = ()
-    numbers: Annotated[tuple[str, ...], "Operands that are written as numbers where they are constants of one element"] = ()
+    numbers: Annotated[
+        tuple[str, ...], "Operands that are written as numbers where they are constants of one element"
+    ] = ()
     called: Annotated[str | None, "What layers and results of it are called"] = None
-    call: Annotated[str | None, "How the layer is called, where that is not with its operands: `layer(x, (h, c))`"] = None
-    unpacked: Annotated[str | None, "The results as they are assigned, where these are no flat list: `y, (h, c)`"] = None
+    call: Annotated[str | None, "How the layer is called, where that is not with its operands: `layer(x, (h, c))`"] = (
+        None
+    )
+    unpacked: Annotated[str | None, "The results as they are assigned, where these are no flat list: `y, (h, c)`"] = (
+        None
+    )
     plain: Annotated[bool, "Whether its results are numbers of Python and no tensors"] = False
     types: Annotated[tuple[str, ...], "Options that are numbers of element types, as ONNX has them"] = ()
     statement: Annotated[
-        Literal["if", "for", "while"] | None, "The statement of Python that it is, whose blocks are its graphs"
+        Literal["if", "for"] | None,
+        "The statement of Python that it is, whose blocks are its graphs. `if`: of a condition; `for`: of a count and a"
+        " condition, either of which may be left out, and of values that go round",
     ] = None
 
 
@@ -232,8 +240,12 @@ class DialectPython:
     parameter: Annotated[str, "A tensor that is trained, of a `shape`"] = "zeros(shape)"
     buffer: Annotated[str, "A statement that makes a tensor that is not, of a `name`, a `shape` and a `dtype`"] = ""
     types: Annotated[Mapping[str, str], "Element types by their short names"] = field(default_factory=dict)
+    scalar: Annotated[str, "The tensor of a number `n`"] = "n"
+    number: Annotated[str, "The number that a tensor `x` of one element holds"] = "int(x)"
+    stack: Annotated[str, "Tensors of a list `xs` one above the other"] = "stack(xs)"
     examples: Annotated[
-        Mapping[str, str], "By the kind of an element type (float, integer, bool): an input with `{shape}` and `{dtype}`"
+        Mapping[str, str],
+        "By the kind of an element type (float, integer, bool): an input with `{shape}` and `{dtype}`",
     ] = field(default_factory=dict)
     readme: Annotated[
         str,

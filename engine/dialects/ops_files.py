@@ -9,7 +9,7 @@ from typing import Any
 
 from ..base.data_files import OPS
 from ..base.errors import RewriteError, RuleError
-from .facts import DialectPython, DialectFacts, DialectTrials, OperatorPython, OperatorFacts, OperatorTrials
+from .facts import DialectFacts, DialectPython, DialectTrials, OperatorFacts, OperatorPython, OperatorTrials
 from .operators import Catalogue, Dialect, Operand, OperatorSpec, Option
 
 #: keys that are sections of keys of their own

@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from ..base.constants import Elements
 from ..dialects.folding import evaluate_node, fold
-from ..dialects.inference import Inferred, InferenceError, describe, extents, infer, make_shape, merge, require_within
+from ..dialects.inference import InferenceError, Inferred, describe, extents, infer, make_shape, merge, require_within
 from ..dialects.operators import EXTENTS, OperatorSpec
 from ..rewrite.subgraphs import bodies
 from .base import Module, Visit

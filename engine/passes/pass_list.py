@@ -67,7 +67,11 @@ def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
         (Supported(LOWER, Visit.OUTSIDE_FIRST, options.keep_custom), across and not code),
         (CommonSubexpressions(), True),
         (Rules(RECOVER, Visit.INSIDE_FIRST), True),
-        *([(PlaceTransposes(options.layout, options.outputs), True)] if options.layout is not None and not code else []),
+        *(
+            [(PlaceTransposes(options.layout, options.outputs), True)]
+            if options.layout is not None and not code
+            else []
+        ),
         (Rules(SIMPLIFY, Visit.OUTSIDE_FIRST), True),
         (Rules(TUNE, Visit.OUTSIDE_FIRST), True),
         (CommonSubexpressions(constants=True), True),
