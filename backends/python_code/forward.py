@@ -147,6 +147,9 @@ class Method:
             return
         first = step if member is None else self.body.steps[member.places[0]]
         value = self._expression(lambda: self._compute(place, first, step))
+        if isinstance(value, ast.Name):
+            self._known[step.writes[0]] = value
+            return
         python = None if step.spec is None else step.spec.facts.python
         statement = Statement(list(step.writes), value)
         if step.spec is not None and python is not None:

@@ -134,9 +134,8 @@ class Scribe:
         if len(statement.suites) == 2:
             assert statement.value is not None
             names = [self._give(target, [], live, last) for target in statement.targets]
-            for head, suite in zip(
-                (f"if {write_expression(self._rename(statement.value))}:", "else:"), statement.suites, strict=True
-            ):
+            test = f"if {write_expression(self._rename(statement.value))}:"
+            for head, suite in zip((test, "else:"), statement.suites, strict=True):
                 yield f"{_indent(depth)}{head}"
                 yield from self._inside(suite, live, names, depth + 1)
             return

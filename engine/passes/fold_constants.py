@@ -18,7 +18,7 @@ from .base import Module, Visit
 class FoldConstants:
     """Compute at once what reads constants alone, and let all other results have the types that schemas give them."""
 
-    name, visits = "fold", Visit.MAIN
+    name, visits = "fold", Visit.OUTSIDE_FIRST
 
     def run(self, module: Module) -> None:
         """Fold the nodes of one graph, operands before what reads them."""

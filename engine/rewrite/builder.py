@@ -27,7 +27,7 @@ from .matcher import SEARCHED
 from .operands import make_operands, split_attributes
 from .pattern import rest_of
 from .replacement import MalformedError
-from .subgraphs import Body, bodies, count_yielded, detach, generalize, stack
+from .subgraphs import Body, bodies, count_yielded, detach, generalize, hand_over, stack
 from .variadics import assign_places
 
 #: says of a node without a schema, by other means, what its results are
@@ -73,6 +73,7 @@ class Builder:
     def discard(self) -> None:
         """Undo what was built, so that no value of the graph has a use outside it."""
         for node in reversed(self.nodes):
+            hand_over(node, [self._root])
             detach(node)
         self.nodes.clear()
 

@@ -63,7 +63,12 @@ def copy(node: ir.Node, inputs: Sequence[ir.Value | None], scope: Scope) -> ir.N
 
 
 def bind_option(option: Option, value: Any, subgraphs: Sequence[ir.Graph]) -> Any:
-    """What a variable stands for that binds an option: a graph where the option is the number of one."""
+    """What a variable stands for that binds an option: a graph where the option is the number of one.
+
+    A graph that the node itself has is that graph: it goes to the node that takes the place of this one.
+    """
+    if isinstance(value, ir.Graph):
+        return value
     if option.type == _ONE:
         return Body(subgraphs[value]) if 0 <= value < len(subgraphs) else None
     if option.type == _SEVERAL:
@@ -152,6 +157,14 @@ def detach(node: ir.Node) -> None:
     for body in bodies(node):
         for inner in body:
             detach(inner)
+
+
+def hand_over(node: ir.Node, takers: Iterable[ir.Node]) -> None:
+    """Let a node give up the graphs that others have taken from it."""
+    taken = [body for taker in takers for body in bodies(taker)]
+    for attribute in list(node.attributes.values()):
+        if taken and attribute.type is ir.AttributeType.GRAPH and attribute.as_graph() in taken:
+            del node.attributes[attribute.name]
 
 
 def generalize(value: ir.Value, other: ir.Value) -> None:
