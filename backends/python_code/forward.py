@@ -15,7 +15,7 @@ from .identifiers import make_identifier
 from .members import Body
 from .printer import write_expression
 from .statements import LETTERS, Scribe, Statement, Suite, is_number
-from .steps import Block, Slot, Step, count_reads, read_option
+from .steps import Block, Slot, Step, count_reads, is_truth, read_option, read_truth
 from .templates import Filling, fill, make_literal, parse_template
 
 #: letters of an expression that may stand in another, and of a statement that it may make
@@ -70,6 +70,9 @@ class Method:
         }
         for place, step in enumerate(body.steps):
             self._take(place, step, reads, looped)
+        for value in body.outputs:
+            if is_truth(value):
+                self._known[value] = make_literal(read_truth(value))
         result = self._expression(lambda: ast.Tuple([self._known[value] for value in body.outputs]))
         assert isinstance(result, ast.Tuple)
         statements, self._statements = self._statements, outer
@@ -85,21 +88,31 @@ class Method:
     def _compound(self, place: int, step: Step, reads: Mapping[ir.Value, int]) -> None:
         assert step.spec is not None
         for value in step.inputs:
-            self._settle(value)
+            if not is_number(value):
+                self._settle(value)
         values = [
             self._operand(place, step, operand.name, at, value)
             for operand in step.spec.operands
             for at, value in enumerate(step.operands[operand.name])
         ]
-        suites = [self._inner(self.body.inner[place, option]) for option in step.graphs]
-        for result in step.writes:
-            self._known[result] = self._name(result)
+        inner = [self.body.inner[place, option] for option in step.graphs]
+        kept: list[int] = []
+        if step.spec.facts.python.statement == "for":
+            kept = self._find_unchanged(inner[0], values[2:])
+            for at in kept:
+                begin = values[at + 2]
+                assert begin is not None
+                self._known[inner[0].inputs[at + 2]] = begin
+        suites = [self._inner(body, kept) for body in inner]
+        for at, result in enumerate(step.writes):
+            begin = values[at + 2] if at in kept else None
+            self._known[result] = self._name(result) if begin is None else begin
         if step.spec.facts.python.statement == "if":
             self._statements.append(Statement(list(step.writes), values[0], suites=suites))
             return
-        count, going, *begins = values
-        if count is not None and not isinstance(count, ast.Constant):
-            count = fill(parse_template(self.python.number), {"x": count})
+        count, going, *all_begins = values
+        begins = [begin for at, begin in enumerate(all_begins) if at not in kept]
+        writes = [value for at, value in enumerate(step.writes) if at not in kept]
         counter, condition, *_ = suites[0].inputs
         keeps = suites[0].results[0]
         same = isinstance(keeps, ast.Constant) or ast.dump(keeps) == ast.dump(self._name(condition))
@@ -110,17 +123,25 @@ class Method:
         if count is None and any(self._numbers[counter] == number for number in _list_names(suites[0])):
             raise RewriteError("a loop that counts its rounds without knowing how many there are has no code yet")
         known = [begin for begin in begins if begin is not None]
-        self._statements.append(Statement(list(step.writes), count, suites=suites, begins=known, condition=going))
+        self._statements.append(Statement(writes, count, suites=suites, begins=known, condition=going))
 
-    def _inner(self, body: Body) -> Suite:
+    @staticmethod
+    def _find_unchanged(body: Body, begins: Sequence[ast.expr | None]) -> list[int]:
+        """Which of the values that go round a loop are the same in each round."""
+        carried = zip(body.inputs[2:], body.outputs[1:], strict=False)
+        return [at for at, (before, after) in enumerate(carried) if before is after and begins[at] is not None]
+
+    def _inner(self, body: Body, kept: Sequence[int]) -> Suite:
         outer, self.body = self.body, body
-        for value in body.inputs:
+        inputs = [value for at, value in enumerate(body.inputs) if at - 2 not in kept]
+        for value in inputs:
             self._known[value] = self._name(value)
         if body.inputs:
             counter = body.inputs[0]
             self._known[counter] = fill(parse_template(self.python.scalar), {"n": self._name(counter)})
         suite = self._suite()
-        suite.inputs = list(body.inputs)
+        suite.inputs = inputs
+        suite.results = [result for at, result in enumerate(suite.results) if at - 1 not in kept]
         self.body = outer
         return suite
 

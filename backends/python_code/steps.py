@@ -85,7 +85,7 @@ def list_steps(graph: ir.Graph, dialect: Dialect) -> list[Step]:
         for value in step.own.values():
             readers.setdefault(value, []).append(step)
     shared = {value for value, who in readers.items() if len(who) > 1 and _bytes(value) > _OWN}
-    shared |= {value for value in graph.outputs if is_constant(value)}
+    shared |= {value for value in graph.outputs if is_constant(value) and not is_truth(value)}
     found: list[Step] = []
     made: set[ir.Value] = set()
     for step in steps:
@@ -111,6 +111,18 @@ def _hold(value: ir.Value) -> Step:
 def is_constant(value: ir.Value | None) -> bool:
     """Whether a value is known and no input."""
     return value is not None and value.const_value is not None and not value.is_graph_input()
+
+
+def is_truth(value: ir.Value) -> bool:
+    """Whether a value is a constant truth value."""
+    tensor = value.const_value if is_constant(value) else None
+    return tensor is not None and tensor.dtype == ir.DataType.BOOL and len(tensor.shape) == 0
+
+
+def read_truth(value: ir.Value) -> bool:
+    """The truth value of a constant."""
+    assert value.const_value is not None
+    return bool(value.const_value.numpy())
 
 
 def _bytes(value: ir.Value) -> int:

@@ -241,7 +241,6 @@ class DialectPython:
     buffer: Annotated[str, "A statement that makes a tensor that is not, of a `name`, a `shape` and a `dtype`"] = ""
     types: Annotated[Mapping[str, str], "Element types by their short names"] = field(default_factory=dict)
     scalar: Annotated[str, "The tensor of a number `n`"] = "n"
-    number: Annotated[str, "The number that a tensor `x` of one element holds"] = "int(x)"
     stack: Annotated[str, "Tensors of a list `xs` one above the other"] = "stack(xs)"
     examples: Annotated[
         Mapping[str, str],
