@@ -42,6 +42,14 @@ def defaults(name: str) -> Mapping[str, Any]:
     return {key: tuple(value) if isinstance(value, list) else value for key, value in said.items()}
 
 
+def prices(name: str) -> Mapping[str, int]:
+    """What a partition for a target is judged by, as its `target.yaml` says; raises CallError as `defaults`."""
+    said: dict[str, int] = {}
+    for folder, _ in _lineage(name):
+        said |= _document(folder).get("partition", {})
+    return said
+
+
 def find_small_target(name: str) -> str:
     """The target that lies over one and leaves constants as they are stored; empty where it says none, or is that one.
 

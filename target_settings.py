@@ -14,8 +14,11 @@ from .engine.syntax.diagnostics import join_words, spell, suggest
 from .engine.syntax.yaml_documents import compose, span
 from .option_values import ACTIVATIONS, HYBRID
 
-#: what a target says: a few words about it, options, and the target that leaves constants as they are stored
-ABOUT, SETS, SMALL = "about", "options", "small"
+#: what a target says: a few words about it, options, the target that leaves constants as they are stored, and what a
+#: partition is judged by
+ABOUT, SETS, SMALL, PARTITION = "about", "options", "small", "partition"
+#: the gain of a node on the target and the cost of a part, in bytes, and the fewest nodes that make a part
+PRICES = ("gain", "part", "least")
 #: the options that a target may set, with what their values are
 OPTIONS: Mapping[str, type] = {
     "opset": int,
@@ -30,6 +33,7 @@ OPTIONS: Mapping[str, type] = {
 
 _TAKES = {int: "a number", bool: "true or false", str: "a word", list: "a list of words"}
 _WORDS: Mapping[str, Sequence[str]] = {"activations": ACTIVATIONS, "hybrid": HYBRID}
+_ENTRIES = (ABOUT, SETS, SMALL, PARTITION)
 _FORM = f"it has `{ABOUT}:` with a few words, and `{SETS}:` with options and their values"
 
 
@@ -45,12 +49,12 @@ def _document(file: str, root: yaml.Node, opsets: tuple[int, int] | None) -> Ite
         yield Diagnostic(span(file, root), f"expected `{ABOUT}` and `{SETS}`, each option with its value", (), _FORM)
         return
     for key, node in root.value:
-        if key.value not in (ABOUT, SETS, SMALL):
-            help = suggest(key.value, (ABOUT, SETS, SMALL)) or _FORM
+        if key.value not in _ENTRIES:
+            help = suggest(key.value, _ENTRIES) or _FORM
             if key.value in OPTIONS:
                 help = f"options stand below `{SETS}:`"
             yield Diagnostic(
-                span(file, key), f"there is no entry `{key.value}`, only {ABOUT}, {SETS} and {SMALL}", (), help
+                span(file, key), f"there is no entry `{key.value}`, only {join_words(_ENTRIES, 'and')}", (), help
             )
         elif key.value == SETS and not isinstance(node, yaml.MappingNode):
             yield Diagnostic(span(file, node), f"`{SETS}` has options with their values, such as `opset: 17`")
@@ -58,6 +62,8 @@ def _document(file: str, root: yaml.Node, opsets: tuple[int, int] | None) -> Ite
             yield Diagnostic(span(file, node), f"`{SMALL}` is the name of a target")
         elif key.value == SETS:
             yield from _options(file, node, opsets)
+        elif key.value == PARTITION:
+            yield from _prices(file, node)
 
 
 def _options(file: str, node: yaml.MappingNode, opsets: tuple[int, int] | None) -> Iterator[Diagnostic]:
@@ -79,6 +85,20 @@ def _options(file: str, node: yaml.MappingNode, opsets: tuple[int, int] | None) 
             yield Diagnostic(span(file, given), message)
     if values.get("exact") is True and values.get("float") is True:
         yield Diagnostic(span(file, places["exact"]), "`exact` keeps the integers that `float` does away with")
+
+
+def _prices(file: str, node: yaml.Node) -> Iterator[Diagnostic]:
+    form = f"`{PARTITION}` has {join_words(PRICES, 'and')}, each a number of at least 0"
+    if not isinstance(node, yaml.MappingNode):
+        yield Diagnostic(span(file, node), form)
+        return
+    for key, given in node.value:
+        if key.value not in PRICES:
+            yield Diagnostic(span(file, key), f"there is no `{key.value}`", (), suggest(key.value, PRICES) or form)
+            continue
+        value = yaml.SafeLoader("").construct_object(given, deep=True)
+        if type(value) is not int or value < 0:
+            yield Diagnostic(span(file, given), f"`{key.value}` is {spell(value)}, it takes a number of at least 0")
 
 
 def _wrong(name: str, value: object, opsets: tuple[int, int] | None) -> str:

@@ -28,6 +28,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "fuzz": ("nnrewrite.cli.commands.fuzz", "test rules on random models against the interpreter"),
     "help": ("nnrewrite.cli.commands.help", "show the help of a command"),
     "ops": ("nnrewrite.cli.commands.ops", "list the operators that rules support"),
+    "partition": ("nnrewrite.cli.commands.partition", "divide a model into what a target takes and the rest"),
     "suggest": ("nnrewrite.cli.commands.suggest", "propose a rule for an operator by searching small templates"),
     "verify": ("nnrewrite.cli.commands.verify", "compare two models on the same inputs"),
 }

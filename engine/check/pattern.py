@@ -10,7 +10,7 @@ from ..base.errors import Span, times
 from ..base.startup import dataclass, field
 from ..dialects.operators import Dialect, OperatorSpec, Option, list_catalogue
 from ..expressions.opset_range import word_opsets
-from ..rewrite.rules import ACCEPT, ONCE
+from ..rewrite.rules import JUDGING, ONCE
 from ..syntax import tree
 from ..syntax.diagnostics import suggest
 from ..syntax.tree_traversal import walk
@@ -162,7 +162,7 @@ class _Walker:
         if call.wildcard:
             self._bind(Variable(call.callee, call.callee_span, WILDCARD, one("operator")))
             counts[call.callee] += 1
-        elif call.rest and self._context.stage != ACCEPT:
+        elif call.rest and self._context.stage not in JUDGING:
             self._error(
                 call.span,
                 "`..` goes with `any`: a rule about one operator names its options",

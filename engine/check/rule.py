@@ -8,7 +8,7 @@ from ..base.errors import Note, times
 from ..dialects.operators import Dialect, OperatorSpec
 from ..expressions.compile import Frame, Located, evaluate, truth
 from ..expressions.opset_range import possible
-from ..rewrite.rules import ACCEPT, OF_SOURCE, ONCE, STAGES, family, list_template_dialects
+from ..rewrite.rules import ACCEPT, JUDGING, OF_SOURCE, ONCE, STAGES, family, list_template_dialects
 from ..syntax import tree
 from ..syntax.diagnostics import a, suggest
 from ..syntax.tree_traversal import walk
@@ -82,7 +82,7 @@ def _rule(written: tree.Rule, reads: Dialect, context: Context) -> None:
     context = replace(context, root=found.root).inner(*found.variables.values())
     before = len(context.world.diagnosis.found)
     context = _clauses(written, context)
-    if written.stage == ACCEPT:
+    if written.stage in JUDGING:
         _accepts(written, reads, context)
         return
     if not written.templates:
@@ -98,9 +98,10 @@ def _rule(written: tree.Rule, reads: Dialect, context: Context) -> None:
 def _accepts(written: tree.Rule, reads: Dialect, context: Context) -> None:
     """Check what a rule of the stage that only refuses and remarks has, and has not."""
     for template in written.templates:
-        message = "stage accept builds nothing: its rules say what the target takes, and what to tell of the result"
+        message = f"stage {written.stage} builds nothing: its rules say what the target takes"
         context.error(template.span, message, "a rule of `stage simplify` or `stage tune` builds what it takes instead")
-    if not any(isinstance(clause, tree.Require | tree.Remark) for clause in written.clauses):
+    said = written.stage != ACCEPT or any(isinstance(clause, tree.Require | tree.Remark) for clause in written.clauses)
+    if not said:
         help = 'such as `require mode != "cubic", "this target has no cubic interpolation"`'
         message = "a rule of stage accept says by `require` what the target takes, or by `remark` what to tell of it"
         context.error(written.span, message, help)
@@ -131,9 +132,11 @@ def _clauses(written: tree.Rule, context: Context) -> Context:
             placeholders(clause.message, clause.span, context)
             continue
         condition(clause.condition, context)
-        if isinstance(clause, tree.Require) and written.stage not in (*OF_SOURCE, ACCEPT):
+        if isinstance(clause, tree.Require) and written.stage not in (*OF_SOURCE, *JUDGING):
             context.error(clause.span, f"`require` refuses nothing in stage {written.stage}", _REFUSING)
-        if written.stage != ACCEPT:  # which may forbid an operator whatever is asked of it, and at some opsets alone
+        if (
+            written.stage not in JUDGING
+        ):  # which may forbid an operator whatever is asked of it, and at some opsets alone
             _always(clause, context)
             if isinstance(clause, tree.Require):
                 context = context.at(possible(clause.condition, context.opsets))

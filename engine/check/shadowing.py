@@ -11,7 +11,7 @@ from ..dialects.operators import Catalogue, OperatorSpec
 from ..expressions.compile import Frame, Located, evaluate
 from ..expressions.functions import to_python
 from ..rewrite.pattern import Absent, AnyOf, Defined, NodePattern, Number, Operand, Variable
-from ..rewrite.rules import ACCEPT, ONCE, Contents, Override, Rule, compile_rules
+from ..rewrite.rules import JUDGING, ONCE, Contents, Override, Rule, compile_rules
 from ..syntax import tree
 from ..syntax.diagnostics import Collector
 from ..syntax.tree_traversal import walk
@@ -32,7 +32,7 @@ def overlaps(
     told: set[str] = set()
     overrides: dict[str, Override] = {}
     for stage, (domain, operator) in ruleset.roots():
-        if stage == ACCEPT:
+        if stage in JUDGING:
             continue  # each of them is asked
         candidates = ruleset.candidates(stage, domain, operator)
         # Patterns of several nodes are tried before all others where rules are tried once.

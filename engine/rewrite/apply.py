@@ -257,6 +257,25 @@ class Applier:
             raise RewriteFailure(rule.span, rule.name, node.name or node.op_type, str(error)) from error
         return None
 
+    def cover(self, rule: Rule, node: ir.Node) -> tuple[ir.Node, ...] | Reason | None:
+        """The nodes that the pattern of a rule covers, its root at a node; why it does not take them; None where it is
+        about others."""
+        if not rule.matcher.may_fit(node):
+            return None
+
+        def ask(bindings: Bindings) -> tuple[ir.Node, ...] | None:
+            frame = self._frame(rule, bindings, Budget())
+            return _list_covered(rule, node, bindings) if holds(rule, frame, None) else None
+
+        try:
+            return rule.matcher.search(node, ask, self._opset, self._subgraphs, self._budget(node))
+        except Refused as refusal:
+            return Reason(rule.name, refusal.span, str(refusal))
+        except TooManyError as error:
+            return Reason(rule.name, rule.span, str(error))
+        except Exhausted as error:
+            raise RewriteFailure(rule.span, rule.name, node.name or node.op_type, str(error)) from error
+
     def miss(self, rule: Rule, node: ir.Node) -> Reason | None:
         """Why a rule does not take a node, from the place where it got furthest."""
         if self.outcome.complex and is_complex_node(node) and not asks_complex(rule):
@@ -278,6 +297,22 @@ class Applier:
         except TooManyError as error:
             misses.append(Reason(rule.name, rule.span, str(error)))
         return misses[-1] if misses else None
+
+
+def _list_covered(rule: Rule, root: ir.Node, bindings: Bindings) -> tuple[ir.Node, ...]:
+    """The nodes between a root and what the variables of a pattern stand for."""
+    ends: set[object] = set()
+    for name, value in bindings.items():
+        if name not in rule.results:
+            ends.update(value if isinstance(value, list) else [value] if isinstance(value, ir.Value) else [])
+    covered, work = {root: None}, [root]
+    while work:
+        for operand in work.pop().inputs:
+            producer = None if operand is None or operand in ends else operand.producer()
+            if producer is not None and producer not in covered:
+                covered[producer] = None
+                work.append(producer)
+    return tuple(covered)
 
 
 def _leaks(made: list[ir.Node], pairs: list[Pair], graphs: Sequence[ir.Graph]) -> bool:

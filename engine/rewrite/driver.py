@@ -79,6 +79,20 @@ class Driver:
         candidates = self._rules.candidates(self._stage, node.domain, node.op_type)
         return next((why for rule in candidates if (why := self._firing.refusal(rule, node)) is not None), None)
 
+    def cover(self, node: ir.Node) -> tuple[ir.Node, ...] | Reason | None:
+        """The nodes that the first rule which takes a node covers together with it, those of several nodes first.
+
+        Why none takes it, in the words of the first that says so; None where none is about it.
+        """
+        reason: Reason | None = None
+        for deep in (True, False):
+            for rule in self._candidates(node, deep):
+                found = self._firing.cover(rule, node)
+                if isinstance(found, tuple):
+                    return found
+                reason = reason or found
+        return reason
+
     def _run_once(self) -> None:
         """Patterns of several nodes go first, from the outputs on; then each node, operands before users."""
         work = self._edits.nodes()[::-1]

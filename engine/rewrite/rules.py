@@ -16,10 +16,12 @@ from .matcher import Matcher
 from .pattern import AnyOf, Defined, NodePattern, Operand, Variable, compile_equations, is_deep, nodes
 
 #: in the order they run; what operators mean in others of the source is asked for where they are tried alone
-STAGES = ("meaning", "integers", "normalize", "lower", "recover", "simplify", "tune", "accept")
-MEANING, INTEGERS, NORMALIZE, LOWER, RECOVER, SIMPLIFY, TUNE, ACCEPT = STAGES
+STAGES = ("meaning", "integers", "normalize", "lower", "recover", "simplify", "tune", "accept", "support")
+MEANING, INTEGERS, NORMALIZE, LOWER, RECOVER, SIMPLIFY, TUNE, ACCEPT, SUPPORT = STAGES
 #: those that read the source dialect, and those that go over each node once
 OF_SOURCE, ONCE = STAGES[:4], (INTEGERS, LOWER)
+#: those whose rules build nothing: they say what a target takes, of a whole graph or for a part of it
+JUDGING = (ACCEPT, SUPPORT)
 
 
 def list_template_dialects(stage: str, source: Dialect, target: Dialect) -> tuple[Dialect, ...]:

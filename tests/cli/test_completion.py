@@ -67,7 +67,7 @@ def test_no_command_is_offered_after_an_option_or_a_model() -> None:
         ("rewrite convert --activations ", ["int8", "uint8"]),
         ("rewrite --layout ", ["source", "target"]),
         ("rewrite --batch d", ["dynamic"]),
-        ("rewrite --target ", ["onnxruntime", "onnxruntime-avx2", "onnxruntime-small", "portable"]),
+        ("rewrite --target ", ["onnxruntime", "onnxruntime-avx2", "onnxruntime-small", "portable", "tensorrt"]),
         ("rewrite bench --target p", ["portable"]),
         ("rewrite --rules tf", ["tflite2onnx"]),
         ("rewrite check on", ["onnx", "onnxruntime", "onnxruntime-avx2", "onnxruntime-small"]),

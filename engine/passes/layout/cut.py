@@ -124,6 +124,8 @@ class _Arcs:
         never = np.array([pair in self._never for pair in pairs])
         elements = np.array([self._elements[pair] for pair in pairs], np.int64)
         residual = self._residual(ends, never, elements)
+        if not any(self._ties.values()):
+            return self._beyond(residual)
         # Of all cuts that move the fewest elements, the one with the fewest ties: those cuts are exactly the ones that
         # no arc with a residual capacity leads out of (Picard and Queyranne 1980).
         has = {(int(tail), int(head)) for tail, head in residual}

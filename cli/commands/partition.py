@@ -1,0 +1,68 @@
+"""The command `rewrite partition`: what a target takes of a model, cut where it is cheapest."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import click
+
+from .. import completion, flags
+
+#: so many reasons are told, the others are in the manifest
+_TOLD = 8
+
+
+@click.command("rewrite partition", context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("model", metavar="MODEL", type=flags.File(exists=True))
+@click.option(
+    "--target",
+    required=True,
+    metavar="TARGET",
+    shell_complete=completion.targets,
+    help="What takes a part of the model: a pack with rules of the stage `support`.",
+)
+@click.option(
+    "-d",
+    "--directory",
+    "folder",
+    type=flags.File(files=False, folders=True, written=True),
+    metavar="DIR",
+    help="The folder to write to, made where it is missing. [default: the model's name with the ending .parts]",
+)
+@flags.as_json
+def command(model: Path, target: str, folder: Path | None, as_json: bool) -> None:
+    """Divide a MODEL into parts that a target takes and what stays on the host, and write one file for each.
+
+    The folder has a model for each step, `host.onnx` with the parts as nodes of the domain nnrewrite.part, and
+    manifest.json: the steps in their order, what goes in and out of each, and why each node of the host is there.
+    `nnrewrite.partition.run(DIR, inputs)` runs them all.
+
+    Exit status: 0 written; 1 the model cannot be divided; 2 the call is wrong.
+    """
+    from ...partition import partition
+    from ..json_documents import show
+
+    found = partition(f"{model}", target)
+    place = folder if folder is not None else Path(f"{model.stem}.parts")
+    manifest = found.save(place)
+    if as_json:
+        show("partition", True, [{"source": model, "folder": place, **manifest}])
+        return
+    _print(manifest, f"{model}", place)
+
+
+def _print(manifest: dict[str, Any], model: str, folder: Path) -> None:
+    host = [step for step in manifest["steps"] if step["on"] == "host"]
+    device = [step for step in manifest["steps"] if step["on"] == "device"]
+    taken, left = (sum(step["nodes"] for step in steps) for steps in (device, host))
+    click.echo(f"{click.style(model, bold=True)} -> {click.style(f'{folder}', bold=True)}")
+    click.echo(f"  on {manifest['target']}: {taken} of {taken + left} nodes in {len(device)} parts")
+    click.echo(f"  on the host: {left} nodes in {len(host)} steps")
+    click.echo(f"  bytes between both: {manifest['bytes_moved']:,}")
+    why = Counter((entry["operator"], entry["reason"]) for step in host for entry in step["reasons"])
+    for (operator, reason), count in why.most_common(_TOLD):
+        click.echo(f"    {operator} x {count}: {reason}")
+    if len(why) > _TOLD:
+        click.echo(f"    and {len(why) - _TOLD} more reasons, in {folder / 'manifest.json'}")

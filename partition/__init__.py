@@ -1,0 +1,8 @@
+"""Partition: what a target takes of a model, cut where it is cheapest, and the rest."""
+
+from __future__ import annotations
+
+from .execution import run
+from .partitioning import Partition, partition
+
+__all__ = ["Partition", "partition", "run"]

@@ -1,0 +1,154 @@
+"""Parts as files: a model for each step, the host's model with the parts as nodes, and the manifest."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import onnx_ir as ir
+
+from ..backends.stream import Encoded
+from ..engine.base.atomic_write import replacing
+from ..engine.base.errors import RewriteError
+from ..engine.base.startup import dataclass
+from .capability import list_constants, list_read
+from .plan import Plan, Step, count_bytes
+
+#: the domain of the nodes that stand for parts in the host's model
+DOMAIN = "nnrewrite.part"
+#: the names of the files
+MANIFEST, HOST = "manifest.json", "host.onnx"
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """The nodes of a step as a graph of their own: what they read and yield beyond it, and their constants."""
+
+    name: str
+    step: Step
+    inputs: tuple[ir.Value, ...]
+    outputs: tuple[ir.Value, ...]
+    constants: tuple[ir.Value, ...]
+
+
+def write(folder: Path, graph: ir.Graph, plan: Plan, version: int, about: dict[str, Any]) -> dict[str, Any]:
+    """Write the files of a plan to a folder, which is made where it is missing; the manifest.
+
+    `version` is that of the format, `about` stands in the manifest as it is. Raises RewriteError for a tensor between
+    steps whose element type is not known, DestinationError for what the system refuses.
+    """
+    pieces = _cut(graph, plan)
+    for piece in pieces:
+        for value in (*piece.inputs, *piece.outputs):
+            if value.dtype is None:
+                raise RewriteError(f"{value.name}: its element type is not known, so that it cannot leave {piece.name}")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RewriteError(f"{folder}: {error.strerror}") from error
+    steps = []
+    for piece in pieces:
+        file = f"{piece.name}.onnx"
+        _encode(graph, piece.inputs, piece.outputs, piece.step.nodes, piece.constants, piece.name, version).save(
+            folder / file
+        )
+        steps.append(_describe(piece, file, plan))
+    _write_host(folder, graph, pieces, version)
+    manifest = {
+        **about,
+        "inputs": [_about(value) for value in graph.inputs if value.const_value is None],
+        "outputs": [_about(value) for value in graph.outputs],
+        "parts": len(plan.parts),
+        "bytes_moved": plan.moved,
+        "host_model": HOST,
+        "steps": steps,
+    }
+    with replacing(folder / MANIFEST) as out:
+        out.write((json.dumps(manifest, indent=2) + "\n").encode())
+    return manifest
+
+
+def _cut(graph: ir.Graph, plan: Plan) -> list[Piece]:
+    ends = set(graph.outputs)
+    readers: dict[ir.Value, set[int]] = {}
+    for number, step in enumerate(plan.steps):
+        for node in step.nodes:
+            for value in list_read(node):
+                readers.setdefault(value, set()).add(number)
+    pieces = []
+    for number, step in enumerate(plan.steps):
+        made = {output for node in step.nodes for output in node.outputs}
+        read = dict.fromkeys(value for node in step.nodes for value in list_read(node) if value not in made)
+        left = [
+            output
+            for node in step.nodes
+            for output in node.outputs
+            if output in ends or readers.get(output, set()) - {number}
+        ]
+        constants = dict.fromkeys(value for node in step.nodes for value in list_constants(node))
+        pieces.append(Piece(step.part or f"host_{number}", step, tuple(read), tuple(left), tuple(constants)))
+    return pieces
+
+
+def _encode(
+    graph: ir.Graph,
+    inputs: Sequence[ir.Value],
+    outputs: Sequence[ir.Value],
+    nodes: Sequence[ir.Node],
+    constants: Sequence[ir.Value],
+    name: str,
+    version: int,
+) -> Encoded:
+    imports = dict(graph.opset_imports)
+    for node in nodes:
+        imports.setdefault(node.domain, node.version or 1)
+    view = ir.GraphView(
+        inputs, outputs, nodes=nodes, initializers=constants, opset_imports=imports, name=name or graph.name
+    )
+    return Encoded.of(ir.Model(cast(ir.Graph, view), ir_version=version, producer_name="nnrewrite"))
+
+
+def _write_host(folder: Path, graph: ir.Graph, pieces: Sequence[Piece], version: int) -> None:
+    """The host's nodes with one node for each part, in an order in which all can run."""
+    nodes: list[ir.Node] = []
+    constants: dict[ir.Value, None] = {}
+    for piece in pieces:
+        if not piece.step.part:
+            nodes += piece.step.nodes
+            constants.update(dict.fromkeys(piece.constants))
+            continue
+        call = ir.Node(DOMAIN, piece.name, piece.inputs, num_outputs=len(piece.outputs), name=piece.name, version=1)
+        for output, value in zip(call.outputs, piece.outputs, strict=True):
+            output.name, output.type, output.shape = value.name, value.type, value.shape
+        nodes.append(call)
+    outputs = list(graph.outputs)
+    _encode(graph, list(graph.inputs), outputs, nodes, tuple(constants), "host", version).save(folder / HOST)
+    for node in nodes:
+        if node.domain == DOMAIN:
+            for place in range(len(node.inputs)):
+                node.replace_input_with(place, None)
+
+
+def _describe(piece: Piece, file: str, plan: Plan) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "name": piece.name,
+        "on": "device" if piece.step.part else "host",
+        "file": file,
+        "nodes": len(piece.step.nodes),
+        "inputs": [_about(value) for value in piece.inputs],
+        "outputs": [_about(value) for value in piece.outputs],
+    }
+    if not piece.step.part:
+        found["reasons"] = [
+            {"node": node.name or node.outputs[0].name, "operator": node.op_type, "reason": plan.reasons[node]}
+            for node in piece.step.nodes
+        ]
+    return found
+
+
+def _about(value: ir.Value) -> dict[str, Any]:
+    shape = None if value.shape is None else [n if isinstance(n, int) else n.value for n in value.shape]
+    dtype = None if value.dtype is None else value.dtype.name.lower()
+    return {"name": value.name, "type": dtype, "shape": shape, "bytes": count_bytes(value)}

@@ -1,0 +1,153 @@
+"""Partitions of random graphs: acyclic, convex, and the best there is."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from nnrewrite.partition.division import divide
+from nnrewrite.partition.network import OUTSIDE, Edge, Network
+from nnrewrite.partition.parts import find_parts, order_steps
+from nnrewrite.partition.sides import choose_sides
+
+
+@st.composite
+def networks(draw: st.DrawFn, most: int = 12, part_cost: bool = True) -> Network:
+    """Random units in topological order, with sizes, gains and a cost of parts."""
+    count = draw(st.integers(1, most))
+    users: list[set[int]] = [set() for _ in range(count + 1)]
+    for head in range(count):
+        for tail in draw(st.sets(st.integers(-1, head - 1), min_size=1, max_size=3)):
+            users[tail].add(head)
+    for tail in range(count):
+        if not users[tail] or draw(st.booleans()):
+            users[tail].add(OUTSIDE)
+    sizes = draw(st.lists(st.integers(0, 9), min_size=count + 1, max_size=count + 1))
+    edges = [Edge(tail, frozenset(users[tail]), sizes[tail]) for tail in range(-1, count) if users[tail]]
+    return Network(
+        tuple(draw(st.lists(st.booleans(), min_size=count, max_size=count))),
+        tuple(edges),
+        tuple(draw(st.lists(st.integers(0, 6), min_size=count, max_size=count))),
+        draw(st.integers(0, 8)) if part_cost else 0,
+    )
+
+
+def is_ordered(network: Network, parts: Sequence[int]) -> bool:
+    """Whether all can run part by part: the graph of parts and units of the host has no circle."""
+    name = [part if part >= 0 else -2 - unit for unit, part in enumerate(parts)]
+    arcs = {(name[tail], name[head]) for tail, head in network.arcs() if name[tail] != name[head]}
+    left = set(name)
+    while left:
+        free = {one for one in left if not any(head == one and tail in left for tail, head in arcs)}
+        if not free:
+            return False
+        left -= free
+    return True
+
+
+def is_connected(network: Network, units: Sequence[int]) -> bool:
+    near = {unit: set() for unit in units}
+    for tail, head in network.arcs():
+        if tail in near and head in near:
+            near[tail].add(head)
+            near[head].add(tail)
+    seen, work = {units[0]}, [units[0]]
+    while work:
+        for other in near[work.pop()] - seen:
+            seen.add(other)
+            work.append(other)
+    return len(seen) == len(units)
+
+
+def groupings(units: Sequence[int]) -> Iterator[list[list[int]]]:
+    """Every way to put units into groups."""
+    if not units:
+        yield []
+        return
+    first, *rest = units
+    for groups in groupings(rest):
+        yield [[first], *groups]
+        for place in range(len(groups)):
+            yield [*groups[:place], [first, *groups[place]], *groups[place + 1 :]]
+
+
+def least(network: Network) -> int:
+    """The least that any answer costs, by trying all of them."""
+    able = [unit for unit, taken in enumerate(network.supported) if taken]
+    best = None
+    for count in range(len(able) + 1):
+        for chosen in itertools.combinations(able, count):
+            device = [unit in chosen for unit in range(network.units)]
+            for groups in groupings(chosen):
+                cost = network.cost(device, len(groups))
+                if best is not None and cost >= best:
+                    continue
+                parts = [-1] * network.units
+                for number, group in enumerate(groups):
+                    for unit in group:
+                        parts[unit] = number
+                if all(is_connected(network, group) for group in groups) and is_ordered(network, parts):
+                    best = cost
+    assert best is not None
+    return best
+
+
+@given(networks())
+@settings(max_examples=300, deadline=None)
+def test_parts_are_connected_and_none_waits_for_what_waits_for_it(network: Network) -> None:
+    parts = find_parts(network, network.supported)
+    assert is_ordered(network, parts)
+    for number in {part for part in parts if part >= 0}:
+        assert is_connected(network, [unit for unit, part in enumerate(parts) if part == number])
+
+
+@given(networks())
+@settings(max_examples=300, deadline=None)
+def test_steps_run_everything_once_and_nothing_before_what_it_reads(network: Network) -> None:
+    done: set[int] = set()
+    for _, units in order_steps(network, find_parts(network, network.supported)):
+        for tail, head in network.arcs():
+            assert head not in units or tail in done or tail in units
+        assert not done & set(units)
+        done |= set(units)
+    assert len(done) == network.units
+
+
+@given(networks(most=7))
+@settings(max_examples=150, deadline=None)
+def test_small_graphs_are_divided_at_the_least_cost_there_is(network: Network) -> None:
+    assert divide(network).cost == least(network)
+
+
+@given(networks(most=10, part_cost=False))
+@settings(max_examples=150, deadline=None)
+def test_the_cut_is_exact_where_parts_cost_nothing(network: Network) -> None:
+    able = [unit for unit, taken in enumerate(network.supported) if taken]
+    every = (
+        network.cost([unit in chosen for unit in range(network.units)], 0)
+        for count in range(len(able) + 1)
+        for chosen in itertools.combinations(able, count)
+    )
+    assert network.cost(choose_sides(network), 0) == min(every)
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_units_take_seconds() -> None:
+    count = 100_000
+    generator = np.random.default_rng(0)
+    users: list[set[int]] = [set() for _ in range(count)]
+    for head in range(1, count):
+        for tail in {head - 1, max(0, head - int(generator.integers(1, 50)))}:
+            users[tail].add(head)
+    users[-1].add(OUTSIDE)
+    edges = [Edge(tail, frozenset(each), int(generator.integers(1, 5000))) for tail, each in enumerate(users) if each]
+    network = Network(tuple(bool(x) for x in generator.random(count) < 0.9), tuple(edges), (100,) * count, 1000)
+    started = time.process_time()
+    answer = divide(network)
+    assert answer.count > 0
+    assert time.process_time() - started < 60  # ten seconds on an idle machine; a mistake takes for ever

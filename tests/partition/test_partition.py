@@ -1,0 +1,146 @@
+"""Models divided into files that compute together what the whole does."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from click.testing import CliRunner
+from nnrewrite.cli.commands.partition import command
+from nnrewrite.engine.base.errors import CallError, ModelError, VerificationError
+from nnrewrite.partition import partition, run
+from nnrewrite.verify.inputs import draw
+from nnrewrite.verify.reference import Reference
+from onnx import TensorProto, helper, numpy_helper
+
+MODELS = Path(__file__).parents[3] / "shared/onnx_models"
+WEIGHTS = numpy_helper.from_array(np.random.default_rng(0).standard_normal((8, 3, 3, 3)).astype(np.float32), "w")
+
+
+@pytest.fixture
+def pack(tmp_path: Path) -> str:
+    """A target that takes convolutions with what is behind them, and additions."""
+    folder = tmp_path / "npu"
+    folder.mkdir()
+    (folder / "support.rules").write_text(
+        "ruleset npu : onnx -> onnx opset 13..25\n"
+        "rule activated stage support {\n  _y = Relu(Conv(x, const _w, _b?) {..})\n  where shape(x) != none\n}\n"
+        "rule sums stage support {\n  _y = any op(x, _z)\n  where op in [Add]\n"
+        '  require rank(x) == 4, "only images"\n}\n'
+    )
+    (folder / "target.yaml").write_text("partition: {gain: 1000000, part: 10, least: 1}\n")
+    return f"{folder}"
+
+
+def model() -> bytes:
+    """A convolution and its activation, a sine beside it, and a sum of both."""
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"], name="conv", pads=[1, 1, 1, 1]),
+        helper.make_node("Relu", ["c"], ["r"], name="relu"),
+        helper.make_node("Sin", ["r"], ["s"], name="sine"),
+        helper.make_node("Add", ["r", "s"], ["y"], name="sum"),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "net",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, 8, 8])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 8, 8, 8])],
+        [WEIGHTS],
+    )
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    return bytes(made.SerializeToString())
+
+
+def test_what_the_target_takes_is_in_parts_and_each_other_node_has_its_reason(pack: str, tmp_path: Path) -> None:
+    manifest = partition(model(), pack).save(tmp_path / "out")
+    parts = [step for step in manifest["steps"] if step["on"] == "device"]
+    assert [step["nodes"] for step in parts] == [2, 1]
+    (host,) = [step for step in manifest["steps"] if step["on"] == "host"]
+    assert [entry["operator"] for entry in host["reasons"]] == ["Sin"]
+    assert "no rule of the target is about Sin" in host["reasons"][0]["reason"]
+    assert manifest == json.loads((tmp_path / "out/manifest.json").read_text())
+
+
+def test_steps_compute_together_what_the_whole_does(pack: str, tmp_path: Path) -> None:
+    partition(model(), pack).save(tmp_path / "out")
+    x = np.random.default_rng(1).standard_normal((1, 3, 8, 8)).astype(np.float32)
+    asked = []
+
+    def device(name: str, file: Path, feeds: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        asked.append(name)
+        session = onnxruntime.InferenceSession(f"{file}", providers=["CPUExecutionProvider"])
+        names = [output.name for output in session.get_outputs()]
+        return dict(zip(names, session.run(names, dict(feeds)), strict=True))
+
+    found = run(tmp_path / "out", {"x": x}, device)["y"]
+    (whole,) = onnxruntime.InferenceSession(model(), providers=["CPUExecutionProvider"]).run(None, {"x": x})
+    np.testing.assert_allclose(found, whole, rtol=1e-5, atol=1e-6)
+    assert asked == ["part_0", "part_1"]
+
+
+def test_the_model_of_the_host_has_a_node_for_each_part(pack: str, tmp_path: Path) -> None:
+    partition(model(), pack).save(tmp_path / "out")
+    host = onnx.load(tmp_path / "out/host.onnx")
+    assert [(node.domain, node.op_type) for node in host.graph.node] == [
+        ("nnrewrite.part", "part_0"),
+        ("", "Sin"),
+        ("nnrewrite.part", "part_1"),
+    ]
+
+
+def test_a_requirement_that_fails_is_the_reason(pack: str, tmp_path: Path) -> None:
+    flat = onnx.ModelProto.FromString(model())
+    del flat.graph.node[:]
+    flat.graph.node.append(helper.make_node("Add", ["x", "x"], ["y"]))
+    flat.graph.input[0].CopyFrom(helper.make_tensor_value_info("x", TensorProto.FLOAT, [4]))
+    flat.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", TensorProto.FLOAT, [4]))
+    manifest = partition(flat.SerializeToString(), pack).save(tmp_path / "out")
+    assert manifest["parts"] == 0
+    assert manifest["steps"][0]["reasons"][0]["reason"] == "only images (rule sums)"
+
+
+def test_a_target_that_says_nothing_of_parts_is_told() -> None:
+    with pytest.raises(CallError, match="no rules of the stage support"):
+        partition(model(), "onnxruntime")
+
+
+def test_a_folder_without_a_manifest_and_a_missing_input_are_told(pack: str, tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="cannot be read"):
+        run(tmp_path, {})
+    partition(model(), pack).save(tmp_path / "out")
+    with pytest.raises(CallError, match="input x is missing"):
+        run(tmp_path / "out", {})
+
+
+def test_the_command_tells_what_is_where(pack: str, tmp_path: Path) -> None:
+    (tmp_path / "net.onnx").write_bytes(model())
+    done = CliRunner().invoke(command, [f"{tmp_path / 'net.onnx'}", "--target", pack, "-d", f"{tmp_path / 'out'}"])
+    assert done.exit_code == 0, done.output
+    assert "3 of 4 nodes in 2 parts" in done.output and "Sin x 1: no rule" in done.output
+
+
+def runs(reference: Reference, path: str) -> Iterator[tuple[list[np.ndarray], list[np.ndarray]]]:
+    """What a model computes of inputs that it takes, and those."""
+    for [sample] in draw(reference.describe(path).inputs):
+        with contextlib.suppress(VerificationError):
+            yield reference.run(path, [sample])[0], sample
+
+
+@pytest.mark.parametrize("name", ["tv_shufflenet_v2_dyn", "hf_bert_4l_dyn", "magika_v3_3", "cf_cond_dyn"])
+def test_real_models_run_in_parts_as_a_whole(name: str, tmp_path: Path) -> None:
+    path = MODELS / f"{name}.onnx"
+    if not path.is_file():
+        pytest.skip(f"{path} is not there")
+    partition(f"{path}", "tensorrt").save(tmp_path / "out")
+    reference = Reference()
+    signature = reference.describe(f"{path}")
+    whole, sample = next(runs(reference, f"{path}"))
+    found = run(tmp_path / "out", {tensor.name: array for tensor, array in zip(signature.inputs, sample, strict=True)})
+    for tensor, wanted in zip(signature.outputs, whole, strict=True):
+        np.testing.assert_allclose(found[tensor.name], wanted, rtol=1e-3, atol=1e-4)
