@@ -334,7 +334,8 @@ def _run_step(
     graph = subject.graph
     module = Module(graph, prepared.rules, Scope(graph), functions)
     if last is not None:
-        module = replace(module, outcome=last.outcome, layouts=last.layouts, state=last.state, real=last.real)
+        outcome = replace(last.outcome, complex=False)  # pairs of numbers are what the step before made of them
+        module = replace(module, outcome=outcome, layouts=last.layouts, state=last.state, real=last.real)
     chosen = PassOptions(
         extents=asked,
         layout=interface,

@@ -110,11 +110,15 @@ def has_module(step: Step) -> bool:
 def _find_chains(
     steps: Sequence[Step], reads: Mapping[ir.Value, int], outputs: Sequence[ir.Value]
 ) -> list[tuple[str, list[int]]]:
-    """Runs of layers each of which reads what the one before yields, and nobody else does."""
-    made = {step.writes[0]: place for place, step in enumerate(steps) if has_module(step)}
+    """Runs of layers each of which reads what the one before yields, and nobody else does.
+
+    A layer whose weights have a name of its own, as `conv1.weight`, keeps it, and stands alone.
+    """
+    fits = [has_module(step) and not (step.layer and _find_own_name(step)) for step in steps]
+    made = {step.writes[0]: place for place, step in enumerate(steps) if fits[place]}
     follows: dict[int, int] = {}
     for place, step in enumerate(steps):
-        value = step.reads[0] if has_module(step) else None
+        value = step.reads[0] if fits[place] else None
         if value in made and reads[value] == 1 and value not in outputs:
             follows[made[value]] = place
     found = []
@@ -172,13 +176,16 @@ def _name_layer(step: Step) -> str:
         return make_snake(step.block.name) or "block"
     assert step.spec is not None
     python = step.spec.facts.python
+    return _find_own_name(step) or python.called or make_identifier(name_call(python.module or "")) or "layer"
+
+
+def _find_own_name(step: Step) -> str:
+    """What the source calls a layer, by the names of its weights: `conv1` of `layer1.conv1.weight`."""
     for operand, value in step.held.items():
         path = (value.name or "").split(".")
-        if len(path) > 1 and path[-1] == operand:
-            name = make_identifier(path[-2])
-            if name:
-                return name
-    return python.called or make_identifier(name_call(python.module or "")) or "layer"
+        if len(path) > 1 and path[-1] == operand and not path[-2].isdigit():
+            return make_identifier(path[-2])
+    return ""
 
 
 def _name_chain(steps: Sequence[Step], places: Sequence[int], kind: str) -> str:

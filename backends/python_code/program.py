@@ -153,7 +153,7 @@ class _Writer:
             if step.key not in named:
                 stub = names.give(make_snake(step.node.op_type), "operator")
                 named[step.key] = stub, tuple(self._stub(stub, step))
-                self.placeholders.append(step.node.op_type)
+                self.placeholders.append(make_class_name(step.node.op_type) or "Operator")
             found[step] = named[step.key]
         return found
 
