@@ -236,8 +236,7 @@ class Method:
     def _compute(self, place: int, first: Step, step: Step) -> ast.expr:
         member = self.body.of_step.get(place)
         if member is not None and (step.block is not None or member.kind == "chain"):
-            arguments: list[ast.expr] = [self._known[value] for value in first.inputs]
-            return ast.Call(_attribute(member.name), arguments, [])
+            return ast.Call(_attribute(member.name), [self._known[value] for value in first.inputs], [])
         if step.spec is None:
             assert step.node is not None
             items = [self._operand(place, step, "", at, value) for at, value in enumerate(step.node.inputs)]
@@ -253,8 +252,8 @@ class Method:
             names[operand.name] = [one for one in found if one is not None] if operand.variadic else found[0]
         if member is not None:
             if python.call is None:
-                items = [one for one in names.values() if isinstance(one, ast.expr)]
-                return ast.Call(_attribute(member.name), list(items), [])
+                arguments = [one for one in names.values() if isinstance(one, ast.expr)]
+                return ast.Call(_attribute(member.name), arguments, [])
             names["layer"] = _attribute(member.name)
             return fill(parse_template(python.call), names)
         assert python.expression is not None

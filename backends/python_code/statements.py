@@ -186,7 +186,7 @@ class Scribe:
         inner = {**live, **dict.fromkeys([going, index], _END)}
         if statement.value is not None:
             count_text = write_expression(self._rename(statement.value))
-            used = any(self._numbers.get(counter) in _list_numbers(one) for one in _all_statements(suite))
+            used = any(self._numbers.get(counter, -1) in _list_numbers(one) for one in _all_statements(suite))
             yield f"{_indent(depth)}for {index if used else '_'} in range({count_text}):"
             if going:
                 yield f"{_indent(depth + 1)}if not {going}:"

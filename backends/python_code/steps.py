@@ -152,8 +152,8 @@ def _describe(node: ir.Node, dialect: Dialect) -> Step:
         _own_constants(step)
         return step
     python = spec.facts.python
-    for value in node.outputs:
-        value.meta[PLAIN] = python.plain
+    for result in node.outputs:
+        result.meta[PLAIN] = python.plain
     held = [operands[name][0] for name in python.held]
     step.layer = bool(held) and python.module is not None and all(one is None or is_constant(one) for one in held)
     kinds_of: list[Any] = []
