@@ -29,7 +29,7 @@ from .engine.base.garbage_collection import pause_collection
 from .engine.base.names import Scope
 from .engine.base.quantization import NUMBERS, REAL
 from .engine.base.startup import dataclass, replace
-from .engine.dialects.operators import Catalogue, Dialect
+from .engine.dialects.operators import Dialect
 from .engine.dialects.opsets import least_opset
 from .engine.packs import loader
 from .engine.packs.headers import read_pair
@@ -208,9 +208,9 @@ class Subject:
 def _rewrite(source: str | bytes, options: Options, reason: str = "") -> Conversion:
     """Convert a model; `reason` says why for another opset than rules aim at."""
     interface, asked = Interface.parse(options.layout), Asked.parse(options.input_shape, options.batch)
-    writer = _find_writer(options)
+    writer = find_writer(options)
     steps = plan_steps(source, options)
-    subject = _read(source, options, prepare(steps[0].stacked, None).pack.catalogue)
+    subject = _read(source, options, prepare(steps[0].stacked, None).pack)
     graph = subject.graph
     before = Counter(node.op_type for node in graph)
     given: Counter[str] = Counter()
@@ -251,7 +251,7 @@ def plan_steps(source: str | bytes, options: Options) -> list[Options]:
 
     Raises CallError where no rules lead there, ModelError for a file that cannot be read.
     """
-    return _plan(find_reader(source, options), _find_writer(options).dialect, options)
+    return _plan(find_reader(source, options), find_writer(options).dialect, options)
 
 
 def find_reader(source: str | bytes, options: Options) -> readers.Reader:
@@ -259,10 +259,16 @@ def find_reader(source: str | bytes, options: Options) -> readers.Reader:
     return readers.READERS[0] if options.member is not None else readers.find_reader(source)
 
 
-def _find_writer(options: Options) -> writers.Writer:
+def find_writer(options: Options) -> writers.Writer:
+    """The format to write: that which is asked for, else that of what the rules make.
+
+    Raises CallError for an ending that no format has.
+    """
     if options.to is None:
-        return writers.WRITERS[0]
-    found = writers.find_writer(f".{options.to.lstrip('.')}")
+        pairs = [pair for name in options.rules if (pair := read_pair(name)) is not None]
+        made = pairs[-1][1] if pairs else None
+        return next((one for one in writers.WRITERS if one.dialect == made), writers.WRITERS[0])
+    found = writers.find_writer(options.to if options.to == "/" else f".{options.to.lstrip('.')}")
     if found is None:
         known = ", ".join(suffix for one in writers.WRITERS for suffix in one.suffixes)
         raise CallError(f"there is no writing {options.to} files: the endings of those that can be written are {known}")
@@ -283,7 +289,20 @@ def _plan(read: readers.Reader, dialect: str, options: Options) -> list[Options]
         for name in (*options.skip, *options.only):
             if name not in known:
                 raise CallError(f"there is no rule {name}{suggest_nearest(name, known)}")
-    return steps
+    return steps if len(steps) == 1 else _match_opsets(steps)
+
+
+def _match_opsets(steps: list[Options]) -> list[Options]:
+    """Steps each of which writes an opset that the next one reads; what is not written at last is quantized nowhere."""
+    found = steps[-1:]
+    for step in reversed(steps[:-1]):
+        low, _ = prepare(found[0].stacked, None).pack.opsets
+        usual = prepare(step.stacked, step.opset).opset
+        last = prepare(found[-1].stacked, None).pack.catalogue
+        pair = read_pair(found[-1].rules[-1])
+        code = pair is not None and last.dialect(pair[1]).facts.python is not None
+        found.insert(0, step.but(opset=max(usual, low), float=step.float or code))
+    return found
 
 
 def _prepare_step(subject: Subject, step: Options, opset: int | None) -> tuple[Prepared, str]:
@@ -295,9 +314,10 @@ def _prepare_step(subject: Subject, step: Options, opset: int | None) -> tuple[P
     own = subject.model.opset_imports.get("") if opset is None else opset
     if pair is None or own is None or pair[0] != _USUAL[1]:
         return _choose_opset(subject, step, _prepare_options(step, step.opset))
-    if pair[0] != pair[1]:  # such rules read the newest forms of operators, to which older ones are brought first
-        return _prepare_options(step, None), ""
-    if step.opset is not None and step.opset != own and pair[0] == pair[1]:
+    if pair[0] != pair[1]:  # operators of other opsets are brought to one that the rules read
+        low, high = prepare(step.stacked, None).pack.opsets
+        return _prepare_options(step, min(max(own, low), high)), ""
+    if step.opset is not None and step.opset != own:
         raise CallError(f"the model is of opset {own}, and there are no rules yet that write it in opset {step.opset}")
     return _prepare_options(step, own), ""
 
@@ -321,7 +341,8 @@ def _run_step(
     graph = subject.graph
     module = Module(graph, prepared.rules, Scope(graph), functions)
     if last is not None:
-        module = replace(module, outcome=last.outcome, layouts=last.layouts, state=last.state, real=last.real)
+        outcome = replace(last.outcome, complex=False)  # pairs of numbers are what the step before made of them
+        module = replace(module, outcome=outcome, layouts=last.layouts, state=last.state, real=last.real)
     chosen = PassOptions(
         extents=asked,
         layout=interface,
@@ -332,7 +353,7 @@ def _run_step(
         float_interface=options.float_io,
         keep_float16=options.keep_float16,
         keep_custom=options.keep_custom,
-        given=version if not prepared.rules.target.schemas else None,
+        given=version if prepared.rules.target.facts.reference is not None else None,
         part=Part(tuple(options.inputs), tuple(options.outputs)) if last is None else Part(),
     )
     try:
@@ -344,14 +365,20 @@ def _run_step(
     return module
 
 
-def _read(source: str | bytes, options: Options, catalogue: Catalogue) -> Subject:
+def _read(source: str | bytes, options: Options, pack: loader.Pack) -> Subject:
     """Read a model, and find the graph that is asked for."""
     member = options.member
     if member is not None and isinstance(source, bytes):
         raise CallError(f"member {member} is of a bundle, which is read from its path")
     data = source if member is None or isinstance(source, bytes) else bundle.open_member(source, member)
     with time_part("reading"):
-        model = find_reader(source, options).read(data, catalogue, _name_source(source, member))
+        model = find_reader(source, options).read(data, pack.catalogue, _name_source(source, member))
+    if pack.catalogue.dialect(pack.files[0].target).facts.python is not None:
+        _fix_defaults(model.graph)
+        if model.opset_imports.get("", pack.opsets[0]) < pack.opsets[0]:
+            from .frontends.onnx_versions import upgrade
+
+            model = upgrade(model, pack.opsets[0])
     signature = signatures.choose(model, options.signature)
     subgraphs: Sequence[ir.Graph] = model.meta["subgraphs"]
     graph = model.graph if signature is None else subgraphs[signature.subgraph]
@@ -361,6 +388,12 @@ def _read(source: str | bytes, options: Options, catalogue: Catalogue) -> Subjec
         )
     names, renamed = signatures.name_interface(graph, signature)
     return Subject(model, graph, subgraphs, signature, list(options.outputs) or names, renamed)
+
+
+def _fix_defaults(graph: ir.Graph) -> None:
+    """Let inputs that have a default be constants: in code weights are no arguments."""
+    for value in [value for value in graph.inputs if value.const_value is not None]:
+        graph.inputs.remove(value)
 
 
 def _choose_opset(subject: Subject, options: Options, prepared: Prepared) -> tuple[Prepared, str]:

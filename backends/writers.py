@@ -42,12 +42,16 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """The writer of one format; its module, imported when needed, has `encode(output)`, which returns an Encoded."""
+    """The writer of one format, whose files have one of some endings, or which fills a folder.
+
+    Its module, imported when needed, has `encode(output)`, which returns an Encoded.
+    """
 
     name: str
     dialect: str
     suffixes: tuple[str, ...]
     module: str
+    folder: bool = False
 
     def encode(self, output: Output) -> Encoded:
         """Encode a graph; raises RewriteError for one that the format cannot hold."""
@@ -59,9 +63,12 @@ class Writer:
 WRITERS = (
     Writer("ONNX", "onnx", (".onnx",), ".onnx_writer"),
     Writer("TensorFlow Lite", "tflite", (".tflite",), ".tflite_file"),
+    Writer("PyTorch code", "torch", (".torch",), ".python_writer", folder=True),
 )
 
 
 def find_writer(suffix: str) -> Writer | None:
-    """The writer of files with an ending; None where there is none."""
+    """The writer of files with an ending, of folders for "/"; None where there is none."""
+    if suffix == "/":
+        return next((one for one in WRITERS if one.folder), None)
     return next((one for one in WRITERS if suffix.lower() in one.suffixes), None)

@@ -279,7 +279,11 @@ def _flow(value: Any) -> str:
         return "{" + ", ".join(f"{key}: {_flow(one)}" for key, one in value.items()) + "}"
     if isinstance(value, Iterable) and not isinstance(value, str):
         return "[" + ", ".join(_flow(one) for one in value) + "]"
-    if isinstance(value, str) and re.fullmatch(r"[A-Za-z_]\w*(\.\.\.)?", value) and value not in ("y", "n", "on", "off"):
+    if (
+        isinstance(value, str)
+        and re.fullmatch(r"[A-Za-z_]\w*(\.\.\.)?", value)
+        and value not in ("y", "n", "on", "off")
+    ):
         return value
     if isinstance(value, float) and "." not in f"{value}" and "e" in f"{value}":
         return f"{value}".replace("e", ".0e")  # what YAML takes for a number

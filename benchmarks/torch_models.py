@@ -17,12 +17,11 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+import nnrewrite
 import numpy as np
 import onnxruntime
 import torch
 from torch.utils import _pytree
-
-import nnrewrite
 
 #: how far results may lie apart, of the largest number among them
 TOLERANCE = 1e-4
@@ -50,9 +49,22 @@ def make_transformers() -> dict[str, Callable[[], tuple[Any, tuple[Any, ...], di
 
     ids = torch.randint(3, 90, (2, 12))
     mask = torch.ones(2, 12, dtype=torch.int64)
-    small = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64, "vocab_size": 99}
+    small = {
+        "hidden_size": 32,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "intermediate_size": 64,
+        "vocab_size": 99,
+    }
     pixels = torch.randn(2, 3, 32, 32)
-    vision = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64, "image_size": 32, "patch_size": 8}
+    vision = {
+        "hidden_size": 32,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "intermediate_size": 64,
+        "image_size": 32,
+        "patch_size": 8,
+    }
     bert = {"input_ids": ids, "attention_mask": mask}
 
     def text(kind: str, config: str, **changes: Any) -> Callable[[], Any]:
@@ -77,7 +89,11 @@ def make_transformers() -> dict[str, Callable[[], tuple[Any, tuple[Any, ...], di
 
     def t5() -> Any:
         config = t.T5Config(vocab_size=99, d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4)
-        return t.T5ForConditionalGeneration(config), (), {"input_ids": ids, "decoder_input_ids": ids, "use_cache": False}
+        return (
+            t.T5ForConditionalGeneration(config),
+            (),
+            {"input_ids": ids, "decoder_input_ids": ids, "use_cache": False},
+        )
 
     def bart() -> Any:
         config = t.BartConfig(
@@ -182,7 +198,9 @@ def main() -> None:
     models = list_models()
     wanted = [name for name in models if not asked.names or any(name.startswith(one) for one in asked.names)]
     equal = 0
-    print(f"{'model':32s} {'export s':>8s} {'our s':>7s} {'nodes':>6s} {'difference':>10s}  {'peer s':>7s} {'nodes':>6s} {'ms':>7s} {'peer ms':>7s}")
+    print(
+        f"{'model':32s} {'export s':>8s} {'our s':>7s} {'nodes':>6s} {'difference':>10s}  {'peer s':>7s} {'nodes':>6s} {'ms':>7s} {'peer ms':>7s}"
+    )
     for name in wanted:
         line, right = judge(name, models[name], asked)
         equal += right
@@ -245,7 +263,10 @@ def open_session(model: Any) -> Any:
 
 
 def feed(session: Any, tensors: list[Any]) -> dict[str, Any]:
-    return {one.name: tensor.detach().contiguous().numpy() for one, tensor in zip(session.get_inputs(), tensors, strict=False)}
+    return {
+        one.name: tensor.detach().contiguous().numpy()
+        for one, tensor in zip(session.get_inputs(), tensors, strict=False)
+    }
 
 
 def compare_peer(program: Any, session: Any, tensors: list[Any]) -> str:
@@ -257,7 +278,9 @@ def compare_peer(program: Any, session: Any, tensors: list[Any]) -> str:
         return f"  peer: {type(error).__name__}"
     seconds = time.perf_counter() - began
     other = open_session(theirs)
-    return f"  {seconds:7.2f} {len(theirs.graph.node):6d} {latency(session, tensors):7.2f} {latency(other, tensors):7.2f}"
+    return (
+        f"  {seconds:7.2f} {len(theirs.graph.node):6d} {latency(session, tensors):7.2f} {latency(other, tensors):7.2f}"
+    )
 
 
 def latency(session: Any, tensors: list[Any]) -> float:

@@ -16,18 +16,19 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+import nnrewrite
 import numpy as np
 import onnxruntime
 import torch
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.utils import _pytree
 
-import nnrewrite
-
 #: how far results may lie apart, of the largest number among them
 TOLERANCE = 1e-4
 #: what random operators are called by, whose results cannot be compared
-RANDOM = re.compile(r"rand|dropout|bernoulli|multinomial|normal$|uniform|exponential|cauchy|geometric|poisson|empty|rrelu")
+RANDOM = re.compile(
+    r"rand|dropout|bernoulli|multinomial|normal$|uniform|exponential|cauchy|geometric|poisson|empty|rrelu"
+)
 
 
 class Call(torch.nn.Module):

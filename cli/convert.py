@@ -118,13 +118,14 @@ def command(
     Exit status: 0 all done; 1 a model was not converted, or --verify found a difference; 2 the call or a rule file is
     wrong.
     """
-    from ..backends.writers import WRITERS, find_writer
+    from ..backends.writers import find_writer
     from ..engine.base.errors import CallError
     from ..engine.passes.base import observe
     from ..engine.passes.layout import Interface
     from ..engine.passes.resize import Asked
     from ..engine.rewrite.trace import Trace, trace_rules
     from ..options import Options
+    from ..pipeline import find_writer as find_format
     from ..pipeline import list_signatures as names
     from ..pipeline import members, plan_steps, prepare
     from ..signatures import ALL
@@ -143,8 +144,10 @@ def command(
     options = Options(**asked)
     if options.to is None and output is not None and find_writer(output.suffix) is not None:
         options = options.but(to=output.suffix)
-    ending = f".{options.to.lstrip('.')}" if options.to is not None else WRITERS[0].suffixes[0]
-    jobs = plan(models, output, folder, options.member, members, ending)
+    if options.to is None and f"{flags.FOLDER}.output" in ctx.meta:
+        options = options.but(to="/")
+    written = find_format(options)
+    jobs = plan(models, output, folder, options.member, members, written.suffixes[0], written.folder)
     if options.signature == ALL:
         jobs, options = split_signatures(jobs, names), options.but(signature=None)
     # Rules that cannot be had concern no single model: they are told before the first is read, and once.

@@ -13,6 +13,10 @@ from . import completion
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
+#: the key under which a context says that the value of a parameter ends as folders do
+FOLDER = "nnrewrite.folder"
+
+
 class File(click.Path):
     """A path on this machine, to read or to write: no URL, and no standard input except where `dash` allows it."""
 
@@ -38,6 +42,8 @@ class File(click.Path):
             self.fail(f"{value} {where}", param, ctx)
         if f"{value}" == "-" and not (self.written or self.allow_dash):
             self.fail("- is no file: what is read has to be a file, not standard input", param, ctx)
+        if self.written and ctx is not None and param is not None and f"{value}".endswith("/"):
+            ctx.meta[f"{FOLDER}.{param.name}"] = True
         return super().convert(value, param, ctx)
 
 

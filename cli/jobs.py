@@ -36,12 +36,14 @@ def plan(
     member: str | None,
     members: Callable[[Path], Sequence[str]],
     ending: str = ".onnx",
+    folders: bool = False,
 ) -> list[Job]:
     """Find the models and name the output of each; `members` lists the models in a bundle, none for a plain file.
 
     A folder stands for the models below it whose `ending` is not that of the outputs, which keep their subfolders. A
-    model of a bundle is written to `<bundle>.<model><ending>`. Raises CallError where the outputs cannot be what was
-    asked: one file for several models, the same file twice, a model's own file, something that is no regular file.
+    model of a bundle is written to `<bundle>.<model><ending>`. Where outputs are `folders`, there may be one already.
+    Raises CallError where the outputs cannot be what was asked: one file for several models, the same file twice, a
+    model's own file, something that is no regular file.
     """
     if output is not None and folder is not None:
         raise CallError("-o names one file and -d a folder: give one of them")
@@ -60,7 +62,7 @@ def plan(
     if output is not None:
         if len(jobs) > 1:
             raise CallError(f"-o names one file, but there are {len(jobs)} models: use -d DIR")
-        if output.is_dir():
+        if output.is_dir() and not folders:
             raise CallError(f"{output}: a folder is not a regular file, as -o names one: use -d to write into a folder")
         jobs = [Job(job.source, job.member, output) for job in jobs]
     _check(jobs)

@@ -13,11 +13,11 @@ from ..engine.base.errors import ModelError
 from ..engine.base.garbage_collection import pause_collection
 from ..engine.dialects.inference import make_shape
 from ..engine.dialects.operators import Catalogue, Dialect, OperatorSpec
+from .mapping import load
 from .pt2_archive import Archive
 from .pt2_extents import read_extent
 from .pt2_functional import Tensor
 from .pt2_names import functional, operator_name, split_target
-from .mapping import load
 from .tensor import quote_name
 
 #: the major version of the schema that is read
@@ -112,9 +112,7 @@ class _Program:
     def __init__(self, archive: Archive, dialect: Dialect, name: str, subgraphs: list[ir.Graph]) -> None:
         self.archive, self.dialect, self.name, self.subgraphs = archive, dialect, name, subgraphs
         self.types = {
-            entry["code"]: ir.DataType[entry["dtype"]]
-            for entry in dialect.types.values()
-            if entry["dtype"] is not None
+            entry["code"]: ir.DataType[entry["dtype"]] for entry in dialect.types.values() if entry["dtype"] is not None
         }
         self.type_names = {entry["code"]: name for name, entry in dialect.types.items()}
         self.depth = 0
@@ -492,7 +490,9 @@ def _by_name(records: Sequence[Mapping[str, Any]], spec: OperatorSpec) -> dict[s
     loose: list[Any] = []
     for record in records:
         tags = record["arg"].keys()
-        kind = graphs if "as_graph" in tags else others if others and not tags & {"as_tensor", "as_tensors"} else operands
+        kind = (
+            graphs if "as_graph" in tags else others if others and not tags & {"as_tensor", "as_tensors"} else operands
+        )
         if len(kind) == 1 and kind is operands and "as_tensor" in tags and spec.operands[-1].variadic:
             loose.append(record["arg"]["as_tensor"])
         elif kind:

@@ -12,7 +12,6 @@ from typing import Any, BinaryIO, Protocol, TypeAlias
 from ..engine.base.errors import CallError, ModelError
 
 
-
 class Program(Protocol):
     """A torch.export.ExportedProgram, which only a caller that has torch can have."""
 

@@ -15,7 +15,23 @@ from ..syntax import tree
 from ..syntax.diagnostics import suggest
 from ..syntax.tree_traversal import walk
 from .connectivity import list_operands, report_unconnected
-from .kinds import ANY, ARRAY, GRAPH, LIST, NONE, NUMBER, VALUE, VALUES, Kinds, comparable, fits, may, of_option, one, words
+from .kinds import (
+    ANY,
+    ARRAY,
+    GRAPH,
+    LIST,
+    NONE,
+    NUMBER,
+    VALUE,
+    VALUES,
+    Kinds,
+    comparable,
+    fits,
+    may,
+    of_option,
+    one,
+    words,
+)
 from .operations import find, group_specs
 from .scope import COUNT, INSIDE, OPERAND, OPTION, RESULT, WILDCARD, Context, Variable
 from .types import equality, infer

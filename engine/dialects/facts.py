@@ -76,6 +76,39 @@ class OperatorTrials:
 
 
 @dataclass(frozen=True, slots=True)
+class OperatorPython:
+    """How an operator of a dialect that is source code is written in Python."""
+
+    said: tuple[str, ...] = ()
+    expression: Annotated[
+        str | None,
+        "The expression that computes it, as its documentation has it: `F.pad(x, pad, mode='constant', value=0.0)`."
+        " Names are those of operands and options; what has its default is left out, `*xs` puts in several",
+    ] = None
+    module: Annotated[str | None, "The layer that computes it, as it is constructed: `nn.ReLU()`"] = None
+    held: Annotated[
+        tuple[str, ...], "Operands that the layer holds; as an argument of it their name says whether there is one"
+    ] = ()
+    numbers: Annotated[
+        tuple[str, ...], "Operands that are written as numbers where they are constants of one element"
+    ] = ()
+    called: Annotated[str | None, "What layers and results of it are called"] = None
+    call: Annotated[str | None, "How the layer is called, where that is not with its operands: `layer(x, (h, c))`"] = (
+        None
+    )
+    unpacked: Annotated[str | None, "The results as they are assigned, where these are no flat list: `y, (h, c)`"] = (
+        None
+    )
+    plain: Annotated[bool, "Whether its results are numbers of Python and no tensors"] = False
+    types: Annotated[tuple[str, ...], "Options that are numbers of element types, as ONNX has them"] = ()
+    statement: Annotated[
+        Literal["if", "for"] | None,
+        "The statement of Python that it is, whose blocks are its graphs. `if`: of a condition; `for`: of a count and a"
+        " condition, either of which may be left out, and of values that go round",
+    ] = None
+
+
+@dataclass(frozen=True, slots=True)
 class OperatorFacts:
     """What ops.yaml says of an operator beside its operands, results and options; `said` are the keys it has there."""
 
@@ -212,6 +245,8 @@ class OperatorFacts:
     reshapes: Annotated[bool, "Whether kernels give its results shapes of their own, whatever the file says"] = False
     kept: Annotated[Kept | None, "Operators of another program that this one stands for"] = None
 
+    python: Annotated[OperatorPython, "How it is written as source code"] = field(default_factory=OperatorPython)
+
     fuzz: Annotated[OperatorTrials, "What only fuzzing asks of it"] = field(default_factory=OperatorTrials)
 
 
@@ -226,6 +261,34 @@ class DialectTrials:
     samples: Annotated[
         str | None, "In words, what its rules are tried on where no interpreter runs its operators: they need no test"
     ] = None
+
+
+@dataclass(frozen=True, slots=True)
+class DialectPython:
+    """How a model in a dialect that is source code is written in Python."""
+
+    said: tuple[str, ...] = ()
+    imports: Annotated[tuple[str, ...], "The lines at its head; those that nothing refers to are left out"] = ()
+    base: Annotated[str, "The class that its classes extend"] = "object"
+    method: Annotated[str, "The method that computes"] = "forward"
+    tensor: Annotated[str, "The class of tensors"] = "Tensor"
+    sequential: Annotated[str, "The layer that is a chain of others, `*layers`"] = "Sequential(*layers)"
+    list: Annotated[str, "What holds layers of which each is called apart, `layers`"] = "list(layers)"
+    parameter: Annotated[str, "A tensor that is trained, of a `shape`"] = "zeros(shape)"
+    buffer: Annotated[str, "A statement that makes a tensor that is not, of a `name`, a `shape` and a `dtype`"] = ""
+    types: Annotated[Mapping[str, str], "Element types by their short names"] = field(default_factory=dict)
+    scalar: Annotated[str, "The tensor of a number `n`"] = "n"
+    stack: Annotated[str, "Tensors of a list `xs` one above the other"] = "stack(xs)"
+    examples: Annotated[
+        Mapping[str, str],
+        "By the kind of an element type (float, integer, bool): an input with `{shape}` and `{dtype}`",
+    ] = field(default_factory=dict)
+    readme: Annotated[
+        str,
+        "The text beside the code, with `{name}` of the class, `{code}` and `{tensors}` for files, `{inputs}` of its"
+        " method and `{examples}`, the lines that make them",
+    ] = ""
+    reserved: Annotated[tuple[str, ...], "Names that members of its classes cannot have"] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,4 +337,5 @@ class DialectFacts:
     more_kernels: Annotated[
         Mapping[str, Kernels], "By version of the runtime: the kernels that it has besides, which nothing uses yet"
     ] = field(default_factory=dict)
+    python: Annotated[DialectPython | None, "How models are written, where the dialect is source code"] = None
     fuzz: Annotated[DialectTrials, "What only fuzzing asks of it"] = field(default_factory=DialectTrials)

@@ -9,10 +9,12 @@ from typing import Any
 
 from ..base.data_files import OPS
 from ..base.errors import RewriteError, RuleError
-from .facts import DialectFacts, DialectTrials, OperatorFacts, OperatorTrials
+from .facts import DialectFacts, DialectPython, DialectTrials, OperatorFacts, OperatorPython, OperatorTrials
 from .operators import Catalogue, Dialect, Operand, OperatorSpec, Option
 
-_ZERO = {"bool": False, "float": 0.0, "string": "", "bytes": b""}
+#: keys that are sections of keys of their own
+_SECTIONS = ("fuzz", "python")
+_ZERO = {"bool": False, "float": 0.0, "string": "", "bytes": b"", "subgraph": None}
 
 
 def load(paths: Iterable[Path] = ()) -> Catalogue:
@@ -65,7 +67,9 @@ def _dialect(name: str, entry: Mapping[str, Any]) -> Dialect:
         for operator, fields in entry.get("operators", {}).items()
     }
     facts = DialectFacts(
-        **_said(DialectFacts, entry), fuzz=DialectTrials(**_said(DialectTrials, entry.get("fuzz", {})))
+        **_said(DialectFacts, entry),
+        fuzz=DialectTrials(**_said(DialectTrials, entry.get("fuzz", {}))),
+        python=DialectPython(**_said(DialectPython, entry["python"])) if "python" in entry else None,
     )
     found = Dialect(name, domain, entry.get("types", {}), enums, operators, facts, bool(entry.get("schemas")))
     found.by_code(0)  # raises where two operators have one
@@ -93,7 +97,9 @@ def _operator(
     rows = tables.get(table, {}) if table else options
     when = fields.get("when", {})  # what tells an operator from another of its number is its default
     made = OperatorFacts(
-        **_said(OperatorFacts, fields), fuzz=OperatorTrials(**_said(OperatorTrials, fields.get("fuzz", {})))
+        **_said(OperatorFacts, fields),
+        python=OperatorPython(**_said(OperatorPython, fields.get("python", {}))),
+        fuzz=OperatorTrials(**_said(OperatorTrials, fields.get("fuzz", {}))),
     )
     return OperatorSpec(
         dialect,
@@ -118,7 +124,7 @@ def _operator(
 def _said(kind: type[Any], entry: Mapping[str, Any]) -> dict[str, Any]:
     """The facts of a kind that an entry has, but for those in sections of their own, and their names."""
     names = tuple(key for key in entry if key in kind.__slots__)
-    return {"said": names, **{key: _fixed(entry[key]) for key in names if key != "fuzz"}}
+    return {"said": names, **{key: _fixed(entry[key]) for key in names if key not in _SECTIONS}}
 
 
 def _fixed(value: Any) -> Any:

@@ -72,6 +72,11 @@ class Module:
         return self.rules.target
 
     @property
+    def schematic(self) -> Dialect:
+        """The dialect whose operators have schemas, which tell types and shapes: the target where it has them."""
+        return self.target if self.target.schemas else self.source
+
+    @property
     def opset(self) -> int:
         """The opset that rules are compiled for."""
         return self.rules.opset
@@ -174,14 +179,18 @@ def _inside(module: Module, one: Pass) -> Iterator[Module]:
 
 
 def _nodes_with_bodies(module: Module) -> list[ir.Node]:
-    """The nodes of the target whose operators may have graphs among their attributes: few operators have."""
-    known: dict[str, bool] = {}
+    """The nodes whose operators may have graphs among their attributes: few operators have."""
+    dialects = {dialect.domain: dialect for dialect in (module.source, module.target)}
+    known: dict[tuple[str, str], bool] = {}
     found = []
     for node in module.graph:
-        operator = node.op_type
-        if operator not in known:
-            spec = module.target.operator(operator, module.opset)
-            known[operator] = spec is None or any(option.type == "subgraph" for option in spec.options.values())
-        if known[operator] and node.domain == module.target.domain:
+        key = node.domain, node.op_type
+        if key not in known:
+            dialect = dialects.get(node.domain)
+            spec = None if dialect is None else dialect.operator(node.op_type, module.opset)
+            known[key] = dialect is not None and (
+                spec is None or any(option.type == "subgraph" for option in spec.options.values())
+            )
+        if known[key]:
             found.append(node)
     return found

@@ -41,7 +41,7 @@ def inline(node: ir.Node, graph: ir.Graph, module: Module) -> list[ir.Node]:
     module.graph.insert_before(node, moved)
     for output, result in zip(node.outputs, results, strict=True):
         if output.is_graph_output() and (module.depth and not _is_own(result, module.graph)):
-            copy = module.target.role("copy")
+            copy = module.schematic.role("copy")
             made = ir.Node(copy.domain, copy.name, [result], num_outputs=1)
             module.names.name_node(made, f"{output.name}/{copy.name}")
             made.outputs[0].type, made.outputs[0].shape = result.type, result.shape

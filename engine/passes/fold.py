@@ -46,10 +46,11 @@ class Fold:
     def _run(self, module: Module, known: Known) -> None:
         for value in module.graph.inputs:
             known.note(value)
+        dialect = module.schematic
         work = list(reversed(module.graph))
         while work:
             node = work.pop()
-            spec = module.target.operator(node.op_type, module.opset) if node.domain == module.target.domain else None
+            spec = dialect.operator(node.op_type, module.opset) if node.domain == dialect.domain else None
             if spec is None or schema(node.op_type, module.opset, node.domain) is None:
                 continue
             if spec.facts.chooses:
@@ -93,7 +94,7 @@ def _infer(node: ir.Node, spec: OperatorSpec, module: Module) -> list[Inferred] 
         return None  # the model as it came; whoever runs it says more of it
     if all(one.shape is not None and None not in one.shape for one in found):
         return found
-    more = infer_with_elements(node, module.opset, module.target)
+    more = infer_with_elements(node, module.opset, module.schematic)
     for place, one in enumerate(more or ()):
         try:
             found[place] = Inferred(one.dtype or found[place].dtype, merge(found[place].shape, one.shape))

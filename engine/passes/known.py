@@ -70,7 +70,7 @@ class Known:
 
 
 def _tell(value: ir.Value, start: int, end: int | None, module: Module) -> ir.Node:
-    role = module.target.role("shape")
+    role = module.schematic.role("shape")
     attributes = [ir.AttrInt64("start", start)] if start else []
     attributes += [] if end is None else [ir.AttrInt64("end", end)]
     made = ir.Node(role.domain, role.name, [value], attributes, num_outputs=1)

@@ -63,6 +63,7 @@ def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
     if options.given is not None:
         newest = [(NewestForms(options.given), True), (Functions(options.given), True)]
         rest = [(Functions(options.given, left=True), True), (Rules(LOWER, Visit.OUTSIDE_FIRST), True)]
+    code = rules.target.facts.python is not None  # in which there are no layouts, and methods to be filled in
     steps: list[tuple[Pass, bool]] = [
         (options.part, bool(options.part.inputs or options.part.outputs)),
         *newest,
@@ -73,16 +74,20 @@ def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
         (Rules(INTEGERS, Visit.FUNCTIONS_FIRST), implied and not options.plain),
         (Complex(), implied),
         (QuantizeDequantize(options.plain), implied),
-        (Fold(), not across),
+        (Fold(), not across or code),
         (CommonSubexpressions(constants=True, visits=Visit.OUTSIDE_FIRST), not across),
         (Rules(NORMALIZE, Visit.FUNCTIONS_FIRST if across else Visit.OUTSIDE_FIRST), True),
         (Rules(LOWER, Visit.OUTSIDE_FIRST), True),
         *rest,
-        (Supported(LOWER, Visit.OUTSIDE_FIRST, options.keep_custom), across),
+        (Supported(LOWER, Visit.OUTSIDE_FIRST, options.keep_custom), across and not code),
         (Fold(), not across),
         (CommonSubexpressions(constants=not across, visits=Visit.MAIN if across else Visit.OUTSIDE_FIRST), True),
         (Rules(RECOVER, Visit.INSIDE_FIRST), True),
-        *([(PlaceTransposes(options.layout, options.outputs), True)] if options.layout is not None else []),
+        *(
+            [(PlaceTransposes(options.layout, options.outputs), True)]
+            if options.layout is not None and not code
+            else []
+        ),
         (Rules(SIMPLIFY, Visit.OUTSIDE_FIRST), True),
         (Rules(TUNE, Visit.OUTSIDE_FIRST), True),
         (Fold(), not across),

@@ -30,7 +30,7 @@ from .operands import make_operands, split_attributes
 from .pattern import rest_of
 from .replacement import MalformedError
 from .rules import Settle
-from .subgraphs import Body, bodies, count_yielded, detach, generalize, stack
+from .subgraphs import Body, bodies, count_yielded, detach, generalize, hand_over, stack
 from .variadics import assign_places
 
 
@@ -73,6 +73,7 @@ class Builder:
     def discard(self) -> None:
         """Undo what was built, so that no value of the graph has a use outside it."""
         for node in reversed(self.nodes):
+            hand_over(node, [self._root])
             detach(node)
         self.nodes.clear()
 
@@ -370,7 +371,7 @@ class Builder:
 
     def _inherit(self, node: ir.Node) -> None:
         """A node rebuilt in the source dialect yields what the node it replaces yielded."""
-        if node.op_type == self._root.op_type:
+        if (node.domain, node.op_type) == (self._root.domain, self._root.op_type):
             for output, old in zip(node.outputs, self._root.outputs, strict=False):
                 output.type, output.shape = old.type, old.shape
                 output.meta.update(old.meta)
@@ -378,6 +379,8 @@ class Builder:
     def _attribute(self, span: Span, spec: OperatorSpec, name: str, value: Any) -> ir.Attr | None:
         if value is None or type(value) is ir.Attr:
             return value
+        if type(value) is Body:
+            value = value.graph  # it goes to this node from the one whose place this takes
         if type(value) is ir.Graph:
             return ir.AttrGraph(name, value)
         option = spec.options.get(name)

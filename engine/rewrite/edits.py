@@ -9,7 +9,7 @@ import onnx_ir as ir
 from ..base.names import Scope
 from ..dialects.operators import OperatorSpec
 from .cycles import Precedence
-from .subgraphs import detach
+from .subgraphs import detach, hand_over
 
 
 class Edits:
@@ -79,6 +79,7 @@ class Edits:
         for _, after in pairs:
             self.register(after)
         self.graph.insert_before(root, made)
+        hand_over(root, made)
         for before, after in pairs:
             if self._inner and before.is_graph_output() and not self._yieldable(after):
                 after = self._copy_value(root, after)

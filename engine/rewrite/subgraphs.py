@@ -162,6 +162,14 @@ def detach(node: ir.Node) -> None:
             detach(inner)
 
 
+def hand_over(node: ir.Node, takers: Iterable[ir.Node]) -> None:
+    """Let a node give up the graphs that others have taken from it."""
+    taken = [body for taker in takers for body in bodies(taker)]
+    for attribute in list(node.attributes.values()):
+        if taken and attribute.type is ir.AttributeType.GRAPH and attribute.as_graph() in taken:
+            del node.attributes[attribute.name]
+
+
 def generalize(value: ir.Value, other: ir.Value) -> None:
     """Forget the extents of a graph's input that are not those of the body called with it: they may change."""
     if value.shape is None or other.shape is None or len(value.shape) != len(other.shape):

@@ -161,7 +161,9 @@ def test_a_checkpoint_is_refused_with_the_lines_that_export_a_model(tmp_path: Pa
             nnrewrite.convert(tmp_path / name)
 
 
-@pytest.mark.parametrize("junk", [b"{}", b"[1]", b'{"schema_version": {"major": 8, "minor": 0}}', b"no json", b"[" * 100_000])
+@pytest.mark.parametrize(
+    "junk", [b"{}", b"[1]", b'{"schema_version": {"major": 8, "minor": 0}}', b"no json", b"[" * 100_000]
+)
 def test_a_program_that_is_malformed_is_refused_in_one_line(junk: bytes) -> None:
     content = altered("views", lambda member, old: junk if member.endswith("models/model.json") else old)
     with pytest.raises(ModelError) as caught:

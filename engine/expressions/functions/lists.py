@@ -134,6 +134,16 @@ def transpose(x: Numbers, perm: Numbers) -> np.ndarray[Any, Any]:
 
 
 @function
+def take(x: Numbers, places: Numbers) -> np.ndarray[Any, Any]:
+    """The items of an array, along its first axis, that are at some places."""
+    wanted = known(to_list(places), "a place")
+    rows = len(x) if np.ndim(x) else 0
+    if any(not 0 <= place < rows for place in wanted):
+        raise EvaluationError(f"there are {rows} items, so that none can be at each of {wanted[:8]}")
+    return np.asarray(x)[np.asarray(wanted, np.int64)]
+
+
+@function
 def flatten(x: Numbers) -> list[Any]:
     """The elements of an array, last axis fastest, as a list."""
     return to_list(np.ravel(x))

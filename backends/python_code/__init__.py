@@ -1,0 +1,1 @@
+"""Graphs of a dialect that is source code, written as Python that a person would have written."""

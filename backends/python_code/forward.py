@@ -1,0 +1,326 @@
+"""The statements of a method that computes: expressions put into each other where a reader follows, names given."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+
+import onnx_ir as ir
+
+from ...engine.base.errors import RewriteError
+from ...engine.base.startup import dataclass, field
+from ...engine.dialects.facts import DialectPython
+from ...engine.expressions.functions.registry import SHORT
+from .identifiers import make_identifier
+from .members import Body
+from .printer import write_expression
+from .statements import LETTERS, Scribe, Statement, Suite, is_number
+from .steps import Block, Slot, Step, count_reads, is_truth, read_option, read_truth
+from .templates import Filling, fill, make_literal, parse_template
+
+#: letters of an expression that may stand in another, and of a statement that it may make
+_INNER, _LINE = 60, 84
+
+
+@dataclass(slots=True, eq=False)
+class Method:
+    """The statements of a method under construction."""
+
+    body: Body
+    parameters: Mapping[tuple[int, Slot], str]
+    placeholders: Mapping[Step, str]
+    python: DialectPython
+    kept: set[str] = field(default_factory=set)
+    inputs: list[str] = field(default_factory=list)
+    _values: list[ir.Value] = field(default_factory=list)
+    _numbers: dict[ir.Value, int] = field(default_factory=dict)
+    _known: dict[ir.Value, ast.expr] = field(default_factory=dict)
+    _waiting: dict[ir.Value, Statement] = field(default_factory=dict)
+    _statements: list[Statement] = field(default_factory=list)
+
+    def write(self, method: str, tensor: str) -> list[str]:
+        """The lines of the method, within a class."""
+        body = self.body
+        for value in body.inputs:
+            self._known[value] = self._name(value)
+        suite = self._suite()
+        scribe = Scribe(self._values, self.python)
+        for at, value in enumerate(body.inputs):
+            scribe.given[value] = self._name_input(at, value, scribe)
+        names = scribe.given
+        lines = list(scribe.write(suite))
+        self.inputs = [names[value] for value in body.inputs]
+        taken = [f"{names[value]}: {'int' if is_number(value) else tensor}" for value in body.inputs]
+        signature = ", ".join(taken)
+        kind = tensor if len(body.outputs) == 1 else f"tuple[{', '.join([tensor] * len(body.outputs))}]"
+        head = f"    def {method}(self, {signature}) -> {kind}:"
+        if len(head) > 100:
+            inner = [f"        {one}," for one in taken]
+            joined = f"        self, {signature}"
+            opened = [joined] if len(joined) <= 100 else ["        self,", *inner]
+            return [f"    def {method}(", *opened, f"    ) -> {kind}:", *lines]
+        return [head, *lines]
+
+    def _suite(self) -> Suite:
+        """The statements of the body that is worked on, and what it yields."""
+        body, outer, self._statements = self.body, self._statements, []
+        reads = count_reads(body.steps, body.outputs)
+        looped = {
+            value for member in body.members if member.kind == "list" for value in body.steps[member.places[0]].inputs
+        }
+        for place, step in enumerate(body.steps):
+            self._take(place, step, reads, looped)
+        for value in body.outputs:
+            if is_truth(value):
+                self._known[value] = make_literal(read_truth(value))
+        result = self._expression(lambda: ast.Tuple([self._known[value] for value in body.outputs]))
+        assert isinstance(result, ast.Tuple)
+        statements, self._statements = self._statements, outer
+        return Suite(statements, result.elts)
+
+    def _name_input(self, at: int, value: ir.Value, scribe: Scribe) -> str:
+        if self.body.block is not None or len(self.body.inputs) == 1:
+            return LETTERS[at] if at < len(LETTERS) else scribe.names.number("x")
+        return scribe.names.give(make_identifier(value.name or ""), "x")
+
+    # ---- branches and loops
+
+    def _compound(self, place: int, step: Step, reads: Mapping[ir.Value, int]) -> None:
+        assert step.spec is not None
+        for value in step.inputs:
+            if not is_number(value):
+                self._settle(value)
+        values = [
+            self._operand(place, step, operand.name, at, value)
+            for operand in step.spec.operands
+            for at, value in enumerate(step.operands[operand.name])
+        ]
+        inner = [self.body.inner[place, option] for option in step.graphs]
+        kept: list[int] = []
+        if step.spec.facts.python.statement == "for":
+            kept = self._find_unchanged(inner[0], values[2:])
+            for at in kept:
+                begin = values[at + 2]
+                assert begin is not None
+                self._known[inner[0].inputs[at + 2]] = begin
+        suites = [self._inner(body, kept) for body in inner]
+        for at, result in enumerate(step.writes):
+            begin = values[at + 2] if at in kept else None
+            self._known[result] = self._name(result) if begin is None else begin
+        if step.spec.facts.python.statement == "if":
+            self._statements.append(Statement(list(step.writes), values[0], suites=suites))
+            return
+        count, going, *all_begins = values
+        begins = [begin for at, begin in enumerate(all_begins) if at not in kept]
+        writes = [value for at, value in enumerate(step.writes) if at not in kept]
+        counter, condition, *_ = suites[0].inputs
+        keeps = suites[0].results[0]
+        same = isinstance(keeps, ast.Constant) or ast.dump(keeps) == ast.dump(self._name(condition))
+        if same and (going is None or (isinstance(going, ast.Constant) and going.value)) and count is not None:
+            going = None
+        elif going is None:
+            going = ast.Constant(True)
+        if count is None and any(self._numbers[counter] == number for number in _list_names(suites[0])):
+            raise RewriteError("a loop that counts its rounds without knowing how many there are has no code yet")
+        known = [begin for begin in begins if begin is not None]
+        self._statements.append(Statement(writes, count, suites=suites, begins=known, condition=going))
+
+    @staticmethod
+    def _find_unchanged(body: Body, begins: Sequence[ast.expr | None]) -> list[int]:
+        """Which of the values that go round a loop are the same in each round."""
+        carried = zip(body.inputs[2:], body.outputs[1:], strict=False)
+        return [at for at, (before, after) in enumerate(carried) if before is after and begins[at] is not None]
+
+    def _inner(self, body: Body, kept: Sequence[int]) -> Suite:
+        outer, self.body = self.body, body
+        inputs = [value for at, value in enumerate(body.inputs) if at - 2 not in kept]
+        for value in inputs:
+            self._known[value] = self._name(value)
+        if body.inputs:
+            counter = body.inputs[0]
+            self._known[counter] = fill(parse_template(self.python.scalar), {"n": self._name(counter)})
+        suite = self._suite()
+        suite.inputs = inputs
+        suite.results = [result for at, result in enumerate(suite.results) if at - 1 not in kept]
+        self.body = outer
+        return suite
+
+    # ---- expressions
+
+    def _name(self, value: ir.Value) -> ast.Name:
+        if value not in self._numbers:
+            self._numbers[value] = len(self._values)
+            self._values.append(value)
+        return ast.Name(f"${self._numbers[value]}")
+
+    def _take(self, place: int, step: Step, reads: Mapping[ir.Value, int], looped: set[ir.Value]) -> None:
+        member = self.body.of_step.get(place)
+        if member is not None and place != member.places[-1]:
+            return  # the last one stands for all
+        if step.constant is not None:
+            self._known[step.constant] = self._tensor(place, ("", -1))
+            return
+        if member is not None and member.kind == "list":
+            self._loop(member.name, [self.body.steps[one] for one in member.places])
+            return
+        if step.graphs:
+            self._compound(place, step, reads)
+            return
+        first = step if member is None else self.body.steps[member.places[0]]
+        value = self._expression(lambda: self._compute(place, first, step))
+        if isinstance(value, ast.Name):
+            self._known[step.writes[0]] = value
+            return
+        python = None if step.spec is None else step.spec.facts.python
+        statement = Statement(list(step.writes), value)
+        if step.spec is not None and python is not None:
+            statement.unpacked, statement.results = python.unpacked, tuple(one.name for one in step.spec.results)
+            statement.several = any(one.variadic for one in step.spec.results)
+        statement.comment = self._shape(place, 0) if len(step.writes) == 1 else ""
+        if len(step.writes) == 1:
+            result = step.writes[0]
+            short = len(write_expression(value)) <= _INNER
+            plain = statement.unpacked is None and not statement.several
+            if reads.get(result, 0) == 1 and short and plain and result not in looped:
+                self._known[result] = value
+                self._waiting[result] = statement
+                return
+        for result in step.writes:
+            if reads.get(result, 0):
+                self._known[result] = self._name(result)
+        self._statements.append(statement)
+
+    def _loop(self, name: str, steps: Sequence[Step]) -> None:
+        first = steps[0]
+        turning = len(first.reads) - 1
+        for at, value in enumerate(steps[1].reads):
+            if value is first.writes[0]:
+                turning = at
+        for value in first.inputs:
+            self._settle(value)
+        reads = [self._known[value] for value in first.inputs]
+        result = steps[-1].writes[0]
+        self._known[result] = self._name(result)
+        call = ast.Call(ast.Name("layer"), list(reads), [])
+        self._statements.append(Statement([result], call, layers=(name, turning)))
+
+    def _settle(self, value: ir.Value) -> None:
+        """Let a value have a name of its own, which waits to stand in an expression."""
+        statement = self._waiting.pop(value, None)
+        if statement is not None:
+            self._known[value] = self._name(value)
+            self._statements.append(statement)
+
+    def _expression(self, make: object) -> ast.expr:
+        """An expression; what makes its line too long is assigned before it."""
+        assert callable(make)
+        used: list[ir.Value] = []
+        known, self._known = self._known, _Noted(self._known, used)
+        try:
+            made: ast.expr = make()
+            while len(write_expression(made)) > _LINE:
+                waiting = [value for value in used if value in self._waiting]
+                if not waiting:
+                    break
+                longest = max(waiting, key=lambda value: len(write_expression(known[value])))
+                self._settle(longest)
+                known[longest] = self._known[longest]
+                made = make()
+        finally:
+            known.update(dict(self._known))
+            self._known = known
+        for value in used:
+            self._waiting.pop(value, None)
+        return made
+
+    def _compute(self, place: int, first: Step, step: Step) -> ast.expr:
+        member = self.body.of_step.get(place)
+        if member is not None and (step.block is not None or member.kind == "chain"):
+            return ast.Call(_attribute(member.name), [self._known[value] for value in first.inputs], [])
+        if step.spec is None:
+            assert step.node is not None
+            items = [self._operand(place, step, "", at, value) for at, value in enumerate(step.node.inputs)]
+            given: list[ast.expr] = [one or ast.Constant(None) for one in items]
+            return ast.Call(_attribute(self.placeholders[step]), given, [])
+        python = step.spec.facts.python
+        names: dict[str, Filling] = {}
+        for operand in step.spec.operands:
+            values = step.operands[operand.name]
+            if member is not None and operand.name in python.held:
+                continue
+            found = [self._operand(place, step, operand.name, at, value) for at, value in enumerate(values)]
+            names[operand.name] = [one for one in found if one is not None] if operand.variadic else found[0]
+        if member is not None:
+            if python.call is None:
+                arguments = [one for one in names.values() if isinstance(one, ast.expr)]
+                return ast.Call(_attribute(member.name), arguments, [])
+            names["layer"] = _attribute(member.name)
+            return fill(parse_template(python.call), names)
+        assert python.expression is not None
+        return fill(parse_template(python.expression), {**names, **read_options(step)})
+
+    def _operand(self, place: int, step: Step, name: str, at: int, value: ir.Value | None) -> ast.expr | None:
+        if value is None:
+            return None
+        if (name, at) in step.literals:
+            parameter = self.parameters.get((place, (name, at)))
+            if parameter is None:
+                return make_literal(step.literals[name, at])
+            self.kept.add(parameter)
+            return _attribute(parameter)
+        if (name, at) in step.own:
+            return self._tensor(place, (name, at))
+        return self._known[value]
+
+    def _tensor(self, place: int, slot: Slot) -> ast.expr:
+        return _attribute(self.body.tensors[place, slot].name)
+
+    def _shape(self, place: int, result: int) -> str:
+        """The extents of a result as a comment, where all instances have the same."""
+        block: Block | None = self.body.block
+        steps = [self.body.steps[place]] if block is None else [one[place] for one in block.instances]
+        texts = {_write_shape(step.writes[result]) for step in steps}
+        return texts.pop() if len(texts) == 1 else ""
+
+
+class _Noted(dict[ir.Value, ast.expr]):
+    """Expressions of values, with a list of those that were asked for."""
+
+    def __init__(self, known: Mapping[ir.Value, ast.expr], used: list[ir.Value]) -> None:
+        super().__init__(known)
+        self._used = used
+
+    def __getitem__(self, value: ir.Value) -> ast.expr:
+        self._used.append(value)
+        return super().__getitem__(value)
+
+
+def read_options(step: Step) -> dict[str, Filling]:
+    """The options of a step as expressions; element types by their names."""
+    assert step.spec is not None
+    found: dict[str, Filling] = {}
+    for name in step.spec.options:
+        value = read_option(step, name)
+        if value is not None and name in step.spec.facts.python.types:
+            found[name] = parse_template(step.types[SHORT[ir.DataType(value)]])
+        else:
+            found[name] = None if value is None else make_literal(value)
+    return found
+
+
+def _attribute(name: str) -> ast.expr:
+    return ast.Attribute(ast.Name("self"), name)
+
+
+def _list_names(suite: Suite) -> Iterator[int]:
+    for statement in (*suite.statements, Statement([], ast.Tuple(suite.results))):
+        for node in (statement.value, *statement.begins):
+            if node is not None:
+                yield from (int(one.id[1:]) for one in ast.walk(node) if isinstance(one, ast.Name) and one.id[0] == "$")
+
+
+def _write_shape(value: ir.Value) -> str:
+    if value.shape is None or len(value.shape) == 0 or is_number(value):
+        return ""
+    extents = [str(d) if isinstance(d, int) else make_identifier(str(d.value or "")) or "?" for d in value.shape]
+    return f"({', '.join(extents)}{',' if len(extents) == 1 else ''})"

@@ -1,0 +1,52 @@
+"""Names of a program: words of a model made into identifiers that mean nothing else."""
+
+from __future__ import annotations
+
+import builtins
+import keyword
+import re
+from collections.abc import Iterable
+
+#: letters of the longest name
+_LONGEST = 40
+
+
+class Names:
+    """The names of one scope, each given once."""
+
+    def __init__(self, reserved: Iterable[str] = ()) -> None:
+        self._taken = {*reserved, *keyword.kwlist, *keyword.softkwlist, *dir(builtins)}
+
+    def give(self, wish: str, fallback: str = "value") -> str:
+        """A name like an identifier that is wished for, and free."""
+        base = wish if wish.isidentifier() and wish.isascii() else fallback
+        name, count = base, 2
+        while name in self._taken:
+            name, count = f"{base}_{count}" if base[-1].isdigit() else f"{base}{count}", count + 1
+        self._taken.add(name)
+        return name
+
+    def number(self, wish: str) -> str:
+        """A name with a number behind it that is free."""
+        count = 1
+        while f"{wish}{count}" in self._taken:
+            count += 1
+        self._taken.add(f"{wish}{count}")
+        return f"{wish}{count}"
+
+
+def make_identifier(text: str) -> str:
+    """Words in lower case with underscores between them; nothing where a text has no letters of the alphabet."""
+    words = re.sub(r"[^A-Za-z0-9]+", "_", text).strip("_").lower().lstrip("0123456789_")
+    return words[:_LONGEST].rstrip("_")
+
+
+def make_class_name(text: str) -> str:
+    """Words with capitals and nothing between them; nothing where a text has no letters of the alphabet."""
+    parts = [part for part in re.split(r"[^A-Za-z0-9]+", text) if part]
+    return "".join(part[0].upper() + part[1:] for part in parts).lstrip("0123456789")[:_LONGEST]
+
+
+def make_snake(text: str) -> str:
+    """The identifier of a name in capitals and small letters."""
+    return make_identifier(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", text))

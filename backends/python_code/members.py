@@ -1,0 +1,211 @@
+"""What a class holds: layers, chains of layers, blocks and tensors, each with a name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import onnx_ir as ir
+
+from ...engine.base.startup import dataclass, field
+from ...engine.dialects.operators import Dialect
+from .blocks import list_inputs
+from .identifiers import Names, make_identifier, make_snake
+from .steps import Block, Slot, Step, count_reads, list_steps
+from .templates import list_arguments, name_call
+
+#: the least steps of a chain that is one layer
+_CHAIN = 3
+
+
+@dataclass(slots=True, eq=False)
+class Member:
+    """One thing that a class holds: a step's layer or tensor, or several steps as a chain or a list.
+
+    `places` are the steps that it stands for; `slot` is the operand, where it is a tensor.
+    """
+
+    name: str
+    places: list[int]
+    kind: str = "layer"  # "layer", "chain", "list", "tensor"
+    slot: Slot | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Body:
+    """The steps of a class or of a block of statements, what comes in and goes out, and what it holds.
+
+    `inner` are blocks of statements, by the step that they belong to and its option.
+    """
+
+    steps: list[Step]
+    inputs: list[ir.Value]
+    outputs: list[ir.Value]
+    block: Block | None = None
+    members: list[Member] = field(default_factory=list)
+    of_step: dict[int, Member] = field(default_factory=dict)
+    tensors: dict[tuple[int, Slot], Member] = field(default_factory=dict)
+    inner: dict[tuple[int, str], Body] = field(default_factory=dict)
+
+
+def plan_body(
+    steps: list[Step],
+    inputs: Sequence[ir.Value],
+    outputs: Sequence[ir.Value],
+    block: Block | None,
+    names: Names,
+    dialect: Dialect,
+) -> Body:
+    """Decide what a class holds and what that is called."""
+    body = Body(steps, list(inputs), list(outputs), block)
+    reads = count_reads(steps, outputs)
+    chained: dict[int, tuple[str, list[int]]] = {}
+    for kind, places in (*_find_chains(steps, reads, outputs), *_find_loops(steps, reads, outputs)):
+        if not any(place in chained for place in places):
+            chained |= dict.fromkeys(places, (kind, places))
+    wishes: list[tuple[str, Member]] = []
+    for place, step in enumerate(steps):
+        if place in chained:
+            kind, places = chained[place]
+            if places[0] == place:
+                wishes.append((_name_chain(steps, places, kind), Member("", places, kind)))
+        elif step.layer or step.block is not None:
+            wishes.append((_name_layer(step), Member("", [place])))
+        for slot, value in step.own.items():
+            wishes.append((_name_tensor(value, slot[0]), Member("", [place], "tensor", slot)))
+        if step.constant is not None:
+            wishes.append((_name_tensor(step.constant, "constant"), Member("", [place], "tensor", ("", -1))))
+    often = [wish for wish, _ in wishes]
+    for wish, member in wishes:
+        member.name = names.give(wish) if often.count(wish) == 1 or wish[-1].isdigit() else names.number(wish)
+        body.members.append(member)
+        for place in member.places:
+            if member.slot is None:
+                body.of_step[place] = member
+            else:
+                body.tensors[place, member.slot] = member
+    for place, step in enumerate(steps):
+        for option, graph in step.graphs.items():
+            own = list_steps(graph, dialect)
+            body.inner[place, option] = plan_body(own, graph.inputs, graph.outputs, None, names, dialect)
+    return body
+
+
+def has_module(step: Step) -> bool:
+    """Whether a step can be a layer of a chain: one value in, one out, and nothing else that is computed."""
+    if len(step.reads) != 1 or step.reads[0] is None or len(step.writes) != 1 or step.own:
+        return False
+    if step.block is not None:
+        return True
+    python = None if step.spec is None else step.spec.facts.python
+    if python is None or python.module is None or python.call is not None:
+        return False
+    if not step.layer and python.held:
+        return False
+    known = {*list_arguments(python.module), *python.held}
+    said = set() if step.node is None else set(step.node.attributes)
+    return said <= known and (step.layer or not step.literals)
+
+
+def _find_chains(
+    steps: Sequence[Step], reads: Mapping[ir.Value, int], outputs: Sequence[ir.Value]
+) -> list[tuple[str, list[int]]]:
+    """Runs of layers each of which reads what the one before yields, and nobody else does.
+
+    A layer whose weights have a name of its own, as `conv1.weight`, keeps it, and stands alone.
+    """
+    fits = [has_module(step) and not (step.layer and _find_own_name(step)) for step in steps]
+    made = {step.writes[0]: place for place, step in enumerate(steps) if fits[place]}
+    follows: dict[int, int] = {}
+    for place, step in enumerate(steps):
+        value = step.reads[0] if fits[place] else None
+        if value in made and reads[value] == 1 and value not in outputs:
+            follows[made[value]] = place
+    found = []
+    for place in sorted(set(made.values()) - set(follows.values())):
+        chain = [place]
+        while chain[-1] in follows:
+            chain.append(follows[chain[-1]])
+        same = len(chain) > 1 and len({id(steps[one].block) for one in chain} - {id(None)}) == 1
+        layers = sum(steps[one].layer or steps[one].block is not None for one in chain)
+        if (len(chain) >= _CHAIN and layers > 1) or (same and all(steps[one].block is not None for one in chain)):
+            found.append(("chain", chain))
+    return found
+
+
+def _find_loops(
+    steps: Sequence[Step], reads: Mapping[ir.Value, int], outputs: Sequence[ir.Value]
+) -> list[tuple[str, list[int]]]:
+    """Runs of calls of one block, each with the result of the one before in one place and the same beside it."""
+    found: list[tuple[str, list[int]]] = []
+    run: list[int] = []
+    for place, step in enumerate(steps):
+        if step.block is None or len(step.writes) != 1:
+            continue
+        if run and _continues(steps[run[-1]], step, reads, outputs, run, steps):
+            run.append(place)
+            continue
+        if len(run) > 1:
+            found.append(("list", run))
+        run = [place]
+    if len(run) > 1:
+        found.append(("list", run))
+    return found
+
+
+def _continues(
+    before: Step,
+    step: Step,
+    reads: Mapping[ir.Value, int],
+    outputs: Sequence[ir.Value],
+    run: Sequence[int],
+    steps: Sequence[Step],
+) -> bool:
+    value = before.writes[0]
+    if step.block is not before.block or step.reads.count(value) != 1 or reads[value] != 1 or value in outputs:
+        return False
+    place = step.reads.index(value)
+    others = [one for at, one in enumerate(step.reads) if at != place]
+    if others != [one for at, one in enumerate(before.reads) if at != place]:
+        return False
+    return len(run) == 1 or steps[run[0]].writes[0] is steps[run[1]].reads[place]
+
+
+def _name_layer(step: Step) -> str:
+    if step.block is not None:
+        return make_snake(step.block.name) or "block"
+    assert step.spec is not None
+    python = step.spec.facts.python
+    return _find_own_name(step) or python.called or make_identifier(name_call(python.module or "")) or "layer"
+
+
+def _find_own_name(step: Step) -> str:
+    """What the source calls a layer, by the names of its weights: `conv1` of `layer1.conv1.weight`."""
+    for operand, value in step.held.items():
+        path = (value.name or "").split(".")
+        if len(path) > 1 and path[-1] == operand and not path[-2].isdigit():
+            return make_identifier(path[-2])
+    return ""
+
+
+def _name_chain(steps: Sequence[Step], places: Sequence[int], kind: str) -> str:
+    blocks = {steps[place].block for place in places}
+    if len(blocks) == 1 and None not in blocks:
+        return "blocks"
+    return "layers" if kind == "list" or len(places) > 3 else "head" if places[-1] == len(steps) - 1 else "stem"
+
+
+def _name_tensor(value: ir.Value, operand: str) -> str:
+    path = [part for part in (value.name or "").split(".") if part]
+    name = make_identifier(path[-1]) if len(path) > 1 else ""
+    return name or {"x": "scale", "y": "offset"}.get(operand, operand) or "constant"
+
+
+def list_arguments_of(step: Step) -> list[tuple[str, Any]]:
+    """The arguments of a block's call, by their names."""
+    return [(name, step.literals[name, 0]) for name in (step.block.parameters if step.block is not None else ())]
+
+
+def inputs_of(block: Block) -> list[ir.Value]:
+    """What a block reads, as it is in the first instance."""
+    return list_inputs(block.steps)

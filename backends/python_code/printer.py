@@ -1,0 +1,194 @@
+"""Python's syntax trees as text: one style of layout, that of `ruff format`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+#: columns of a line
+WIDTH = 100
+_INDENT = "    "
+
+_BINARY: dict[type[ast.operator], tuple[str, int]] = {
+    ast.BitOr: ("|", 6),
+    ast.BitXor: ("^", 7),
+    ast.BitAnd: ("&", 8),
+    ast.LShift: ("<<", 9),
+    ast.RShift: (">>", 9),
+    ast.Add: ("+", 10),
+    ast.Sub: ("-", 10),
+    ast.Mult: ("*", 11),
+    ast.Div: ("/", 11),
+    ast.FloorDiv: ("//", 11),
+    ast.Mod: ("%", 11),
+    ast.MatMult: ("@", 11),
+    ast.Pow: ("**", 13),
+}
+_COMPARE: dict[type[ast.cmpop], str] = {
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+}
+_UNARY: dict[type[ast.unaryop], tuple[str, int]] = {
+    ast.Not: ("not ", 4),
+    ast.USub: ("-", 12),
+    ast.Invert: ("~", 12),
+    ast.UAdd: ("+", 12),
+}
+_TEST, _COMPARISON, _UNARY_LEVEL, _ATOM = 1, 5, 12, 15
+
+
+def write_expression(node: ast.expr, level: int = 0) -> str:
+    """An expression on one line, in parentheses where what is around it binds tighter than `level`."""
+    text, own = _write(node)
+    return f"({text})" if own < level else text
+
+
+def _write(node: ast.expr) -> tuple[str, int]:
+    match node:
+        case ast.Constant(value=str() as text):
+            return quote(text), _ATOM
+        case ast.Constant(value=value):
+            return _number(value), _ATOM
+        case ast.Name(id=name):
+            return name, _ATOM
+        case ast.Attribute(value=value, attr=attr):
+            return f"{write_expression(value, _ATOM)}.{attr}", _ATOM
+        case ast.Call(func=function):
+            return f"{write_expression(function, _ATOM)}({', '.join(_arguments(node))})", _ATOM
+        case ast.Tuple(elts=[one]):
+            return f"({write_expression(one)},)", _ATOM
+        case ast.Tuple(elts=items):
+            return f"({', '.join(map(write_expression, items))})", _ATOM
+        case ast.List(elts=items):
+            return f"[{', '.join(map(write_expression, items))}]", _ATOM
+        case ast.Starred(value=value):
+            return f"*{write_expression(value, _TEST)}", 0
+        case ast.Subscript(value=value, slice=places):
+            items = places.elts if isinstance(places, ast.Tuple) and places.elts else [places]
+            return f"{write_expression(value, _ATOM)}[{', '.join(map(_place, items))}]", _ATOM
+        case ast.UnaryOp(op=op, operand=operand):
+            sign, own = _UNARY[type(op)]
+            return f"{sign}{write_expression(operand, own)}", own
+        case ast.BinOp():
+            return _binary(node)
+        case ast.Compare(left=left, ops=[op], comparators=[right]):
+            both = write_expression(left, _COMPARISON + 1), write_expression(right, _COMPARISON + 1)
+            return f"{both[0]} {_COMPARE[type(op)]} {both[1]}", _COMPARISON
+        case ast.GeneratorExp(elt=item, generators=[each]):
+            return (
+                f"({write_expression(item)} for {write_expression(each.target)} in {write_expression(each.iter)})",
+                _ATOM,
+            )
+    raise TypeError(f"{type(node).__name__} is not written")
+
+
+def _arguments(call: ast.Call) -> list[str]:
+    if len(call.args) == 1 and isinstance(call.args[0], ast.GeneratorExp) and not call.keywords:
+        return [write_expression(call.args[0])[1:-1]]
+    keywords = (f"{keyword.arg}={write_expression(keyword.value)}" for keyword in call.keywords)
+    return [*map(write_expression, call.args), *keywords]
+
+
+def _binary(node: ast.BinOp) -> tuple[str, int]:
+    sign, own = _BINARY[type(node.op)]
+    power = isinstance(node.op, ast.Pow)
+    left = write_expression(node.left, own + 1 if power else own)
+    right = write_expression(node.right, _UNARY_LEVEL if power else own + 1)
+    if power and _is_simple(node.left) and _is_simple(node.right):
+        return f"{left}**{right}", own
+    return f"{left} {sign} {right}", own
+
+
+def _is_simple(node: ast.expr) -> bool:
+    """Whether a power of it is written without blanks."""
+    if isinstance(node, ast.UnaryOp):
+        return isinstance(node.operand, ast.Constant)
+    if isinstance(node, ast.Attribute):
+        return isinstance(node.value, ast.Name | ast.Attribute) and _is_simple(node.value)
+    return isinstance(node, ast.Name | ast.Constant)
+
+
+def _place(node: ast.expr) -> str:
+    if not isinstance(node, ast.Slice):
+        return write_expression(node)
+    parts = [node.lower, node.upper, *([node.step] if node.step is not None else [])]
+    texts = ["" if part is None else write_expression(part) for part in parts]
+    plain = all(
+        part is None
+        or isinstance(part, ast.Name | ast.Constant)
+        or (isinstance(part, ast.UnaryOp) and isinstance(part.operand, ast.Constant | ast.Name))
+        for part in parts
+    )
+    if plain:
+        return ":".join(texts)
+    text = texts[0]
+    for part in texts[1:]:
+        text += f"{' ' if text else ''}:{' ' if part else ''}{part}"
+    return text
+
+
+def quote(text: str) -> str:
+    """A string literal; no text ends it early."""
+    mark = "'" if '"' in text and "'" not in text else '"'
+    return mark + "".join(_escape(letter, mark) for letter in text) + mark
+
+
+def _escape(letter: str, mark: str) -> str:
+    if letter in (mark, "\\"):
+        return f"\\{letter}"
+    return letter if letter.isascii() and letter.isprintable() else letter.encode("unicode_escape").decode()
+
+
+def _number(value: object) -> str:
+    return repr(value)
+
+
+def write_statement(prefix: str, node: ast.expr, depth: int, comment: str = "") -> Iterator[str]:
+    """The lines of a statement that ends in an expression: on one line, or what is in its brackets on lines of its own.
+
+    The comment is left out where it does not fit.
+    """
+    yield from _layout(_INDENT * depth + prefix, node, depth, "", comment)
+
+
+def _layout(head: str, node: ast.expr, depth: int, tail: str, comment: str = "") -> Iterator[str]:
+    line = f"{head}{write_expression(node)}{tail}"
+    open_wide = isinstance(node, ast.Call) and _has_layers(node)
+    if len(line) <= WIDTH and not open_wide:
+        remark = f"  # {comment}" if comment else ""
+        yield line + remark if len(line + remark) <= WIDTH else line
+        return
+    opened = _open(node)
+    if opened is None:
+        yield line
+        return
+    before, items, after = opened
+    yield f"{head}{before}"
+    inner = _INDENT * (depth + 1)
+    flat = ", ".join(f"{name}{write_expression(item)}" for name, item in items)
+    if not open_wide and isinstance(node, ast.Call) and len(inner + flat) <= WIDTH:
+        yield inner + flat
+    else:
+        for name, item in items:
+            yield from _layout(f"{inner}{name}", item, depth + 1, ",")
+    yield f"{_INDENT * depth}{after}{tail}"
+
+
+def _open(node: ast.expr) -> tuple[str, Sequence[tuple[str, ast.expr]], str] | None:
+    if isinstance(node, ast.Call):
+        items = [("", one) for one in node.args]
+        items += [(f"{keyword.arg}=", keyword.value) for keyword in node.keywords]
+        return f"{write_expression(node.func, _ATOM)}(", items, ")"
+    if isinstance(node, ast.Tuple | ast.List):
+        marks = "()" if isinstance(node, ast.Tuple) else "[]"
+        return marks[0], [("", one) for one in node.elts], marks[1]
+    return None
+
+
+def _has_layers(call: ast.Call) -> bool:
+    """Whether a call takes several calls, each of which gets a line."""
+    return len(call.args) > 1 and all(isinstance(one, ast.Call | ast.Starred) for one in call.args)

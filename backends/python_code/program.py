@@ -1,0 +1,347 @@
+"""A graph as a program: its classes, inner ones first, and the tensors that these hold by their paths."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+
+import onnx_ir as ir
+
+from ...engine.base.startup import dataclass, field
+from ...engine.dialects.operators import Dialect
+from ...engine.expressions.functions.registry import SHORT
+from .blocks import find_blocks
+from .forward import Method, read_options
+from .identifiers import Names, make_class_name, make_identifier, make_snake
+from .members import Body, Member, list_arguments_of, plan_body
+from .printer import quote, write_statement
+from .steps import Block, Slot, Step, list_steps
+from .templates import Filling, fill, list_arguments, make_literal, parse_template
+
+#: names that exporters give every graph
+_USUAL = ("main", "maingraph", "torchjit", "torchjitexport", "torch", "graph", "model", "tf2onnx", "tfmodel", "g")
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """An input of a program: its name, that in the source, its extents with 1 for those that are free, its type."""
+
+    name: str
+    source: str
+    shape: tuple[int, ...]
+    dtype: str
+
+
+@dataclass(slots=True, eq=False)
+class Program:
+    """The lines of a module, and the tensors that its main class holds: path and value, in the order of the classes."""
+
+    lines: list[str]
+    tensors: list[tuple[str, ir.Value]]
+    name: str
+    inputs: list[Input] = field(default_factory=list)
+    placeholders: list[str] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        """The module."""
+        return "\n".join([*self.lines, ""])
+
+
+class _Writer:
+    def __init__(self, dialect: Dialect) -> None:
+        python = dialect.facts.python
+        assert python is not None
+        self._dialect, self._python = dialect, python
+        self._bodies: dict[Block, Body] = {}
+        self._classes = Names([name for line in python.imports for name in line.replace(",", " ").split()])
+        self.placeholders: list[str] = []
+        self._inputs: list[str] = []  # what the class written last calls its inputs
+
+    def program(self, graph: ir.Graph) -> Program:
+        """Write a graph."""
+        outputs = list(graph.outputs)
+        steps, blocks = find_blocks(list_steps(graph, self._dialect), outputs)
+        lines: list[str] = []
+        used = _list_used(steps)
+        for block in blocks:
+            if block not in used:
+                continue
+            block.name = self._classes.give(_name_block(block), "Block")
+            inputs = list(dict.fromkeys(v for s in block.steps for v in s.inputs))
+            own = {value for step in block.steps for value in step.writes}
+            results = [block.steps[place].writes[result] for place, result in block.results]
+            names = Names([*self._python.reserved, *block.parameters])
+            body = plan_body(block.steps, [v for v in inputs if v not in own], results, block, names, self._dialect)
+            self._bodies[block] = body
+            lines += ["", "", *self._class(block.name, body)]
+        inputs = [value for value in graph.inputs if not value.is_initializer()]
+        body = plan_body(steps, inputs, outputs, None, Names(self._python.reserved), self._dialect)
+        name = self._classes.give(_name_model(graph), "Model")
+        lines += ["", "", *self._class(name, body)]
+        head = self._imports("\n".join(lines))
+        tensors = list(self._tensors(body, steps, ""))
+        taken = [_describe_input(value, said) for value, said in zip(inputs, self._inputs, strict=True)]
+        return Program([*head, *lines], tensors, name, taken, self.placeholders)
+
+    def _imports(self, text: str) -> list[str]:
+        """The lines of imports that something refers to."""
+        words = {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
+        found = []
+        for line in self._python.imports:
+            [statement] = ast.parse(line).body
+            assert isinstance(statement, ast.Import | ast.ImportFrom)
+            names = [one for one in statement.names if (one.asname or one.name.split(".")[0]) in words]
+            if names:
+                statement.names = names
+                found.append(ast.unparse(statement))
+        return found
+
+    # ---- classes
+
+    def _class(self, name: str, body: Body) -> list[str]:
+        slots: dict[tuple[int, Slot], str] = {}
+        if body.block is not None:
+            slots = {place: parameter for parameter, places in body.block.parameters.items() for place in places}
+        stubs = self._stubs(body)
+        method = Method(body, slots, {step: stub for step, (stub, _) in stubs.items()}, self._python)
+        forward = method.write(self._python.method, self._python.tensor)
+        self._inputs = method.inputs
+        bodies = list(_walk(body))
+        made = [line for one in bodies for member in one.members for line in self._member(member, one, slots)]
+        made += [f"        self.{parameter} = {parameter}" for parameter in sorted(method.kept)]
+        lines = [f"class {name}({self._python.base}):"]
+        buffers = [
+            member
+            for one in bodies
+            for member in one.members
+            if member.kind == "tensor" and not self._is_parameter(_held(one, member))
+        ]
+        lines += [f"    {member.name}: {self._python.tensor}" for member in buffers]
+        if buffers:
+            lines.append("")
+        if made:
+            lines += [*self._signature(body), "        super().__init__()", *made, ""]
+        lines += forward
+        for _, text in dict(stubs.values()).items():
+            lines += ["", *text]
+        return lines
+
+    def _signature(self, body: Body) -> list[str]:
+        if body.block is None or not body.block.parameters:
+            return ["    def __init__(self) -> None:"]
+        taken = [
+            f"{name}: {_write_type([one[slots[0][0]].literals[slots[0][1]] for one in body.block.instances])}"
+            for name, slots in body.block.parameters.items()
+        ]
+        line = f"    def __init__(self, {', '.join(taken)}) -> None:"
+        if len(line) <= 100:
+            return [line]
+        joined = f"        self, {', '.join(taken)}"
+        opened = [joined] if len(joined) <= 100 else ["        self,", *(f"        {one}," for one in taken)]
+        return ["    def __init__(", *opened, "    ) -> None:"]
+
+    def _stubs(self, body: Body) -> dict[Step, tuple[str, tuple[str, ...]]]:
+        """Methods that are to be filled in, one for each kind of operator that there is no code for."""
+        found: dict[Step, tuple[str, tuple[str, ...]]] = {}
+        named: dict[object, tuple[str, tuple[str, ...]]] = {}
+        bodies = list(_walk(body))
+        names = Names([*self._python.reserved, *(member.name for one in bodies for member in one.members)])
+        for step in (step for one in bodies for step in one.steps):
+            if step.spec is not None or step.node is None:
+                continue
+            if step.key not in named:
+                stub = names.give(make_snake(step.node.op_type), "operator")
+                named[step.key] = stub, tuple(self._stub(stub, step))
+                self.placeholders.append(make_class_name(step.node.op_type) or "Operator")
+            found[step] = named[step.key]
+        return found
+
+    def _stub(self, name: str, step: Step) -> Iterator[str]:
+        node, tensor = step.node, self._python.tensor
+        assert node is not None
+        taken = [
+            f"x{place}: {tensor}{'' if value is not None else ' | None'}" for place, value in enumerate(node.inputs)
+        ]
+        kind = tensor if len(node.outputs) == 1 else f"tuple[{', '.join([tensor] * len(node.outputs))}]"
+        line = f"    def {name}({', '.join(['self', *taken])}) -> {kind}:"
+        if len(line) <= 100:
+            yield line
+        else:
+            yield f"    def {name}("
+            joined = f"        {', '.join(['self', *taken])}"
+            yield from [joined] if len(joined) <= 100 else ["        self,", *(f"        {one}," for one in taken)]
+            yield f"    ) -> {kind}:"
+        for one in _describe(node):
+            yield f"        # {one}"
+        yield f"        raise NotImplementedError({quote(f'{node.op_type} is to be written')})"
+
+    # ---- what a class holds
+
+    def _member(self, member: Member, body: Body, slots: Mapping[tuple[int, Slot], str]) -> Iterator[str]:
+        if member.slot is not None:
+            yield from self._tensor_member(member, body, slots)
+            return
+        layers = [self._layer(place, body.steps[place], slots) for place in member.places]
+        if member.kind == "layer":
+            yield from write_statement(f"self.{member.name} = ", layers[0], 2)
+            return
+        alike = all(ast.dump(one) == ast.dump(layers[0]) for one in layers)
+        items: list[ast.expr] = layers
+        if alike and len(layers) > 1:
+            each = ast.comprehension(ast.Name("_"), ast.Call(ast.Name("range"), [ast.Constant(len(layers))], []), [], 0)
+            items = [ast.GeneratorExp(layers[0], [each])]
+            if member.kind == "chain":
+                items = [ast.Starred(items[0])]
+        if member.kind == "chain":
+            value = fill(parse_template(self._python.sequential), {"layers": items})
+        else:
+            value = fill(parse_template(self._python.list), {"layers": items[0] if alike else ast.List(items)})
+        yield from write_statement(f"self.{member.name} = ", value, 2)
+
+    def _layer(self, place: int, step: Step, slots: Mapping[tuple[int, Slot], str]) -> ast.expr:
+        def literal(slot: Slot) -> ast.expr:
+            parameter = slots.get((place, slot))
+            return make_literal(step.literals[slot]) if parameter is None else ast.Name(parameter)
+
+        if step.block is not None:
+            arguments = [literal((name, 0)) for name, _ in list_arguments_of(step)]
+            return ast.Call(ast.Name(step.block.name), arguments, [])
+        assert step.spec is not None and step.spec.facts.python.module is not None
+        text = step.spec.facts.python.module
+        names: dict[str, Filling] = dict(read_options(step))
+        names |= {name: make_literal(name in step.held) for name in step.spec.facts.python.held}
+        names |= {name: literal((name, 0)) for name in list_arguments(text) if (name, 0) in step.literals}
+        return fill(parse_template(text), names)
+
+    def _tensor_member(self, member: Member, body: Body, slots: Mapping[tuple[int, Slot], str]) -> Iterator[str]:
+        value, [place], slot = _held(body, member), member.places, member.slot
+        assert slot is not None and value.const_value is not None and value.dtype is not None
+        shape = make_literal([int(extent) for extent in value.const_value.shape.numpy()])
+        parameter = slots.get((place, (f"{slot[0]}_shape", slot[1])))
+        names: dict[str, Filling] = {
+            "name": make_literal(member.name),
+            "shape": shape if parameter is None else ast.Name(parameter),
+            "dtype": parse_template(self._python.types[SHORT[value.dtype]]),
+        }
+        if self._is_parameter(value):
+            yield from write_statement(f"self.{member.name} = ", fill(parse_template(self._python.parameter), names), 2)
+        else:
+            yield from write_statement("", fill(parse_template(self._python.buffer), names), 2)
+
+    @staticmethod
+    def _is_parameter(value: ir.Value) -> bool:
+        """Whether a tensor is one that is trained: real numbers, and more than one."""
+        return value.dtype == ir.DataType.FLOAT and value.const_value is not None and value.const_value.size > 1
+
+    def _tensors(self, body: Body, steps: Sequence[Step], path: str) -> Iterator[tuple[str, ir.Value]]:
+        """The tensors of a class, as an instance of it with these steps has them."""
+        for member in body.members:
+            if member.slot is not None:
+                step = steps[member.places[0]]
+                value = step.constant if step.constant is not None else step.own[member.slot]
+                yield f"{path}{member.name}", value
+                continue
+            for at, place in enumerate(member.places):
+                inner = f"{path}{member.name}." if member.kind == "layer" else f"{path}{member.name}.{at}."
+                step = steps[place]
+                if step.block is not None:
+                    yield from self._tensors(self._bodies[step.block], step.inner, inner)
+                for name, value in step.held.items():
+                    yield f"{inner}{name}", value
+        for inside in body.inner.values():
+            yield from self._tensors(inside, inside.steps, path)
+
+
+def write_program(graph: ir.Graph, dialect: Dialect, outputs: Sequence[str] = ()) -> Program:
+    """Write a graph of a dialect that is source code as a module of Python."""
+    return _Writer(dialect).program(graph)
+
+
+def _describe_input(value: ir.Value, name: str) -> Input:
+    extents = [] if value.shape is None else list(value.shape)
+    shape = tuple(extent if isinstance(extent, int) else 1 for extent in extents)
+    return Input(name, value.name or "", shape, SHORT.get(value.dtype or ir.DataType.FLOAT, "f32"))
+
+
+def _held(body: Body, member: Member) -> ir.Value:
+    step = body.steps[member.places[0]]
+    assert member.slot is not None
+    return step.constant if step.constant is not None else step.own[member.slot]
+
+
+def _walk(body: Body) -> Iterator[Body]:
+    """A body and those of its blocks of statements."""
+    yield body
+    for inner in body.inner.values():
+        yield from _walk(inner)
+
+
+def _list_used(steps: Sequence[Step]) -> set[Block]:
+    found: set[Block] = set()
+    for step in steps:
+        if step.block is not None and step.block not in found:
+            found |= {step.block, *_list_used(step.block.steps)}
+    return found
+
+
+def _write_type(values: Sequence[object]) -> str:
+    kinds = []
+    for value in values:
+        items = [type(one).__name__ for one in value] if isinstance(value, tuple) else []
+        kinds.append(f"tuple[{', '.join(items)}]" if isinstance(value, tuple) else type(value).__name__)
+    found = sorted(set(kinds), key=lambda kind: (len(kind), kind))
+    return " | ".join("tuple[()]" if kind == "tuple[]" else kind for kind in found)
+
+
+def _name_model(graph: ir.Graph) -> str:
+    """The class of the whole graph: its name, where that says something."""
+    name = make_class_name(graph.name or "")
+    return name if name and name.lower() not in _USUAL and name[0].isalpha() else "Model"
+
+
+def _name_block(block: Block) -> str:
+    """The name of the scope that a block stands for; where there is none, of what it mostly is."""
+    paths = [path for step in block.steps for path in _list_paths(step)]
+    shared = paths[0] if paths else []
+    for path in paths[1:]:
+        shared = [one for one, other in zip(shared, path, strict=False) if one == other] if shared else []
+    words = [part for part in shared if make_identifier(part)]
+    if words and any(part.isdigit() for part in shared):
+        return make_class_name(words[-1].removesuffix("s") if len(words[-1]) > 3 else words[-1])
+    called = {step.spec.facts.python.called for step in block.steps if step.layer and step.spec is not None}
+    return "ConvBlock" if "conv" in called else "LinearBlock" if "linear" in called else "Block"
+
+
+def _list_paths(step: Step) -> Iterator[list[str]]:
+    for inner in step.inner:
+        yield from _list_paths(inner)
+    for value in step.held.values():
+        path = (value.name or "").split(".")
+        if len(path) > 2:
+            yield path[:-2]
+
+
+def _describe(node: ir.Node) -> Iterator[str]:
+    """What a node computes, in words that are safe in a comment."""
+
+    def kind(value: ir.Value | None) -> str:
+        if value is None:
+            return "nothing"
+        name = SHORT.get(value.dtype, "?") if value.dtype is not None else "?"
+        if value.shape is None:
+            return name
+        return f"{name}[{', '.join(str(d) if isinstance(d, int) else '?' for d in value.shape)}]"
+
+    taken = ", ".join(map(kind, node.inputs))
+    yield f"{make_class_name(node.op_type)}({taken}) -> {', '.join(map(kind, node.outputs))}"[:90]
+    for name, attribute in node.attributes.items():
+        if attribute.type in (
+            ir.AttributeType.INT,
+            ir.AttributeType.FLOAT,
+            ir.AttributeType.INTS,
+            ir.AttributeType.FLOATS,
+        ):
+            yield f"{make_identifier(name)}: {attribute.value}"[:90]
+        elif attribute.type == ir.AttributeType.STRING:
+            yield f"{make_identifier(name)}: {quote(str(attribute.value))}"[:90]

@@ -1,0 +1,287 @@
+"""Statements of a method with values in the place of names, and the names and lines that they get."""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+
+import onnx_ir as ir
+
+from ...engine.base.startup import dataclass, field
+from ...engine.dialects.facts import DialectPython
+from .identifiers import Names
+from .printer import write_expression, write_statement
+from .steps import PLAIN
+from .templates import fill, parse_template
+
+#: names of values that come and go
+LETTERS = ("x", "y", "z", "u", "v", "w")
+#: the name of numbers of Python
+NUMBER = "n"
+#: behind all statements
+_END = 1 << 30
+
+
+@dataclass(slots=True, eq=False)
+class Statement:
+    """An assignment, a loop over layers, a branch or a loop; values stand in expressions as names `$1`.
+
+    `unpacked` is how results are assigned where they are no flat list, `results` are their names there. `layers` is the
+    list that is looped over, and which argument goes round. Of a branch or a loop, `value` is the condition or the
+    count (None: there is none), and `suites` are what is done.
+    """
+
+    targets: list[ir.Value]
+    value: ast.expr | None
+    unpacked: str | None = None
+    results: tuple[str, ...] = ()
+    several: bool = False
+    layers: tuple[str, int] | None = None
+    comment: str = ""
+    suites: list[Suite] = field(default_factory=list)
+    begins: list[ast.expr] = field(default_factory=list)
+    condition: ast.expr | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Suite:
+    """A block of statements and what it yields; `inputs` are the counter, the condition and what goes round."""
+
+    statements: list[Statement]
+    results: list[ast.expr]
+    inputs: list[ir.Value] = field(default_factory=list)
+
+
+def is_number(value: ir.Value) -> bool:
+    """Whether a value is a number of Python and no tensor."""
+    return value.meta.get(PLAIN) is True
+
+
+class Scribe:
+    """Gives values names and writes lines: a name is free again when nothing reads its value any more."""
+
+    def __init__(self, values: Sequence[ir.Value], python: DialectPython) -> None:
+        self._values, self._python = values, python
+        self._numbers = {value: number for number, value in enumerate(values)}
+        self.names = Names(["self", "layer", *LETTERS, NUMBER, *python.reserved])
+        self.given: dict[ir.Value, str] = {}
+        self._counter = ""
+
+    def write(self, suite: Suite) -> Iterator[str]:
+        """The lines of a method; its inputs have their names."""
+        live = dict.fromkeys(self.given.values(), _END)
+        last = _find_last([*suite.statements, Statement([], ast.Tuple(suite.results))])
+        for value, name in self.given.items():
+            live[name] = last.get(self._numbers[value], -1)
+        yield from self._suite(suite.statements, live, last, 2)
+        result = suite.results[0] if len(suite.results) == 1 else ast.Tuple(suite.results)
+        yield from write_statement("return ", self._rename(result), 2)
+
+    def _suite(
+        self, statements: Sequence[Statement], live: dict[str, int], last: Mapping[int, int], depth: int
+    ) -> Iterator[str]:
+        for at, statement in enumerate(statements):
+            if statement.suites:
+                _expire(live, at - 1)
+                yield from self._compound(at, statement, live, last, depth)
+                _expire(live, at)
+                continue
+            _expire(live, at)
+            if statement.layers is not None:
+                yield from self._layers(at, statement, live, last, depth)
+            else:
+                yield from self._assign(at, statement, live, last, depth)
+
+    def _assign(
+        self, at: int, statement: Statement, live: dict[str, int], last: Mapping[int, int], depth: int
+    ) -> Iterator[str]:
+        assert statement.value is not None
+        free = self._list_free(statement, at, last)
+        value = self._rename(statement.value)
+        targets = []
+        for target in statement.targets:
+            if target not in self._numbers or self._numbers[target] not in last:
+                targets.append("_")
+                continue
+            targets.append(self._give(target, free, live, last))
+        yield from write_statement(f"{_list_targets(statement, targets)} = ", value, depth, statement.comment)
+
+    def _layers(
+        self, at: int, statement: Statement, live: dict[str, int], last: Mapping[int, int], depth: int
+    ) -> Iterator[str]:
+        assert statement.layers is not None and isinstance(statement.value, ast.Call)
+        [target], (member, turning) = statement.targets, statement.layers
+        free = self._list_free(statement, at, last)
+        value = self._rename(statement.value)
+        assert isinstance(value, ast.Call)
+        came = value.args[turning]
+        if isinstance(came, ast.Name) and came.id in free and came.id in LETTERS:
+            self.given[target] = came.id
+            live[came.id] = last.get(self._numbers[target], -1)
+        else:
+            yield from write_statement(f"{self._give(target, [], live, last)} = ", came, depth)
+        name = self.given[target]
+        value.args[turning] = ast.Name(name)
+        yield f"{_indent(depth)}for layer in self.{member}:"
+        yield from write_statement(f"{name} = ", value, depth + 1, statement.comment)
+
+    # ---- branches and loops
+
+    def _compound(
+        self, at: int, statement: Statement, live: dict[str, int], last: Mapping[int, int], depth: int
+    ) -> Iterator[str]:
+        if len(statement.suites) == 2:
+            assert statement.value is not None
+            names = [self._give(target, [], live, last) for target in statement.targets]
+            test = f"if {write_expression(self._rename(statement.value))}:"
+            for head, suite in zip((test, "else:"), statement.suites, strict=True):
+                yield f"{_indent(depth)}{head}"
+                yield from self._inside(suite, live, names, depth + 1)
+            return
+        yield from self._loop(statement, live, last, depth)
+
+    def _inside(self, suite: Suite, live: Mapping[str, int], names: Sequence[str], depth: int) -> Iterator[str]:
+        """The lines of a block that ends with the assignment of what it yields."""
+        inner = dict.fromkeys(live, _END)
+        last = _find_last([*suite.statements, Statement([], ast.Tuple(suite.results))])
+        yield from self._suite(suite.statements, inner, last, depth)
+        results = [self._rename(result) for result in suite.results]
+        pairs = [
+            (name, result)
+            for name, result in zip(names, results, strict=True)
+            if not (isinstance(result, ast.Name) and result.id == name)
+        ]
+        taken = {one.id for _, result in pairs for one in ast.walk(result) if isinstance(one, ast.Name)}
+        if len(pairs) > 1 and taken & {name for name, _ in pairs}:
+            text = write_expression(ast.Tuple([result for _, result in pairs]))[1:-1]
+            yield f"{_indent(depth)}{', '.join(name for name, _ in pairs)} = {text}"
+            return
+        for name, result in pairs:
+            yield from write_statement(f"{name} = ", result, depth)
+        if not pairs and not suite.statements:
+            yield f"{_indent(depth)}pass"
+
+    def _loop(self, statement: Statement, live: dict[str, int], last: Mapping[int, int], depth: int) -> Iterator[str]:
+        suite = statement.suites[0]
+        counter, condition, *carried = suite.inputs
+        count = len(carried)
+        names = []
+        for value, begin in zip(carried, statement.begins, strict=True):
+            name = self._fresh(value, [], live)
+            names.append(name)
+            self.given[value], live[name] = name, _END
+            yield from write_statement(f"{name} = ", self._rename(begin), depth)
+        lists = []
+        for _ in statement.targets[count:]:
+            lists.append(self.names.give("rows"))
+            yield f"{_indent(depth)}{lists[-1]}: list[{self._python.tensor}] = []"
+        going = ""
+        if statement.condition is not None:
+            going = self.names.give("going")
+            self.given[condition] = going
+            yield from write_statement(f"{going} = ", self._rename(statement.condition), depth)
+        index = self.names.give("i")
+        self.given[counter] = index
+        inner = {**live, **dict.fromkeys([going, index], _END)}
+        if statement.value is not None:
+            count_text = write_expression(self._rename(statement.value))
+            used = any(self._numbers.get(counter, -1) in _list_numbers(one) for one in _all_statements(suite))
+            yield f"{_indent(depth)}for {index if used else '_'} in range({count_text}):"
+            if going:
+                yield f"{_indent(depth + 1)}if not {going}:"
+                yield f"{_indent(depth + 2)}break"
+        else:
+            yield f"{_indent(depth)}while {going or 'True'}:"
+        keeps, *results = suite.results
+        rows = results[count:]
+        body = Suite(suite.statements, [*rows, *([keeps] if going else []), *results[:count]], suite.inputs)
+        yield from self._rounds(body, inner, lists, [*([going] if going else []), *names], depth + 1)
+        for target, name in zip(statement.targets[:count], names, strict=True):
+            if target in self._numbers:
+                self.given[target] = name
+            live[name] = last.get(self._numbers.get(target, -1), -1)
+        for target, name in zip(statement.targets[count:], lists, strict=True):
+            if self._numbers.get(target) in last:
+                made = fill(parse_template(self._python.stack), {"xs": ast.Name(name)})
+                yield from write_statement(f"{self._give(target, [], live, last)} = ", made, depth)
+
+    def _rounds(
+        self, suite: Suite, live: Mapping[str, int], lists: Sequence[str], names: Sequence[str], depth: int
+    ) -> Iterator[str]:
+        """One round of a loop: rows are appended before what goes round is assigned."""
+        inner = dict.fromkeys(live, _END)
+        last = _find_last([*suite.statements, Statement([], ast.Tuple(suite.results))])
+        yield from self._suite(suite.statements, inner, last, depth)
+        for name, row in zip(lists, suite.results, strict=False):
+            yield from write_statement(
+                "", ast.Call(ast.Attribute(ast.Name(name), "append"), [self._rename(row)], []), depth
+            )
+        yield from self._inside(Suite([], suite.results[len(lists) :]), inner, names, depth)
+
+    # ---- names
+
+    def _list_free(self, statement: Statement, at: int, last: Mapping[int, int]) -> list[str]:
+        """The names of what a statement reads last."""
+        used = dict.fromkeys(_list_numbers(statement))
+        return [self.given[self._values[number]] for number in used if last.get(number, _END) <= at]
+
+    def _give(self, target: ir.Value, free: Sequence[str], live: dict[str, int], last: Mapping[int, int]) -> str:
+        name = self._fresh(target, free, live)
+        self.given[target] = name
+        live[name] = last.get(self._numbers.get(target, -1), -1)
+        return name
+
+    def _fresh(self, target: ir.Value, free: Sequence[str], live: Mapping[str, int]) -> str:
+        if is_number(target):
+            return self.names.number(NUMBER) if NUMBER in live else NUMBER
+        wishes = [*(name for name in free if name in LETTERS), *LETTERS]
+        return next((name for name in wishes if name not in live), "") or self.names.number("x")
+
+    def _rename(self, node: ast.expr) -> ast.expr:
+        found: ast.expr = _Renaming(self._values, self.given).visit(copy.deepcopy(node))
+        return found
+
+
+class _Renaming(ast.NodeTransformer):
+    def __init__(self, values: Sequence[ir.Value], given: Mapping[ir.Value, str]) -> None:
+        self._values, self._given = values, given
+
+    def visit_Name(self, node: ast.Name) -> ast.Name:
+        return ast.Name(self._given[self._values[int(node.id[1:])]]) if node.id.startswith("$") else node
+
+
+def _indent(depth: int) -> str:
+    return "    " * depth
+
+
+def _expire(live: dict[str, int], at: int) -> None:
+    for name in [name for name, end in live.items() if end <= at]:
+        del live[name]
+
+
+def _find_last(statements: Sequence[Statement]) -> dict[int, int]:
+    """The last statement that reads each value."""
+    return {number: at for at, statement in enumerate(statements) for number in _list_numbers(statement)}
+
+
+def _all_statements(suite: Suite) -> Iterator[Statement]:
+    yield from suite.statements
+    yield Statement([], ast.Tuple(suite.results))
+
+
+def _list_numbers(statement: Statement) -> Iterator[int]:
+    """The values that a statement reads, in its blocks as well."""
+    for node in (statement.value, statement.condition, *statement.begins):
+        if node is not None:
+            yield from (int(one.id[1:]) for one in ast.walk(node) if isinstance(one, ast.Name) and one.id[0] == "$")
+    for suite in statement.suites:
+        for inner in _all_statements(suite):
+            yield from _list_numbers(inner)
+
+
+def _list_targets(statement: Statement, names: Sequence[str]) -> str:
+    if statement.unpacked is not None:
+        results = {result: ast.Name(name) for result, name in zip(statement.results, names, strict=False)}
+        return write_expression(fill(parse_template(statement.unpacked), results))[1:-1]
+    return f"({names[0]},)" if statement.several and len(names) == 1 else ", ".join(names)

@@ -1,0 +1,277 @@
+"""Nodes as steps of a program: what of each is written in the code, what a layer holds, and what may differ."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import onnx_ir as ir
+
+from ...engine.base.startup import dataclass, field
+from ...engine.dialects.operators import Dialect, OperatorSpec, option_value
+from ...engine.expressions.functions.registry import SHORT
+from .templates import list_arguments
+
+#: the key under which a value says that it is a number of Python and no tensor
+PLAIN = "plain"
+#: constants of as many bytes are not shared by the layers that read them: each has its own
+_OWN = 64
+
+_HIGHEST = float(np.finfo(np.float32).max)
+
+#: the place of a literal in a step: the name of an argument, or of an operand with the number among those of the name
+Slot: TypeAlias = "tuple[str, int]"
+
+
+@dataclass(slots=True, eq=False)
+class Step:
+    """One step of a program: an operator, a constant that several read, or a call of a block.
+
+    Steps with equal `key` are written alike but for their `literals`. `reads` are the operands that are not literals,
+    `None` where one is left out, `writes` the results. `inner` are the steps of a block's call, as they are here.
+    """
+
+    key: tuple[Any, ...]
+    reads: list[ir.Value | None]
+    writes: list[ir.Value]
+    literals: dict[Slot, Any] = field(default_factory=dict)
+    node: ir.Node | None = None
+    spec: OperatorSpec | None = None
+    layer: bool = False
+    held: dict[str, ir.Value] = field(default_factory=dict)
+    own: dict[Slot, ir.Value] = field(default_factory=dict)
+    operands: dict[str, list[ir.Value | None]] = field(default_factory=dict)
+    constant: ir.Value | None = None
+    types: Mapping[str, str] = field(default_factory=dict)
+    block: Block | None = None
+    inner: list[Step] = field(default_factory=list)
+    graphs: dict[str, ir.Graph] = field(default_factory=dict)
+
+    @property
+    def inputs(self) -> Iterator[ir.Value]:
+        """The values that it reads and that are no constants of its own."""
+        return (value for value in self.reads if value is not None)
+
+
+@dataclass(slots=True, eq=False)
+class Block:
+    """A run of steps that occurs several times: the steps of each instance, and what its results are.
+
+    `results` are places, step and result. `parameters` are the literals that differ, each with the slots that it fills.
+    """
+
+    instances: list[list[Step]]
+    results: list[tuple[int, int]]
+    name: str = ""
+    parameters: dict[str, list[tuple[int, Slot]]] = field(default_factory=dict)
+
+    @property
+    def steps(self) -> list[Step]:
+        """The steps as they are in the first instance."""
+        return self.instances[0]
+
+    def fixed(self, step: int, slot: Slot) -> bool:
+        """Whether a literal is the same in all instances."""
+        return all(one[step].literals[slot] == self.steps[step].literals[slot] for one in self.instances)
+
+
+def list_steps(graph: ir.Graph, dialect: Dialect) -> list[Step]:
+    """The steps of a graph in order, constants that several read before the first that does."""
+    steps = [_describe(node, dialect) for node in graph]
+    readers: dict[ir.Value, list[Step]] = {}
+    for step in steps:
+        for value in step.own.values():
+            readers.setdefault(value, []).append(step)
+    shared = {value for value, who in readers.items() if len(who) > 1 and _bytes(value) > _OWN}
+    shared |= {value for value in graph.outputs if is_constant(value) and not is_truth(value)}
+    found: list[Step] = []
+    made: set[ir.Value] = set()
+    for step in steps:
+        for slot, value in list(step.own.items()):
+            if value in shared:
+                if value not in made:
+                    found.append(_hold(value))
+                    made.add(value)
+                del step.own[slot]
+                step.reads.append(value)
+        for (operand, place), value in step.own.items():
+            step.literals[f"{operand}_shape", place] = tuple(_extents(value))
+        if step.own or shared:
+            step.key = (*step.key, tuple(sorted((slot, _kind(value)) for slot, value in step.own.items())))
+        found.append(step)
+    return [*found, *(_hold(value) for value in graph.outputs if value in shared and value not in made)]
+
+
+def _hold(value: ir.Value) -> Step:
+    return Step(("constant", id(value)), [], [value], constant=value)
+
+
+def is_constant(value: ir.Value | None) -> bool:
+    """Whether a value is known and no input."""
+    return value is not None and value.const_value is not None and not value.is_graph_input()
+
+
+def is_truth(value: ir.Value) -> bool:
+    """Whether a value is a constant truth value."""
+    tensor = value.const_value if is_constant(value) else None
+    return tensor is not None and tensor.dtype == ir.DataType.BOOL and len(tensor.shape) == 0
+
+
+def read_truth(value: ir.Value) -> bool:
+    """The truth value of a constant."""
+    assert value.const_value is not None
+    return bool(value.const_value.numpy())
+
+
+def _bytes(value: ir.Value) -> int:
+    return 0 if value.const_value is None else value.const_value.nbytes
+
+
+def _extents(value: ir.Value) -> Sequence[int]:
+    assert value.const_value is not None
+    return list(value.const_value.shape.numpy())
+
+
+def _kind(value: ir.Value) -> tuple[str, int]:
+    assert value.const_value is not None
+    return value.const_value.dtype.name, len(value.const_value.shape)
+
+
+def _describe(node: ir.Node, dialect: Dialect) -> Step:
+    spec = dialect.operator(node.op_type) if node.domain == dialect.domain else None
+    operands = _name_operands(node, spec)
+    step = Step((), [], list(node.outputs), node=node, spec=spec, operands=operands)
+    step.types = dialect.facts.python.types if dialect.facts.python is not None else {}
+    if spec is None:
+        kinds = tuple(None if value is None else "run" for value in node.inputs)
+        said = tuple(sorted((name, repr(attribute.value)) for name, attribute in node.attributes.items()))
+        step.key = ("placeholder", node.domain, node.op_type, said, kinds, len(node.outputs))
+        step.reads = list(node.inputs)
+        _own_constants(step)
+        return step
+    python = spec.facts.python
+    for result in node.outputs:
+        result.meta[PLAIN] = python.plain
+    held = [operands[name][0] for name in python.held]
+    step.layer = bool(held) and python.module is not None and all(one is None or is_constant(one) for one in held)
+    kinds_of: list[Any] = []
+    for name, values in operands.items():
+        for place, value in enumerate(values):
+            if step.layer and name in python.held:
+                if value is not None:
+                    step.held[name] = value
+                kinds_of.append(value is not None)
+            elif value is not None and is_constant(value):
+                number = _number(value, name, node, spec)
+                if number is None:
+                    step.own[name, place] = value
+                else:
+                    step.literals[name, place] = number
+                kinds_of.append((name, "own" if number is None else type(number).__name__))
+            else:
+                step.reads.append(value)
+                kinds_of.append(None if value is None else name)
+    if python.statement is not None:
+        step.graphs = {a.name: a.as_graph() for a in node.attributes.values() if a.type == ir.AttributeType.GRAPH}
+        step.reads += [value for graph in step.graphs.values() for value in _list_captured(graph)]
+        step.key = ("statement", id(node))
+        return step
+    step.key = (spec.name, step.layer, tuple(kinds_of), len(node.outputs), _options(step, spec))
+    return step
+
+
+def _list_captured(graph: ir.Graph) -> list[ir.Value]:
+    """The values of graphs around it that a graph reads, constants left out."""
+    own = {*graph.inputs, *(value for node in graph.all_nodes() for value in node.outputs)}
+    own |= {value for inner in graph.subgraphs() for value in inner.inputs}
+    read = [value for node in graph.all_nodes() for value in node.inputs if value is not None]
+    return [value for value in dict.fromkeys([*read, *graph.outputs]) if value not in own and not is_constant(value)]
+
+
+def _own_constants(step: Step) -> None:
+    for place, value in enumerate(list(step.reads)):
+        if value is not None and is_constant(value):
+            step.own["", place] = value
+    step.reads = [value for value in step.reads if not is_constant(value)]
+
+
+def _options(step: Step, spec: OperatorSpec) -> tuple[Any, ...]:
+    """What options say that is the same for all steps with a key; the numbers of a layer are literals of it instead."""
+    node, said = step.node, []
+    assert node is not None
+    free = list_arguments(spec.facts.python.module) if step.layer and spec.facts.python.module else {}
+    for name, option in spec.options.items():
+        given = name in node.attributes
+        value = option_value(node, option) if given else free.get(name, ...)
+        if name in free and _is_free(value):
+            step.literals[name, 0] = _single(value)
+        elif given:
+            said.append((name, repr(value)))
+    return tuple(said)
+
+
+def _is_free(value: Any) -> bool:
+    numbers = value if isinstance(value, list) else [value]
+    return bool(numbers) and all(isinstance(one, int | float) and not isinstance(one, bool) for one in numbers)
+
+
+def _single(value: Any) -> Any:
+    """A list of one number as that number, a longer one as a tuple; real numbers as a float32 has them."""
+    if isinstance(value, list):
+        return _single(value[0]) if len(value) == 1 else tuple(_single(one) for one in value)
+    return shorten(value) if isinstance(value, float) else value
+
+
+def shorten(number: float) -> float:
+    """The number with the fewest digits that is the same as a float32; at the end of the range the exact one."""
+    short = float(str(np.float32(number)))
+    return short if abs(short) <= _HIGHEST or math.isinf(short) else float(np.float32(number))
+
+
+def read_option(step: Step, name: str) -> Any:
+    """What an option of a step is written as; `None` where it is not said."""
+    assert step.node is not None and step.spec is not None
+    option = step.spec.options[name]
+    if name not in step.node.attributes:
+        return None
+    return _single(option_value(step.node, option))
+
+
+def _number(value: ir.Value, name: str, node: ir.Node, spec: OperatorSpec) -> Any:
+    """The number that a constant is written as; None where it is to be a tensor."""
+    tensor = value.const_value
+    if name not in spec.facts.python.numbers or tensor is None or tensor.size != 1:
+        return None
+    others = [one.shape for one in node.inputs if one is not None and one is not value and not is_constant(one)]
+    rank = len(tensor.shape)
+    broadcast = spec.facts.layout == "transparent" and any(one is not None and len(one) >= rank for one in others)
+    if rank and not broadcast:
+        return None
+    if tensor.dtype not in SHORT or tensor.dtype == ir.DataType.STRING:
+        return None
+    number = tensor.numpy().reshape(()).item()
+    return _single(number) if tensor.dtype == ir.DataType.FLOAT else number
+
+
+def _name_operands(node: ir.Node, spec: OperatorSpec | None) -> dict[str, list[ir.Value | None]]:
+    """The operands by their names; one name may stand for several."""
+    if spec is None:
+        return {f"operand{place}": [value] for place, value in enumerate(node.inputs)}
+    found: dict[str, list[ir.Value | None]] = {}
+    rest: Sequence[ir.Value | None] = node.inputs
+    for place, operand in enumerate(spec.operands):
+        later = len(spec.operands) - place - 1
+        count = max(0, len(rest) - later) if operand.variadic else 1
+        found[operand.name] = list(rest[:count]) or ([] if operand.variadic else [None])
+        rest = rest[count:]
+    return found
+
+
+def count_reads(steps: Sequence[Step], outputs: Sequence[ir.Value]) -> Mapping[ir.Value, int]:
+    """How often each value is read by steps or yielded."""
+    found: dict[ir.Value, int] = {}
+    for value in (*(value for step in steps for value in step.inputs), *outputs):
+        found[value] = found.get(value, 0) + 1
+    return found

@@ -1,0 +1,104 @@
+"""PyTorch code of real models: how long it is, and whether it computes what ONNX Runtime does.
+
+    python -m nnrewrite.benchmarks.torch_code --torch PYTHON MODEL... [--inputs inputs.json]
+
+PYTHON has torch, safetensors and onnxruntime. A `.tflite` model is held against what `--float` makes of it as ONNX.
+`inputs.json` has for models by their names a list `inputs` of name, type and shape, and `hi`, a bound of integers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .. import pipeline
+from ..backends.python_writer import Encoded
+from ..engine.base.errors import RewriteError
+from .torch_judge import TYPES
+
+_JUDGE = Path(__file__).with_name("torch_judge.py")
+
+
+def write_package(model: Path, folder: Path) -> tuple[Encoded, float]:
+    """Convert a model to code in a folder; what was written, and the seconds that it took."""
+    began = time.perf_counter()
+    conversion = pipeline.rewrite(f"{model}", to="/")
+    encoded = conversion.encoded
+    assert isinstance(encoded, Encoded)
+    conversion.save(folder)
+    taken = time.perf_counter() - began
+    program = encoded.program
+    about = {"name": program.name, "inputs": [one.source for one in program.inputs]}
+    (folder / "main.json").write_text(json.dumps(about))
+    return encoded, taken
+
+
+def draw(plan: dict[str, Any]) -> dict[str, Any]:
+    """Inputs as a plan has them: token types are 0, masks 1, a rate of samples 16000."""
+    random, found = np.random.default_rng(0), {}
+    for name, kind, shape in plan["inputs"]:
+        dtype, low = TYPES[kind], name.lower()
+        if low in ("sr", "sample_rate"):
+            found[name] = np.full(shape, 16000, dtype)
+        elif "mask" in low:
+            found[name] = np.ones(shape, dtype)
+        elif np.issubdtype(dtype, np.floating):
+            found[name] = (random.standard_normal(shape) * 0.5).astype(dtype)
+        else:
+            found[name] = random.integers(0, 1 if "token_type" in low else max(1, plan["hi"]), shape).astype(dtype)
+    return found
+
+
+def judge(python: str, package: Path, original: Path, inputs: Path | None) -> dict[str, Any]:
+    """Run the judge in another interpreter; what it says, or the last line of its error."""
+    call = [python, f"{_JUDGE}", f"{package}", f"{original}", *([f"{inputs}"] if inputs is not None else [])]
+    done = subprocess.run(call, capture_output=True, text=True, check=False)
+    if done.returncode:
+        return {"failed": (done.stderr.strip().splitlines() or ["?"])[-1][:160]}
+    found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    return found
+
+
+def measure(model: Path, python: str, plans: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Convert and judge one model."""
+    try:
+        encoded, seconds = write_package(model, folder)
+        original = model
+        if model.suffix != ".onnx":
+            original = folder / "original.onnx"
+            pipeline.rewrite(f"{model}", float=True).save(original)
+    except RewriteError as error:
+        return {"refused": f"{error}".splitlines()[0][:160]}
+    lines = len(encoded.program.lines)
+    result = {"lines": lines, "seconds": round(seconds, 2), "to_write": sorted(set(encoded.program.placeholders))}
+    inputs = None
+    if model.stem in plans:
+        inputs = folder / "inputs.npz"
+        np.savez(inputs, **draw(plans[model.stem]))
+    return result | judge(python, folder, original, inputs)
+
+
+def main() -> None:
+    """Print one line for each model."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("models", nargs="+", type=Path)
+    parser.add_argument("--torch", required=True, help="a Python with torch, safetensors and onnxruntime")
+    parser.add_argument("--inputs", type=Path)
+    parser.add_argument("--keep", type=Path, help="a folder for the code")
+    asked = parser.parse_args()
+    plans = json.loads(asked.inputs.read_text()) if asked.inputs is not None else {}
+    with tempfile.TemporaryDirectory() as made:
+        for model in asked.models:
+            folder = (asked.keep or Path(made)) / model.stem
+            print(model.stem, json.dumps(measure(model, asked.torch, plans, folder)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,144 @@
+"""Generated PyTorch code held against ONNX Runtime; runs where torch is, and needs nothing of nnrewrite.
+
+    python torch_judge.py PACKAGE MODEL.onnx [INPUTS.npz]
+
+prints one JSON object: the largest error of the outputs by their magnitude, the same of both from double precision, and
+whether the weights go round and one step of an optimizer lowers a loss.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+#: NumPy's types by what ONNX Runtime calls them
+TYPES = {
+    "tensor(float)": np.float32,
+    "tensor(double)": np.float64,
+    "tensor(float16)": np.float16,
+    "tensor(int64)": np.int64,
+    "tensor(int32)": np.int32,
+    "tensor(int16)": np.int16,
+    "tensor(int8)": np.int8,
+    "tensor(uint8)": np.uint8,
+    "tensor(bool)": np.bool_,
+}
+
+
+def draw(session: Any) -> dict[str, Any]:
+    """Random inputs; free sizes are 1."""
+    random, found = np.random.default_rng(0), {}
+    for one in session.get_inputs():
+        shape, dtype = [n if isinstance(n, int) and n > 0 else 1 for n in one.shape], TYPES[one.type]
+        real = np.issubdtype(dtype, np.floating)
+        found[one.name] = (random.standard_normal(shape) * 0.5 if real else random.integers(0, 2, shape)).astype(dtype)
+    return found
+
+
+def load(package: Path) -> Any:
+    """The generated model with its weights; all of them, and no others."""
+    from safetensors.torch import load_file
+
+    spec = importlib.util.spec_from_file_location("generated", package / "model.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    model = getattr(module, json.loads((package / "main.json").read_text())["name"])()
+    model.load_state_dict(load_file(package / "model.safetensors"), strict=True)
+    return model.eval()
+
+
+def measure(expected: list[Any], found: list[Any]) -> float:
+    """The largest difference by the magnitude of its output; infinite where shapes, kinds or infinities differ."""
+    worst = 0.0
+    for one, other in zip(expected, found, strict=True):
+        if one.shape != other.shape or one.dtype.kind != other.dtype.kind:
+            return float("inf")
+        a, b = one.astype(np.float64), other.astype(np.float64)
+        finite = np.isfinite(a)
+        if (finite != np.isfinite(b)).any():
+            return float("inf")
+        if finite.any():
+            worst = max(worst, float(np.abs(a - b)[finite].max() / (np.abs(a[finite]).max() or 1.0)))
+    return worst
+
+
+def run(model: Any, values: list[Any]) -> list[Any]:
+    """The outputs as a list."""
+    found = model(*values)
+    return [found] if not isinstance(found, tuple) else list(found)
+
+
+def train(model: Any, values: list[Any]) -> bool | None:
+    """Whether one step lowers the mean of squared outputs; None where nothing is to be trained."""
+    import torch
+
+    parameters = [one for one in model.parameters() if one.requires_grad]
+
+    def loss() -> Any:
+        return sum((one.float() ** 2).mean() for one in run(model, values) if one.is_floating_point() and one.numel())
+
+    before = loss()
+    if not parameters or not torch.is_tensor(before) or not before.requires_grad:
+        return None
+    before.backward()
+    kept = [one.detach().clone() for one in parameters]
+    for rate in (1e-1, 1e-3, 1e-5, 1e-7):
+        torch.optim.SGD(parameters, lr=rate).step()
+        with torch.no_grad():
+            lowered = bool(loss() < before)
+            for one, old in zip(parameters, kept, strict=True):
+                one.copy_(old)
+        if lowered:
+            return True
+    return False
+
+
+def judge(package: Path, original: Path, inputs: dict[str, Any] | None) -> dict[str, Any]:
+    """What came of one model."""
+    import onnxruntime
+    import torch
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(original, options, providers=["CPUExecutionProvider"])
+    given = inputs if inputs is not None else draw(session)
+    expected = session.run(None, given)
+    model = load(package)
+    names = json.loads((package / "main.json").read_text())["inputs"]
+    values = [torch.from_numpy(np.array(given[name])) for name in names]
+    with torch.no_grad():
+        found = [one.numpy() for one in run(model, values)]
+    result: dict[str, Any] = {"error": measure(expected, found)}
+    again = load(package)
+    again.load_state_dict(model.state_dict())
+    with torch.no_grad():
+        result["round_trip"] = all(
+            np.array_equal(a, b.numpy(), True) for a, b in zip(found, run(again, values), strict=True)
+        )
+    if result["error"] > 1e-5:
+        try:
+            wide = [one.double() if one.is_floating_point() else one for one in values]
+            torch.set_default_dtype(torch.float64)
+            with torch.no_grad():
+                exact = [one.numpy() for one in run(again.double(), wide)]
+            result["from_double"] = {"torch": measure(exact, found), "onnxruntime": measure(exact, expected)}
+        except RuntimeError:
+            result["from_double"] = None
+        finally:
+            torch.set_default_dtype(torch.float32)
+    try:
+        result["step_lowers_loss"] = train(model, values)
+    except RuntimeError as error:
+        result["step_lowers_loss"] = f"{type(error).__name__}: {error}"[:200]
+    return result
+
+
+if __name__ == "__main__":
+    loaded = dict(np.load(sys.argv[3])) if len(sys.argv) > 3 else None
+    print(json.dumps(judge(Path(sys.argv[1]), Path(sys.argv[2]), loaded)))

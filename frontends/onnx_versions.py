@@ -1,0 +1,51 @@
+"""Older ONNX models in the form of a later opset, by the converter of the onnx package."""
+
+from __future__ import annotations
+
+import onnx
+import onnx.shape_inference
+import onnx.version_converter
+import onnx_ir as ir
+from onnx_ir import serde
+
+from ..engine.base.errors import ModelError
+
+#: constants of more elements say nothing about the form of a node, and stay out of the converter
+_SMALL = 1 << 10
+
+
+def upgrade(model: ir.Model, opset: int) -> ir.Model:
+    """A model in a later opset; constants stay where they are. Raises ModelError where the converter refuses it."""
+    kept = {
+        name: value.const_value
+        for name, value in model.graph.initializers.items()
+        if value.const_value is not None and value.const_value.size > _SMALL
+    }
+    inputs = [value.name for value in model.graph.inputs]
+    for name in kept:
+        value = model.graph.initializers[name]
+        del model.graph.initializers[name]
+        value.const_value = None
+        model.graph.inputs.append(value)
+    proto = serde.serialize_model(model)
+    proto.ir_version = max(proto.ir_version, 4)
+    try:
+        proto = onnx.version_converter.convert_version(proto, opset)
+        del proto.graph.value_info[:]
+        found = serde.deserialize_model(onnx.shape_inference.infer_shapes(proto, data_prop=True))
+    except (RuntimeError, ValueError, onnx.shape_inference.InferenceError) as error:
+        word = " ".join(f"{error}".split())[:200]
+        raise ModelError(
+            f"the model is of an older opset than {opset}, and cannot be made one of it: {word}"
+        ) from error
+    for value in list(found.graph.inputs):
+        if value.name not in inputs and value.name in kept:
+            found.graph.inputs.remove(value)
+            value.const_value = kept[value.name]
+            found.graph.register_initializer(value)
+    found.meta.update(model.meta)
+    from onnx_ir.passes.common import LiftConstantsToInitializersPass
+
+    LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(found)
+    found.graph.sort()
+    return found

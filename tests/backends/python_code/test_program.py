@@ -1,0 +1,259 @@
+"""Graphs as Python code: what is written of small models, that it is Python, and that no text of a model is run."""
+
+from __future__ import annotations
+
+import ast
+import io
+import tokenize
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx.helper as oh
+import onnx.numpy_helper as onh
+import pytest
+from nnrewrite import pipeline
+from nnrewrite.backends.python_writer import Encoded
+from nnrewrite.engine.base.errors import RewriteError
+
+_F = onnx.TensorProto.FLOAT
+
+
+def tensor(name: str, *shape: int) -> onnx.TensorProto:
+    rng = np.random.default_rng(len(name))
+    return onh.from_array(rng.standard_normal(shape).astype(np.float32), name)
+
+
+def model(
+    nodes: list[onnx.NodeProto],
+    weights: list[onnx.TensorProto],
+    given: list[tuple[str, list[int | str]]],
+    yields: list[str],
+    name: str = "main_graph",
+) -> bytes:
+    inputs = [oh.make_tensor_value_info(key, _F, shape) for key, shape in given]
+    outputs = [oh.make_tensor_value_info(key, _F, None) for key in yields]
+    graph = oh.make_graph(nodes, name, inputs, outputs, weights)
+    domains = sorted({node.domain for node in nodes} - {""})
+    imports = [oh.make_opsetid("", 21), *(oh.make_opsetid(domain, 1) for domain in domains)]
+    return oh.make_model(graph, opset_imports=imports, ir_version=10).SerializeToString()
+
+
+def encode(data: bytes) -> Encoded:
+    encoded = pipeline.rewrite(data, to="/").encoded
+    assert isinstance(encoded, Encoded)
+    return encoded
+
+
+def write(data: bytes) -> str:
+    text = encode(data).program.text
+    compile(text, "model.py", "exec")
+    return text
+
+
+def residual(count: int) -> bytes:
+    """Blocks of two linear layers with a way around them, then a head."""
+    nodes, weights, x = [], [], "x"
+    for block in range(count):
+        path = f"blocks.{block}"
+        for layer in ("up", "down"):
+            weights += [tensor(f"{path}.{layer}.weight", 8, 8), tensor(f"{path}.{layer}.bias", 8)]
+        nodes += [
+            oh.make_node("Gemm", [x, f"{path}.up.weight", f"{path}.up.bias"], [f"{path}.a"], transB=1),
+            oh.make_node("Relu", [f"{path}.a"], [f"{path}.b"]),
+            oh.make_node("Gemm", [f"{path}.b", f"{path}.down.weight", f"{path}.down.bias"], [f"{path}.c"], transB=1),
+            oh.make_node("Add", [x, f"{path}.c"], [f"{path}.d"]),
+        ]
+        x = f"{path}.d"
+    nodes.append(oh.make_node("Gemm", [x, "head.weight"], ["y"], transB=1))
+    return model(nodes, [*weights, tensor("head.weight", 3, 8)], [("x", ["n", 8])], ["y"])
+
+
+def test_repeated_layers_are_a_class_named_after_their_scope() -> None:
+    assert (
+        write(residual(4))
+        == """\
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+class Block(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.up = nn.Linear(8, 8)
+        self.down = nn.Linear(8, 8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.down(F.relu(self.up(x)))
+
+
+class Model(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.blocks = nn.Sequential(*(Block() for _ in range(4)))
+        self.head = nn.Linear(8, 3, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.blocks(x))
+"""
+    )
+
+
+def test_the_tensors_have_the_names_that_the_layers_give_them() -> None:
+    encoded = encode(residual(4))
+    names = [name for name, _ in encoded.program.tensors]
+    assert names[:4] == ["blocks.0.up.weight", "blocks.0.up.bias", "blocks.0.down.weight", "blocks.0.down.bias"]
+    assert names[-1] == "head.weight" and len(names) == len(set(names)) == 17
+
+
+def test_numbers_that_differ_between_blocks_are_arguments() -> None:
+    widths = [4, 4, 8, 8, 16, 16]
+    nodes, weights, x, depth = [], [], "x", 4
+    for place, width in enumerate(widths):
+        weights += [tensor(f"w{place}", width, depth, 3, 3), tensor(f"v{place}", width, width, 1, 1)]
+        nodes += [
+            oh.make_node("Conv", [x, f"w{place}"], [f"a{place}"], pads=[1, 1, 1, 1]),
+            oh.make_node("Relu", [f"a{place}"], [f"b{place}"]),
+            oh.make_node("Conv", [f"b{place}", f"v{place}"], [f"c{place}"]),
+            oh.make_node("Add", [f"a{place}", f"c{place}"], [f"d{place}"]),
+        ]
+        x, depth = f"d{place}", width
+    text = write(model(nodes, weights, [("x", [1, 4, 8, 8])], [x]))
+    assert "def __init__(self, in_channels: int, out_channels: int) -> None:" in text
+    assert "nn.Conv2d(in_channels, out_channels, 3, padding=1, bias=False)" in text
+    assert "ConvBlock(4, 8)" in text and "ConvBlock(8, 16)" in text
+
+
+def test_free_sizes_are_those_of_the_input() -> None:
+    nodes = [
+        oh.make_node("Shape", ["x"], ["s"]),
+        oh.make_node("Gather", ["s", "zero"], ["n"]),
+        oh.make_node("Unsqueeze", ["n", "axes"], ["ns"]),
+        oh.make_node("Concat", ["ns", "rest"], ["to"], axis=0),
+        oh.make_node("Reshape", ["x", "to"], ["y"]),
+    ]
+    weights = [
+        onh.from_array(np.array(0), "zero"),
+        onh.from_array(np.array([0]), "axes"),
+        onh.from_array(np.array([2, -1]), "rest"),
+    ]
+    assert "return x.reshape(x.shape[0], 2, 4)" in write(model(nodes, weights, [("x", ["n", 8])], ["y"]))
+
+
+def test_a_branch_is_a_statement() -> None:
+    def branch(name: str, operator: str) -> onnx.GraphProto:
+        return oh.make_graph(
+            [oh.make_node(operator, ["x"], [name])], name, [], [oh.make_tensor_value_info(name, _F, ["n", 8])]
+        )
+
+    nodes = [
+        oh.make_node("ReduceSum", ["x"], ["sum"], keepdims=0),
+        oh.make_node("Greater", ["sum", "zero"], ["c"]),
+        oh.make_node("If", ["c"], ["y"], then_branch=branch("t", "Relu"), else_branch=branch("e", "Neg")),
+        oh.make_node("Exp", ["y"], ["z"]),
+    ]
+    zero = onh.from_array(np.array(0, np.float32), "zero")
+    text = write(model(nodes, [zero], [("x", ["n", 8])], ["z"]))
+    assert "        if y:\n            z = F.relu(x)\n        else:\n            z = -x\n" in text
+
+
+def test_an_operator_without_code_is_a_method_to_be_filled_in() -> None:
+    nodes = [oh.make_node("Wave", ["x"], ["y"], domain="my.own", strength=3)]
+    encoded = encode(model(nodes, [], [("x", [1, 8])], ["y"]))
+    assert "return self.wave(x)" in encoded.program.text
+    assert "raise NotImplementedError(" in encoded.program.text and "# strength: 3" in encoded.program.text
+    assert "* `Wave`, 1 times" in encoded.readme
+
+
+def test_a_folder_has_the_code_the_tensors_and_a_text(tmp_path: Path) -> None:
+    pipeline.rewrite(residual(2), to="/").save(tmp_path / "package")
+    assert sorted(path.name for path in (tmp_path / "package").iterdir()) == [
+        "README.md",
+        "model.py",
+        "model.safetensors",
+    ]
+
+
+def test_a_file_is_not_replaced_by_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "package").write_text("mine")
+    with pytest.raises(RewriteError, match="package"):
+        pipeline.rewrite(residual(2), to="/").save(tmp_path / "package")
+    assert (tmp_path / "package").read_text() == "mine"
+
+
+# ---- no text of a model is code
+
+EVIL = (
+    "x\n    import os; os.system('evil')",
+    '"""\nevil()\n"""',
+    "'); evil(); ('",
+    "a b",
+    "class",
+    "self",
+    "torch",
+    "__class__",
+    "é\u2028evil()",
+    "\\",
+    "{evil()}",
+    "1",
+    "",
+    "forward",
+    "None",
+    "# evil",
+)
+
+
+def check_harmless(text: str) -> None:
+    """Code whose only imports are those of the library, and that calls nothing but it and itself."""
+    tree = ast.parse(text)
+    own = {"super", "range", "int", "float", "NotImplementedError"} | {
+        node.name for node in tree.body if isinstance(node, ast.ClassDef)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            module = node.module if isinstance(node, ast.ImportFrom) else node.names[0].name
+            assert module is not None and module.split(".")[0] == "torch"
+        if isinstance(node, ast.Call):
+            root = node.func
+            while isinstance(root, ast.Attribute | ast.Call | ast.Subscript):
+                root = root.func if isinstance(root, ast.Call) else root.value
+            assert isinstance(root, ast.BinOp | ast.UnaryOp) or (
+                isinstance(root, ast.Name) and (root.id in {"self", "torch", "nn", "F"} | own or len(root.id) <= 2)
+            ), ast.dump(node)
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        assert token.type != tokenize.COMMENT or "\n" not in token.string
+
+
+@pytest.mark.parametrize("evil", EVIL)
+def test_names_of_a_model_are_no_code(evil: str) -> None:
+    name = evil or "empty"
+    nodes = [
+        oh.make_node("Gemm", [name, f"{name}.weight"], [f"{name}/h"], name=name, transB=1),
+        oh.make_node("Mul", [f"{name}/h", f"{name}.scale"], [f"{name}/y"], name=f"{name}/{name}"),
+    ]
+    weights = [tensor(f"{name}.weight", 8, 8), tensor(f"{name}.scale", 8)]
+    check_harmless(write(model(nodes, weights, [(name, [f"{name}", 8])], [f"{name}/y"], name)))
+
+
+@pytest.mark.parametrize("evil", EVIL)
+def test_operators_and_their_options_are_no_code(evil: str) -> None:
+    nodes = [
+        oh.make_node(evil or "Empty", ["x"], ["h"], domain="evil", **{"mode": evil, "other": 1}),
+        oh.make_node("Einsum", ["h", "x"], ["y"], equation=f"ij,ij->ij{evil}"),
+    ]
+    encoded = encode(model(nodes, [], [("x", [1, 8])], ["y"]))
+    check_harmless(encoded.program.text)
+    assert "\nevil" not in encoded.readme
+
+
+@pytest.mark.parametrize("evil", EVIL)
+def test_scopes_that_name_classes_are_no_code(evil: str) -> None:
+    data = onnx.ModelProto.FromString(residual(4))
+    for one in data.graph.initializer:
+        one.name = one.name.replace("blocks", evil or "empty")
+    for node in data.graph.node:
+        for place, name in enumerate(node.input):
+            node.input[place] = name.replace("blocks", evil or "empty")
+        for place, name in enumerate(node.output):
+            node.output[place] = name.replace("blocks", evil or "empty")
+    check_harmless(write(data.SerializeToString()))

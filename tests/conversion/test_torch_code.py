@@ -1,0 +1,173 @@
+"""Generated PyTorch code computes what ONNX Runtime does; needs a Python with torch, safetensors and onnxruntime.
+
+It is the one that runs the tests, or that which the variable NNREWRITE_TORCH names.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.helper as oh
+import onnx.numpy_helper as onh
+import pytest
+from nnrewrite import pipeline
+from nnrewrite.backends.python_writer import Encoded
+from nnrewrite.engine.base.data_files import OPS
+
+_PYTHON = os.environ.get("NNREWRITE_TORCH", sys.executable)
+_JUDGES = OPS.parent / "benchmarks"
+_DRIVER = (
+    "import json, pathlib, sys, torch_judge as t;"
+    "print(json.dumps({p.name: t.judge(p, p / 'original.onnx', None) for p in pathlib.Path(sys.argv[1]).iterdir()}))"
+)
+_RANDOM = np.random.default_rng(0)
+
+Case = tuple[list[onnx.NodeProto], list[onnx.TensorProto], list[tuple[str, list[int]]]]
+
+
+@functools.cache
+def has_torch() -> bool:
+    done = subprocess.run([_PYTHON, "-c", "import torch, safetensors, onnxruntime"], capture_output=True, check=False)
+    return done.returncode == 0
+
+
+def real(name: str, *shape: int) -> onnx.TensorProto:
+    return onh.from_array((_RANDOM.standard_normal(shape) * 0.3).astype(np.float32), name)
+
+
+def whole(name: str, numbers: Any) -> onnx.TensorProto:
+    return onh.from_array(np.array(numbers, np.int64), name)
+
+
+def one(operator: str, shape: list[int], *constants: onnx.TensorProto, **options: Any) -> Case:
+    names = [constant.name for constant in constants]
+    return [oh.make_node(operator, ["x", *names], ["y"], **options)], list(constants), [("x", shape)]
+
+
+def recurrent(operator: str, gates: int, direction: str, **options: Any) -> Case:
+    count = 2 if direction == "bidirectional" else 1
+    weights = [real("w", count, gates * 4, 3), real("r", count, gates * 4, 4), real("b", count, gates * 8)]
+    node = oh.make_node(operator, ["x", "w", "r", "b"], ["y"], hidden_size=4, direction=direction, **options)
+    return [node], weights, [("x", [5, 2, 3])]
+
+
+def loop() -> Case:
+    body = oh.make_graph(
+        [
+            oh.make_node("Mul", ["a", "half"], ["b"]),
+            oh.make_node("Identity", ["c"], ["d"]),
+            oh.make_node("Exp", ["b"], ["e"]),
+        ],
+        "body",
+        [
+            oh.make_tensor_value_info("i", onnx.TensorProto.INT64, []),
+            oh.make_tensor_value_info("c", onnx.TensorProto.BOOL, []),
+            oh.make_tensor_value_info("a", onnx.TensorProto.FLOAT, [2, 3]),
+        ],
+        [
+            oh.make_tensor_value_info("d", onnx.TensorProto.BOOL, []),
+            oh.make_tensor_value_info("b", onnx.TensorProto.FLOAT, [2, 3]),
+            oh.make_tensor_value_info("e", onnx.TensorProto.FLOAT, [2, 3]),
+        ],
+    )
+    half = onh.from_array(np.array(0.5, np.float32), "half")
+    nodes = [
+        oh.make_node("Loop", ["n", "", "x"], ["last", "rows"], body=body),
+        oh.make_node("Add", ["last", "rows"], ["y"]),
+    ]
+    return nodes, [whole("n", 4), half], [("x", [2, 3])]
+
+
+CASES: dict[str, Case] = {
+    "conv": one("Conv", [1, 4, 9, 9], real("w", 6, 2, 3, 3), real("b", 6), group=2, pads=[1, 0, 2, 1], strides=[2, 1]),
+    "conv_same": one("Conv", [1, 2, 7, 8], real("w", 3, 2, 3, 2), auto_pad="SAME_UPPER", strides=[2, 2]),
+    "deconv": one("ConvTranspose", [1, 4, 5, 5], real("w", 4, 3, 3, 3), strides=[2, 2], pads=[0, 0, 1, 1]),
+    "max_pool": one("MaxPool", [1, 2, 8, 8], kernel_shape=[3, 3], strides=[2, 2], pads=[0, 0, 1, 1]),
+    "average_pool": one("AveragePool", [1, 2, 8, 8], kernel_shape=[3, 3], strides=[2, 2], pads=[1, 0, 1, 1]),
+    "average_counted": one("AveragePool", [1, 2, 8, 8], kernel_shape=[3, 3], pads=[1, 1, 1, 1], count_include_pad=1),
+    "norm": one("InstanceNormalization", [2, 3, 4, 4], real("s", 3), real("b", 3)),
+    "layer_norm": one("LayerNormalization", [2, 3, 8], real("s", 8), real("b", 8), axis=-1),
+    "linear": one("MatMul", [2, 3, 4], real("w", 4, 5)),
+    "gemm": one("Gemm", [3, 4], real("w", 3, 5), real("b", 5), transA=1, alpha=0.5, beta=2.0),
+    "slope": one("PRelu", [2, 3, 4], real("s", 3, 1)),
+    "pad": one("Pad", [2, 3, 4], whole("p", [0, 1, 2, 0, 0, 1])),
+    "reflected": one("Pad", [1, 2, 5, 5], whole("p", [0, 0, 1, 2, 0, 0, 0, 1]), mode="reflect"),
+    "reflected_inside": one("Pad", [1, 5, 2], whole("p", [0, 2, 0, 0, 1, 0]), mode="reflect"),
+    "cut": one("Slice", [4, 6], whole("a", [1, -5]), whole("b", [9, -1]), whole("c", [0, 1]), whole("d", [1, 2])),
+    "backwards": one("Slice", [4, 6], whole("a", [-2]), whole("b", [-9]), whole("c", [1]), whole("d", [-2])),
+    "rows": one("Gather", [4, 6], whole("i", [[0, -1], [2, 1]]), axis=1),
+    "elements": one("GatherElements", [4, 6], whole("i", [[0, -1], [2, 1]]), axis=1),
+    "places": one("GatherND", [4, 6], whole("i", [[0, -1], [2, 1]])),
+    "scattered": one("ScatterND", [4, 6], whole("i", [[0], [2]]), real("v", 2, 6)),
+    "flat": one("Flatten", [2, 3, 4], axis=2),
+    "moved": one("Transpose", [2, 3, 4], perm=[2, 0, 1]),
+    "expanded": one("Expand", [3, 1], whole("s", [2, 1, 4])),
+    "tiled": one("Tile", [2, 3], whole("n", [2, 3])),
+    "reduced": one("ReduceMean", [2, 3, 4], whole("a", [1, -1]), keepdims=0),
+    "product": one("ReduceProd", [2, 3, 4], whole("a", [0, 2])),
+    "clipped": one(
+        "Clip", [2, 3], onh.from_array(np.array(0, np.float32), "l"), onh.from_array(np.array(6, np.float32), "h")
+    ),
+    "blocks_to_space": one("DepthToSpace", [1, 8, 3, 3], blocksize=2),
+    "space_to_blocks": one("SpaceToDepth", [1, 2, 4, 4], blocksize=2),
+    "largest": one("TopK", [3, 6], whole("k", [2]), axis=1),
+    "cumulative": one("CumSum", [3, 6], whole("a", 1), reverse=1),
+    "hard": one("HardSigmoid", [2, 3], alpha=0.2),
+    "lstm": recurrent("LSTM", 4, "forward"),
+    "lstm_both": recurrent("LSTM", 4, "bidirectional"),
+    "gru": recurrent("GRU", 3, "bidirectional", linear_before_reset=1),
+    "loop": loop(),
+}
+
+
+def write(case: Case, folder: Path) -> None:
+    nodes, constants, given = case
+    inputs = [oh.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape) for name, shape in given]
+    outputs = [oh.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)]
+    if nodes[-1].op_type == "TopK":
+        nodes[-1].output.append("places")
+        outputs.append(oh.make_tensor_value_info("places", onnx.TensorProto.INT64, None))
+    graph = oh.make_graph(nodes, "g", inputs, outputs, constants)
+    model = oh.make_model(graph, opset_imports=[oh.make_opsetid("", 21)], ir_version=10)
+    conversion = pipeline.rewrite(model.SerializeToString(), to="/")
+    assert isinstance(conversion.encoded, Encoded)
+    program = conversion.encoded.program
+    assert not program.placeholders
+    conversion.save(folder)
+    about = {"name": program.name, "inputs": [one.source for one in program.inputs]}
+    (folder / "main.json").write_text(json.dumps(about))
+    onnx.save(model, folder / "original.onnx")
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    if not has_torch():
+        pytest.skip(f"{_PYTHON} has no torch, safetensors and onnxruntime: NNREWRITE_TORCH names one that has")
+    root = tmp_path_factory.mktemp("code")
+    for name, case in CASES.items():
+        write(case, root / name)
+    done = subprocess.run(
+        [_PYTHON, "-c", _DRIVER, f"{root}"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": f"{_JUDGES}"},
+    )
+    assert not done.returncode, done.stderr[-2000:]
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_code_computes_what_the_runtime_does(name: str, judged: dict[str, Any]) -> None:
+    assert judged[name]["error"] <= 1e-5
+    assert judged[name]["round_trip"]
+    assert judged[name]["step_lowers_loss"] in (True, None)
