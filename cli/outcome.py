@@ -103,14 +103,31 @@ def convert(job: Job, call: Call, interpreter: Interpreter | None = None) -> Res
     if interpreter is not None:
         result = _verified(result, source, interpreter)
     if call.page is not None:
+        from ..page import Outcome
         from .pages import write_result
 
-        write_result(call.page, call, result, conversion, source, interpreter)
-        # What only the page asked for is not printed.
-        result = replace(
-            result, explained=explained if call.explain else (), profile=profile if call.profile else None
+        known = Outcome(
+            job.name,
+            report=result.report,
+            explained=explained,
+            profile=profile,
+            bytes_in=size,
+            bytes_out=written,
+            seconds=seconds,
+            verdict=_word_verdict(result),
         )
+        write_result(call.page, options, job, known, conversion, source, interpreter)
+        # What only the page asked for is not printed.
+        result = replace(result, explained=explained if call.explain else (), profile=profile if call.profile else None)
     return result
+
+
+def _word_verdict(result: Result) -> str:
+    if result.unverified:
+        return f"converted, but not verified: {result.unverified}"
+    if result.verification is None:
+        return "converted"
+    return "converted, outputs agree" if result.passed else "; ".join(result.verification.differences)
 
 
 def interpreting(call: Call) -> contextlib.AbstractContextManager[Interpreter | None]:
@@ -154,7 +171,7 @@ def _failed(job: Job, call: Call, error: RewriteError) -> Failure:
     if call.page is not None:
         from .pages import write_refusal
 
-        write_refusal(call.page, call, job, error)
+        write_refusal(call.page, call.options, job, error)
     if not call.as_json:
         return Failure(job, f"{error}")
     from .json_documents import diagnose

@@ -11,44 +11,47 @@ import onnx_ir as ir
 
 from ..engine.base.atomic_write import replacing
 from ..engine.base.errors import RewriteError
+from ..engine.base.startup import replace
 from ..page import Outcome, collect, render
 from ..pipeline import read_graph, sides
 
 if TYPE_CHECKING:
+    from ..options import Options
     from ..pipeline import Conversion
     from ..verify import Interpreter
     from .jobs import Job
-    from .outcome import Call, Result
 
 
 def write_result(
-    path: Path, call: Call, result: Result, conversion: Conversion, source: Path | bytes, interpreter: Interpreter | None
+    path: Path,
+    options: Options,
+    job: Job,
+    outcome: Outcome,
+    conversion: Conversion,
+    source: Path | bytes,
+    interpreter: Interpreter | None,
 ) -> None:
-    """Write the page of a model that was converted; raises DestinationError for what the system refuses."""
+    """Write the page of a model that was converted, from what is known of its outcome, with both graphs.
+
+    Layers are compared where there is an interpreter. Raises DestinationError for what the system refuses.
+    """
     after = ir.from_proto(conversion.sketch).graph
-    layers, note = _compare(result, source, interpreter)
-    outcome = Outcome(
-        result.job.name,
-        _read(call, result.job),
-        after,
-        sides(after, call.options.rules),
-        result.report,
-        explained=result.explained,
-        profile=result.profile,
-        bytes_in=result.bytes_in,
-        bytes_out=result.bytes_out,
-        seconds=result.seconds,
+    layers, note = _compare(job, source, interpreter)
+    found = replace(
+        outcome,
+        before=_read(options, job),
+        after=after,
+        sides=sides(after, options.rules),
         peak=_measure_peak(),
-        verdict=_word_verdict(result),
         layers=layers,
         layers_note=note,
     )
-    _write(path, outcome)
+    _write(path, found)
 
 
-def write_refusal(path: Path, call: Call, job: Job, error: RewriteError) -> None:
+def write_refusal(path: Path, options: Options, job: Job, error: RewriteError) -> None:
     """Write the page of a model that was refused, with its graph where that can be read."""
-    _write(path, Outcome(job.name, _read(call, job), error=error, layers_note="Nothing was converted."))
+    _write(path, Outcome(job.name, _read(options, job), error=error, layers_note="Nothing was converted."))
 
 
 def _write(path: Path, outcome: Outcome) -> None:
@@ -56,25 +59,21 @@ def _write(path: Path, outcome: Outcome) -> None:
         file.write(render(collect(outcome)).encode("utf-8", "replace"))
 
 
-def _read(call: Call, job: Job) -> ir.Graph | None:
+def _read(options: Options, job: Job) -> ir.Graph | None:
     try:
-        return read_graph(job.source, call.options, job.member, job.signature or call.options.signature)
+        return read_graph(job.source, options, job.member, job.signature or options.signature)
     except RewriteError:
         return None  # the conversion's own error says why, and the page shows that
 
 
-def _compare(
-    result: Result, source: Path | bytes, interpreter: Interpreter | None
-) -> tuple[list[dict[str, Any]], str]:
+def _compare(job: Job, source: Path | bytes, interpreter: Interpreter | None) -> tuple[list[dict[str, Any]], str]:
     """The rows of the plot of errors, or why there are none."""
     if interpreter is None:
         return [], "Not measured: --verify compares each layer."
-    if result.unverified:
-        return [], f"Not measured: {result.unverified}"
     from ..verify.layers import compare_layers
 
     try:
-        steps = compare_layers(source, result.job.target, interpreter)
+        steps = compare_layers(source, job.target, interpreter)
     except RewriteError as error:
         return [], f"Layers could not be compared: {error}"
     return [
@@ -87,14 +86,6 @@ def _compare(
         }
         for step in steps
     ], "No tensor could be compared."
-
-
-def _word_verdict(result: Result) -> str:
-    if result.unverified:
-        return f"converted, but not verified: {result.unverified}"
-    if result.verification is None:
-        return "converted"
-    return "converted, outputs agree" if result.passed else "; ".join(result.verification.differences)
 
 
 def _measure_peak() -> int:

@@ -11,7 +11,7 @@ import onnx_ir as ir
 from .. import summary
 from ..engine.base.errors import UnsupportedError
 from ..engine.base.startup import dataclass
-from .graphs import cut, describe_graph
+from .graph_nodes import cut, describe_graph
 
 if TYPE_CHECKING:
     from ..engine.base.errors import RewriteError
@@ -95,7 +95,10 @@ def _facts(outcome: Outcome) -> list[tuple[str, str]]:
     facts = [("model", cut(outcome.name))]
     for name, graph in (("before", outcome.before), ("after", outcome.after)):
         if graph is not None:
-            facts += [(f"inputs {name}", _describe_values(graph.inputs)), (f"outputs {name}", _describe_values(graph.outputs))]
+            facts += [
+                (f"inputs {name}", _describe_values(graph.inputs)),
+                (f"outputs {name}", _describe_values(graph.outputs)),
+            ]
     report = outcome.report
     if report is not None:
         moved = "" if report.moved is None else f", moving {report.moved:,} elements"
@@ -113,7 +116,8 @@ def _facts(outcome: Outcome) -> list[tuple[str, str]]:
 
 def _describe_values(values: Sequence[ir.Value]) -> str:
     shown = (
-        f"{cut(v.name or '')} {'?' if v.shape is None else list(map(str, v.shape))}".replace("'", "") for v in values[:20]
+        f"{cut(v.name or '')} {'?' if v.shape is None else list(map(str, v.shape))}".replace("'", "")
+        for v in values[:20]
     )
     return ", ".join(shown) + (f" and {len(values) - 20} more" if len(values) > 20 else "")
 

@@ -20,9 +20,7 @@ def render(document: Mapping[str, Any]) -> str:
     style = _read("page.css") + _read("uPlot.min.css")
     allowed = " ".join(map(_hash, scripts.values()))
     # Both libraries set styles of elements by script, which a policy admits; style attributes in markup are refused.
-    policy = (
-        f"default-src 'none'; script-src {allowed}; style-src {_hash(style)}; base-uri 'none'; form-action 'none'"
-    )
+    policy = f"default-src 'none'; script-src {allowed}; style-src {_hash(style)}; base-uri 'none'; form-action 'none'"
     return Template(_read("page.html")).substitute(
         scripts,
         policy=policy,

@@ -17,7 +17,7 @@ _NODES, _LETTERS, _TENSORS = 15_000, 200, 8
 def describe_graph(
     graph: ir.Graph, sides: Mapping[ir.Node, str] | None = None, refused: Collection[str] = ()
 ) -> dict[str, Any]:
-    """Describe a graph: `sides` says which layout a node runs in, `refused` names nodes or sources that no rule took."""
+    """Describe a graph: `sides` says in which layout a node runs, `refused` names what no rule took."""
     nodes: list[dict[str, Any]] = []
     edges: list[tuple[int, int]] = []
     at: dict[ir.Value, int] = {}
