@@ -168,6 +168,8 @@ def command(
         raise CallError(f"--layout-svg draws one model, {len(jobs)} are given")
     if page is not None and len(jobs) != 1:
         raise CallError(f"--report shows one model, {len(jobs)} are given")
+    if page is not None and ending != WRITERS[0].suffixes[0]:
+        raise CallError(f"--report shows results of {WRITERS[0].suffixes[0]}, not yet of {ending}")
     if page is not None and page.resolve() in {path.resolve() for job in jobs for path in (job.source, job.target)}:
         raise CallError(f"--report {page}: that is a model's file: name another")
     for name, said in (("--trace", trace), ("--print-after", print_after)):

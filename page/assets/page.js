@@ -51,6 +51,7 @@ function place(graph) {
   edges.forEach(([tail, head], i) => laid.setEdge(String(tail), String(head), {}, String(i)));
   try { dagre.layout(laid); } catch { return layers(nodes, edges); }
   nodes.forEach((node, i) => Object.assign(node, { x: laid.node(String(i)).x, y: laid.node(String(i)).y }));
+  edges.forEach((edge, i) => { edge.points = laid.edge(String(edge[0]), String(edge[1]), String(i)).points; });
 }
 
 class Pane {
@@ -82,7 +83,7 @@ class Pane {
     return { left, right, top, bottom };
   }
   start() { // readable from the top; the whole is one key away
-    const first = this.graph.nodes[0];
+    const first = this.graph.nodes.reduce((best, n) => !best || n.y < best.y ? n : best, null);
     this.scale = 1; this.x = first ? this.width / 2 - first.x : 0; this.y = first ? 40 - first.y : 0;
   }
   fit() {
@@ -115,13 +116,16 @@ class Pane {
     c.translate(this.x, this.y); c.scale(s, s);
     const [left, right, top, bottom] = [-this.x / s, (this.width - this.x) / s, -this.y / s, (this.height - this.y) / s];
     c.lineWidth = Math.min(1 / s, 1.2);
-    for (const [tail, head] of edges) {
-      const a = nodes[tail], b = nodes[head];
+    for (const edge of edges) {
+      const [tail, head] = edge, a = nodes[tail], b = nodes[head];
       if (Math.max(a.y, b.y) < top || Math.min(a.y, b.y) > bottom || Math.max(a.x, b.x) < left || Math.min(a.x, b.x) > right) continue;
       const near = tail === this.chosen || head === this.chosen;
       c.strokeStyle = near ? accent : a.side === "cut" || b.side === "cut" ? cut : line;
       const [y, z] = [a.y + HEIGHT / 2, b.y - HEIGHT / 2];
-      c.beginPath(); c.moveTo(a.x, y); c.bezierCurveTo(a.x, (y + z) / 2, b.x, (y + z) / 2, b.x, z); c.stroke();
+      const bends = edge.points?.slice(1, -1) ?? [];
+      c.beginPath(); c.moveTo(a.x, y);
+      if (bends.length > 1) { for (const p of bends) c.lineTo(p.x, p.y); c.lineTo(b.x, z); c.stroke(); }
+      else { c.bezierCurveTo(a.x, (y + z) / 2, b.x, (y + z) / 2, b.x, z); c.stroke(); }
       if (s > 0.35) { c.fillStyle = c.strokeStyle; c.beginPath(); c.moveTo(b.x, z); c.lineTo(b.x - 4, z - 7); c.lineTo(b.x + 4, z - 7); c.fill(); }
     }
     c.font = "12px system-ui, sans-serif"; c.textAlign = "center"; c.textBaseline = "middle";
@@ -206,8 +210,9 @@ function errors() {
   if (!steps.length) { by("plot").append(make("p", data.layers_note, "faint")); return; }
   const style = getComputedStyle(document.documentElement), colour = (name) => style.getPropertyValue(`--${name}`);
   const axis = { stroke: colour("faint"), grid: { stroke: colour("line") }, ticks: { stroke: colour("line") } };
+  const decades = (_, ticks) => ticks.map((t) => Math.abs(Math.log10(t) - Math.round(Math.log10(t))) < 1e-6 ? t : null);
   const box = by("plot"), low = 1e-9, errors = steps.map((s) => s.relative === null ? null : Math.max(low, s.relative));
-  new uPlot({ width: box.clientWidth || 900, height: 220, scales: { x: { time: false }, y: { distr: 3 } }, axes: [axis, { ...axis, size: 60, values: (_, ticks) => ticks.map((t) => t ? t.toExponential(0) : "") }],
+  new uPlot({ width: box.clientWidth || 900, height: 220, scales: { x: { time: false }, y: { distr: 3 } }, axes: [axis, { ...axis, size: 60, grid: { ...axis.grid, filter: decades }, ticks: { ...axis.ticks, filter: decades }, values: (_, ticks) => ticks.map((t) => t ? t.toExponential(0) : "") }],
     series: [{ label: "layer", value: (_, i) => i === null ? "" : `${i} ${steps[i]?.name ?? ""}` }, { label: "error over the largest magnitude", stroke: colour("accent"), points: { show: true, size: 4 } }] },
     [steps.map((_, i) => i), errors], box);
   table("layers", ["operator", "tensor", "verdict", "error"], steps.map((s) => [s.operator, s.name, s.verdict, s.error]));
