@@ -126,7 +126,7 @@ def command(
     Exit status: 0 all done; 1 a model was not converted, or --verify found a difference; 2 the call or a rule file is
     wrong.
     """
-    from ..backends.writers import find_writer
+    from ..backends.writers import WRITERS, find_writer
     from ..engine.base.errors import CallError
     from ..engine.passes.base import observe
     from ..engine.passes.layout import Interface
@@ -168,8 +168,8 @@ def command(
         raise CallError(f"--layout-svg draws one model, {len(jobs)} are given")
     if page is not None and len(jobs) != 1:
         raise CallError(f"--report shows one model, {len(jobs)} are given")
-    if page is not None and ending != WRITERS[0].suffixes[0]:
-        raise CallError(f"--report shows results of {WRITERS[0].suffixes[0]}, not yet of {ending}")
+    if page is not None and written is not WRITERS[0]:
+        raise CallError(f"--report shows results in ONNX, and {jobs[0].target} is none")
     if page is not None and page.resolve() in {path.resolve() for job in jobs for path in (job.source, job.target)}:
         raise CallError(f"--report {page}: that is a model's file: name another")
     for name, said in (("--trace", trace), ("--print-after", print_after)):

@@ -133,3 +133,10 @@ def test_a_page_takes_the_place_of_no_model(tmp_path: Path) -> None:
     done = CliRunner().invoke(command, [f"{model}", "-d", f"{tmp_path / 'out'}", "--report", f"{model}"])
     assert done.exit_code != 0
     assert model.read_bytes() == before
+
+
+def test_a_result_that_a_page_cannot_show_is_refused_first(tmp_path: Path) -> None:
+    model, made = save(tmp_path / "m.onnx", "Relu"), tmp_path / "o.tflite"
+    done = CliRunner().invoke(command, [f"{model}", "-o", f"{made}", "--report", f"{tmp_path / 'r.html'}"])
+    assert "--report shows results in ONNX" in f"{done.output}{done.exception}"
+    assert not made.exists() and not (tmp_path / "r.html").exists()
