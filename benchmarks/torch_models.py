@@ -15,6 +15,7 @@ import logging
 import time
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import nnrewrite
@@ -38,8 +39,8 @@ TIMM = {
     "swin_tiny_patch4_window7_224": 224, "convnext_atto": 64, "mobilenetv4_conv_small": 64, "efficientformer_l1": 224,
     "levit_128s": 224, "ghostnet_100": 64, "hrnet_w18_small": 64, "res2net50_26w_4s": 64, "dpn68": 64,
     "poolformer_s12": 64, "mobilevit_xxs": 64, "edgenext_xx_small": 64, "fastvit_t8": 64, "repvgg_a0": 64,
-    "gmlp_s16_224": 224, "cait_xxs24_224": 224, "xcit_nano_12_p16_224": 224, "coat_lite_tiny": 224, "maxvit_rmlp_pico_rw_256": 256,
-    "eva02_tiny_patch14_224": 224, "beit_base_patch16_224": 224, "tf_efficientnet_lite0": 64, "nfnet_l0": 64, "volo_d1_224": 224,
+    "gmlp_s16_224": 224, "cait_xxs24_224": 224, "xcit_nano_12_p16_224": 224, "coat_lite_tiny": 224, "maxvit_rmlp_pico_rw_256": 256,  # noqa: E501
+    "eva02_tiny_patch14_224": 224, "beit_base_patch16_224": 224, "tf_efficientnet_lite0": 64, "nfnet_l0": 64, "volo_d1_224": 224,  # noqa: E501
 }  # fmt: skip
 
 
@@ -153,10 +154,10 @@ def make_transformers() -> dict[str, Callable[[], tuple[Any, tuple[Any, ...], di
         "deit": image("DeiTModel", "DeiTConfig"),
         "beit": image("BeitModel", "BeitConfig"),
         "dinov2": image("Dinov2Model", "Dinov2Config"),
-        "swin": image("SwinModel", "SwinConfig", embed_dim=16, depths=[2, 2], num_heads=[2, 4], window_size=4, patch_size=2),
-        "segformer": image("SegformerModel", "SegformerConfig", hidden_sizes=[8, 16, 24, 32], depths=[1, 1, 1, 1], num_attention_heads=[1, 2, 4, 4]),
-        "convnext": image("ConvNextModel", "ConvNextConfig", hidden_sizes=[8, 16, 24, 32], depths=[1, 1, 1, 1], patch_size=4),
-        "resnet": image("ResNetModel", "ResNetConfig", hidden_sizes=[8, 16, 24, 32], depths=[1, 1, 1, 1], embedding_size=8),
+        "swin": image("SwinModel", "SwinConfig", embed_dim=16, depths=[2, 2], num_heads=[2, 4], window_size=4, patch_size=2),  # noqa: E501
+        "segformer": image("SegformerModel", "SegformerConfig", hidden_sizes=[8, 16, 24, 32], depths=[1, 1, 1, 1], num_attention_heads=[1, 2, 4, 4]),  # noqa: E501
+        "convnext": image("ConvNextModel", "ConvNextConfig", hidden_sizes=[8, 16, 24, 32], depths=[1, 1, 1, 1], patch_size=4),  # noqa: E501
+        "resnet": image("ResNetModel", "ResNetConfig", hidden_sizes=[8, 16, 24, 32], depths=[1, 1, 1, 1], embedding_size=8),  # noqa: E501
         "mobilevit": image("MobileViTModel", "MobileViTConfig", image_size=64, patch_size=2),
     }  # fmt: skip
 
@@ -199,7 +200,7 @@ def main() -> None:
     wanted = [name for name in models if not asked.names or any(name.startswith(one) for one in asked.names)]
     equal = 0
     print(
-        f"{'model':32s} {'export s':>8s} {'our s':>7s} {'nodes':>6s} {'difference':>10s}  {'peer s':>7s} {'nodes':>6s} {'ms':>7s} {'peer ms':>7s}"
+        f"{'model':32s} {'export s':>8s} {'our s':>7s} {'nodes':>6s} {'difference':>10s}  {'peer s':>7s} {'nodes':>6s} {'ms':>7s} {'peer ms':>7s}"  # noqa: E501
     )
     for name in wanted:
         line, right = judge(name, models[name], asked)
@@ -233,8 +234,7 @@ def judge(name: str, make: Callable[[], Any], asked: argparse.Namespace) -> tupl
     stream = io.BytesIO()
     torch.export.save(program, stream)
     if asked.keep:
-        with open(f"{asked.keep}/{name}.pt2", "wb") as file:
-            file.write(stream.getvalue())
+        Path(asked.keep, f"{name}.pt2").write_bytes(stream.getvalue())
     began = time.perf_counter()
     try:
         converted = nnrewrite.rewrite(stream.getvalue())

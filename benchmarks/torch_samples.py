@@ -93,7 +93,7 @@ def list_programs(info: Any, most: int, decomposed: bool) -> Iterator[tuple[Any,
         tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
         module = Call(info.op, spec, leaves)
         try:
-            expected = [one for one in _pytree.tree_leaves(module(*(t.clone() for t in tensors)))]
+            expected = list(_pytree.tree_leaves(module(*(t.clone() for t in tensors))))
             program = torch.export.export(module, tuple(tensors))
             if decomposed:
                 program = program.run_decompositions()

@@ -65,7 +65,7 @@ def plan(
         if output.is_dir() and not folders:
             raise CallError(f"{output}: a folder is not a regular file, as -o names one: use -d to write into a folder")
         jobs = [Job(job.source, job.member, output) for job in jobs]
-    _check(jobs)
+    _check(jobs, folders)
     return jobs
 
 
@@ -114,7 +114,7 @@ def _stem(member: str) -> str:
     return ".".join(part for part in PurePosixPath(member).with_suffix("").parts if part not in ("/", ".."))
 
 
-def _check(jobs: Sequence[Job]) -> None:
+def _check(jobs: Sequence[Job], folders: bool = False) -> None:
     sources: defaultdict[Path, list[str]] = defaultdict(list)
     for job in jobs:
         sources[job.target.resolve()].append(job.name)
@@ -126,5 +126,5 @@ def _check(jobs: Sequence[Job]) -> None:
     for job in jobs:
         if job.target.resolve() in originals:
             raise CallError(f"{job.target}: the output would replace a model that is read: name another by -o or -d")
-        if job.target.exists() and not job.target.is_file():
+        if job.target.exists() and not (job.target.is_dir() if folders else job.target.is_file()):
             raise CallError(f"{job.target}: not a regular file, cannot be replaced")

@@ -1,4 +1,4 @@
-"""The archive of an exported PyTorch program: a zip with a graph in JSON and raw weights. Nothing in it is unpickled."""
+"""Archives of exported PyTorch programs: zips with a graph in JSON and raw weights. Nothing in them is unpickled."""
 
 from __future__ import annotations
 

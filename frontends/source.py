@@ -25,8 +25,8 @@ _REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
 
 def accept(source: Source) -> str | bytes:
-    """The path of a model, or its bytes: those of a buffer, of a `BytesIO` whole, of an open file from where it stands, of
-    a program as torch saves it.
+    """The path of a model, or its bytes: those of a buffer, of a `BytesIO` whole, of an open file from where it stands,
+    of a program as torch saves it.
 
     Raises CallError for what is no model at all, ModelError for a URL and for a file that cannot be read.
     """

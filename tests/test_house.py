@@ -19,6 +19,8 @@ from nnrewrite.options import DEFAULT, Options
 ROOT = OPS.parent
 #: words of the rule language that are also names of operators
 WORDS = {"IF"}
+#: names of functions of SymPy, by which exported programs say sizes
+SIZES = {"frontends/pt2_extents.py": {"Add", "Mul", "Pow", "Mod"}}
 
 
 def sources(*folders: str) -> Iterator[tuple[Path, ast.Module]]:
@@ -34,7 +36,7 @@ def test_no_python_names_an_operator(catalogue: Catalogue) -> None:
         f"{file}:{node.lineno}: {node.value}"
         for file, module in sources("engine", "frontends", "backends", "verify", "fuzz")
         for node in ast.walk(module)
-        if isinstance(node, ast.Constant) and node.value in names - WORDS
+        if isinstance(node, ast.Constant) and node.value in names - WORDS - SIZES.get(file.as_posix(), set())
     ]
     assert not named
 

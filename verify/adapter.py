@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from .frames import Array
+from .interpreted import Interpreted
 from .interpreter import Signature, Tensor
 from .runtime import Runtime
 
@@ -18,7 +19,7 @@ class Adapter:
     Where a model has real numbers at its interface, as options ask for, codes become those and those become codes.
     """
 
-    def __init__(self, runtime: Runtime, signature: Signature) -> None:
+    def __init__(self, runtime: Runtime | Interpreted, signature: Signature) -> None:
         self._runtime, self._signature = runtime, signature
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
@@ -32,7 +33,7 @@ class Adapter:
         return [real_numbers(tensor, array) if self._runtime.real(name) else array for tensor, name, array in entries]
 
 
-def resize_inputs(signature: Signature, runtime: Runtime) -> Signature:
+def resize_inputs(signature: Signature, runtime: Runtime | Interpreted) -> Signature:
     """A signature whose inputs have the extents that a model asks for, where it asks for others of the same rank."""
     inputs = []
     for tensor, name in zip(signature.inputs, runtime.inputs, strict=True):

@@ -15,6 +15,7 @@ from .adapter import Adapter, resize_inputs
 from .comparison import Comparison, Verdict, compare, distance, worst
 from .frames import Array
 from .inputs import draw
+from .interpreted import Interpreted
 from .interpreter import Interpreter, InterpreterError, Kernels, Signature, Source
 from .reals import real_form
 from .reference import Reference
@@ -26,8 +27,8 @@ from .signature import Signed
 # asked last and only when the others disagree: they are slow, lack operators, and some are wrong (SUM of integers).
 ORDER = (Kernels.DEFAULT, Kernels.OPTIMIZED, Kernels.REFERENCE)
 
-#: the dialect whose models ONNX Runtime computes on both sides
-_REFERENCE = "onnx"
+#: the dialects whose models ONNX Runtime computes, and the interpreter
+_REFERENCE, _INTERPRETED = "onnx", "tflite"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +95,26 @@ def compare_models(
     """
     source, target = accept(source), accept(target)
     with contextlib.ExitStack() as stack:
-        runtime = Runtime(target, precise=precise)
+        read, made = (find_reader(model).dialect for model in (source, target))
+        for dialect, model in ((read, source), (made, target)):
+            if dialect not in (_REFERENCE, _INTERPRETED):
+                raise VerificationError(
+                    f"{_name(model)}: neither an ONNX nor a TensorFlow Lite model, which alone are run"
+                )
+        own = interpreter
+        if own is None and _INTERPRETED in (read, made):
+            own = stack.enter_context(Interpreter(timeout))
+        runtime: Runtime | Interpreted
+        if made == _INTERPRETED:
+            assert own is not None
+            runtime = Interpreted(target, own)
+        else:
+            runtime = Runtime(target, precise=precise)
         worker: Interpreter | Signed | Reference
-        if find_reader(source).dialect == _REFERENCE:
+        if read == _REFERENCE:
             worker = Reference()
         else:
-            own = interpreter or stack.enter_context(Interpreter(timeout))
+            assert own is not None
             worker = own if signature is None else Signed(own, signature, runtime.inputs, runtime.outputs)
         described = worker.describe(source)
         if problems := _interface(described, runtime):
@@ -119,17 +134,34 @@ def compare_models(
         source_seconds = (time.perf_counter() - started) / len(feeds)
         started = time.perf_counter()
         actual = [facade.run(feed) for feed in feeds]
+        if made == _INTERPRETED:
+            actual = [_widen(one, two) for one, two in zip(actual, next(iter(expected.values())), strict=True)]
         target_seconds = (time.perf_counter() - started) / len(feeds)
         comparisons = _judge(worker, source, described, feeds, expected, actual, remarks)
         seconds = round(source_seconds, 4), round(target_seconds, 4)
         passed = precise or all(one.verdict.passed for one in comparisons)
-        saturation = "" if passed else explain_saturation(target)
+        saturation = "" if passed or made == _INTERPRETED else explain_saturation(target)
         return Verification(comparisons, (), tuple(remarks), seed, len(feeds), *seconds, unquantized, saturation)
 
 
-def _interface(signature: Signature, runtime: Runtime) -> tuple[str, ...]:
+def _widen(found: Sequence[Array], wanted: Sequence[Array]) -> list[Array]:
+    """Results with the types of the original's, where these are wider integers that the format has no kernels for."""
+    return [
+        one.astype(two.dtype) if one.dtype.kind == two.dtype.kind and one.dtype.kind in "iu" else one
+        for one, two in zip(found, wanted, strict=True)
+    ]
+
+
+def _name(model: Source) -> str:
+    return "the model" if isinstance(model, bytes) else f"{model}"
+
+
+def _interface(signature: Signature, runtime: Runtime | Interpreted) -> tuple[str, ...]:
     """Inputs and outputs correspond by place; a permutation of the same names is a difference."""
     problems: list[str] = []
+    if isinstance(runtime, Interpreted):
+        pairs = ("inputs", signature.inputs, runtime.inputs), ("outputs", signature.outputs, runtime.outputs)
+        return tuple(f"{len(one)} {what} became {len(two)}" for what, one, two in pairs if len(one) != len(two))
     for what, tensors, names in (
         ("inputs", signature.inputs, runtime.inputs),
         ("outputs", signature.outputs, runtime.outputs),

@@ -33,7 +33,7 @@ def table(verification: Verification, pretty: bool = False) -> list[str]:
     if rows:
         lines.append(
             f"seed {verification.seed}, {verification.samples} sample{'s' * (verification.samples > 1)}: "
-            f"interpreter {verification.source_seconds:.3f} s, ONNX Runtime {verification.target_seconds:.3f} s"
+            f"original {verification.source_seconds:.3f} s, result {verification.target_seconds:.3f} s"
         )
     return lines
 

@@ -6,14 +6,15 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..base.errors import Span, times
+from ..base.errors import Span
 from ..base.startup import dataclass, field
 from ..dialects.operators import Dialect, OperatorSpec, Option, list_catalogue
 from ..expressions.opset_range import word_opsets
-from ..rewrite.rules import JUDGING, ONCE
+from ..rewrite.rules import JUDGING
 from ..syntax import tree
 from ..syntax.diagnostics import suggest
 from ..syntax.tree_traversal import walk
+from .arity import check_operands, check_results
 from .connectivity import list_operands, report_unconnected
 from .kinds import (
     ANY,
@@ -198,9 +199,9 @@ class _Walker:
             # What an older form asks for besides keeps the rule from its nodes, as for templates.
             for spec, opsets in list(group_specs(specs))[-1:]:
                 whole = spec.dialect != self._context.target.name or opsets == self._context.declared
-                self._arity(call, spec, "" if whole else f" at {word_opsets(opsets)}")
+                check_operands(self._context, call, spec, "" if whole else f" at {word_opsets(opsets)}")
             if equation is not None and specs:
-                self._results(equation, specs)
+                check_results(self._context, equation, specs)
         if equation is not None and equation.value is call:
             self._found.operands = list(call.arguments)
             self._found.options = {
@@ -364,39 +365,6 @@ class _Walker:
 
     def _marks(self, call: tree.Call) -> None:
         self._spreads([a for a in call.arguments if a.spread and not isinstance(a.value, tree.Index)])
-
-    def _arity(self, call: tree.Call, spec: OperatorSpec, at: str) -> None:
-        least, most = spec.arity()
-        spread = any(argument.spread for argument in call.arguments)
-        fixed = sum(not argument.spread for argument in call.arguments)
-        if (fixed < least and not spread) or (most is not None and fixed > most):
-            wanted = f"{least}" if least == most else f"at least {least}" if most is None else f"{least} to {most}"
-            names = ", ".join(f"{o.name}{'?' * o.optional}{'...' * o.variadic}" for o in spec.operands)
-            self._error(
-                call.span,
-                f"`{spec.name}` has {wanted} operand{'s' * (wanted != '1')}{at}, the pattern names {fixed}",
-                f"its operands are {names}" if names else None,
-            )
-            return
-        if spread:
-            return
-        for argument, formal in zip(call.arguments, spec.operands, strict=False):
-            named = isinstance(argument.value, tree.Name)
-            if argument.optional and named and not (formal.optional or formal.variadic):
-                self._error(argument.span, f"operand `{formal.name}` of `{spec.name}` is never left out")
-
-    def _results(self, equation: tree.Equation, specs: dict[int, OperatorSpec]) -> None:
-        spec = next(iter(specs.values()))
-        spread = any(target.spread for target in equation.targets)
-        most = None if any(result.variadic for result in spec.yields) else len(spec.yields)
-        named = len(equation.targets)
-        if most is not None and named - spread > most:
-            self._error(equation.span, f"`{spec.name}` has {times(most, 'result')}, the pattern names {named}")
-            return
-        least = sum(not (result.optional or result.variadic) for result in spec.yields)
-        if self._context.stage in ONCE and not spread and (named < least or (most is None and least == 0)):
-            help = f"its results are {', '.join(result.name for result in spec.yields)}; `ys...` names all of them"
-            self._error(equation.span, f"`{spec.name}` has more results than the pattern names", help)
 
     # ---- the whole
 

@@ -48,10 +48,10 @@ class State:
 
 
 def expose(graph: ir.Graph) -> dict[str, str]:
-    """Make inputs and outputs of the state that a reader found; the names of the inputs, and the outputs to feed to them.
+    """Make inputs and outputs of the state that a reader found; the names of the inputs, and the outputs to feed them.
 
-    `meta` of the graph lists it under `state`: pairs of a constant, which is what a call begins with, and the value that
-    it ends with.
+    `meta` of the graph lists it under `state`: pairs of a constant, which is what a call begins with, and the value
+    that it ends with.
     """
     pairs: dict[str, str] = {}
     for begun, ended in graph.meta.pop(STATE, ()):

@@ -397,5 +397,4 @@ def _fits(value: ir.Value | None, layout: str) -> bool:
 
 
 def _words(value: Any) -> str:
-    value = to_python(value)
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return str(found).lower() if isinstance(found := to_python(value), bool) else str(found)

@@ -1,4 +1,4 @@
-"""The programs behind the fixtures in `pt2/`: `python tests/frontends/pt2_programs.py` writes them where torch is installed.
+"""The programs behind the fixtures in `pt2/`: `python tests/frontends/pt2_programs.py` writes them, with torch.
 
 Each is a `.pt2` file with what torch computes beside it; one is stored as torch stores them, the others are compressed.
 """
@@ -147,7 +147,7 @@ def results(program: Any, inputs: list[torch.Tensor]) -> list[Any]:
 def main(make: Callable[[], dict[str, tuple[Any, list[torch.Tensor]]]] = make_programs) -> None:
     """Write all fixtures."""
     FOLDER.mkdir(exist_ok=True)
-    for number, (name, (program, inputs)) in enumerate(make().items()):
+    for name, (program, inputs) in make().items():
         save(program, FOLDER / f"{name}.pt2", name != "attention")
         arrays = {f"input_{i}": one.numpy() for i, one in enumerate(inputs)}
         arrays |= {f"output_{i}": one for i, one in enumerate(results(program, inputs))}

@@ -1,4 +1,4 @@
-"""Exported PyTorch programs become models that compute what torch computed, and whatever else torch writes is refused."""
+"""Exported PyTorch programs become models that compute what torch computed; whatever else torch writes is refused."""
 
 from __future__ import annotations
 

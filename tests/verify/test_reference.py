@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import onnx
 import pytest
 from nnrewrite.engine.base.errors import VerificationError
+from nnrewrite.pipeline import rewrite
 from nnrewrite.verify import compare_models
 from onnx import TensorProto, helper
 
@@ -31,3 +34,15 @@ def test_an_original_that_does_not_load_is_no_verdict() -> None:
     broken.graph.node[0].op_type = "Rilu"
     with pytest.raises(VerificationError, match="refuses"):
         compare_models(broken.SerializeToString(), model("Relu", [4]))
+
+
+def test_a_result_of_tensorflow_lite_is_run_by_the_interpreter(tmp_path: Path) -> None:
+    rewrite(model("Relu", [1, 4]), to="tflite").save(tmp_path / "net.tflite")
+    assert compare_models(model("Relu", [1, 4]), tmp_path / "net.tflite").passed
+    assert not compare_models(model("Abs", [1, 4]), tmp_path / "net.tflite").passed
+
+
+def test_what_neither_runtime_runs_is_told(tmp_path: Path) -> None:
+    (tmp_path / "net.pt2").write_bytes(b"PK\x03\x04")
+    with pytest.raises(VerificationError, match="neither an ONNX nor a TensorFlow Lite model"):
+        compare_models(tmp_path / "net.pt2", model("Relu", [4]))
