@@ -432,6 +432,22 @@ def explain(
     return explain(model, prepared.rules.target, purposes)
 
 
+def read_graph(
+    source: str | os.PathLike[str], options: Options = DEFAULT, member: str | None = None, signature: str | None = None
+) -> ir.Graph:
+    """Read the graph that a conversion would begin with; raises what `rewrite` raises for what cannot be read."""
+    path, options = os.fspath(source), options.but(member=member, signature=signature)
+    steps = plan_steps(path, options)
+    return _read(path, options, prepare(steps[0].stacked, None).pack).graph
+
+
+def sides(graph: ir.Graph, rules: str | Sequence[str] = "tflite2onnx") -> dict[ir.Node, str]:
+    """Tell in which layout each node of a converted graph runs."""
+    from .engine.passes.layout.drawing import find_sides
+
+    return find_sides(graph, _target(rules))
+
+
 def picture(model: onnx.ModelProto, rules: str | Sequence[str] = "tflite2onnx") -> str:
     """Draw a model as SVG, in two colours for the two layouts."""
     from .engine.passes.layout.drawing import svg

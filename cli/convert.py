@@ -61,6 +61,13 @@ def _version(ctx: click.Context, option: click.Parameter, wanted: bool) -> None:
     metavar="FILE",
     help="Draw the graph in two colours for the two layouts, for one model.",
 )
+@click.option(
+    "--report",
+    "page",
+    type=flags.File(written=True),
+    metavar="FILE.html",
+    help="Write a page to look at: both graphs, layouts, errors per layer with --verify, time; for one model.",
+)
 @click.option("--keep-going", is_flag=True, help="Go on with the other models when one cannot be converted.")
 @click.option("--verify", is_flag=True, help="Run both models on the same inputs and compare their outputs.")
 @click.option(
@@ -99,6 +106,7 @@ def command(
     folder: Path | None,
     explain_layout: bool,
     layout_svg: Path | None,
+    page: Path | None,
     keep_going: bool,
     verify: bool,
     trace: str | None,
@@ -118,7 +126,7 @@ def command(
     Exit status: 0 all done; 1 a model was not converted, or --verify found a difference; 2 the call or a rule file is
     wrong.
     """
-    from ..backends.writers import find_writer
+    from ..backends.writers import WRITERS, find_writer
     from ..engine.base.errors import CallError
     from ..engine.passes.base import observe
     from ..engine.passes.layout import Interface
@@ -158,6 +166,12 @@ def command(
     Asked.parse(options.input_shape, options.batch)
     if layout_svg is not None and len(jobs) != 1:
         raise CallError(f"--layout-svg draws one model, {len(jobs)} are given")
+    if page is not None and len(jobs) != 1:
+        raise CallError(f"--report shows one model, {len(jobs)} are given")
+    if page is not None and written is not WRITERS[0]:
+        raise CallError(f"--report shows results in ONNX, and {jobs[0].target} is none")
+    if page is not None and page.resolve() in {path.resolve() for job in jobs for path in (job.source, job.target)}:
+        raise CallError(f"--report {page}: that is a model's file: name another")
     for name, said in (("--trace", trace), ("--print-after", print_after)):
         if workers > 1 and said is not None:
             raise CallError(f"{name} shows one thing after the other: leave out --jobs")
@@ -170,7 +184,7 @@ def command(
         require("onnxruntime")
     watcher = None if trace is None else Trace(click.echo, trace or None)
     call = Call(
-        options, verify, keep_going, quiet, explain_layout, layout_svg, external_data, profile, workers, as_json
+        options, verify, keep_going, quiet, explain_layout, layout_svg, external_data, profile, workers, as_json, page
     )
     with trace_rules(watcher), observe(*observers):
         done = run(jobs, call, overrides)

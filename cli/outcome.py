@@ -34,6 +34,7 @@ class Call:
     profile: bool = False
     workers: int = 1
     as_json: bool = False
+    page: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ def convert(job: Job, call: Call, interpreter: Interpreter | None = None) -> Res
     from ..engine.rewrite.profile import Profile, note_costs
     from ..pipeline import explain, picture, rewrite
 
-    profile = Profile() if call.profile else None
+    profile = Profile() if call.profile or call.page is not None else None
     started = time.perf_counter()
     with note_costs(profile):
         signature = job.signature or call.options.signature
@@ -94,12 +95,39 @@ def convert(job: Job, call: Call, interpreter: Interpreter | None = None) -> Res
     source = original(job)
     size = len(source) if isinstance(source, bytes) else source.stat().st_size
     options = call.options
-    explained = tuple(explain(conversion.sketch, options.rules, options.runtime)) if call.explain else ()
+    explained = tuple(explain(conversion.sketch, options.rules, options.runtime)) if call.explain or call.page else ()
     if call.picture is not None:
         with replacing(call.picture) as file:
             file.write(picture(conversion.sketch, call.options.rules).encode())
     result = Result(job, conversion.report, size, written, seconds, explained=explained, profile=profile)
-    return _verified(result, source, interpreter) if interpreter is not None else result
+    if interpreter is not None:
+        result = _verified(result, source, interpreter)
+    if call.page is not None:
+        from ..page import Outcome
+        from .pages import write_result
+
+        known = Outcome(
+            job.name,
+            report=result.report,
+            explained=explained,
+            profile=profile,
+            bytes_in=size,
+            bytes_out=written,
+            seconds=seconds,
+            verdict=_word_verdict(result),
+        )
+        write_result(call.page, options, job, known, conversion, source, interpreter)
+        # What only the page asked for is not printed.
+        result = replace(result, explained=explained if call.explain else (), profile=profile if call.profile else None)
+    return result
+
+
+def _word_verdict(result: Result) -> str:
+    if result.unverified:
+        return f"converted, but not verified: {result.unverified}"
+    if result.verification is None:
+        return "converted"
+    return "converted, outputs agree" if result.passed else "; ".join(result.verification.differences)
 
 
 def interpreting(call: Call) -> contextlib.AbstractContextManager[Interpreter | None]:
@@ -140,6 +168,10 @@ def attempt(job: Job, call: Call, interpreter: Interpreter | None) -> Result | F
 
 
 def _failed(job: Job, call: Call, error: RewriteError) -> Failure:
+    if call.page is not None:
+        from .pages import write_refusal
+
+        write_refusal(call.page, call.options, job, error)
     if not call.as_json:
         return Failure(job, f"{error}")
     from .json_documents import diagnose

@@ -73,6 +73,14 @@ def picture(model: onnx.ModelProto, dialect: Dialect) -> Picture:
     return Picture(boxes, arrows, legend)
 
 
+def find_sides(graph: ir.Graph, dialect: Dialect) -> dict[ir.Node, str]:
+    """The layout that each node runs in: `target`, `source`, `either`, or `cut` for a permutation between them."""
+    tensors = Tensors(graph, dialect, graph.opset_imports.get(dialect.domain, 0))
+    words = {_TARGET: "target", _SOURCE: "source", _EITHER: "either"}
+    sides = {node: words[colour] for node, colour in _colours(tensors).items()}
+    return sides | {node: "cut" for node in graph if tensors.permutation(node) is not None}
+
+
 def svg(model: onnx.ModelProto, dialect: Dialect) -> str:
     """The picture as SVG, laid out by Graphviz where its program `dot` is installed."""
     found = picture(model, dialect)

@@ -1,0 +1,49 @@
+"""Pages rendered: templates, libraries and data put into one HTML file."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping
+from html import escape
+from pathlib import Path
+from string import Template
+from typing import Any
+
+_ASSETS = Path(__file__).parent / "assets"
+
+
+def render(document: Mapping[str, Any]) -> str:
+    """Render the page of a conversion; what a model says stays text, and only the page's own scripts may run."""
+    scripts = {name: _read(file) for name, file in _SCRIPTS.items()}
+    style = _read("page.css") + _read("uPlot.min.css")
+    allowed = " ".join(map(_hash, scripts.values()))
+    # Both libraries set styles of elements by script, which a policy admits; style attributes in markup are refused.
+    policy = f"default-src 'none'; script-src {allowed}; style-src {_hash(style)}; base-uri 'none'; form-action 'none'"
+    return Template(_read("page.html")).substitute(
+        scripts,
+        policy=policy,
+        title=escape(f"{document['title']}"),
+        style=style,
+        data=embed(document),
+        dagre_licence=_read("dagre.LICENSE").replace("--", "- -"),
+        uplot_licence=_read("uPlot.LICENSE").replace("--", "- -"),
+    )
+
+
+def embed(document: Mapping[str, Any]) -> str:
+    """Data as JSON that nothing in it can lead out of a script element."""
+    text = json.dumps(document, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+_SCRIPTS = {"dagre": "dagre.min.js", "uplot": "uPlot.iife.min.js", "script": "page.js"}
+
+
+def _read(name: str) -> str:
+    return (_ASSETS / name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
