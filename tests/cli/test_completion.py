@@ -73,7 +73,10 @@ def test_no_command_is_offered_after_an_option_or_a_model() -> None:
         ),
         ("rewrite bench --target p", ["portable"]),
         ("rewrite --rules tf", ["tflite2onnx"]),
-        ("rewrite check on", ["onnx", "onnx2onnx", "onnxruntime", "onnxruntime-avx2", "onnxruntime-small"]),
+        (
+            "rewrite check on",
+            ["onnx", "onnx2onnx", "onnx2tflite", "onnx2torch", "onnxruntime", "onnxruntime-avx2", "onnxruntime-small"],
+        ),
         ("rewrite ops --format m", ["markdown"]),
         ("rewrite ops conv_2", ["CONV_2D"]),
         ("rewrite fuzz --op SOFTM", ["SOFTMAX"]),
