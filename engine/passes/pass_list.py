@@ -110,5 +110,6 @@ def list_names(rules: RuleSet) -> list[str]:
         float_interface=True,
         keep_float16=True,
         part=Part(("input",)),
+        given=1 if rules.target.facts.reference is not None else None,
     )
     return list(dict.fromkeys(one.name for one in list_passes(rules, all_on)))
