@@ -1,0 +1,108 @@
+"""Extents that a run finds to be 0: in the extents of a Reshape a 0 is an extent, and never one of the operand's to copy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import nnrewrite
+import numpy as np
+import pytest
+from nnrewrite.verify.runtime import Runtime
+
+from ..conversion.test_odd import FLOATS, Make
+
+INTEGERS = "INT32"
+
+
+def shapes(model: bytes, operands: dict[str, Any], extents: dict[str, Sequence[int]], **options: Any) -> list[Any]:
+    """Of what shapes the results of a model are for operands of zeros of these shapes."""
+    kinds = {FLOATS: np.float32, INTEGERS: np.int32}
+    feeds = [np.zeros(extents[name], kinds[operands[name][0]]) for name in extents]
+    return [found.shape for found in Runtime(nnrewrite.convert(model, **options).SerializeToString()).run(feeds)]
+
+
+def unknown(kind: str, rank: int) -> tuple[str, list[None]]:
+    return kind, [None] * rank
+
+
+@pytest.mark.parametrize("opset", [14, 15, 18])
+def test_what_is_scattered_into_no_room(single: Make, opset: int) -> None:
+    operands = {"i": (INTEGERS, [None, 1]), "u": unknown(FLOATS, 2), "to": np.array([3, 0], np.int32)}
+    model = single("SCATTER_ND", operands, [unknown(FLOATS, 2)])
+    assert shapes(model, operands, {"i": [2, 1], "u": [2, 0]}, opset=opset) == [(3, 0)]
+
+
+@pytest.mark.parametrize("rows", [[2, 3, 0, 4], [2, 3, 5, 0], [0, 3, 0, 4], [2, 0, 4, 4]])
+@pytest.mark.parametrize("opset", [15, 18])
+def test_segments_of_what_has_no_elements(single: Make, rows: list[int], opset: int) -> None:
+    operands = {"x": unknown(FLOATS, 4), "ids": unknown(INTEGERS, 2), "n": np.array(6, np.int32)}
+    model = single("UNSORTED_SEGMENT_SUM", operands, [unknown(FLOATS, 3)])
+    assert shapes(model, operands, {"x": rows, "ids": rows[:2]}, opset=opset) == [(6, *rows[2:])]
+
+
+@pytest.mark.parametrize("x", [[2, 3, 0, 4], [2, 3, 5, 0], [0, 3, 0, 4]])
+def test_parts_of_what_has_no_elements(single: Make, x: list[int]) -> None:
+    operands = {"x": unknown(FLOATS, 4), "parts": unknown(INTEGERS, 2)}
+    results = [unknown(FLOATS, 3)] * 2
+    model = single("FlexDynamicPartition", operands, results, num_partitions=2)
+    assert shapes(model, operands, {"x": x, "parts": x[:2]}) == [(x[0] * x[1], *x[2:]), (0, *x[2:])]
+
+
+@pytest.mark.parametrize("operator", ["FlexDynamicStitch", "FlexParallelDynamicStitch"])
+def test_rows_without_elements_are_put_together(single: Make, operator: str) -> None:
+    operands = {"at": (INTEGERS, [1, 2]), "x": unknown(FLOATS, 4)}
+    model = single(operator, operands, [unknown(FLOATS, 3)], N=1)
+    assert shapes(model, operands, {"at": [1, 2], "x": [1, 2, 0, 3]}) == [(1, 0, 3)]
+
+
+@pytest.mark.parametrize("x", [[0, 3, 4], [2, 0, 4], [2, 0, 0], [0, 0, 3]])
+def test_bands_of_no_matrices(single: Make, x: list[int]) -> None:
+    operands = {"x": unknown(FLOATS, 3), "k": np.array(0, np.int32), "padding": np.array(0, np.float32)}
+    model = single("FlexMatrixDiagPartV3", operands, [unknown(FLOATS, 2)], align="RIGHT_LEFT")
+    assert shapes(model, operands, {"x": x}) == [(x[0], min(x[1:]))]
+
+
+@pytest.mark.parametrize("x", [[0, 2, 3, 3], [2, 0, 3, 3], [2, 3, 0, 0]])
+def test_factors_of_no_matrices(single: Make, x: list[int]) -> None:
+    operands = {"x": unknown(FLOATS, 4)}
+    model = single("FlexCholesky", operands, [unknown(FLOATS, 4)])
+    assert shapes(model, operands, {"x": x}) == [tuple(x)]
+
+
+@pytest.mark.parametrize("x", [[0, 2, 3, 3], [2, 0, 3, 3]])
+def test_no_systems_of_equations(single: Make, x: list[int]) -> None:
+    operands = {"a": unknown(FLOATS, 4), "b": unknown(FLOATS, 4)}
+    model = single("FlexMatrixSolve", operands, [unknown(FLOATS, 4)])
+    assert shapes(model, operands, {"a": x, "b": [*x[:3], 5]}) == [(*x[:3], 5)]
+
+
+@pytest.mark.parametrize("classes", [1, 3])
+@pytest.mark.parametrize("n", [[2, 0], [0, 5], [0, 0]])
+def test_no_boxes_and_no_images(single: Make, n: list[int], classes: int) -> None:
+    operands = {
+        "boxes": (FLOATS, [None, None, classes, 4]), "scores": (FLOATS, [None, None, 3]), "each": np.array(2, np.int32),
+        "total": np.array(4, np.int32), "iou": np.array(0.5, np.float32), "score": np.array(0.1, np.float32),
+    }  # fmt: skip
+    results = [unknown(FLOATS, 3), unknown(FLOATS, 2), unknown(FLOATS, 2), unknown(INTEGERS, 1)]
+    model = single("FlexCombinedNonMaxSuppression", operands, results)
+    found = shapes(model, operands, {"boxes": [*n, classes, 4], "scores": [*n, 3]})
+    assert found == [(n[0], 4, 4), (n[0], 4), (n[0], 4), (n[0],)]
+
+
+@pytest.mark.parametrize("width", [0, 4])
+def test_lists_of_items_without_elements_are_joined(single: Make, width: int) -> None:
+    operands = {
+        "x": (FLOATS, [None, 2, width]), "extents": np.array([2, width], np.int32), "leading": np.zeros(0, np.int64),
+    }  # fmt: skip
+    model = single("FlexTensorListConcatV2", operands, [(FLOATS, [None, width]), ("INT64", [None])])
+    for n in (0, 3):
+        assert shapes(model, operands, {"x": [n, 2, width]})[0] == (2 * n, width)
+
+
+@pytest.mark.parametrize("length", [64, 256, 512, 1024])
+@pytest.mark.parametrize("frames", [[0, 7], [2, 0], [0, 0]])
+def test_spectra_of_no_frames(single: Make, frames: list[int], length: int) -> None:
+    operands = {"x": (FLOATS, [None, None, 1, length]), "n": np.array([1, length], np.int32)}
+    model = single("RFFT2D", operands, [("COMPLEX64", [None, None, 1, length // 2 + 1])])
+    assert shapes(model, operands, {"x": [*frames, 1, length]}) == [(*frames, 1, length // 2 + 1, 2)]
