@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .conversion import Conversion
     from .engine.base.errors import CallError, InternalError, ModelError, RewriteError, RuleError, UnsupportedError
     from .options import Options, OptionsDict
-    from .pipeline import Conversion, convert, members, rewrite
+    from .pipeline import convert, rewrite
     from .report import Report
+    from .subject import members
 
     __version__: str
 
@@ -30,7 +32,13 @@ __all__ = [
 ]
 
 #: where a name is that is neither an error nor in the pipeline
-_OTHERS = {"Options": ".options", "OptionsDict": ".options", "Report": ".report"}
+_OTHERS = {
+    "Conversion": ".conversion",
+    "Options": ".options",
+    "OptionsDict": ".options",
+    "Report": ".report",
+    "members": ".subject",
+}
 
 
 def __dir__() -> list[str]:

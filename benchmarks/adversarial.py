@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
+from nnrewrite.compiled_rules import prepare
 from nnrewrite.engine.base.budget import Budget, TooManyError, attempts
 from nnrewrite.engine.dialects.literals import attribute
 from nnrewrite.engine.expressions.compile import Frame, Located, evaluate
@@ -33,7 +34,6 @@ from nnrewrite.engine.rewrite.pattern import (
     map_names,
 )
 from nnrewrite.engine.rewrite.rules import Rule
-from nnrewrite.pipeline import prepare
 
 SIZES = (50, 200, 800)
 #: rows that are printed

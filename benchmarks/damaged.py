@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from nnrewrite import pipeline
+from nnrewrite import compiled_rules, pipeline
 from nnrewrite.backends.onnx_writer import check
 from nnrewrite.engine.base.errors import InternalError, ModelError, RewriteError, VerificationError
 from nnrewrite.engine.dialects.ops_files import load
@@ -110,7 +110,7 @@ def taken(data: bytes, interpreter: Interpreter) -> bool:
 def work(pipe: Connection, paths: list[Path], seed: int, memory: float, seconds: float) -> None:
     """Convert the files of which the pipe tells the numbers, until it tells None."""
     signal.signal(signal.SIGPROF, late)
-    pipeline.prepare(DEFAULT.stacked, None)  # is no part of what a file takes
+    compiled_rules.prepare(DEFAULT.stacked, None)  # is no part of what a file takes
     limit = int(memory * (1 << 30))
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     with Interpreter(seconds) as interpreter:

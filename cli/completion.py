@@ -71,14 +71,14 @@ def rules(ctx: click.Context, param: click.Parameter, text: str) -> list[Complet
 
 def signatures(ctx: click.Context, param: click.Parameter, text: str) -> list[CompletionItem]:
     """Offer the signatures of the models that are given already."""
-    from ..pipeline import list_signatures
+    from ..subject import list_signatures
 
     return _begun(("all", *_told(ctx, list_signatures)), text)
 
 
 def members(ctx: click.Context, param: click.Parameter, text: str) -> list[CompletionItem]:
     """Offer the models in the bundles that are given already."""
-    from ..pipeline import members as found
+    from ..subject import members as found
 
     return _begun(_told(ctx, found), text)
 

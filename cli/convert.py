@@ -127,16 +127,18 @@ def command(
     wrong.
     """
     from ..backends.writers import WRITERS, find_writer
+    from ..compiled_rules import prepare
+    from ..conversion_steps import find_writer as find_format
+    from ..conversion_steps import plan_steps
     from ..engine.base.errors import CallError
     from ..engine.passes.base import observe
     from ..engine.passes.layout import Interface
     from ..engine.passes.resize import Asked
     from ..engine.rewrite.trace import Trace, trace_rules
     from ..options import Options
-    from ..pipeline import find_writer as find_format
-    from ..pipeline import list_signatures as names
-    from ..pipeline import members, plan_steps, prepare
     from ..signatures import ALL
+    from ..subject import list_signatures as names
+    from ..subject import members
     from .jobs import plan, split_signatures
 
     if trace and (not models or Path(trace).exists()):

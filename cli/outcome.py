@@ -83,7 +83,8 @@ def convert(job: Job, call: Call, interpreter: Interpreter | None = None) -> Res
     """Convert one model, write it, and verify it where there is an interpreter to do so with."""
     from ..engine.base.atomic_write import replacing
     from ..engine.rewrite.profile import Profile, note_costs
-    from ..pipeline import explain, picture, rewrite
+    from ..inspection import explain, picture
+    from ..pipeline import rewrite
 
     profile = Profile() if call.profile or call.page is not None else None
     started = time.perf_counter()

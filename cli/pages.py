@@ -12,12 +12,12 @@ import onnx_ir as ir
 from ..engine.base.atomic_write import replacing
 from ..engine.base.errors import RewriteError
 from ..engine.base.startup import replace
+from ..inspection import read_graph, sides
 from ..page import Outcome, collect, render
-from ..pipeline import read_graph, sides
 
 if TYPE_CHECKING:
+    from ..conversion import Conversion
     from ..options import Options
-    from ..pipeline import Conversion
     from ..verify import Interpreter
     from .jobs import Job
 

@@ -10,7 +10,8 @@ from dataclasses import replace
 import numpy as np
 import onnx_ir as ir
 
-from .. import pipeline
+from .. import compiled_rules, pipeline
+from ..conversion import Conversion
 from ..engine.base.errors import InternalError, RewriteError, RewriteFailure, UnsupportedError, VerificationError
 from ..engine.base.quantization import Quantization
 from ..engine.dialects.operators import Catalogue
@@ -160,7 +161,7 @@ class Oracle:
     @property
     def _meanings(self) -> RuleSet:
         """The rules that say what operators mean, which are the same at every opset."""
-        return pipeline.prepare(self.rules, None).rules
+        return compiled_rules.prepare(self.rules, None).rules
 
     def _run(self, step: Step, kinds: Sequence[Kind]) -> tuple[Step, list[Array]]:
         """Run a step on its own, at the first version of its operator that the interpreter knows."""
@@ -276,7 +277,7 @@ class Oracle:
                 return False
         return True
 
-    def _convert(self, source: bytes, opset: int | None) -> pipeline.Conversion:
+    def _convert(self, source: bytes, opset: int | None) -> Conversion:
         """Convert for an opset, or for the default one where the first cannot hold the types of the model."""
         try:
             return pipeline.rewrite(source, rules=self.rules, opset=opset, target=PORTABLE)
@@ -328,7 +329,7 @@ class Oracle:
             return "refused"
         return " ".join(str([d.dim_value or d.dim_param for d in one.type.tensor_type.shape.dim]) for one in found)
 
-    def _compare(self, case: Case, source: bytes, conversion: pipeline.Conversion) -> Finding:
+    def _compare(self, case: Case, source: bytes, conversion: Conversion) -> Finding:
         """Run both models on the inputs of a case."""
         fired = dict(conversion.report.rules)
         feeds = [value.content for value in case.inputs]

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import onnx_ir as ir
 
-from .. import pipeline
+from .. import compiled_rules
 from ..backends import onnx_writer
 from ..backends.writers import Output
 from ..engine.base.errors import RewriteError, RewriteFailure, VerificationError
@@ -62,7 +62,7 @@ class SelfCheck:
 
     def judge(self, case: Case) -> Finding:
         """Rewrite the left side by the one rule and compare both graphs on the case's inputs."""
-        prepared = pipeline.prepare(self._rules, case.opset)
+        prepared = compiled_rules.prepare(self._rules, case.opset)
         outputs = case.outputs
         names = [value.name for value in outputs]
         made = graph(case.steps, outputs, self._dialect)
@@ -112,7 +112,7 @@ class SelfCheck:
 
     @property
     def _dialect(self) -> Dialect:
-        return pipeline.prepare(self._rules, None).rules.target
+        return compiled_rules.prepare(self._rules, None).rules.target
 
 
 def _describe(step: Step, node: ir.Node, opset: int) -> list[tuple[ir.DataType | None, Extents | None]]:

@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 import onnx_ir as ir
 
-from .. import pipeline
+from .. import compiled_rules
 from ..engine.base.errors import RewriteError, RewriteFailure, VerificationError
 from ..engine.expressions.functions import DTYPES
 from ..engine.passes.evaluation import convert_graph
@@ -67,7 +67,7 @@ def draw(choices: Choices, subject: Subject, usual: int | None = None) -> Case:
 
 def judge(case: Case, rules: tuple[str, ...]) -> Finding:
     """Rewrite a case and run what becomes of it; what it yields is in `actual`."""
-    prepared = pipeline.prepare(rules, case.opset)
+    prepared = compiled_rules.prepare(rules, case.opset)
     reason = ""
     for dtypes in _types(case):
         blanks = [replace(blank, dtype=blank.dtype or dtype) for blank, dtype in zip(case.unknown, dtypes, strict=True)]

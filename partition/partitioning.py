@@ -8,13 +8,14 @@ from typing import Any
 
 import onnx_ir as ir
 
+from ..compiled_rules import prepare
 from ..engine.base.errors import CallError
 from ..engine.base.startup import dataclass
 from ..engine.rewrite.rules import SUPPORT
 from ..frontends import onnx_reader
 from ..frontends.source import Source, accept
 from ..options import Options
-from ..pipeline import prepare, rewrite
+from ..pipeline import rewrite
 from ..target import prices
 from .capability import find_supported
 from .files import write

@@ -8,12 +8,12 @@ from collections.abc import MutableSequence
 import numpy as np
 import onnx_ir as ir
 
+from ..compiled_rules import prepare
 from ..engine.base.names import Scope
 from ..engine.dialects.ops_files import load
 from ..engine.passes.accepted import Accepted
 from ..engine.passes.base import Module, run_passes
 from ..options import PORTABLE
-from ..pipeline import prepare
 from ..report import word_told
 from .interpreter import require
 

@@ -23,6 +23,7 @@ from nnrewrite import pipeline
 from nnrewrite.backends.probe import single
 from nnrewrite.cli import dispatch, flags
 from nnrewrite.cli.jobs import Job, plan
+from nnrewrite.conversion import Conversion
 from nnrewrite.engine.base.atomic_write import DestinationError, replacing
 from nnrewrite.engine.base.errors import CallError, ModelError
 from nnrewrite.engine.dialects.ops_files import load
@@ -417,7 +418,7 @@ def test_verification_shows_what_it_found(folder: Path, relu: bytes) -> None:
     assert "seed 0, 1 sample" in result.stdout
 
 
-def with_operator(conversion: pipeline.Conversion, name: str) -> pipeline.Conversion:
+def with_operator(conversion: Conversion, name: str) -> Conversion:
     """A conversion whose first node has become another."""
     graph = onnx.GraphProto.FromString(conversion.encoded.graph)
     graph.node[0].op_type = name

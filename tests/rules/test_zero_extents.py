@@ -1,4 +1,4 @@
-"""Extents that a run finds to be 0: in the extents of a Reshape a 0 is an extent, and never one of the operand's to copy."""
+"""Extents that a run finds to be 0: in a Reshape a 0 is an extent, and never one of the operand's to copy."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import onnx_ir as ir
 import pytest
-from nnrewrite import pipeline
+from nnrewrite import compiled_rules, pipeline
 from nnrewrite.engine.base import file_cache
 from nnrewrite.engine.base.errors import CallError, RewriteError, RuleError, UnsupportedError
 from nnrewrite.engine.check import checker
@@ -433,7 +433,7 @@ def test_the_mistakes_of_a_pack_are_looked_for_once(make: Make, monkeypatch: pyt
     rules = ("tflite2onnx", str(folder))
     for _ in range(3):
         with pytest.raises(RuleError, match="no operator `ABSS`"):
-            pipeline.prepare(rules, None)
+            compiled_rules.prepare(rules, None)
     assert len(loaded) == 1
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import onnx_ir as ir
 import pytest
-from nnrewrite import pipeline
+from nnrewrite import compiled_rules, pipeline
 from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.engine.rewrite import matcher
 from nnrewrite.engine.rewrite.rules import compile_rules
@@ -77,8 +77,8 @@ def test_models_become_the_same_without_it(monkeypatch: pytest.MonkeyPatch, sing
     ]  # fmt: skip
     quick = [pipeline.convert(source).SerializeToString() for source in sources]
     monkeypatch.setattr(matcher, "prefilter", lambda *_: lambda node: True)
-    pipeline._prepare.cache_clear()
+    compiled_rules._prepare.cache_clear()
     try:
         assert [pipeline.convert(source).SerializeToString() for source in sources] == quick
     finally:
-        pipeline._prepare.cache_clear()
+        compiled_rules._prepare.cache_clear()

@@ -21,8 +21,8 @@ from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.engine.dialects.ops_files import load
 from nnrewrite.engine.passes.layout.drawing import dot, picture
 from nnrewrite.engine.passes.layout.explain import Remaining
-from nnrewrite.pipeline import explain
-from nnrewrite.pipeline import picture as drawn
+from nnrewrite.inspection import explain
+from nnrewrite.inspection import picture as drawn
 from nnrewrite.verify import compare_models
 
 

@@ -10,9 +10,9 @@ import onnx
 import onnx.helper
 import onnx_ir as ir
 import pytest
+from nnrewrite.compiled_rules import prepare
 from nnrewrite.engine.passes.evaluation import convert_graph
 from nnrewrite.options import DEFAULT
-from nnrewrite.pipeline import prepare
 
 FIRST, LAST = [0, 3, 1, 2], [0, 2, 3, 1]
 #: elementwise operators that a permutation may be moved through

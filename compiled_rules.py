@@ -1,0 +1,59 @@
+"""Rule sets, loaded and compiled for an opset, once for each while their files stay as they are."""
+
+from __future__ import annotations
+
+import functools
+
+from .engine.base.errors import CallError, RuleError
+from .engine.base.startup import dataclass
+from .engine.packs import loader
+from .engine.rewrite.result_inference import ResultInference
+from .engine.rewrite.rules import RuleSet, compile_rules
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Rule packs, compiled for one opset."""
+
+    pack: loader.Pack
+    rules: RuleSet
+    opset: int
+
+
+@functools.lru_cache(maxsize=8)
+def _pack(rules: tuple[str, ...], stamp: loader.Stamp) -> loader.Pack | RuleError:
+    """Packs, or their mistakes: neither is looked for again before a file changes."""
+    try:
+        return loader.load(rules)
+    except RuleError as error:
+        return error
+
+
+def prepare(
+    rules: tuple[str, ...], opset: int | None, skip: tuple[str, ...] = (), only: tuple[str, ...] = ()
+) -> Prepared:
+    """Load rule sets and compile them for an opset, by default the one that they name.
+
+    Rules to `skip` are left out, or all but those that `only` names. Raises RuleError for mistakes in rule files,
+    CallError for an unknown rule set or rule, or an opset out of range.
+    """
+    return _prepare(rules, opset, skip, only, loader.stamp(rules))
+
+
+@functools.lru_cache(maxsize=64)  # as many as there are opsets, for a few sets of packs
+def _prepare(
+    rules: tuple[str, ...], opset: int | None, skip: tuple[str, ...], only: tuple[str, ...], stamp: loader.Stamp
+) -> Prepared:
+    pack = _pack(rules, stamp)
+    if isinstance(pack, RuleError):
+        raise RuleError(pack.diagnostics, pack.sources)
+    low, high = pack.opsets
+    version = pack.default_opset if opset is None else opset
+    if not low <= version <= high:
+        raise CallError(f"opset {version} is none of {low} to {high}, which the rules of {', '.join(rules)} can write")
+    contents = pack.contents.select(skip, only)
+    compiled = compile_rules(pack.files, pack.catalogue, version, contents)
+    reference = compiled.target.facts.reference
+    if reference is not None and compiled.source is not compiled.target:
+        compiled.settle = ResultInference(prepare((reference,), None).rules).settle
+    return Prepared(pack, compiled, version)

@@ -1,0 +1,55 @@
+"""A converted model, with the report about it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import onnx
+
+from . import summary
+from .backends import stream, writers
+from .engine.base.errors import CallError
+from .engine.base.startup import dataclass
+from .engine.rewrite.profile import time_part
+from .report import Report
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """A converted model and the report about it; weights are read when the model is saved or asked for."""
+
+    encoded: writers.Encoded
+    report: Report
+
+    def __repr__(self) -> str:
+        return f"<Conversion: {summary.line(self.report, self.encoded.size)}>"
+
+    def _repr_html_(self) -> str:
+        return summary.html(self.report, self.encoded.size)
+
+    @property
+    def model(self) -> onnx.ModelProto:
+        """The model, the same each time; raises TooLargeError where it exceeds what one message can hold, and CallError
+        where it is none of ONNX."""
+        return self._onnx.proto()
+
+    @property
+    def sketch(self) -> onnx.ModelProto:
+        """The model without the bytes of its large constants, whatever its size: to be looked at, not to be run."""
+        return self._onnx.sketch()
+
+    @property
+    def _onnx(self) -> stream.Encoded:
+        if not isinstance(self.encoded, stream.Encoded):
+            raise CallError("the result is no ONNX model: save(path) writes it")
+        return self.encoded
+
+    def save(self, path: str | os.PathLike[str], external_data: bool = False) -> int:
+        """Write the model to a file, which takes the place of an older one when it is whole; the bytes written.
+
+        With `external_data`, and where an ONNX model exceeds 2 GB, large constants are in a second file, `PATH.data`.
+        One that an older model had there goes with it. Raises DestinationError for what the system refuses.
+        """
+        with time_part("writing"):
+            return self.encoded.save(Path(path), external_data)

@@ -1,0 +1,115 @@
+"""The steps of a conversion: the formats at both ends, and the rule sets and the opset of each step between them."""
+
+from __future__ import annotations
+
+from .backends import writers
+from .compiled_rules import Prepared, prepare
+from .engine.base.errors import CallError, RewriteError, suggest_nearest
+from .engine.dialects.opsets import least_opset
+from .engine.packs import loader
+from .engine.packs.headers import read_pair
+from .engine.rewrite.subgraphs import check_calls, list_called
+from .frontends import readers
+from .options import DEFAULT, Options
+from .routes import find_route
+from .subject import Subject, find_reader
+
+#: the dialects that the rule sets of an option that nobody set lead from and to
+_USUAL = ("tflite", "onnx")
+
+
+def plan_steps(source: str | bytes, options: Options) -> list[Options]:
+    """The options of each step that a model takes from its format to the one that is to be written.
+
+    Raises CallError where no rules lead there, ModelError for a file that cannot be read.
+    """
+    return _plan(find_reader(source, options), find_writer(options).dialect, options)
+
+
+def find_writer(options: Options) -> writers.Writer:
+    """The format to write: that which is asked for, else that of what the rules make.
+
+    Raises CallError for an ending that no format has.
+    """
+    if options.to is None:
+        pairs = [pair for name in options.rules if (pair := read_pair(name)) is not None]
+        made = pairs[-1][1] if pairs else None
+        return next((one for one in writers.WRITERS if one.dialect == made), writers.WRITERS[0])
+    found = writers.find_writer(options.to if options.to == "/" else f".{options.to.lstrip('.')}")
+    if found is None:
+        known = ", ".join(suffix for one in writers.WRITERS for suffix in one.suffixes)
+        raise CallError(f"there is no writing {options.to} files: the endings of those that can be written are {known}")
+    return found
+
+
+def _plan(read: readers.Reader, dialect: str, options: Options) -> list[Options]:
+    """The options of each step from a format that is read to a dialect, by the rule sets that lead there."""
+    own = options.rules != DEFAULT.rules or (read.dialect, dialect) == _USUAL
+    if own and len(options.rules) == 1 and not any(loader.folders(options.rules)[0].glob("**/*.rules")):
+        return [options.settled]
+    if own and all(pair[0] == pair[1] != read.dialect for name in options.rules if (pair := read_pair(name))):
+        raise CallError(f"the rules of {', '.join(options.rules)} do not read models: {say_stacking(options)}")
+    routes = find_route(read.dialect, dialect, options.rules if own else ())
+    steps = [options.but(rules=names).settled for names in routes]
+    if options.skip or options.only:
+        known = {name for step in steps for name in prepare(step.stacked, None).pack.contents.list_names()}
+        for name in (*options.skip, *options.only):
+            if name not in known:
+                raise CallError(f"there is no rule {name}{suggest_nearest(name, known)}")
+    return steps if len(steps) == 1 else _match_opsets(steps)
+
+
+def _match_opsets(steps: list[Options]) -> list[Options]:
+    """Steps each of which writes an opset that the next one reads; what is not written at last is quantized nowhere."""
+    found = steps[-1:]
+    for step in reversed(steps[:-1]):
+        low, _ = prepare(found[0].stacked, None).pack.opsets
+        usual = prepare(step.stacked, step.opset).opset
+        last = prepare(found[-1].stacked, None).pack.catalogue
+        pair = read_pair(found[-1].rules[-1])
+        code = pair is not None and last.dialect(pair[1]).facts.python is not None
+        found.insert(0, step.but(opset=max(usual, low), float=step.float or code))
+    return found
+
+
+def prepare_step(subject: Subject, step: Options, opset: int | None) -> tuple[Prepared, str]:
+    """The rules of one step, compiled for the opset of the graph that they read, or else for that which they write.
+
+    `opset` is that of the graph that the step before has written. Raises CallError for an opset that rules lack.
+    """
+    pair = read_pair(step.rules[0])
+    own = subject.model.opset_imports.get("") if opset is None else opset
+    if pair is None or own is None or pair[0] != _USUAL[1]:
+        return _choose_opset(subject, step, _prepare_options(step, step.opset))
+    if pair[0] != pair[1]:  # operators of other opsets are brought to one that the rules read
+        low, high = prepare(step.stacked, None).pack.opsets
+        return _prepare_options(step, min(max(own, low), high)), ""
+    if step.opset is not None and step.opset != own:
+        raise CallError(f"the model is of opset {own}, and there are no rules yet that write it in opset {step.opset}")
+    return _prepare_options(step, own), ""
+
+
+def _prepare_options(options: Options, opset: int | None) -> Prepared:
+    return prepare(options.stacked, opset, tuple(options.skip), tuple(options.only))
+
+
+def _choose_opset(subject: Subject, options: Options, prepared: Prepared) -> tuple[Prepared, str]:
+    """The rules for an opset that holds the types of the model, and the type that is the reason, where another would
+    not do; raises RewriteError where that was asked for."""
+    rules = prepared.rules
+    graphs = [subject.graph, *list_called(subject.graph, rules.source, subject.subgraphs)]
+    check_calls(graphs, rules.source, subject.subgraphs)
+    least = least_opset(graphs, rules.source, rules.target, options.float)
+    if least.opset <= prepared.opset:
+        return prepared, ""
+    if options.opset is not None:
+        raise RewriteError(
+            f"opset {options.opset} cannot hold the element types of the model ({least.held}), opset {least.opset} can"
+        )
+    return _prepare_options(options, least.opset), f"the first that holds {least.held}"
+
+
+def say_stacking(options: Options) -> str:
+    """How to ask for the program's own rules below others."""
+    words = " ".join(f"--rules {name}" for name in (*DEFAULT.rules, *options.rules))
+    return f"the program's own rules go below it by {words}"

@@ -1,0 +1,72 @@
+"""What can be asked of a model that is read or converted: its layouts, a picture, why each permutation is left."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import onnx
+import onnx_ir as ir
+
+from .compiled_rules import Prepared, prepare
+from .conversion_steps import plan_steps
+from .engine.dialects.operators import Dialect
+from .engine.rewrite.driver import RULE
+from .options import DEFAULT, Options
+from .subject import read_subject
+
+if TYPE_CHECKING:
+    from .engine.passes.layout.explain import Remaining
+
+
+def explain(
+    model: onnx.ModelProto, rules: str | Sequence[str] = "tflite2onnx", target: str = DEFAULT.runtime
+) -> list[Remaining]:
+    """Tell of each permutation left in a model what it moves, and which two operators force it, or which rule of the
+    target put it in to be quick."""
+    from .engine.passes.layout.explain import explain
+
+    packs = (rules,) if isinstance(rules, str) else tuple(rules)
+    prepared = prepare(Options(rules=packs, target=target).stacked, None)
+    places = [entry.value for node in model.graph.node for entry in node.metadata_props if entry.key == RULE]
+    speeding = find_speeding(prepared, target, places)
+    purposes = {place: f"for speed, by {rule}" for place, rule in speeding.items()}
+    return explain(model, prepared.rules.target, purposes)
+
+
+def sides(graph: ir.Graph, rules: str | Sequence[str] = "tflite2onnx") -> dict[ir.Node, str]:
+    """Tell in which layout each node of a converted graph runs."""
+    from .engine.passes.layout.drawing import find_sides
+
+    return find_sides(graph, _target(rules))
+
+
+def picture(model: onnx.ModelProto, rules: str | Sequence[str] = "tflite2onnx") -> str:
+    """Draw a model as SVG, in two colours for the two layouts."""
+    from .engine.passes.layout.drawing import svg
+
+    return svg(model, _target(rules))
+
+
+def _target(rules: str | Sequence[str]) -> Dialect:
+    return prepare((rules,) if isinstance(rules, str) else tuple(rules), None).rules.target
+
+
+def find_speeding(prepared: Prepared, target: str, places: Sequence[str]) -> Mapping[str, str]:
+    """Of rules by their places, those that a target has to be quick and that put in permutations, with their names."""
+    if not places:
+        return {}
+    from .target import introducing
+
+    dialect = prepared.rules.target
+    return introducing(target, prepared.pack.files, dialect.role("permute").name, places)
+
+
+def read_graph(
+    source: str | os.PathLike[str], options: Options = DEFAULT, member: str | None = None, signature: str | None = None
+) -> ir.Graph:
+    """Read the graph that a conversion would begin with; raises what `rewrite` raises for what cannot be read."""
+    path, options = os.fspath(source), options.but(member=member, signature=signature)
+    steps = plan_steps(path, options)
+    return read_subject(path, options, prepare(steps[0].stacked, None).pack).graph

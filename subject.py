@@ -1,0 +1,87 @@
+"""What is converted: a model that is read, the graph of it that is asked for, and the names of its outputs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+
+import onnx_ir as ir
+
+from . import signatures
+from .compiled_rules import prepare
+from .engine.base.errors import CallError, ModelError
+from .engine.base.startup import dataclass
+from .engine.packs import loader
+from .engine.rewrite.profile import time_part
+from .frontends import bundle, readers
+from .frontends.tflite_reader import Signature
+from .options import DEFAULT, Options
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is converted: one graph of a model, those that it may call, and what a signature calls its outputs.
+
+    `renamed` has the source's names of inputs and outputs by those of the signature.
+    """
+
+    model: ir.Model
+    graph: ir.Graph
+    subgraphs: Sequence[ir.Graph]
+    signature: Signature | None
+    outputs: Sequence[str]
+    renamed: Mapping[str, str]
+
+
+def members(path: str | os.PathLike[str]) -> list[str]:
+    """The models inside a bundle; none for a plain model file. Raises ModelError when it cannot be read."""
+    return bundle.members(path) if bundle.is_bundle(path) else []
+
+
+def list_signatures(path: str | os.PathLike[str], member: str | None = None) -> list[str]:
+    """The names of a model's signatures; raises ModelError when it cannot be read."""
+    data = os.fspath(path) if member is None else bundle.open_member(path, member)
+    model = readers.READERS[0].read(data, prepare(DEFAULT.stacked, None).pack.catalogue)
+    return signatures.keys(model)
+
+
+def find_reader(source: str | bytes, options: Options) -> readers.Reader:
+    """The format that a model is read from; a model of a bundle has that of bundles."""
+    return readers.READERS[0] if options.member is not None else readers.find_reader(source)
+
+
+def read_subject(source: str | bytes, options: Options, pack: loader.Pack) -> Subject:
+    """Read a model, and find the graph that is asked for."""
+    member = options.member
+    if member is not None and isinstance(source, bytes):
+        raise CallError(f"member {member} is of a bundle, which is read from its path")
+    data = source if member is None or isinstance(source, bytes) else bundle.open_member(source, member)
+    with time_part("reading"):
+        model = find_reader(source, options).read(data, pack.catalogue, _name_source(source, member))
+    if pack.catalogue.dialect(pack.files[0].target).facts.python is not None:
+        _fix_defaults(model.graph)
+        if model.opset_imports.get("", pack.opsets[0]) < pack.opsets[0]:
+            from .frontends.onnx_versions import upgrade
+
+            model = upgrade(model, pack.opsets[0])
+    signature = signatures.choose(model, options.signature)
+    subgraphs: Sequence[ir.Graph] = model.meta["subgraphs"]
+    graph = model.graph if signature is None else subgraphs[signature.subgraph]
+    if not graph.outputs:
+        raise ModelError(
+            f"{_name_source(source, member) or 'model'}: graph {graph.name} has no outputs: nothing to compute"
+        )
+    names, renamed = signatures.name_interface(graph, signature)
+    return Subject(model, graph, subgraphs, signature, list(options.outputs) or names, renamed)
+
+
+def _fix_defaults(graph: ir.Graph) -> None:
+    """Let inputs that have a default be constants: in code weights are no arguments."""
+    for value in [value for value in graph.inputs if value.const_value is not None]:
+        graph.inputs.remove(value)
+
+
+def _name_source(source: str | bytes, member: str | None) -> str | None:
+    if isinstance(source, bytes):
+        return None
+    return source if member is None else f"{source}:{member}"
