@@ -17,7 +17,7 @@ def line(report: Report, size: int) -> str:
         (
             operators(report),
             times(report.permutations, "Transpose"),
-            f"opset {report.opset}",
+            *([] if report.opset is None else [f"opset {report.opset}"]),
             measure(size),
         )
     )
@@ -33,7 +33,7 @@ def html(report: Report, size: int) -> str:
         "operators out": _counted(report.target_operators),
         "Transposes left": f"{report.permutations}{moved}",
         "layout": ", ".join((report.layout, *(f"{name} {axes}" for name, axes in report.layouts.items()))),
-        "opset": f"{report.opset}",
+        "opset": "" if report.opset is None else f"{report.opset}",
         "size": measure(size),
         "not exact": _counted(report.inexact) if report.inexact else "",
         "remarks": "; ".join(report.remarks),

@@ -105,7 +105,7 @@ def _facts(outcome: Outcome) -> list[tuple[str, str]]:
         facts += [
             ("operators", summary.operators(report)),
             ("Transposes left", f"{report.permutations}{moved}"),
-            ("opset", f"{report.opset}" + (f" ({report.opset_reason})" if report.opset_reason else "")),
+            *([] if report.opset is None else [("opset", f"{report.opset} {report.opset_reason}".rstrip())]),
             ("size", f"{summary.measure(outcome.bytes_in)} -> {summary.measure(outcome.bytes_out)}"),
             ("time", f"{outcome.seconds:.3f} s"),
             ("peak memory of the process", summary.measure(outcome.peak)),
