@@ -96,7 +96,7 @@ def convert(job: Job, call: Call, interpreter: Interpreter | None = None) -> Res
     source = original(job)
     size = len(source) if isinstance(source, bytes) else source.stat().st_size
     options = call.options
-    explained = tuple(explain(conversion.sketch, options.rules, options.runtime)) if call.explain or call.page else ()
+    explained = tuple(explain_graph(conversion.graph, conversion.options)) if call.explain or call.page else ()
     if call.picture is not None:
         with replacing(call.picture) as file:
             file.write(picture(conversion.sketch, call.options.rules).encode())

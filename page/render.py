@@ -16,8 +16,8 @@ _ASSETS = Path(__file__).parent / "assets"
 
 def render(document: Mapping[str, Any]) -> str:
     """Render the page of a conversion; what a model says stays text, and only the page's own scripts may run."""
-    scripts = {name: _read(file) for name, file in _SCRIPTS.items()}
-    style = _read("page.css") + _read("uPlot.min.css")
+    scripts = {name: _read(*files) for name, files in _SCRIPTS.items()}
+    style = _read("page.css", "uPlot.min.css")
     allowed = " ".join(map(_hash, scripts.values()))
     # Both libraries set styles of elements by script, which a policy admits; style attributes in markup are refused.
     policy = f"default-src 'none'; script-src {allowed}; style-src {_hash(style)}; base-uri 'none'; form-action 'none'"
@@ -25,6 +25,7 @@ def render(document: Mapping[str, Any]) -> str:
         scripts,
         policy=policy,
         title=escape(f"{document['title']}"),
+        short=escape(f"{document['title']}".replace("\\", "/").rpartition("/")[2]),
         style=style,
         data=embed(document),
         dagre_licence=_read("dagre.LICENSE").replace("--", "- -"),
@@ -38,11 +39,15 @@ def embed(document: Mapping[str, Any]) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-_SCRIPTS = {"dagre": "dagre.min.js", "uplot": "uPlot.iife.min.js", "script": "page.js"}
+_SCRIPTS = {
+    "dagre": ("dagre.min.js",),
+    "uplot": ("uPlot.iife.min.js",),
+    "script": ("elements.js", "graph.js", "placement.js", "pane.js", "details.js", "tables.js", "plots.js", "page.js"),
+}
 
 
-def _read(name: str) -> str:
-    return (_ASSETS / name).read_text(encoding="utf-8")
+def _read(*names: str) -> str:
+    return "\n".join((_ASSETS / name).read_text(encoding="utf-8") for name in names)
 
 
 def _hash(text: str) -> str:
