@@ -110,9 +110,10 @@ def _stacking(error: UnsupportedError, options: Options) -> str | None:
 
 def _rewrite(source: str | bytes, options: Options, reason: str = "") -> Conversion:
     """Convert a model; `reason` says why for another opset than rules aim at."""
-    interface, asked = Interface.parse(options.layout), Asked.parse(options.input_shape, options.batch)
     writer = find_writer(options)
     steps = plan_steps(source, options)
+    settled = steps[0]  # what the target asks for is among its options
+    interface, asked = Interface.parse(settled.layout), Asked.parse(settled.input_shape, settled.batch)
     subject = read_subject(source, options, prepare(steps[0].stacked, None).pack)
     graph = subject.graph
     before = Counter(node.op_type for node in graph)
@@ -134,7 +135,7 @@ def _rewrite(source: str | bytes, options: Options, reason: str = "") -> Convers
         opset_reason=reason or held,
         constants={name: (given[name], left[name]) for name in sorted(given | left)},
     )
-    numbers = {NUMBERS: REAL} if options.float else {}
+    numbers = {NUMBERS: REAL} if settled.float else {}
     metadata = {
         **_layouts(report),
         **numbers,

@@ -17,13 +17,14 @@ if TYPE_CHECKING:
     from ...verify import Interpreter, Verification
     from ...verify.frames import Array
     from ...verify.layers import Step
+    from ...verify.reference import Reference
 
 _MODEL = flags.File(exists=True)
 
 
 @click.command("rewrite verify", context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("source", metavar="A", type=_MODEL)
-@click.argument("target", metavar="B.onnx", type=_MODEL)
+@click.argument("target", metavar="B", type=_MODEL)
 @click.option(
     "--inputs", "path", type=_MODEL, metavar="FILE.npz", help="Inputs by name; one more axis in front holds samples."
 )
@@ -51,7 +52,7 @@ def command(
     per_layer: bool,
     as_json: bool,
 ) -> None:
-    """Run a model A (.tflite or .onnx) and the ONNX model made of it on the same inputs and compare their outputs.
+    """Run a model A and the model B made of it, each .tflite or .onnx, on the same inputs and compare their outputs.
 
     For each output it shows the largest error, the same relative to the output's largest magnitude, and the mean
     relative error; in quantization steps (st) for quantized outputs. Top-10 is the share of the ten highest scores that
@@ -62,18 +63,18 @@ def command(
     from ...engine.base.errors import CallError, VerificationError
     from ...frontends.mapping import load
     from ...verify import Interpreter, compare_models
+    from ...verify.reference import Reference
     from ..json_documents import plain, show
     from ..result_documents import differences, verification_entry
 
-    if target.suffix == ".tflite":
-        raise CallError("the original comes first, the ONNX model second: rewrite verify A.tflite B.onnx")
-    if per_layer and source.suffix == ".onnx":
-        raise CallError("--per-layer takes a TensorFlow Lite model as the original")
+    if per_layer and (source.suffix, target.suffix) != (".tflite", ".onnx"):
+        raise CallError("--per-layer takes a TensorFlow Lite model and the ONNX model made of it: A.tflite B.onnx")
     for model in (source, target):
         load(model)  # an empty file is told by its name
     try:
         with Interpreter() as interpreter:
-            feeds = None if path is None else read_inputs(path, interpreter, source)
+            described = Reference() if source.suffix == ".onnx" else interpreter
+            feeds = None if path is None else read_inputs(path, described, source)
             verification = compare_models(source, target, seed, samples, feeds, interpreter)
             steps = _steps(source, target, interpreter, seed, feeds) if per_layer else []
             # Whether it is that alone by which outputs differ is not said in JSON, and not looked for.
@@ -92,7 +93,7 @@ def command(
     ctx.exit(0 if verification.passed else 1)
 
 
-def read_inputs(path: Path, interpreter: Interpreter, model: Path) -> list[list[Array]]:
+def read_inputs(path: Path, interpreter: Interpreter | Reference, model: Path) -> list[list[Array]]:
     """Read samples of a model's inputs from a file of arrays, each named as its input is.
 
     An array with one more axis than the input holds a sample at each index of the first; all others count for every

@@ -289,7 +289,7 @@ def test_a_wrong_call_exits_with_two(folder: Path, relu: bytes, arguments: tuple
     ("arguments", "message"),
     [
         (("net.tflite", "-o", "-"), "there is no writing to standard output"),
-        (("net.onnx",), "net.onnx: ONNX is what models are converted to, not from: give a .tflite"),
+        (("net.onnx",), "net.onnx: the output would replace a model that is read: name another by -o or -d"),
         (("chek", "pack"), "there is no file or command chek; did you mean `rewrite check`?"),
         (("net.tflite", "--opset", "9"), "opset 9 is none of 13 to 25"),
         (("net.tflite", "--target", "nowhere"), "no target nowhere: it is neither onnxruntime, onnxruntime-avx2,"),
@@ -308,7 +308,7 @@ def test_a_wrong_call_exits_with_two(folder: Path, relu: bytes, arguments: tuple
         (("net.tflite", "-o", ""), "an empty name is none of a file"),
         (("net.tflite", "-o", "."), ".: a folder is not a regular file, as -o names one: use -d"),
         (("net.tflite", "-d", "net.tflite"), "'net.tflite' is a file"),
-        ((), "Missing argument MODEL: a .tflite file, a .task bundle or a folder."),
+        ((), "Missing argument MODEL: a .tflite or .onnx file, a .task bundle or a folder."),
         (("fuzz", "--op", "NONE"), "no rule with a test is about NONE"),
         (("fuzz", "--op", "ADD", "--op", "SOFTMACKS"), "is about SOFTMACKS; did you mean SOFTMAX?"),
     ],

@@ -144,10 +144,19 @@ def test_a_file_of_one_array_without_a_name_is_told(models: tuple[Path, Path], t
 
 
 @pytest.mark.slow
-def test_models_in_the_wrong_order_and_bad_files_are_told_by_name(models: tuple[Path, Path], tmp_path: Path) -> None:
+def test_either_model_may_be_of_either_format(models: tuple[Path, Path], tmp_path: Path) -> None:
     source, target = models
-    run = verify(target, source)
-    assert (run.returncode, "the TensorFlow Lite model comes first" in run.stderr) == (2, True)
+    assert [verify(*pair).returncode for pair in ((target, source), (source, source), (target, target))] == [0, 0, 0]
+    run = verify(target, source, "--per-layer")
+    assert (run.returncode, "A.tflite B.onnx" in run.stderr) == (2, True)
+    file = tmp_path / "inputs.npz"
+    np.savez(file, x=np.ones((1, 4), np.float32))
+    assert verify(target, target, "--inputs", file).returncode == 0
+
+
+@pytest.mark.slow
+def test_bad_files_are_told_by_name(models: tuple[Path, Path], tmp_path: Path) -> None:
+    _, target = models
     (tmp_path / "empty.tflite").write_bytes(b"")
     assert verify(tmp_path / "empty.tflite", target).stderr.endswith("empty.tflite: the file is empty\n")
     (tmp_path / "junk.tflite").write_bytes(b"no model, but long enough")

@@ -142,8 +142,14 @@ def test_a_target_over_another_has_its_options_and_rules_but_for_those_it_leaves
         ("options: {layout: [sideways]}", "1:19: layout sideways is neither source, target nor"),
         ("options: {activations: int4}", "1:24: `activations` is 'int4', it takes int8 or uint8"),
         ("options: {float: true, exact: true}", "1:24: `exact` keeps the integers that `float` does away with"),
-        ("option: {}", "1:1: there is no entry `option`, only about, options and small; did you mean `options`?"),
-        ("opset: 17", "1:1: there is no entry `opset`, only about, options and small; options stand below `options:`"),
+        (
+            "option: {}",
+            "1:1: there is no entry `option`, only about, options, small and partition; did you mean `options`?",
+        ),
+        (
+            "opset: 17",
+            "1:1: there is no entry `opset`, only about, options, small and partition; options stand below `options:`",
+        ),
         ("options: [", "2:1: this is not YAML: "),
         ("- 1", "1:1: expected `about` and `options`"),
     ],
@@ -409,4 +415,4 @@ def test_a_target_without_rules_is_checked(tmp_path: Path) -> None:
     (tmp_path / "target.yaml").write_text("options: {opset: 99}")
     run = call("check", f"{tmp_path}")
     assert run.exit_code == 2
-    assert "target.yaml:1:18: error: opset 99 is none of 13 to 25, which the rules can write" in run.stderr
+    assert "target.yaml:1:18: error: opset 99 is none of 7 to 28, which the rules can write" in run.stderr

@@ -409,8 +409,9 @@ def test_positions_are_narrowed_until_the_model_takes_them() -> None:
 def test_a_model_that_a_runtime_refuses_is_no_verdict() -> None:
     with pytest.raises(VerificationError, match="the TFLite interpreter says"):
         compare_models(b"no model", ported("output_0 = Relu(x0)"))
+    broken = ported("output_0 = Relu(x0)").replace(b"Relu", b"Rely")
     with pytest.raises(VerificationError, match="ONNX Runtime refuses the model"):
-        compare_models(tflite("RELU"), b"no model")
+        compare_models(tflite("RELU"), broken)
     with pytest.raises(VerificationError, match=r"the TFLite interpreter says.*NoSuchOperator"):
         compare_models(tflite("NoSuchOperator"), ported("output_0 = Relu(x0)"))
 
