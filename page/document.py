@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -91,7 +92,7 @@ def collect(outcome: Outcome) -> dict[str, Any]:
         "latency": {
             "note": outcome.timing.note,
             "sides": [[cut(one[0]), *map(_finite, one[1:])] for one in outcome.timing.sides],
-            "kernels": [[cut(node), cut(operator), time] for node, operator, time in outcome.timing.kernels[:_ROWS]],
+            "kernels": _list_kernels(outcome),
         },
         "message": f"{error}"[:100_000] if error is not None else "",
         "advice": error.advice if isinstance(error, UnsupportedError) else "",
@@ -121,8 +122,13 @@ def _list_cards(outcome: Outcome) -> list[tuple[str, str, str]]:
         ("size", f"{summary.measure(outcome.bytes_in)} → {summary.measure(outcome.bytes_out)}", grown),
         ("time", f"{outcome.seconds:.2f} s", "read, rewritten, written"),
         ("peak memory", summary.measure(outcome.peak), "of the process") if outcome.peak else ("", "", ""),
-        ("opset", f"{report.opset}", cut(report.opset_reason)),
+        ("opset", f"{report.opset}", cut(report.opset_reason)) if _has_opset(outcome.after) else ("", "", ""),
     ]
+
+
+def _has_opset(graph: ir.Graph | None) -> bool:
+    """Whether a graph says of its operators which version they are of."""
+    return graph is not None and all(node.domain in graph.opset_imports for node in graph)
 
 
 def _list_facts(outcome: Outcome) -> list[tuple[str, str]]:
@@ -134,17 +140,22 @@ def _list_facts(outcome: Outcome) -> list[tuple[str, str]]:
     facts += [("made for", report.runtime), ("layout of inputs and outputs", cut(layouts))]
     facts += [("signature", cut(report.signature))] if report.signature else []
     if report.inexact:
-        facts.append(("not exact", ", ".join(f"{name} × {count}" for name, count in report.inexact.items())))
+        facts.append(("not exact", ", ".join(f"{name} {count}" for name, count in report.inexact.items())))
     return facts + [("remark", cut(remark)) for remark in report.remarks]
 
 
 def _list_interface(outcome: Outcome) -> list[list[str]]:
-    """Rows of inputs and outputs before and after: where, name, type, shape."""
+    """Rows of inputs and outputs: which, name, type and shape before, and what is another one after."""
+    before, after = outcome.before, outcome.after
+    if before is None:
+        return []
     rows: list[list[str]] = []
-    for when, graph in (("before", outcome.before), ("after", outcome.after)):
-        if graph is not None:
-            rows += [[f"input {when}", *row] for row in describe_interface(graph.inputs)]
-            rows += [[f"output {when}", *row] for row in describe_interface(graph.outputs)]
+    for kind in ("inputs", "outputs"):
+        old = describe_interface(getattr(before, kind))
+        new = describe_interface(getattr(after, kind)) if after is not None else old
+        for one, other in itertools.zip_longest(old, new):
+            changed = "" if other == one else "none" if other is None else " ".join(other)
+            rows.append([kind.removesuffix("s"), *(one or ["", "", ""]), changed or "the same"])
     return rows
 
 
@@ -165,6 +176,18 @@ def _list_rules(outcome: Outcome) -> list[list[Any]]:
         spent[name] = attempts + cost.attempts, seconds + cost.seconds
     fired = sorted(outcome.report.rules.items(), key=lambda item: -item[1])[:_ROWS]
     return [[cut(name), count, *spent.get(name, (None, None))] for name, count in fired]
+
+
+def _list_kernels(outcome: Outcome) -> list[list[Any]]:
+    """Kernels of the runtime: its node, or that of the model whose name it made longer by words, operator and time."""
+    known = set() if outcome.after is None else {node.name for node in outcome.after}
+    rows: list[list[Any]] = []
+    for node, operator, time in outcome.timing.kernels[:_ROWS]:
+        name = node
+        while name and name not in known:
+            name = name.rpartition("_")[0]
+        rows.append([cut(name or node), cut(operator), time])
+    return rows
 
 
 def _describe_permutation(one: Remaining) -> dict[str, Any]:

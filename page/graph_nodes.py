@@ -13,6 +13,8 @@ from ..engine.rewrite.driver import RULE, SOURCE
 
 #: so many nodes are drawn at most, so many letters of a text shown, and so many operands of a node
 _NODES, _LETTERS, _OPERANDS = 15_000, 200, 64
+#: what stands between the sizes of a shape
+_BY = " \N{MULTIPLICATION SIGN} "
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,7 @@ def _place(tensors: _Table, values: Sequence[ir.Value | None]) -> list[int]:
 
 
 def _describe_value(value: ir.Value) -> list[Any]:
-    shape = "?" if value.shape is None else " × ".join(cut(f"{extent}") for extent in value.shape) or "scalar"
+    shape = "?" if value.shape is None else _BY.join(cut(f"{extent}") for extent in value.shape) or "scalar"
     kind = value.dtype.name.lower() if value.dtype is not None else "?"
     return [cut(value.name or ""), kind, cut(shape), _describe_quantization(value), int(value.const_value is not None)]
 

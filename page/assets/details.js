@@ -31,7 +31,7 @@ function describe(pane, i) {
   box.append(make("h3", title));
   const measured = n.milliseconds === undefined ? "" : `${number(n.milliseconds)} ms`;
   box.append(list([
-    ["name", n.name],
+    ["name", short(n.name, 90)],
     ["source node", n.source !== n.name ? n.source : ""],
     ["layout", data.after && n.side !== "end" ? SIDES[pane.side?.(n) ?? n.side] : ""],
     ["error", n.layer ? `${n.layer.error} (${n.layer.verdict})` : ""],

@@ -70,7 +70,7 @@ function table(id, heads, rows) {
       const cell = make("td", null, numeric[i] ? "n" : "");
       if (typeof one === "number") cell.textContent = Number.isInteger(one) ? one.toLocaleString("en") : number(one);
       else if (one instanceof Node) cell.append(one);
-      else cell.append(short(String(one ?? ""), 90));
+      else cell.append(String(one ?? "").length > 72 ? short(one, 72) : one ?? "");
       line.append(cell);
     });
     body.append(line);

@@ -59,7 +59,8 @@ class Graph {
   // What is written in a node: its operator, and below it the shape that it yields.
   label(node) {
     const t = this.tensors[node.op === "output" ? node.inputs[0] : node.outputs[0]];
-    const shape = !t || t.shape === "?" ? "" : t.shape;
+    // Sizes that are known at run time alone have names, which are long.
+    const shape = !t || t.shape === "?" ? "" : t.shape.split(" × ").map((one) => /^\d+$/.test(one) || one === "scalar" || one.length === 1 ? one : "?").join(" × ");
     const name = node.side === "end" ? `${node.op} ${node.name}` : node.op;
     return [name.length > 26 ? `${name.slice(0, 25)}…` : name, shape.length > 30 ? `${shape.slice(0, 29)}…` : shape];
   }

@@ -94,6 +94,10 @@ costs();
 latency();
 rules();
 if (!panes.length) by("graphs").hidden = true;
+if (!data.after) for (const name of ["transposes", "errors", "latencies", "costs", "rules"]) {
+  by(name).hidden = true;
+  document.querySelector(`nav [href="#${name}"]`).hidden = true;
+}
 for (const [name, is] of [["error", data.layers.length], ["latency", data.latency.kernels.length], ["layout", data.after]]) {
   by("paint").querySelector(`[value=${name}]`).disabled = !is;
 }

@@ -62,6 +62,8 @@ class Pane {
   }
 
   start() { // readable from the top; the whole is one key away
+    this.fit();
+    if (this.scale > 0.6) return;
     const top = this.visible.reduce((best, n) => !best || n.y < best.y ? n : best, null);
     this.scale = 1;
     this.x = top ? (this.width - MAP) / 2 - top.x : 0;
@@ -70,7 +72,7 @@ class Pane {
 
   fit() {
     const b = this.bounds, width = this.width - MAP;
-    this.scale = Math.min(1.5, width / (b.right - b.left + 20), this.height / (b.bottom - b.top + 20));
+    this.scale = Math.min(1.2, width / (b.right - b.left + 20), this.height / (b.bottom - b.top + 20));
     this.x = width / 2 - this.scale * (b.left + b.right) / 2;
     this.y = this.height / 2 - this.scale * (b.top + b.bottom) / 2;
     this.draw();
@@ -97,6 +99,7 @@ class Pane {
   draw() { this.pending ??= requestAnimationFrame(() => { this.pending = undefined; this.paint(); }); }
 
   paint() {
+    if (!this.width || !this.height) return; // not on the page yet
     const ratio = window.devicePixelRatio || 1, c = this.canvas.getContext("2d"), s = this.scale;
     const look = { ink: colour("ink"), faint: colour("faint"), accent: colour("accent"), line: colour("wire"), card: colour("card") };
     c.setTransform(ratio, 0, 0, ratio, 0, 0);
@@ -119,9 +122,15 @@ class Pane {
       const near = edge.tail === this.chosen || edge.head === this.chosen;
       c.strokeStyle = near ? look.accent : a.side === "cut" || b.side === "cut" ? cut : look.line;
       c.lineWidth = (near ? 2 : 1.2) / Math.max(s, 0.5);
-      c.globalAlpha = edge.far && !near ? 0.35 : 1;
       const [y, z] = [a.y + HEIGHT / 2, b.y - HEIGHT / 2], bends = edge.points?.slice(1, -1) ?? [];
       c.beginPath();
+      if (edge.far && !near) { // where it ends is shown when one of its nodes is chosen
+        c.setLineDash([2, 3]);
+        c.moveTo(b.x + b.w / 2, b.y); c.lineTo(b.x + b.w / 2 + 16, b.y - 8);
+        c.stroke();
+        c.setLineDash([]);
+        continue;
+      }
       c.moveTo(a.x, y);
       if (bends.length > 1) curve(c, [{ x: a.x, y }, ...bends, { x: b.x, y: z }]);
       else c.bezierCurveTo(a.x, (y + z) / 2, b.x, (y + z) / 2, b.x, z);
@@ -131,7 +140,6 @@ class Pane {
         c.beginPath(); c.moveTo(b.x, z); c.lineTo(b.x - 4, z - 7); c.lineTo(b.x + 4, z - 7); c.fill();
       }
     }
-    c.globalAlpha = 1;
   }
 
   paintNodes(c, view, look) {
@@ -141,7 +149,7 @@ class Pane {
     for (const n of this.visible) {
       if (n.y + HEIGHT < view.top || n.y - HEIGHT > view.bottom || n.x + n.w < view.left || n.x - n.w > view.right) continue;
       const chosen = n.at === this.chosen, hit = this.hits.has(n.at), strong = n.side === "cut" || n.side === "refused";
-      c.fillStyle = n.side === "end" ? look.card : strong ? colour(n.side) : this.fill(n);
+      c.fillStyle = n.side === "end" ? look.card : strong ? colour(n.side) : s < 0.3 ? this.dye(n, look) : this.fill(n);
       c.beginPath();
       if (s > 0.15) c.roundRect(n.x - n.w / 2, n.y - HEIGHT / 2, n.w, HEIGHT, n.side === "end" ? HEIGHT / 2 : 6);
       else c.rect(n.x - n.w / 2, n.y - HEIGHT / 2, n.w, HEIGHT);
@@ -154,14 +162,17 @@ class Pane {
       if (s < 0.3) continue;
       const [name, shape] = this.graph.label(n);
       c.fillStyle = strong ? white : look.ink;
-      c.font = "600 12px system-ui, sans-serif";
+      c.font = NAME;
       c.fillText(name, n.x, shape ? n.y - 6 : n.y);
       if (!shape) continue;
       c.fillStyle = strong ? white : look.faint;
-      c.font = "10px system-ui, sans-serif";
+      c.font = SHAPE;
       c.fillText(shape, n.x, n.y + 9);
     }
   }
+
+  // The colour of a node that is small.
+  dye(n, look) { return `color-mix(in oklab, ${this.fill(n)} 65%, ${look.faint})`; }
 
   // The whole graph in a strip: width and height are scaled apart, as networks are long.
   paintMap(c, look) {
@@ -172,7 +183,7 @@ class Pane {
       const m = this.map.getContext("2d");
       m.scale(ratio, ratio);
       for (const n of this.visible) {
-        m.fillStyle = n.side === "end" ? look.faint : n.side === "cut" || n.side === "refused" ? colour(n.side) : this.fill(n, true);
+        m.fillStyle = n.side === "end" ? look.faint : n.side === "cut" || n.side === "refused" ? colour(n.side) : this.dye(n, look);
         m.fillRect(4 + (n.x - n.w / 2 - b.left) * u, 4 + (n.y - HEIGHT / 2 - b.top) * v, Math.max(2, n.w * u), Math.max(1, HEIGHT * v));
       }
     }

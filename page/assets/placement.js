@@ -1,20 +1,34 @@
 // Where nodes stand. dagre lays out each stretch between two nodes that every path goes through, so that the time it
-// takes grows with the longest stretch and not with the graph; stretches beyond its reach are laid out in plain layers.
-const HEIGHT = 36, ROW = 66, GAP = 18, BY_DAGRE = 600, REACH = 300;
+// takes grows with the longest stretch and not with the graph; blocks of a network repeat, and are laid out once.
+// Stretches beyond its reach are laid out in plain layers. In large graphs edges that reach far shape nothing.
+const HEIGHT = 36, ROW = 66, GAP = 18, SMALL = 200, BY_DAGRE = 400, REACH = 300, FAN = 12, NEAR = 40;
+
+const NAME = "600 12px system-ui, sans-serif", SHAPE = "10px system-ui, sans-serif";
+
+const ruler = new OffscreenCanvas(1, 1).getContext("2d"), widths = new Map();
+function measure(text, font) {
+  const key = font + text;
+  if (!widths.has(key)) { ruler.font = font; widths.set(key, ruler.measureText(text).width); }
+  return widths.get(key);
+}
 
 function place(graph, shown) {
   const { nodes } = graph, visible = nodes.map((_, i) => i).filter(shown);
   for (const i of visible) {
     const node = nodes[i], [name, shape] = graph.label(node);
-    node.w = Math.max(name.length * 7.2 + 20, shape.length * 5.6 + 16, 48);
+    node.w = Math.max(measure(name, NAME) + 20, measure(shape, SHAPE) + 16, 48);
     node.x = node.y = 0;
   }
   const rank = new Map(visible.map((i, k) => [i, k]));
   const edges = graph.edges.filter((edge) => shown(edge.tail) && shown(edge.head));
-  for (const edge of edges) { edge.points = null; edge.far = rank.get(edge.head) - rank.get(edge.tail) > REACH && visible.length > BY_DAGRE; }
+  for (const edge of edges) {
+    edge.points = null;
+    edge.far = visible.length > SMALL && rank.get(edge.head) - rank.get(edge.tail) > (graph.next[edge.tail].length > FAN ? NEAR : REACH);
+  }
   const near = edges.filter((edge) => !edge.far);
+  const known = new Map();
   let y = 0;
-  for (const stretch of divide(visible, rank, near)) y = layOut(graph, stretch, y);
+  for (const stretch of divide(visible, rank, near)) y = layOut(graph, stretch, y, known);
   return edges;
 }
 
@@ -45,24 +59,34 @@ function divide(visible, rank, edges) {
 }
 
 // Lay out one stretch below y; its first node stays where the stretch before has put it. Returns where the next begins.
-function layOut(graph, stretch, y) {
+function layOut(graph, stretch, y, known) {
   const { nodes } = graph, first = nodes[stretch.nodes[0]], from = { x: first.x, y: first.y };
-  if (stretch.nodes.length > BY_DAGRE || !byDagre(graph, stretch)) layers(graph, stretch);
+  if (stretch.nodes.length > BY_DAGRE || !byDagre(graph, stretch, known)) layers(graph, stretch);
   const dx = stretch.joined ? from.x - first.x : -first.x, dy = stretch.joined ? from.y - first.y : y;
-  for (const i of stretch.nodes) { nodes[i].x += dx; nodes[i].y += dy; }
+  let bottom = y;
+  for (const i of stretch.nodes) { nodes[i].x += dx; nodes[i].y += dy; bottom = Math.max(bottom, nodes[i].y); }
   for (const edge of stretch.edges) edge.points = edge.points?.map((p) => ({ x: p.x + dx, y: p.y + dy })) ?? null;
-  return Math.max(...stretch.nodes.map((i) => nodes[i].y)) + ROW;
+  return bottom + ROW;
 }
 
-function byDagre(graph, stretch) {
-  const laid = new dagre.graphlib.Graph({ multigraph: true });
-  laid.setGraph({ ranksep: ROW - HEIGHT, nodesep: GAP });
-  laid.setDefaultEdgeLabel(() => ({}));
-  for (const i of stretch.nodes) laid.setNode(String(i), { width: graph.nodes[i].w, height: HEIGHT });
-  stretch.edges.forEach((edge, k) => laid.setEdge(String(edge.tail), String(edge.head), {}, String(k)));
-  try { dagre.layout(laid); } catch { return false; }
-  for (const i of stretch.nodes) { const at = laid.node(String(i)); graph.nodes[i].x = at.x; graph.nodes[i].y = at.y; }
-  stretch.edges.forEach((edge, k) => { edge.points = laid.edge(String(edge.tail), String(edge.head), String(k)).points; });
+function byDagre(graph, stretch, known) {
+  const numbers = new Map(stretch.nodes.map((i, k) => [i, k])), ends = stretch.edges.map((edge) => [numbers.get(edge.tail), numbers.get(edge.head)]);
+  const key = JSON.stringify([stretch.nodes.map((i) => Math.round(graph.nodes[i].w)), ends]);
+  if (!known.has(key)) {
+    const laid = new dagre.graphlib.Graph({ multigraph: true });
+    laid.setGraph({ ranksep: ROW - HEIGHT, nodesep: GAP });
+    laid.setDefaultEdgeLabel(() => ({}));
+    stretch.nodes.forEach((i, k) => laid.setNode(String(k), { width: graph.nodes[i].w, height: HEIGHT }));
+    ends.forEach(([tail, head], k) => laid.setEdge(String(tail), String(head), {}, String(k)));
+    try { dagre.layout(laid); } catch { return false; }
+    known.set(key, {
+      nodes: stretch.nodes.map((_, k) => laid.node(String(k))),
+      edges: ends.map(([tail, head], k) => laid.edge(String(tail), String(head), String(k)).points),
+    });
+  }
+  const found = known.get(key);
+  stretch.nodes.forEach((i, k) => { graph.nodes[i].x = found.nodes[k].x; graph.nodes[i].y = found.nodes[k].y; });
+  stretch.edges.forEach((edge, k) => { edge.points = found.edges[k]; });
   return true;
 }
 

@@ -21,7 +21,7 @@ function figures() {
     by("cards").append(card);
   }
   by("facts").append(list(data.facts));
-  table("interface", ["", "name", "type", "shape"], data.interface);
+  table("interface", ["", "name", "type", "shape", ...(data.after ? ["after the conversion"] : [])], data.interface.map((row) => data.after ? row : row.slice(0, 4)));
   table("constants", ["constants of", "bytes before", "bytes after"], Object.entries(data.constants).map(([n, [a, b]]) => [n, a, b]));
 }
 
