@@ -37,9 +37,12 @@ class Interpreted:
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """Run the model on one sample; integers of 64 bits that it takes as narrower ones are narrowed."""
+        return self.interpreter.run(self.model, [self.narrow(inputs)], Kernels.DEFAULT)[0]
+
+    def narrow(self, inputs: Sequence[Array]) -> list[Array]:
+        """A sample in the types of the model's inputs."""
         tensors = zip(self._signature.inputs, inputs, strict=True)
-        sample = [array if array.dtype == object else array.astype(np.dtype(tensor.dtype)) for tensor, array in tensors]
-        return self.interpreter.run(self.model, [sample], Kernels.DEFAULT)[0]
+        return [array if array.dtype == object else array.astype(np.dtype(tensor.dtype)) for tensor, array in tensors]
 
     def real(self, name: str) -> bool:
         """Whether an input takes single-precision numbers."""

@@ -1,17 +1,22 @@
-"""Latency: a model in the TFLite interpreter and its rewritten forms in ONNX Runtime, side by side."""
+"""Latency: a model and its rewritten forms side by side, each in the runtime of its format."""
 
 from __future__ import annotations
 
+import contextlib
 import statistics
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from ..engine.base.errors import VerificationError
 from .adapter import Adapter
+from .formats import REFERENCE, find_format
 from .frames import Array
 from .inputs import draw
-from .interpreter import Interpreter, InterpreterError, Source
+from .interpreted import Interpreted
+from .interpreter import Interpreter, Signature, Source
+from .reference import Reference
 from .runtime import Runtime
 from .runtime_profile import Profile, profile_run
 
@@ -42,11 +47,29 @@ class Latency:
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """The interpreter's latency, and for each ONNX model its latency and what the runtime spends it on."""
+    """The latency of the original and of each model made of it, and what ONNX Runtime spends it on in those it runs."""
 
     source: Latency
     targets: Mapping[str, Latency]
     profiles: Mapping[str, Profile]
+
+
+class Side(Protocol):
+    """A model that is loaded together with what it is fed."""
+
+    def time(self, runs: int) -> list[float]:
+        """Run the model several times; the seconds of each run."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Session:
+    """A model in ONNX Runtime."""
+
+    runtime: Runtime
+    feeds: Mapping[str, Array]
+
+    def time(self, runs: int) -> list[float]:
+        return self.runtime.time(self.feeds, runs)
 
 
 def bench(
@@ -58,47 +81,76 @@ def bench(
     inputs: Sequence[Array] | None = None,
     interpreter: Interpreter | None = None,
 ) -> Bench:
-    """Time a TFLite model with the interpreter's default kernels and ONNX models, named, in ONNX Runtime.
+    """Time a model and those made of it, named; each is a TFLite model, run by the interpreter's default kernels, or an
+    ONNX model, run by ONNX Runtime.
 
     Rounds are interleaved: in each every side runs for a moment, so that what else the machine does meets all alike.
-    All sides are fed the same seeded inputs, or `inputs`, and compute with `threads` threads. Raises
-    VerificationError where one side does not run.
+    All sides are fed the same seeded inputs, or `inputs`, and compute with `threads` threads. `interpreter` is a worker
+    to use for the original and leave running. Raises VerificationError where one side does not run.
     """
-    if interpreter is None:
-        with Interpreter() as worker:
-            return bench(source, targets, threads, rounds, seed, inputs, worker)
-    signature = interpreter.describe(source)
-    feed = _load(interpreter, source, threads, draw(signature.inputs, seed) if inputs is None else [[list(inputs)]])
-    runtimes = {name: Runtime(target, threads) for name, target in targets.items()}
-    fed = {name: Adapter(runtime, signature).feed(feed) for name, runtime in runtimes.items()}
-    feeds = {name: runtime.feeds(fed[name]) for name, runtime in runtimes.items()}
-    first = interpreter.time(1)[0]
-    counts = {name: _count(runtime.time(feeds[name], 3)) for name, runtime in runtimes.items()}
-    own = _count([first, *interpreter.time(_count([first]))])
-    taken: dict[str, list[list[float]]] = {name: [] for name in runtimes}
-    taken_by_source: list[list[float]] = []
-    for _ in range(rounds):
-        time.sleep(_REST)
-        taken_by_source.append(interpreter.time(own))
-        for name, runtime in runtimes.items():
+    with contextlib.ExitStack() as stack:
+        worker = None
+        if find_format(source) != REFERENCE:
+            worker = stack.enter_context(Interpreter()) if interpreter is None else interpreter
+        signature = (worker or Reference()).describe(source)
+        draws = draw(signature.inputs, seed) if inputs is None else [[list(inputs)]]
+        original, feed = _open_original(source, threads, draws, worker)
+        sides: dict[str, Side] = {}
+        fed: dict[str, list[Array]] = {}
+        for name, target in targets.items():
+            sides[name], fed[name] = _open(target, threads, signature, feed, stack)
+        counts = {name: _count(side.time(3)) for name, side in sides.items()}
+        first = original.time(1)[0]
+        own = _count([first, *original.time(_count([first]))])
+        taken: dict[str, list[list[float]]] = {name: [] for name in sides}
+        taken_by_source: list[list[float]] = []
+        for _ in range(rounds):
             time.sleep(_REST)
-            taken[name].append(runtime.time(feeds[name], counts[name]))
-    profiles = {name: profile_run(target, fed[name], threads, counts[name]) for name, target in targets.items()}
+            taken_by_source.append(original.time(own))
+            for name, side in sides.items():
+                time.sleep(_REST)
+                taken[name].append(side.time(counts[name]))
+        profiles = {
+            name: profile_run(target, fed[name], threads, counts[name])
+            for name, target in targets.items()
+            if isinstance(sides[name], _Session)
+        }
     return Bench(Latency.of(taken_by_source), {n: Latency.of(rounds) for n, rounds in taken.items()}, profiles)
 
 
-def _load(
-    interpreter: Interpreter, source: Source, threads: int, draws: Iterable[Sequence[list[Array]]]
-) -> list[Array]:
-    """Load a model into the worker together with the first of some inputs that it runs on; these inputs."""
-    failure: InterpreterError | None = None
+def _open_original(
+    source: Source, threads: int, draws: Iterable[Sequence[list[Array]]], worker: Interpreter | None
+) -> tuple[Side, list[Array]]:
+    """Load the original, in the worker or else in ONNX Runtime, together with the first of some inputs that it runs on;
+    these inputs."""
+    failure: VerificationError | None = None
+    runtime = Runtime(source, threads) if worker is None else worker
     for (feed,) in draws:
         try:
-            interpreter.load(source, feed, threads)
-            return feed
-        except InterpreterError as error:
+            if isinstance(runtime, Interpreter):
+                runtime.load(source, feed, threads)
+                return runtime, feed
+            session = _Session(runtime, runtime.feeds(feed))
+            session.time(1)
+            return session, feed
+        except VerificationError as error:
             failure = failure or error
     raise failure or VerificationError("there are no inputs to run the model on")
+
+
+def _open(
+    target: Source, threads: int, signature: Signature, feed: Sequence[Array], stack: contextlib.ExitStack
+) -> tuple[Side, list[Array]]:
+    """Load a model made of the original, fed what the original is in the form that it takes."""
+    if find_format(target) == REFERENCE:
+        runtime = Runtime(target, threads)
+        fed = Adapter(runtime, signature).feed(feed)
+        return _Session(runtime, runtime.feeds(fed)), fed
+    worker = stack.enter_context(Interpreter())
+    interpreted = Interpreted(target, worker)
+    fed = interpreted.narrow(Adapter(interpreted, signature).feed(feed))
+    worker.load(target, fed, threads)
+    return worker, fed
 
 
 def _count(seconds: Sequence[float]) -> int:

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ..engine.base.errors import VerificationError
-from ..frontends.readers import find_reader
 from ..frontends.source import Source as Given
 from ..frontends.source import accept
 from .adapter import Adapter, resize_inputs
 from .comparison import Comparison, Verdict, compare, distance, worst
+from .formats import INTERPRETED, REFERENCE, find_format
 from .frames import Array
 from .inputs import draw
 from .interpreted import Interpreted
@@ -26,9 +26,6 @@ from .signature import Signed
 # A whole model's output is known no better than the interpreter's own kernels agree on it. The reference kernels are
 # asked last and only when the others disagree: they are slow, lack operators, and some are wrong (SUM of integers).
 ORDER = (Kernels.DEFAULT, Kernels.OPTIMIZED, Kernels.REFERENCE)
-
-#: the dialects whose models ONNX Runtime computes, and the interpreter
-_REFERENCE, _INTERPRETED = "onnx", "tflite"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,23 +92,18 @@ def compare_models(
     """
     source, target = accept(source), accept(target)
     with contextlib.ExitStack() as stack:
-        read, made = (find_reader(model).dialect for model in (source, target))
-        for dialect, model in ((read, source), (made, target)):
-            if dialect not in (_REFERENCE, _INTERPRETED):
-                raise VerificationError(
-                    f"{_name(model)}: neither an ONNX nor a TensorFlow Lite model, which alone are run"
-                )
+        read, made = find_format(source), find_format(target)
         own = interpreter
-        if own is None and _INTERPRETED in (read, made):
+        if own is None and INTERPRETED in (read, made):
             own = stack.enter_context(Interpreter(timeout))
         runtime: Runtime | Interpreted
-        if made == _INTERPRETED:
+        if made == INTERPRETED:
             assert own is not None
             runtime = Interpreted(target, own)
         else:
             runtime = Runtime(target, precise=precise)
         worker: Interpreter | Signed | Reference
-        if read == _REFERENCE:
+        if read == REFERENCE:
             worker = Reference()
         else:
             assert own is not None
@@ -134,13 +126,13 @@ def compare_models(
         source_seconds = (time.perf_counter() - started) / len(feeds)
         started = time.perf_counter()
         actual = [facade.run(feed) for feed in feeds]
-        if made == _INTERPRETED:
+        if made == INTERPRETED:
             actual = [_widen(one, two) for one, two in zip(actual, next(iter(expected.values())), strict=True)]
         target_seconds = (time.perf_counter() - started) / len(feeds)
         comparisons = _judge(worker, source, described, feeds, expected, actual, remarks)
         seconds = round(source_seconds, 4), round(target_seconds, 4)
         passed = precise or all(one.verdict.passed for one in comparisons)
-        saturation = "" if passed or made == _INTERPRETED else explain_saturation(target)
+        saturation = "" if passed or made == INTERPRETED else explain_saturation(target)
         return Verification(comparisons, (), tuple(remarks), seed, len(feeds), *seconds, unquantized, saturation)
 
 
@@ -150,10 +142,6 @@ def _widen(found: Sequence[Array], wanted: Sequence[Array]) -> list[Array]:
         one.astype(two.dtype) if one.dtype.kind == two.dtype.kind and one.dtype.kind in "iu" else one
         for one, two in zip(found, wanted, strict=True)
     ]
-
-
-def _name(model: Source) -> str:
-    return "the model" if isinstance(model, bytes) else f"{model}"
 
 
 def _interface(signature: Signature, runtime: Runtime | Interpreted) -> tuple[str, ...]:

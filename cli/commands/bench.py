@@ -1,4 +1,4 @@
-"""`rewrite bench`: a model's latency in the TFLite interpreter and in ONNX Runtime, side by side."""
+"""`rewrite bench`: the latency of a model and of those made of it, side by side, each in the runtime of its format."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ SHOWN = 12
 
 
 @click.command("rewrite bench", context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("source", metavar="MODEL.tflite", type=_MODEL)
-@click.argument("models", metavar="[ONNX...]", nargs=-1, type=_MODEL)
+@click.argument("source", metavar="MODEL", type=_MODEL)
+@click.argument("models", metavar="[MADE...]", nargs=-1, type=_MODEL)
 @click.option(
     "--threads", metavar="N", type=click.IntRange(1), default=2, show_default=True, help="Threads for each side."
 )
@@ -41,7 +41,7 @@ SHOWN = 12
     show_default=True,
     metavar="TARGET",
     shell_complete=completion.targets,
-    help="What to convert for, where no ONNX model is given. May be repeated.",
+    help="What to convert to ONNX for, where no other model is given. May be repeated.",
 )
 @click.option(
     "--report",
@@ -63,9 +63,9 @@ def command(
     page: Path | None,
     as_json: bool,
 ) -> None:
-    """Time a TensorFlow Lite model in the interpreter, and ONNX models made of it in ONNX Runtime.
+    """Time a model and those made of it, .tflite files in the interpreter and .onnx files in ONNX Runtime.
 
-    Without ONNX models, the model is converted for each target. The models run in turns, so that other load on the
+    Without others, the model is converted to ONNX for each target. The models run in turns, so that other load on the
     machine affects all of them alike; ratios are medians over the rounds. The interpreter runs its default kernels.
     The second table shows where ONNX Runtime's own profile puts the time, and the share of integer kernels.
 
@@ -73,7 +73,6 @@ def command(
     """
     from ...engine.base.errors import CallError
     from ...options import Options
-    from ...verify.interpreter import Interpreter
     from ...verify.latency import bench
     from ..json_documents import show
 
@@ -82,39 +81,43 @@ def command(
     named: dict[str, Path | bytes] = {f"{model}": model for model in models}
     for target in () if models else targets:
         named[target] = _convert(source, rules, target)
-    with Interpreter() as interpreter:
-        inputs = None if path is None else _inputs(path, interpreter, source)
-        found = bench(source, named, threads, rounds, seed, inputs, interpreter)
+    found = bench(source, named, threads, rounds, seed, None if path is None else _inputs(path, source))
     if page is not None:
         from ..pages import write_timed
 
-        write_timed(page, source, Options(rules=rules, target=targets[0]), _time(found, targets[0]))
+        write_timed(page, source, Options(rules=rules, target=targets[0]), _time(found, source, targets[0]))
     if as_json:
-        show("bench", True, _entries(found), source=source, threads=threads)
+        show("bench", True, _entries(found, source), source=source, threads=threads)
     else:
         _print(found, source, threads)
 
 
-def _time(found: Bench, target: str) -> Timing:
+def _time(found: Bench, source: Path, target: str) -> Timing:
     """What was measured, as a page shows it."""
     from ...page import Timing
 
-    rows = {"TensorFlow Lite interpreter": found.source, **found.targets}
+    rows = {source.name: found.source, **found.targets}
     sides = [(name, one.median, one.least, one.over(found.source)) for name, one in rows.items()]
     return Timing(sides, found.profiles[target].nodes_spent)
 
 
-def _entries(found: Bench) -> Iterator[dict[str, Any]]:
-    """Everything measured, the interpreter's first, as objects of a document; times are in milliseconds."""
-    yield {"name": "tflite", "ratio": 1.0, "latency": found.source}
+def _entries(found: Bench, source: Path) -> Iterator[dict[str, Any]]:
+    """Everything measured, the original's first, as objects of a document; times are in milliseconds."""
+    from ...verify.formats import find_format
+
+    yield {"name": find_format(source), "ratio": 1.0, "latency": found.source}
     for name, latency in found.targets.items():
-        yield {
-            "name": name,
-            "ratio": latency.over(found.source),
-            "latency": latency,
-            "integer_kernels": _integers(found.profiles[name]),
-            "operators": found.profiles[name].kernels,
-        }
+        entry = {"name": name, "ratio": latency.over(found.source), "latency": latency}
+        profile = found.profiles.get(name)
+        yield (
+            entry
+            if profile is None
+            else entry
+            | {
+                "integer_kernels": _integers(profile),
+                "operators": profile.kernels,
+            }
+        )
 
 
 def _integers(profile: Profile) -> dict[str, float]:
@@ -129,14 +132,19 @@ def _integers(profile: Profile) -> dict[str, float]:
 def _convert(source: Path, rules: tuple[str, ...], target: str) -> bytes:
     from ...pipeline import convert
 
-    data: bytes = convert(source, rules=rules, target=target).SerializeToString()
+    data: bytes = convert(source, rules=rules, target=target, to="onnx").SerializeToString()
     return data
 
 
-def _inputs(path: Path, interpreter: Any, source: Path) -> list[Any]:
+def _inputs(path: Path, source: Path) -> list[Any]:
+    from ...verify.interpreter import Interpreter
+    from ...verify.reference import Reference
     from .verify import read_inputs
 
-    return read_inputs(path, interpreter, source)[0]
+    if source.suffix == ".onnx":
+        return read_inputs(path, Reference(), source)[0]
+    with Interpreter() as interpreter:
+        return read_inputs(path, interpreter, source)[0]
 
 
 def _print(found: Bench, source: Path, threads: int) -> None:
@@ -148,24 +156,25 @@ def _print(found: Bench, source: Path, threads: int) -> None:
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
     title = f"{source.name}, {threads} thread{'s' * (threads > 1)}"
     table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left")
-    for heading in ("", "median ms", "least ms", "times TFLite", "integer kernels"):
+    for heading in ("", "median ms", "least ms", "times that", "integer kernels"):
         table.add_column(heading, justify="left" if not heading else "right", no_wrap=bool(heading))
-    table.add_row("TFLite", *_times(found.source), "1.00", "")
+    table.add_row(source.name, *_times(found.source), "1.00", "")
     for name, latency in found.targets.items():
         ratio = latency.over(found.source)
         shown = f"[{'green' if ratio <= 1 else 'yellow' if ratio <= 2 else 'red'}]{ratio:.2f}[/]"
-        table.add_row(name, *_times(latency), shown, _share(found.profiles[name]))
+        table.add_row(name, *_times(latency), shown, _share(found.profiles.get(name)))
     console.print(table)
-    console.print(_operators(found.profiles))
+    if found.profiles:
+        console.print(_operators(found.profiles))
 
 
 def _times(latency: Latency) -> tuple[str, str]:
     return f"{latency.median:.3f}", f"{latency.least:.3f}"
 
 
-def _share(profile: Profile) -> str:
-    if not profile.integer:
-        return "none"
+def _share(profile: Profile | None) -> str:
+    if profile is None or not profile.integer:
+        return "" if profile is None else "none"
     share = profile.integer_milliseconds / profile.milliseconds if profile.milliseconds else 0.0
     return f"{profile.integer} of {profile.nodes}, {share:.0%} of the time"
 

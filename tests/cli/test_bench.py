@@ -72,6 +72,15 @@ def test_given_onnx_models_are_timed_instead(model: Path, tmp_path: Path) -> Non
     assert list(measured(f"{model}", f"{other}")) == ["tflite", f"{other}"]
 
 
+def test_models_of_either_format_are_timed_beside_one_of_either(model: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.onnx"
+    other.write_bytes(convert(model, target="portable").SerializeToString())
+    found = measured(f"{other}", f"{model}", f"{other}")
+    assert list(found) == ["onnx", f"{model}", f"{other}"]
+    assert "operators" in found[f"{other}"] and "operators" not in found[f"{model}"]
+    assert list(measured(f"{other}")) == ["onnx", "onnxruntime", "portable"]
+
+
 def test_the_profile_names_the_operators_that_ran(model: Path) -> None:
     operators = measured(f"{model}")["onnxruntime"]["operators"]
     assert any("Conv" in one["operator"] and one["nodes"] == 1 for one in operators)
@@ -97,7 +106,7 @@ def test_integer_kernels_are_told_from_those_that_merely_convert(quantized: Path
 def test_the_table_has_a_line_for_each_side_and_each_operator(model: Path) -> None:
     result = call("bench", "--threads", "1", "--rounds", "1", f"{model}")
     assert result.exit_code == 0
-    for line in ("net.tflite, 1 thread", "TFLite", "onnxruntime", "portable", "ms by operator"):
+    for line in ("net.tflite, 1 thread", "times that", "onnxruntime", "portable", "ms by operator"):
         assert line in result.stdout
 
 
