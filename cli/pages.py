@@ -67,6 +67,7 @@ def write_timed(path: Path, source: Path, options: Options, timing: Timing) -> N
     from ..inspection import explain_graph
     from ..pipeline import rewrite
     from .jobs import Job
+    from .result import Result
 
     profile, started = Profile(), time.perf_counter()
     with note_costs(profile):
@@ -134,9 +135,12 @@ def _compare(job: Job, source: Path | bytes, interpreter: Interpreter | None) ->
     """The rows of the plot of errors, or why there are none."""
     if interpreter is None:
         return [], "Not measured: --verify compares each layer."
+    from ..verify.formats import INTERPRETED, REFERENCE, find_format
     from ..verify.layers import compare_layers
 
     try:
+        if (find_format(source), find_format(job.target)) != (INTERPRETED, REFERENCE):
+            return [], "Layers are compared between TensorFlow Lite and ONNX."
         steps = compare_layers(source, job.target, interpreter)
     except RewriteError as error:
         return [], f"Layers could not be compared: {error}"

@@ -85,7 +85,7 @@ def command(
     if page is not None:
         from ..pages import write_timed
 
-        write_timed(page, source, Options(rules=rules, target=targets[0]), _time(found, source, targets[0]))
+        write_timed(page, source, Options(rules=rules, target=targets[0], to="onnx"), _time(found, source, targets[0]))
     if as_json:
         show("bench", True, _entries(found, source), source=source, threads=threads)
     else:
