@@ -34,7 +34,11 @@ class Conversion:
         return f"<Conversion: {summary.line(self.report, self.encoded.size)}>"
 
     def _repr_html_(self) -> str:
-        return summary.html(self.report, self.encoded.size)
+        from .inspection import explain_graph
+        from .summary_html import draw_conversion
+
+        explained = explain_graph(self.graph, self.options) if self.report.permutations else []
+        return draw_conversion(self.report, self.graph, explained, self.encoded.size)
 
     @property
     def model(self) -> onnx.ModelProto:
