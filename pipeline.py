@@ -213,7 +213,7 @@ def _report(
         target_operators=Counter(node.op_type for node in graph),
         permutations=len(moves),
         moved=None if None in sizes else sum(size for size in sizes if size is not None),
-        opset=prepared.opset,
+        opset=prepared.opset if dialect.schemas else None,
         rules=dict(module.outcome.fired),
         layout=layout,
         layouts=module.layouts,

@@ -16,7 +16,7 @@ def line(report: Report, size: int) -> str:
         (
             operators(report),
             times(report.permutations, "Transpose"),
-            f"opset {report.opset}",
+            *([] if report.opset is None else [f"opset {report.opset}"]),
             measure(size),
         )
     )

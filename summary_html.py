@@ -32,7 +32,7 @@ def draw_conversion(report: Report, graph: ir.Graph, explained: Sequence[Remaini
         ("operators", f"{into:,} → {out:,}", f"{(out - into) / into:+.0%}" if into else ""),
         ("Transposes left", f"{report.permutations:,}", moved),
         ("size", measure(size), ""),
-        ("opset", f"{report.opset}", report.opset_reason),
+        *([] if report.opset is None else [("opset", f"{report.opset}", report.opset_reason)]),
     ]
     bars = (_draw_bars("before", report.source_operators), _draw_bars("after", report.target_operators))
     parts = [
@@ -53,7 +53,7 @@ def _list_remarks(report: Report) -> list[str]:
 
 
 def _list_interface(graph: ir.Graph) -> list[tuple[str, ...]]:
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for kind, values in (("input", graph.inputs), ("output", graph.outputs)):
         for value in values:
             shape = "?" if value.shape is None else " x ".join(f"{extent}" for extent in value.shape) or "scalar"

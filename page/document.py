@@ -122,13 +122,8 @@ def _list_cards(outcome: Outcome) -> list[tuple[str, str, str]]:
         ("size", f"{summary.measure(outcome.bytes_in)} → {summary.measure(outcome.bytes_out)}", grown),
         ("time", f"{outcome.seconds:.2f} s", "read, rewritten, written"),
         ("peak memory", summary.measure(outcome.peak), "of the process") if outcome.peak else ("", "", ""),
-        ("opset", f"{report.opset}", cut(report.opset_reason)) if _has_opset(outcome.after) else ("", "", ""),
+        ("", "", "") if report.opset is None else ("opset", f"{report.opset}", cut(report.opset_reason)),
     ]
-
-
-def _has_opset(graph: ir.Graph | None) -> bool:
-    """Whether a graph says of its operators which version they are of."""
-    return graph is not None and all(node.domain in graph.opset_imports for node in graph)
 
 
 def _list_facts(outcome: Outcome) -> list[tuple[str, str]]:
