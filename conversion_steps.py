@@ -65,10 +65,11 @@ def _match_opsets(steps: list[Options]) -> list[Options]:
     for step in reversed(steps[:-1]):
         low, _ = prepare(found[0].stacked, None).pack.opsets
         usual = prepare(step.stacked, step.opset).opset
+        _, high = prepare(step.stacked, None).pack.opsets  # what is newer the step that reads it brings about
         last = prepare(found[-1].stacked, None).pack.catalogue
         pair = read_pair(found[-1].rules[-1])
         code = pair is not None and last.dialect(pair[1]).facts.python is not None
-        found.insert(0, step.but(opset=max(usual, low), float=step.float or code))
+        found.insert(0, step.but(opset=min(max(usual, low), high), float=step.float or code))
     return found
 
 

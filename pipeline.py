@@ -147,7 +147,7 @@ def _rewrite(source: str | bytes, options: Options, reason: str = "") -> Convers
     output = writers.Output(
         graph, [*subject.outputs, *module.state.values()], dialect, prepared.opset, {} if kept else metadata, kept
     )
-    return Conversion(writer.encode(output), report)
+    return Conversion(writer.encode(output), report, graph, steps[-1])
 
 
 def _run_step(

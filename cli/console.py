@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ..engine.rewrite.rules import Override
     from ..report import Report
     from .jobs import Job
-    from .outcome import Result
+    from .result import Result
 
 SHOWN = 6
 """How many operators of a histogram are named, the most frequent first."""

@@ -61,7 +61,7 @@ class OperatorTrials:
         " 2), distinct (no two alike)",
     ] = field(default_factory=dict)
     faulty: Annotated[
-        tuple[str, ...], "Element types for which the interpreter itself is wrong, as docs/findings.md tells"
+        tuple[str, ...], "Element types for which the interpreter itself is wrong, as docs/appendix/findings.md tells"
     ] = ()
     faulty_from: Annotated[float | None, "The scale of operands from which on the interpreter itself is wrong"] = None
     alike: Annotated[bool, "Whether all its results have one type"] = False
