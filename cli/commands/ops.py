@@ -137,7 +137,7 @@ def listing(found: Sequence[Support]) -> list[str]:
     )
     lines = []
     for one in found:
-        state = click.style(f"{one.state:<{states}}", fg=_COLOURS[one.state])
+        state = click.style(one.state, fg=_COLOURS[one.state]) + " " * (states - len(one.state))
         lines.append(f"{one.operator.name:<{width}}  {state}  {'; '.join(one.limits)}".rstrip())
     return [*lines, "", _count(found)]
 
