@@ -62,8 +62,8 @@ def infer(node: ir.Node, opset: int) -> list[Inferred]:
     brief = tuple([one if one is None or one[3] is None or one[3].kind in "biu" else _silent(one) for one in whole])
     found = derive(node.domain, node.op_type, opset, attributes, brief, len(node.outputs))
     if brief != whole and any(one.shape is None or None in one.shape for one in found):
-        return derive(node.domain, node.op_type, opset, attributes, whole, len(node.outputs))
-    return found
+        found = derive(node.domain, node.op_type, opset, attributes, whole, len(node.outputs))
+    return list(found)  # a list of the caller's own: the other one is that of every node alike
 
 
 def require_within(node: ir.Node, ranges: Mapping[str, Sequence[int]]) -> None:
