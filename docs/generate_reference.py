@@ -70,6 +70,7 @@ def write_operators() -> str:
             if not whole and one["supported"] == "no":
                 continue
             files = sorted({f"{rule['file']}:{rule['line']}" for rule in one["rules"] if rule["stage"] == "lower"})
+            files = [file.removeprefix(f"{pack}/") for file in files]
             limits = "; ".join(one["limits"]).replace("`", "")
             cells = (one["name"], source, target, one["supported"], limits, ", ".join(files[:3]))
             rows.append("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>")
