@@ -51,7 +51,7 @@ def test_the_reference_of_commands_has_each_with_its_options(reference: ModuleTy
 
 def test_the_table_of_operators_has_rows_of_every_rule_set(reference: ModuleType) -> None:
     text = reference.write_operators()
-    rows = re.findall(r"<tr><td>([^<]+)</td><td>([^<]+)</td><td>([^<]+)</td><td>([^<]+)</td>", text)
+    rows = re.findall(r"<tr data-pack=\"\w+\"><td>([^<]+)</td><td>([^<]+)</td><td>([^<]+)</td><td>([^<]+)</td>", text)
     assert {(source, target) for _, source, target, _ in rows} == {row[:2] for row in reference.PACKS.values()}
     assert ("CONV_2D", "TensorFlow Lite", "ONNX", "yes") in rows
     assert not [name for name, source, _, supported in rows if source == "PyTorch" and supported == "no"]
