@@ -73,7 +73,9 @@ def write_operators() -> str:
             files = [file.removeprefix(f"{pack}/") for file in files]
             limits = "; ".join(one["limits"]).replace("`", "")
             cells = (one["name"], source, target, one["supported"], limits, ", ".join(files[:3]))
-            rows.append(f'<tr data-pack="{pack}">' + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>")
+            rows.append(
+                f'<tr data-pack="{pack}">' + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>"
+            )
     heads = "".join(f"<th>{head}</th>" for head in ("operator", "from", "to", "supported", "limits", "rule"))
     return f"""# Operators, searched
 
