@@ -85,9 +85,10 @@ def prepare_step(subject: Subject, step: Options, opset: int | None) -> tuple[Pr
     if pair[0] != pair[1]:  # operators of other opsets are brought to one that the rules read
         low, high = prepare(step.stacked, None).pack.opsets
         return _prepare_options(step, min(max(own, low), high)), ""
-    if step.opset is not None and step.opset != own:
-        raise CallError(f"the model is of opset {own}, and there are no rules yet that write it in opset {step.opset}")
-    return _prepare_options(step, own), ""
+    kept = own == subject.opset or step.opset is not None
+    return _prepare_options(
+        step, own
+    ), "" if kept else f"the first that the rules read, the model was of {subject.opset}"
 
 
 def _prepare_options(options: Options, opset: int | None) -> Prepared:
