@@ -73,6 +73,17 @@ def _match_opsets(steps: list[Options]) -> list[Options]:
     return found
 
 
+def find_arranging(steps: list[Options]) -> Options | None:
+    """The step that gives inputs and outputs the order of axes that is asked for: the last that does not write code, in
+    which there are no layouts. None where there is none."""
+
+    def arranges(step: Options) -> bool:
+        pair = read_pair(step.rules[-1])
+        return pair is None or prepare(step.stacked, None).pack.catalogue.dialect(pair[1]).facts.python is None
+
+    return next(filter(arranges, reversed(steps)), None)
+
+
 def prepare_step(subject: Subject, step: Options, opset: int | None) -> tuple[Prepared, str]:
     """The rules of one step, compiled for the opset of the graph that they read, or else for that which they write.
 
