@@ -97,9 +97,8 @@ def prepare_step(subject: Subject, step: Options, opset: int | None) -> tuple[Pr
         low, high = prepare(step.stacked, None).pack.opsets
         return _prepare_options(step, min(max(own, low), high)), ""
     kept = own == subject.opset or step.opset is not None
-    return _prepare_options(
-        step, own
-    ), "" if kept else f"the first that the rules read, the model was of {subject.opset}"
+    prepared = _prepare_options(step, own if step.opset is None else step.opset)
+    return prepared, "" if kept else f"the first that the rules read, the model was of {subject.opset}"
 
 
 def _prepare_options(options: Options, opset: int | None) -> Prepared:

@@ -34,9 +34,11 @@ def convert_opset(model: ir.Model, opset: int) -> ir.Model:
         del proto.graph.value_info[:]
         found = serde.deserialize_model(onnx.shape_inference.infer_shapes(proto, data_prop=True))
     except (RuntimeError, ValueError, onnx.shape_inference.InferenceError) as error:
-        word = " ".join(f"{error}".split()).rpartition("failed: ")[2][:200]  # without the place in the converter's source
         own = model.opset_imports.get("")
-        raise ModelError(f"the model is of opset {own}, and onnx cannot make it one of opset {opset}: {word}") from error
+        reason = " ".join(f"{error}".split()).rpartition("failed: ")[2][:200]  # without the place in the converter
+        raise ModelError(
+            f"the model is of opset {own}, and onnx cannot make it one of opset {opset}: {reason}"
+        ) from error
     for value in list(found.graph.inputs):
         if value.name not in inputs and value.name in kept:
             found.graph.inputs.remove(value)
