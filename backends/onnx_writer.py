@@ -55,13 +55,24 @@ def encode(output: Output) -> Encoded:
 
 
 def _restore_interface(graph: ir.Graph, origin: ir.Model) -> None:
-    """Let outputs be declared as they were, names of free sizes included."""
+    """Let outputs be declared as they were, names of free sizes included, unless the graph contradicts that."""
     known = {declared.name: declared for declared in origin.meta["interface"]}
     for value in graph.outputs:
         declared = known.get(value.name, value)
         if declared.type is not None:
             value.type = declared.type
-        value.shape = declared.shape
+        if _agree(value.shape, declared.shape):
+            value.shape = declared.shape
+
+
+def _agree(found: ir.Shape | None, declared: ir.Shape | None) -> bool:
+    """Whether two shapes may be those of one value."""
+    if found is None or declared is None:
+        return True
+    pairs = zip(found, declared, strict=False)
+    return len(found) == len(declared) and all(
+        a == b or not (isinstance(a, int) and isinstance(b, int)) for a, b in pairs
+    )
 
 
 def name_outputs(graph: ir.Graph, names: Sequence[str], dialect: Dialect) -> None:

@@ -1,4 +1,6 @@
-"""Transposes that are left, the elements they move, and latency, beside tf2onnx: writes the tables of docs/appendix/layout.md.
+"""Transposes that are left, the elements they move, and latency, beside tf2onnx.
+
+Writes the tables of docs/appendix/layout.md.
 
     python benchmarks/layout.py FOLDER_OF_MODELS [--write]
     python benchmarks/layout.py FOLDER_OF_MODELS --latency [--write]

@@ -1,4 +1,6 @@
-"""What a conversion takes beside other converters: seconds, memory, and what comes out. Writes docs/appendix/benchmarks.md.
+"""What a conversion takes beside other converters: seconds, memory, and what comes out.
+
+Writes docs/appendix/benchmarks.md.
 
     python benchmarks/peers.py [--models FOLDER] [--runs N] [--write] [NAME | FILE]...
 

@@ -33,6 +33,10 @@ nb_execution_mode = "off"
 copybutton_prompt_text = "$ "
 autodoc_typehints = "description"
 autodoc_member_order = "bysource"
-nitpicky = False
+autodoc_preserve_defaults = True
+# Options begin with two hyphens.
+smartquotes = False
+# Docstrings set names in single backticks.
+default_role = "code"
 
 generate(Path(__file__).parent / "reference")

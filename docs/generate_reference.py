@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from nnrewrite.cli.commands.ops import command as ops
 from nnrewrite.cli.dispatch import COMMANDS, DEFAULT
 
-#: rule sets of the table, with what leads from where to where; of those with thousands, what is not supported is left out
+#: rule sets of the table, from where to where; of some that have thousands, operators without a rule are left out
 PACKS = {
     "tflite2onnx": ("TensorFlow Lite", "ONNX", True),
     "onnx2tflite": ("ONNX", "TensorFlow Lite", True),
@@ -70,18 +70,23 @@ def write_operators() -> str:
             if not whole and one["supported"] == "no":
                 continue
             files = sorted({f"{rule['file']}:{rule['line']}" for rule in one["rules"] if rule["stage"] == "lower"})
+            files = [file.removeprefix(f"{pack}/") for file in files]
             limits = "; ".join(one["limits"]).replace("`", "")
             cells = (one["name"], source, target, one["supported"], limits, ", ".join(files[:3]))
-            rows.append("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>")
+            rows.append(
+                f'<tr data-pack="{pack}">' + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>"
+            )
     heads = "".join(f"<th>{head}</th>" for head in ("operator", "from", "to", "supported", "limits", "rule"))
     return f"""# Operators, searched
 
-{len(rows):,} operators, made from the rules. [Operators](../operators.md) describes those of TensorFlow Lite one by one, with
-types and opsets, as `rewrite ops OPERATOR` does. Of PyTorch's operators those without a rule are left out.
+{len(rows):,} operators, made from the rules. [Operators](../operators.md) describes those of TensorFlow Lite one by
+one, with types and opsets, as `rewrite ops OPERATOR` does. Of PyTorch's operators those without a rule are left out.
 
 ```{{raw}} html
 <p><input id="filter" type="search" placeholder="operator, format, limit or rule" aria-label="Search the table">
-<select id="supported" aria-label="Supported"><option value="">all</option><option>yes</option><option>in part</option><option>as state</option><option>no</option></select>
+<select id="supported" aria-label="Supported">
+<option value="">all</option><option>yes</option><option>in part</option><option>as state</option><option>no</option>
+</select>
 <output id="count" for="filter supported"></output></p>
 <div class="operators"><table id="operators"><thead><tr>{heads}</tr></thead><tbody>
 {chr(10).join(rows)}

@@ -13,7 +13,7 @@ import onnx_ir as ir
 from .. import summary
 from ..engine.base.errors import UnsupportedError
 from ..engine.base.startup import dataclass, field
-from .graph_nodes import cut, describe_graph, describe_interface
+from .graph_nodes import Texts, cut, describe_graph, describe_interface
 from .rule_texts import read_rules
 
 if TYPE_CHECKING:
@@ -70,8 +70,9 @@ def collect(outcome: Outcome) -> dict[str, Any]:
     report, error = outcome.report, outcome.error
     refusals = error.refusals if isinstance(error, UnsupportedError) else ()
     refused = {one.source or one.node for one in refusals}
-    before = None if outcome.before is None else describe_graph(outcome.before, refused=refused)
-    after = None if outcome.after is None else describe_graph(outcome.after, outcome.sides)
+    texts = Texts()
+    before = None if outcome.before is None else describe_graph(outcome.before, texts, refused=refused)
+    after = None if outcome.after is None else describe_graph(outcome.after, texts, outcome.sides)
     return {
         "title": cut(outcome.name),
         "verdict": "refused" if error is not None else outcome.verdict or "converted",
@@ -82,7 +83,8 @@ def collect(outcome: Outcome) -> dict[str, Any]:
         "operators": [_count(before, outcome.before), _count(after, outcome.after)],
         "constants": {name: list(sizes) for name, sizes in report.constants.items()} if report is not None else {},
         "rules": _list_rules(outcome),
-        "texts": {} if after is None else read_rules(after["rules"]),
+        "texts": texts.rows,
+        "rule_texts": {} if after is None else read_rules({texts.rows[node[2]]: None for node in after["nodes"]}),
         "transposes": [_describe_permutation(one) for one in outcome.explained[:_ROWS]],
         "parts": [[name, cost.seconds] for name, cost in outcome.profile.parts.items()] if outcome.profile else [],
         "layers": [

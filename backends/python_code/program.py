@@ -261,10 +261,11 @@ def write_program(graph: ir.Graph, dialect: Dialect, outputs: Sequence[str] = ()
 
 
 def _require_types(graph: ir.Graph, dialect: Dialect) -> None:
-    """Raise RewriteError with every input and constant of a type that the dialect has no tensors of."""
+    """Raise RewriteError with every input, constant and result of a type that the dialect has no tensors of."""
     python = dialect.facts.python
     assert python is not None
-    values = [*graph.inputs, *graph.initializers.values()]
+    results = [output for node in graph.all_nodes() for output in node.outputs]
+    values = [*graph.inputs, *graph.initializers.values(), *results]
     wrong = [one for one in values if one.dtype is not None and SHORT.get(one.dtype) not in python.types]
     if wrong:
         said = ", ".join(

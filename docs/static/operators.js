@@ -1,7 +1,7 @@
 "use strict";
 // Rows that have every word of the search, and what is chosen of those that are supported.
 const rows = [...document.querySelectorAll("#operators tbody tr")].map((row) => ({
-  row, text: row.textContent.toLowerCase(), supported: row.cells[3].textContent,
+  row, text: `${row.dataset.pack} ${row.textContent}`.toLowerCase(), supported: row.cells[3].textContent,
 }));
 const search = document.getElementById("filter"), supported = document.getElementById("supported");
 

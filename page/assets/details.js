@@ -43,7 +43,7 @@ function describe(pane, i) {
   if (refused) { box.append(make("h4", "Why it is refused")); for (const one of refused.reasons) box.append(make("p", one)); }
   if (n.rule) {
     box.append(make("h4", "Rule"), make("p", n.rule, "code"));
-    if (data.texts[n.rule]) box.append(make("pre", data.texts[n.rule]));
+    if (Object.hasOwn(data.rule_texts, n.rule)) box.append(make("pre", data.rule_texts[n.rule]));
   } else if (pane.title === "After" && n.side !== "end") box.append(make("h4", "Rule"), make("p", data.before && counterparts(n, panes[0]).length ? "none: as it was in the source" : "none: a pass made it", "faint"));
   if (n.attributes) box.append(make("h4", "Attributes"), make("p", n.attributes, "code"));
   tensors(box, pane, "Inputs", n.inputs);

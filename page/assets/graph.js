@@ -1,12 +1,15 @@
 // A graph as it is drawn: nodes of the model, and pills for what goes in and comes out.
 const NAMED = ["op", "name", "rule", "source", "side", "inputs", "outputs", "attributes", "constant"];
 
+// Texts that occur often are told by their place.
+const TEXTS = data.texts;
+
 class Graph {
   constructor(found) {
-    this.tensors = found.tensors.map(([name, type, shape, quantization, constant]) => ({ name, type, shape, quantization, constant }));
+    this.tensors = found.tensors.map(([name, type, shape, quantization, constant]) => ({ name: TEXTS[name], type: TEXTS[type], shape: TEXTS[shape], quantization: TEXTS[quantization], constant }));
     this.more = found.more;
     const made = found.nodes.map((row) => Object.fromEntries(NAMED.map((name, i) => [name, row[i]])));
-    for (const node of made) node.rule = found.rules[node.rule];
+    for (const node of made) for (const told of ["op", "name", "rule", "source", "attributes"]) node[told] = TEXTS[node[told]];
     this.count = made.length;
     this.hasConstants = made.some((node) => node.constant);
     this.nodes = this.interleave(made, found.inputs, found.outputs);

@@ -1,7 +1,8 @@
 // Where nodes stand. dagre lays out each stretch between two nodes that every path goes through, so that the time it
 // takes grows with the longest stretch and not with the graph; blocks of a network repeat, and are laid out once.
-// Stretches beyond its reach are laid out in plain layers. In large graphs edges that reach far shape nothing.
-const HEIGHT = 36, ROW = 66, GAP = 18, SMALL = 200, BY_DAGRE = 400, REACH = 300, FAN = 12, NEAR = 40;
+// Stretches beyond its reach are laid out in plain layers: what it takes grows with the nodes and with the layers that edges
+// pass through. In large graphs edges that reach far shape nothing.
+const HEIGHT = 36, ROW = 66, GAP = 18, SMALL = 200, BY_DAGRE = 3600, REACH = 300, FAN = 12, NEAR = 40;
 
 const NAME = "600 12px system-ui, sans-serif", SHAPE = "10px system-ui, sans-serif";
 
@@ -61,7 +62,9 @@ function divide(visible, rank, edges) {
 // Lay out one stretch below y; its first node stays where the stretch before has put it. Returns where the next begins.
 function layOut(graph, stretch, y, known) {
   const { nodes } = graph, first = nodes[stretch.nodes[0]], from = { x: first.x, y: first.y };
-  if (stretch.nodes.length > BY_DAGRE || !byDagre(graph, stretch, known)) layers(graph, stretch);
+  const levels = findLevels(stretch);
+  const passed = stretch.edges.reduce((sum, { tail, head }) => sum + levels.get(head) - levels.get(tail), stretch.nodes.length);
+  if (passed > BY_DAGRE || !byDagre(graph, stretch, known)) layers(graph, stretch, levels);
   const dx = stretch.joined ? from.x - first.x : -first.x, dy = stretch.joined ? from.y - first.y : y;
   let bottom = y;
   for (const i of stretch.nodes) { nodes[i].x += dx; nodes[i].y += dy; bottom = Math.max(bottom, nodes[i].y); }
@@ -90,15 +93,19 @@ function byDagre(graph, stretch, known) {
   return true;
 }
 
-// Layers by longest path, each ordered by where its sources stand: linear in time.
-function layers(graph, stretch) {
-  const { nodes } = graph, layer = new Map(stretch.nodes.map((i) => [i, 0])), above = new Map(stretch.nodes.map((i) => [i, []]));
+// The layer of each node: the longest path to it.
+function findLevels(stretch) {
+  const levels = new Map(stretch.nodes.map((i) => [i, 0])), below = new Map(stretch.nodes.map((i) => [i, []]));
+  for (const { tail, head } of stretch.edges) below.get(tail).push(head);
+  for (const i of stretch.nodes) for (const head of below.get(i)) levels.set(head, Math.max(levels.get(head), levels.get(i) + 1));
+  return levels;
+}
+
+// Plain layers, each ordered by where its sources stand: linear in time.
+function layers(graph, stretch, levels) {
+  const { nodes } = graph, above = new Map(stretch.nodes.map((i) => [i, []])), rows = [];
   for (const { tail, head } of stretch.edges) above.get(head).push(tail);
-  const rows = [];
-  for (const i of stretch.nodes) {
-    for (const tail of above.get(i)) layer.set(i, Math.max(layer.get(i), layer.get(tail) + 1));
-    (rows[layer.get(i)] ??= []).push(i);
-  }
+  for (const i of stretch.nodes) (rows[levels.get(i)] ??= []).push(i);
   rows.forEach((row, level) => {
     const want = new Map(row.map((i) => [i, mean(above.get(i).map((tail) => nodes[tail].x))]));
     row.sort((a, b) => want.get(a) - want.get(b));

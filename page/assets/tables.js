@@ -13,6 +13,7 @@ const leads = (paneTitle, name, test, most) => {
 
 function figures() {
   by("verdict").textContent = data.verdict;
+  by("verdict").title = data.verdict;
   by("verdict").className = data.state;
   for (const [term, value, note] of data.cards) {
     if (!term) continue;

@@ -128,6 +128,16 @@ CASES: dict[str, Case] = {
     ),
     "largest": one("TopK", [3, 6], whole("k", [2]), axis=1),
     "cumulative": one("CumSum", [3, 6], whole("a", 1), reverse=1),
+    "last_of_equal": (
+        [
+            oh.make_node("ArgMax", ["x"], ["i"], axis=1, select_last_index=1),
+            oh.make_node("Cast", ["i"], ["y"], to=onnx.TensorProto.FLOAT),
+        ],
+        [],
+        [("x", [2, 5])],
+    ),
+    "function_without_a_rule": one("SoftmaxCrossEntropyLoss", [2, 3], whole("labels", [1, 0])),
+    "flat_from_the_end": one("Flatten", [2, 3, 4], axis=-3),
     "hard": one("HardSigmoid", [2, 3], alpha=0.2),
     "lstm": recurrent("LSTM", 4, "forward"),
     "lstm_both": recurrent("LSTM", 4, "bidirectional"),

@@ -6,6 +6,7 @@ import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import onnx
 import onnx_ir as ir
@@ -14,7 +15,7 @@ from click.testing import CliRunner
 from nnrewrite.cli.convert import command
 from nnrewrite.engine.base.errors import Refusal, UnsupportedError
 from nnrewrite.page import Outcome, Timing, collect, render
-from nnrewrite.page.graph_nodes import describe_graph
+from nnrewrite.page.graph_nodes import Texts, describe_graph
 from nnrewrite.page.rule_texts import read_rules
 from onnx import TensorProto, helper
 
@@ -48,8 +49,8 @@ class Page(HTMLParser):
             self.scripts[-1] += data
 
     @property
-    def data(self) -> dict[str, object]:
-        found: dict[str, object] = json.loads(self.scripts[0])
+    def data(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.scripts[0])
         return found
 
 
@@ -78,17 +79,20 @@ def test_nothing_is_loaded_from_elsewhere() -> None:
     assert len(re.findall("sha256-", policy)) == 4
 
 
-def test_ten_thousand_nodes_fit_into_ten_megabytes() -> None:
-    text = render(
-        collect(Outcome("model", chain(10_000, "layer/with/a/long/name/as/exporters/make/them/"), chain(10_000)))
-    )
+@pytest.mark.parametrize("name", ["layer/with/a/long/name/as/exporters/make/them/", "n" * 300 + "/"])
+def test_ten_thousand_nodes_fit_into_ten_megabytes(name: str) -> None:
+    text = render(collect(Outcome("model", chain(10_000, name), chain(10_000, f"{name}after/"))))
     assert len(text.encode()) < 10_000_000
-    assert len(Page(text).data["before"]["nodes"]) == 10_000  # type: ignore[index]
+    assert len(Page(text).data["before"]["nodes"]) == 10_000
 
 
 def test_long_texts_are_cut() -> None:
     text = render(collect(Outcome("n" * 10**6, chain(2, "n" * 10**6))))
     assert len(text) < 1_000_000
+
+
+def operators(data: dict[str, Any], graph: str) -> list[str]:
+    return [data["texts"][node[0]] for node in data[graph]["nodes"]]
 
 
 def save(path: Path, *operators: str) -> Path:
@@ -106,7 +110,7 @@ def test_a_conversion_writes_its_page(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     data = Page(report.read_text(encoding="utf-8")).data
     assert data["verdict"] == "converted"
-    assert [node[0] for node in data["after"]["nodes"]] == ["Relu"]  # type: ignore[index]
+    assert operators(data, "after") == ["Relu"]
     assert "read" in f"{data['parts']}"
 
 
@@ -158,8 +162,8 @@ def test_a_page_shows_results_of_each_format(tmp_path: Path, name: str, operator
     done = CliRunner().invoke(command, [f"{model}", "-o", f"{tmp_path}/{name}", "--report", f"{report}", "--quiet"])
     assert done.exit_code == 0, done.output
     data = Page(report.read_text(encoding="utf-8")).data
-    assert [node[0] for node in data["after"]["nodes"]] == [operator]  # type: ignore[index]
-    assert (data["cards"][-1][0] == "opset") == (name == "o.onnx")  # type: ignore[index]
+    assert operators(data, "after") == [operator]
+    assert (data["cards"][-1][0] == "opset") == (name == "o.onnx")
 
 
 def test_a_refused_node_is_marked_in_the_graph_of_the_source(tmp_path: Path) -> None:
@@ -167,8 +171,8 @@ def test_a_refused_node_is_marked_in_the_graph_of_the_source(tmp_path: Path) -> 
     done = CliRunner().invoke(command, [f"{model}", "-o", f"{tmp_path / 'o.tflite'}", "--report", f"{report}"])
     assert done.exit_code == 1
     data = Page(report.read_text(encoding="utf-8")).data
-    assert [(node[0], node[4]) for node in data["before"]["nodes"]] == [("Relu", "either"), ("Odd", "refused")]  # type: ignore[index]
-    assert data["refusals"][0]["operator"] == "Odd" and data["refusals"][0]["reasons"]  # type: ignore[index]
+    assert [node[4] for node in data["before"]["nodes"]] == ["either", "refused"]
+    assert data["refusals"][0]["operator"] == "Odd" and data["refusals"][0]["reasons"]
 
 
 def test_the_text_of_a_rule_is_read_from_rule_files_alone(tmp_path: Path) -> None:
@@ -192,5 +196,28 @@ def test_what_computes_from_constants_alone_is_marked() -> None:
     ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in "xy"]
     weights = [helper.make_tensor("w", TensorProto.FLOAT, [2], [1, 2])]
     model = helper.make_model(helper.make_graph(nodes, "g", ends[:1], ends[1:], weights))
-    found = describe_graph(ir.from_proto(model).graph)
-    assert [(node[0], node[-1]) for node in found["nodes"]] == [("Neg", 1), ("Add", 0)]
+    texts = Texts()
+    found = describe_graph(ir.from_proto(model).graph, texts)
+    assert [(texts.rows[node[0]], node[-1]) for node in found["nodes"]] == [("Neg", 1), ("Add", 0)]
+
+
+def test_what_is_inside_a_node_is_counted() -> None:
+    inner = helper.make_graph(
+        [
+            helper.make_node("Neg", ["x"], ["a"]),
+            helper.make_node("Neg", ["a"], ["b"]),
+            helper.make_node("Abs", ["b"], ["c"]),
+        ],
+        "inner",
+        [],
+        [helper.make_tensor_value_info("c", TensorProto.FLOAT, [2])],
+    )
+    nodes = [helper.make_node("If", ["t"], ["y"], then_branch=inner, else_branch=inner)]
+    given = [
+        helper.make_tensor_value_info("x", TensorProto.FLOAT, [2]),
+        helper.make_tensor_value_info("t", TensorProto.BOOL, []),
+    ]
+    result = [helper.make_tensor_value_info("y", TensorProto.FLOAT, [2])]
+    texts = Texts()
+    describe_graph(ir.from_proto(helper.make_model(helper.make_graph(nodes, "g", given, result))).graph, texts)
+    assert "then_branch: 3 nodes (Neg 2, Abs 1)" in " ".join(texts.rows)

@@ -167,7 +167,8 @@ def real_cell(operator: str, seed: int) -> Cell:
             for side in sides:
                 cell.operands[f"{side}x"] = cell.weights(units, inputs) if cross else None
     cell.results = [(FLOAT, [*lead, outputs])] * len(sides)
-    # With the batch first, the kernel of the LSTM leaves a part of merged outputs as memory was (docs/appendix/findings.md).
+    # With the batch first, the kernel of the LSTM leaves a part of merged outputs as memory was
+    # (docs/appendix/findings.md).
     if sides[1:] and cell.chance() and ("LSTM" not in operator or cell.options["time_major"]):
         cell.options["merge_outputs"] = True
         cell.results = [(FLOAT, [*lead, 2 * outputs])]
