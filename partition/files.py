@@ -105,6 +105,9 @@ def _cut(graph: ir.Graph, plan: Plan) -> list[Piece]:
         ]
         constants = dict.fromkeys(value for node in step.nodes for value in list_constants(node))
         pieces.append(Piece(step.part or f"host_{number}", step, tuple(read), tuple(left), tuple(constants)))
+    given = dict.fromkeys(value for value in graph.outputs if value.const_value is not None)
+    if fixed := tuple(value for value in given if not value.is_graph_input()):
+        pieces.append(Piece(f"host_{len(pieces)}", Step("", ()), (), fixed, fixed))
     return pieces
 
 
@@ -127,7 +130,7 @@ def _write_host(path: Path, model: ir.Model, files: ModelFiles, pieces: Sequence
     graph = model.graph
     nodes: list[ir.Node] = []
     constants: dict[ir.Value, None] = {}
-    calls = []
+    made: dict[ir.Value, ir.Value] = {}
     for piece in pieces:
         if not piece.step.part:
             nodes += piece.step.nodes
@@ -139,14 +142,27 @@ def _write_host(path: Path, model: ir.Model, files: ModelFiles, pieces: Sequence
         for output, value in zip(call.outputs, piece.outputs, strict=True):
             output.name, output.type, output.shape = value.name, value.type, value.shape
             output.meta.update(value.meta)
-        calls.append(call)
+            made[value] = output
         nodes.append(call)
+    outputs = [made.get(value, value) for value in graph.outputs]
+    # What the host reads of a part is what the node in its place yields, for as long as the file is written.
+    read = [
+        (node, place, value)
+        for node in nodes
+        for place, value in enumerate(node.inputs)
+        if value is not None and value in made
+    ]
+    for node, place, value in read:
+        node.replace_input_with(place, made[value])
     try:
-        files.save(path, _view(graph, list(graph.inputs), list(graph.outputs), nodes, tuple(constants), HOST), model)
+        files.save(path, _view(graph, list(graph.inputs), outputs, nodes, tuple(constants), HOST), model)
     finally:
-        for call in calls:
-            for place in range(len(call.inputs)):
-                call.replace_input_with(place, None)
+        for node, place, value in read:
+            node.replace_input_with(place, value)
+        for node in nodes:
+            if node.domain == files.domain and node.graph is None:
+                for place in range(len(node.inputs)):
+                    node.replace_input_with(place, None)
 
 
 def _describe(piece: Piece, file: str, plan: Plan) -> dict[str, Any]:

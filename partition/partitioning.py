@@ -25,6 +25,7 @@ from .capability import find_supported
 from .files import write
 from .model_files import DIALECTS, ModelFiles, find_files
 from .plan import Plan, Prices, plan
+from .stored_constants import fold_stored
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,8 @@ def partition(source: Source, target: str, options: Options | None = None) -> Pa
         raise CallError(f"target {target} has no rules of the stage {SUPPORT}, which say what it takes of a model")
     for value in [value for value in model.graph.inputs if value.const_value is not None]:
         model.graph.inputs.remove(value)  # a default that callers may override: what is divided computes with it
+    if not prepared.rules.source.schemas:
+        fold_stored(model.graph, prepared.rules.source)
     supported = find_supported(model.graph, prepared.rules)
     files = find_files(prepared.rules.source)
     return Partition(target, model, plan(model.graph, supported, Prices(**prices(target))), files)

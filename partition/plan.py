@@ -114,9 +114,10 @@ def _list_bound(units: Sequence[tuple[ir.Node, ...]]) -> dict[tuple[int, int], s
             if value.dtype is None and producer in unit and unit[producer] != number:
                 bound[unit[producer], number] = value.name or ""
         for value in node.inputs:
-            if value is not None and value.producer() is None and value.const_value is None:
-                if not value.is_graph_input() and variables.setdefault(value, number) != number:
-                    bound[variables[value], number] = value.name or ""
+            if value is None or value.producer() is not None or value.const_value is not None:
+                continue
+            if not value.is_graph_input() and variables.setdefault(value, number) != number:
+                bound[variables[value], number] = value.name or ""
     if any(not node.outputs for node in unit):
         seeing = [number for node, number in unit.items() if not node.outputs or any(map(_is_handle, node.inputs))]
         seeing += [number for node, number in unit.items() if any(map(_is_handle, node.outputs))]
