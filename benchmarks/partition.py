@@ -20,6 +20,7 @@ from nnrewrite.engine.base.errors import RewriteError
 from nnrewrite.partition import partition
 from nnrewrite.partition.division import divide
 from nnrewrite.partition.network import OUTSIDE, Edge, Network
+from nnrewrite.partition.parts import join_steps
 
 
 def merge_greedily(network: Network) -> list[int]:
@@ -73,7 +74,7 @@ def follow_order(network: Network) -> list[int]:
 def group_as_onnx_runtime(network: Network) -> list[int]:
     """The group of each unit, -1 on the host, as `CreateSupportedPartitionNodeGroups` of ONNX Runtime makes them.
 
-    Source: onnxruntime/core/providers/partitioning_utils.cc, written anew after its comments.
+    Source: onnxruntime/core/providers/partitioning_utils.cc, written anew after what it documents.
     """
     after: list[list[int]] = [[] for _ in range(network.units)]
     waits = [0] * network.units
@@ -146,7 +147,7 @@ def show(name: str, network: Network) -> tuple[int, ...]:
     moved = network.moved([part >= 0 for part in ours.parts]), network.moved(network.supported)
     runtime = group_as_onnx_runtime(network)
     others = count_parts(order), count_parts(runtime), count_parts(connect(network, runtime))
-    figures = ours.count, moved[0], count_parts(greedy), moved[1], *others
+    figures = count_parts(join_steps(network, ours.parts)), moved[0], count_parts(greedy), moved[1], *others
     if name:
         print(f"| {name} | " + " | ".join(f"{figure:,}" for figure in figures) + " |")
     return figures

@@ -83,12 +83,28 @@ def order_steps(network: Network, parts: Sequence[int]) -> list[tuple[int, list[
                 units.append(unit)
                 finish(unit, ready)
             steps.append((-1, sorted(units)))
-        if started:
+        while started:
             part = started.pop(0)
             steps.append((part, members[part]))
             for unit in members[part]:
                 finish(unit, ready)
     return steps
+
+
+def join_steps(network: Network, parts: Sequence[int]) -> list[int]:
+    """Parts that can run one right after the other made one: fewer parts, of pieces that need not be connected.
+
+    What stands together in an order in which all can run is convex.
+    """
+    joined = list(parts)
+    last = -1
+    for part, members in order_steps(network, parts):
+        if part >= 0 and last >= 0:
+            for unit in members:
+                joined[unit] = last
+        else:
+            last = part
+    return joined
 
 
 def _count_inside(network: Network, parts: Sequence[int]) -> dict[int, int]:

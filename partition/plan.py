@@ -10,7 +10,7 @@ from ..engine.base.startup import dataclass
 from .capability import Supported, list_read
 from .division import divide
 from .network import Network
-from .parts import order_steps
+from .parts import join_steps, order_steps
 from .units import list_units, make_network
 
 
@@ -54,12 +54,13 @@ def plan(graph: ir.Graph, supported: Supported, prices: Prices) -> Plan:
     """Divide a sorted graph between the host and a device that takes some of its nodes."""
     units = list_units(graph, supported.together)
     network = make_network(graph, units, supported, prices.gain, prices.part)
-    answer = divide(network)
-    sizes = [0] * (max(answer.parts, default=-1) + 1)
-    for unit, part in zip(units, answer.parts, strict=True):
+    chosen = divide(network).parts
+    joined = join_steps(network, chosen) if prices.part else chosen
+    sizes = [0] * (max(joined, default=-1) + 1)
+    for unit, part in zip(units, joined, strict=True):
         if part >= 0:
             sizes[part] += len(unit)
-    parts = [part if part >= 0 and sizes[part] >= prices.least else -1 for part in answer.parts]
+    parts = [part if part >= 0 and sizes[part] >= prices.least else -1 for part in joined]
     reasons = dict(supported.reasons)
     parts = _keep_untyped_within_steps(network, units, parts, reasons)
     for unit, part in zip(units, parts, strict=True):

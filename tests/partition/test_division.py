@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from nnrewrite.benchmarks.partition import count_parts, merge_greedily
+from nnrewrite.benchmarks.partition import count_parts, group_as_onnx_runtime, merge_greedily
 from nnrewrite.engine.base.startup import replace
 from nnrewrite.partition.division import divide
 from nnrewrite.partition.network import OUTSIDE, Edge, Network
-from nnrewrite.partition.parts import find_parts, order_steps
+from nnrewrite.partition.parts import find_parts, join_steps, order_steps
 from nnrewrite.partition.sides import choose_sides
 
 
@@ -164,3 +164,20 @@ def test_a_thousand_graphs_have_no_more_parts_or_bytes_than_by_greedy_merging(ne
     answer = divide(cheap)
     assert answer.count <= count_parts(greedy)
     assert cheap.moved([part >= 0 for part in answer.parts]) <= cheap.moved(network.supported)
+
+
+@given(networks(most=12))
+@settings(max_examples=300, deadline=None)
+def test_joined_parts_can_run_one_by_one_and_are_no_more_than_before(network: Network) -> None:
+    parts = divide(network).parts
+    joined = join_steps(network, parts)
+    assert is_ordered(network, joined)
+    assert [part >= 0 for part in joined] == [part >= 0 for part in parts]
+    assert count_parts(joined) <= count_parts(list(parts))
+
+
+def test_parts_that_nothing_lies_between_become_one() -> None:
+    edges = (Edge(OUTSIDE, frozenset({0, 1}), 4), Edge(0, frozenset({2}), 4), Edge(1, frozenset({2}), 4))
+    network = Network((True, True, False), (*edges, Edge(2, frozenset({OUTSIDE}), 4)), (100,) * 3, 1)
+    assert divide(network).count == 2
+    assert count_parts(join_steps(network, divide(network).parts)) == count_parts(group_as_onnx_runtime(network)) == 1
