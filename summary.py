@@ -1,8 +1,7 @@
-"""Summaries of a conversion: one line for a prompt, a table for notebooks."""
+"""Summaries of a conversion: one line for a prompt, and how figures are worded."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from .engine.base.errors import times
@@ -17,33 +16,10 @@ def line(report: Report, size: int) -> str:
         (
             operators(report),
             times(report.permutations, "Transpose"),
-            f"opset {report.opset}",
+            *([] if report.opset is None else [f"opset {report.opset}"]),
             measure(size),
         )
     )
-
-
-def html(report: Report, size: int) -> str:
-    """Draw what a conversion did as a table; all that stems from the model is escaped."""
-    from html import escape
-
-    moved = "" if not report.moved else f", moving {times(report.moved, 'element')}"
-    rows = {
-        "operators in": _counted(report.source_operators),
-        "operators out": _counted(report.target_operators),
-        "Transposes left": f"{report.permutations}{moved}",
-        "layout": ", ".join((report.layout, *(f"{name} {axes}" for name, axes in report.layouts.items()))),
-        "opset": f"{report.opset}",
-        "size": measure(size),
-        "not exact": _counted(report.inexact) if report.inexact else "",
-        "remarks": "; ".join(report.remarks),
-    }
-    cells = (
-        f'<tr><th style="text-align:left">{name}</th><td style="text-align:left">{escape(text)}</td></tr>'
-        for name, text in rows.items()
-        if text
-    )
-    return f"<table><caption>Conversion</caption>{''.join(cells)}</table>"
 
 
 def operators(report: Report) -> str:
@@ -60,8 +36,3 @@ def measure(count: int) -> str:
             break
         size, unit = size / 1000, larger
     return f"{size:.0f} B" if unit == "B" else f"{size:.1f} {unit}"
-
-
-def _counted(counts: Mapping[str, int]) -> str:
-    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return f"{sum(counts.values())}: " + ", ".join(f"{name} {count}" for name, count in ranked)

@@ -22,7 +22,7 @@ from .engine.syntax.tree_traversal import walk
 FILE = "target.yaml"
 
 _RULE = re.compile(r"(?:rule|table)\s+(\w+)")
-_PLACE = re.compile(r"\((.+):(\d+)\)$")
+_PLACE = re.compile(r"\((.+):(\d{1,9})\)$")
 
 
 def about(name: str) -> str:
@@ -93,12 +93,21 @@ def changes(name: str) -> list[Change]:
 
 def reason(place: str) -> str:
     """The comment above a rule, by its place as models record it, `rule (file:line)`; empty where it is not found."""
-    if (written := _PLACE.search(place)) is None:
-        return ""
-    file = _file(written[1])
-    lines = [] if file is None else file.read_text(encoding="utf-8").splitlines()
-    at = int(written[2]) - 1
-    return _above(lines, at) if at < len(lines) and _RULE.match(lines[at]) else ""
+    found = find_line(place)
+    return _above(*found) if found is not None and _RULE.match(found[0][found[1]]) else ""
+
+
+def find_line(place: str) -> tuple[list[str], int] | None:
+    """The lines of the rule file that a place `rule (file:line)` names, and which of them, counted from 0, it is.
+
+    A place is what a model says: nothing but files of rules is read.
+    """
+    written = _PLACE.search(place)
+    file = _file(written[1]) if written is not None and written[1].endswith(".rules") else None
+    if written is None or file is None:
+        return None
+    lines, at = file.read_text(encoding="utf-8", errors="replace").splitlines(), int(written[2]) - 1
+    return (lines, at) if 0 <= at < len(lines) else None
 
 
 def introducing(name: str, files: Sequence[tree.RuleFile], operator: str, places: Iterable[str]) -> Mapping[str, str]:

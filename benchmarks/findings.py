@@ -1,4 +1,4 @@
-"""Show each finding of docs/findings.md anew: what comes out of a minimal model, and what is right.
+"""Show each finding of docs/appendix/findings.md anew: what comes out of a minimal model, and what is right.
 
     python benchmarks/findings.py [--out FOLDER]
 

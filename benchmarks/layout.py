@@ -1,4 +1,6 @@
-"""Transposes that are left, the elements they move, and latency, beside tf2onnx: writes the tables of docs/layout.md.
+"""Transposes that are left, the elements they move, and latency, beside tf2onnx.
+
+Writes the tables of docs/appendix/layout.md.
 
     python benchmarks/layout.py FOLDER_OF_MODELS [--write]
     python benchmarks/layout.py FOLDER_OF_MODELS --latency [--write]
@@ -24,7 +26,7 @@ import onnx
 from environments import PEERS, ROOT, python
 from nnrewrite import RewriteError, RuleError, rewrite
 
-PAGE = ROOT / "docs" / "layout.md"
+PAGE = ROOT / "docs" / "appendix" / "layout.md"
 MARK = "<!-- benchmarks/layout.py writes what follows -->\n"
 TIMES = "<!-- benchmarks/layout.py --latency writes what follows -->\n"
 OPSET = 18
@@ -56,7 +58,7 @@ class Left:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("models", type=Path)
-    parser.add_argument("--write", action="store_true", help="write what is found into docs/layout.md")
+    parser.add_argument("--write", action="store_true", help="write what is found into docs/appendix/layout.md")
     parser.add_argument("--latency", action="store_true", help="run float models too, two threads, side by side")
     asked = parser.parse_args()
     models = sorted(asked.models.rglob("*.tflite"))

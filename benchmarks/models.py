@@ -1,6 +1,6 @@
 """Convert every model of a folder, compare each with the interpreter, and print a table by tier and kind.
 
-    python benchmarks/models.py FOLDER > docs/models.md
+    python benchmarks/models.py FOLDER > docs/appendix/models.md
 
 FOLDER holds models and a MANIFEST.tsv with the columns path, kind, tier and runs.
 """

@@ -1,4 +1,6 @@
-"""What a conversion takes beside other converters: seconds, memory, and what comes out. Writes docs/benchmarks.md.
+"""What a conversion takes beside other converters: seconds, memory, and what comes out.
+
+Writes docs/appendix/benchmarks.md.
 
     python benchmarks/peers.py [--models FOLDER] [--runs N] [--write] [NAME | FILE]...
 
@@ -25,7 +27,7 @@ from pathlib import Path
 
 from environments import PEERS, ROOT, python
 
-PAGE = ROOT / "docs" / "benchmarks.md"
+PAGE = ROOT / "docs" / "appendix" / "benchmarks.md"
 MARK = "<!-- benchmarks/peers.py writes what follows -->\n"
 DEFAULT = ("mobilenet_v2", "nasnet_mobile", "inception_v3", "resnet_152")
 OPSET = 18
@@ -189,7 +191,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help="files, or models of benchmarks/large.py")
     parser.add_argument("--models", type=Path, default=PEERS / "models", help="where large models are made")
     parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--write", action="store_true", help="write the table into docs/benchmarks.md")
+    parser.add_argument("--write", action="store_true", help="write the table into docs/appendix/benchmarks.md")
     parser.add_argument("--look", nargs="+", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--alone", action="store_true", help="without peers")
     asked = parser.parse_args()

@@ -7,7 +7,7 @@ less than 0.1 ms are left out. A folder of peers holds what another converter ma
 paths with `__` for the slashes and the ending `.onnx`. Ratios are those of the least times: other processes lengthen
 some runs of all sides, and leave some alone. On a busy machine `--processor-time` with one thread is what can be relied
 on: it leaves out the time in which other processes have the processor. Quantized models are timed beside what `--float`
-makes of them, too. The tables are printed, with `--write` into docs/targets.md.
+makes of them, too. The tables are printed, with `--write` into docs/appendix/latency.md.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from nnrewrite.verify import Interpreter
 from nnrewrite.verify.latency import Bench, bench
 
 LEAST, LARGE, SHOWN = 0.1, 0.5, 3
-PAGE = Path(__file__).parents[1] / "docs" / "targets.md"
+PAGE = Path(__file__).parents[1] / "docs" / "appendix" / "latency.md"
 MARK = "<!-- benchmarks/targets.py --write writes what follows -->"
 QUANTIZED = ("int8", "uint8", "int16", "mixed")
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ..engine.rewrite.rules import Override
     from ..report import Report
     from .jobs import Job
-    from .outcome import Result
+    from .result import Result
 
 SHOWN = 6
 """How many operators of a histogram are named, the most frequent first."""
@@ -161,7 +161,7 @@ def block(result: Result) -> list[str]:
         ("operators out", f"{out:>{width}}  {_histogram(report.target_operators)}"),
         ("Transposes left", _permutations(report)),
         ("layout", _layout(report)),
-        ("opset", f"{report.opset}" + (f": {report.opset_reason}" if report.opset_reason else "")),
+        *([("opset", opset)] if (opset := _opset(report)) else []),
         *([("not exact", _histogram(report.inexact))] if report.inexact else []),
         ("bytes", f"{result.bytes_in:,} in, {result.bytes_out:,} out"),
         *([("", growth)] if (growth := _growth(result)) else []),
@@ -175,6 +175,13 @@ def block(result: Result) -> list[str]:
     lines = [[*_fact(name, text, width)] for name, text in facts]
     above, below = lines[:3], lines[3:]
     return [heading, *chain(*above), *_explained(result), *chain(*below)]
+
+
+def _opset(report: Report) -> str:
+    """The opset and why it is not the usual one; nothing where the format has none."""
+    if report.opset is None:
+        return ""
+    return f"{report.opset}: {report.opset_reason}" if report.opset_reason else f"{report.opset}"
 
 
 def _width() -> int:

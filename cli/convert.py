@@ -12,7 +12,8 @@ import click
 
 from . import completion, flags
 from .dispatch import Told, commands_help, complain, no_command, word_interruption
-from .outcome import Call, Failure, Result, attempt, interpreting
+from .outcome import Call, attempt, interpreting
+from .result import Failure, Result
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -64,9 +65,10 @@ def _version(ctx: click.Context, option: click.Parameter, wanted: bool) -> None:
 @click.option(
     "--report",
     "page",
-    type=flags.File(written=True),
+    type=flags.File(folders=True, written=True),
     metavar="FILE.html",
-    help="Write a page to look at: both graphs, layouts, errors per layer with --verify, time; for one model.",
+    help="Write a page to look at: both graphs, layouts, errors per layer with --verify, time; a folder, PAGES/, for"
+    " several models.",
 )
 @click.option("--keep-going", is_flag=True, help="Go on with the other models when one cannot be converted.")
 @click.option("--verify", is_flag=True, help="Run both models on the same inputs and compare their outputs.")
@@ -126,7 +128,7 @@ def command(
     Exit status: 0 all done; 1 a model was not converted, or --verify found a difference; 2 the call or a rule file is
     wrong.
     """
-    from ..backends.writers import WRITERS, find_writer
+    from ..backends.writers import find_writer
     from ..compiled_rules import prepare
     from ..conversion_steps import find_writer as find_format
     from ..conversion_steps import plan_steps
@@ -139,7 +141,7 @@ def command(
     from ..signatures import ALL
     from ..subject import list_signatures as names
     from ..subject import members
-    from .jobs import plan, split_signatures
+    from .jobs import assign_pages, plan, split_signatures
 
     if trace and (not models or Path(trace).exists()):
         models, trace = (
@@ -168,25 +170,34 @@ def command(
     Asked.parse(options.input_shape, options.batch)
     if layout_svg is not None and len(jobs) != 1:
         raise CallError(f"--layout-svg draws one model, {len(jobs)} are given")
-    if page is not None and len(jobs) != 1:
-        raise CallError(f"--report shows one model, {len(jobs)} are given")
-    if page is not None and written is not WRITERS[0]:
-        raise CallError(f"--report shows results in ONNX, and {jobs[0].target} is none")
-    if page is not None and page.resolve() in {path.resolve() for job in jobs for path in (job.source, job.target)}:
-        raise CallError(f"--report {page}: that is a model's file: name another")
+    paged = page is not None and (f"{flags.FOLDER}.page" in ctx.meta or page.is_dir())
+    if page is not None:
+        jobs = assign_pages(jobs, page, paged)
     for name, said in (("--trace", trace), ("--print-after", print_after)):
         if workers > 1 and said is not None:
             raise CallError(f"{name} shows one thing after the other: leave out --jobs")
         if as_json and said is not None:
             raise CallError(f"{name} prints lines and --json a document: leave out one of them")
     observers = [] if print_after is None else [_printing(print_after, [each.rules for each in prepared])]
+    if verify and written.folder:
+        raise CallError(f"--verify runs a model's file: what is written as {written.name} is run by its own README")
     if verify:
         from ..verify.interpreter import require
 
         require("onnxruntime")
     watcher = None if trace is None else Trace(click.echo, trace or None)
     call = Call(
-        options, verify, keep_going, quiet, explain_layout, layout_svg, external_data, profile, workers, as_json, page
+        options,
+        verify,
+        keep_going,
+        quiet,
+        explain_layout,
+        layout_svg,
+        external_data,
+        profile,
+        workers,
+        as_json,
+        page if paged else None,
     )
     with trace_rules(watcher), observe(*observers):
         done = run(jobs, call, overrides)
@@ -248,6 +259,10 @@ def run(jobs: list[Job], call: Call, overrides: Sequence[Override] = ()) -> bool
         show_conversions(results, failures, len(jobs), spent, overrides, word_interruption(said))
         raise Told(said) from None
     seconds = time.perf_counter() - started
+    if call.pages is not None:
+        from .pages import write_index
+
+        write_index(call.pages, results, failures)
     if call.as_json:
         from .result_documents import show_conversions
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path, PurePosixPath
 
 from ..engine.base.errors import CallError, RewriteError
-from ..engine.base.startup import dataclass
+from ..engine.base.startup import dataclass, replace
 from ..frontends.readers import SUFFIXES
 
 #: what other programs take for their standard output
@@ -16,12 +17,14 @@ _STANDARD_OUTPUT = Path("-")
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One model to convert: its file, the bundle's member or None, the file to write, and one signature or None."""
+    """One model to convert: its file, the bundle's member or None, the file to write, one signature or None, and the
+    page to write about it, if any."""
 
     source: Path
     member: str | None
     target: Path
     signature: str | None = None
+    page: Path | None = None
 
     @property
     def name(self) -> str:
@@ -88,6 +91,24 @@ def split_signatures(jobs: Sequence[Job], signatures: Callable[[Path, str | None
             parted.append(job)
     _check(parted)
     return parted
+
+
+def assign_pages(jobs: Sequence[Job], page: Path, folder: bool) -> list[Job]:
+    """Give each job its page: the file, or in a folder one named like the output, below the same subfolders.
+
+    Raises CallError for one file for several models, and for a page in the place of a model.
+    """
+    if len(jobs) > 1 and not folder:
+        raise CallError(f"--report {page}: a page shows one model, {len(jobs)} are given: name a folder, {page.stem}/")
+    common = Path(os.path.commonpath([job.target.parent.resolve() for job in jobs])) if jobs else Path()
+    found = [
+        replace(job, page=page / f"{job.target.resolve().relative_to(common)}.html" if folder else page) for job in jobs
+    ]
+    models = {path.resolve() for job in jobs for path in (job.source, job.target)}
+    for job in found:
+        if job.page is not None and job.page.resolve() in models:
+            raise CallError(f"--report {job.page}: that is a model's file: name another")
+    return found
 
 
 def _files(model: Path, ending: str) -> list[tuple[Path, Path]]:

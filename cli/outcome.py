@@ -6,23 +6,24 @@ import contextlib
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..engine.base.startup import dataclass
+from .result import Failure, Result
 
 if TYPE_CHECKING:
     from ..engine.base.errors import RewriteError
-    from ..engine.passes.layout.explain import Remaining
-    from ..engine.rewrite.profile import Profile
     from ..options import Options
-    from ..report import Report
-    from ..verify import Interpreter, Verification
+    from ..verify import Interpreter
     from .jobs import Job
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What a call asks for: the options of every conversion, and what is done beside it."""
+    """What a call asks for: the options of every conversion, and what is done beside it.
+
+    `pages` is the folder of a page for each model, where they get a list of them all.
+    """
 
     options: Options
     verify: bool
@@ -34,40 +35,7 @@ class Call:
     profile: bool = False
     workers: int = 1
     as_json: bool = False
-    page: Path | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """One model converted: sizes in bytes, time in seconds without that of verification.
-
-    `explained` has each Transpose that is left, where they were asked for. `unverified` says why a
-    verification that was asked for could not be carried out.
-    """
-
-    job: Job
-    report: Report
-    bytes_in: int
-    bytes_out: int
-    seconds: float
-    verification: Verification | None = None
-    unverified: str = ""
-    explained: tuple[Remaining, ...] = ()
-    profile: Profile | None = None
-
-    @property
-    def passed(self) -> bool:
-        """Whether nothing that was asked for came out badly."""
-        return not self.unverified and (self.verification is None or self.verification.passed)
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """A model that was not converted, why, and what that is as diagnostics of a document."""
-
-    job: Job
-    message: str
-    diagnostics: tuple[dict[str, Any], ...] = ()
+    pages: Path | None = None
 
 
 def original(job: Job) -> Path | bytes:
@@ -83,10 +51,10 @@ def convert(job: Job, call: Call, interpreter: Interpreter | None = None) -> Res
     """Convert one model, write it, and verify it where there is an interpreter to do so with."""
     from ..engine.base.atomic_write import replacing
     from ..engine.rewrite.profile import Profile, note_costs
-    from ..inspection import explain, picture
+    from ..inspection import explain_graph, picture
     from ..pipeline import rewrite
 
-    profile = Profile() if call.profile or call.page is not None else None
+    profile = Profile() if call.profile or job.page is not None else None
     started = time.perf_counter()
     with note_costs(profile):
         signature = job.signature or call.options.signature
@@ -95,40 +63,20 @@ def convert(job: Job, call: Call, interpreter: Interpreter | None = None) -> Res
     seconds = time.perf_counter() - started
     source = original(job)
     size = len(source) if isinstance(source, bytes) else source.stat().st_size
-    options = call.options
-    explained = tuple(explain(conversion.sketch, options.rules, options.runtime)) if call.explain or call.page else ()
+    explained = tuple(explain_graph(conversion.graph, conversion.options)) if call.explain or job.page else ()
     if call.picture is not None:
         with replacing(call.picture) as file:
             file.write(picture(conversion.sketch, call.options.rules).encode())
     result = Result(job, conversion.report, size, written, seconds, explained=explained, profile=profile)
     if interpreter is not None:
         result = _verified(result, source, interpreter)
-    if call.page is not None:
-        from ..page import Outcome
+    if job.page is not None:
         from .pages import write_result
 
-        known = Outcome(
-            job.name,
-            report=result.report,
-            explained=explained,
-            profile=profile,
-            bytes_in=size,
-            bytes_out=written,
-            seconds=seconds,
-            verdict=_word_verdict(result),
-        )
-        write_result(call.page, options, job, known, conversion, source, interpreter)
+        write_result(job.page, call.options, result, conversion, source, interpreter)
         # What only the page asked for is not printed.
         result = replace(result, explained=explained if call.explain else (), profile=profile if call.profile else None)
     return result
-
-
-def _word_verdict(result: Result) -> str:
-    if result.unverified:
-        return f"converted, but not verified: {result.unverified}"
-    if result.verification is None:
-        return "converted"
-    return "converted, outputs agree" if result.passed else "; ".join(result.verification.differences)
 
 
 def interpreting(call: Call) -> contextlib.AbstractContextManager[Interpreter | None]:
@@ -169,10 +117,10 @@ def attempt(job: Job, call: Call, interpreter: Interpreter | None) -> Result | F
 
 
 def _failed(job: Job, call: Call, error: RewriteError) -> Failure:
-    if call.page is not None:
+    if job.page is not None:
         from .pages import write_refusal
 
-        write_refusal(call.page, call.options, job, error)
+        write_refusal(job.page, call.options, job, error)
     if not call.as_json:
         return Failure(job, f"{error}")
     from .json_documents import diagnose

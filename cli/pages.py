@@ -1,62 +1,127 @@
-"""Pages of the command `convert --report`: what came of one model, written as HTML."""
+"""Pages of the command `convert --report`: what came of each model, written as HTML, and a list of all."""
 
 from __future__ import annotations
 
+import os
 import resource
 import sys
+import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import onnx_ir as ir
-
 from ..engine.base.atomic_write import replacing
 from ..engine.base.errors import RewriteError
-from ..engine.base.startup import replace
 from ..inspection import read_graph, sides
-from ..page import Outcome, collect, render
+from ..page import Listed, Outcome, Timing, collect, render, render_index
 
 if TYPE_CHECKING:
+    import onnx_ir as ir
+
     from ..conversion import Conversion
     from ..options import Options
     from ..verify import Interpreter
     from .jobs import Job
+    from .result import Failure, Result
 
 
 def write_result(
     path: Path,
     options: Options,
-    job: Job,
-    outcome: Outcome,
+    result: Result,
     conversion: Conversion,
     source: Path | bytes,
     interpreter: Interpreter | None,
+    timing: Timing | None = None,
 ) -> None:
-    """Write the page of a model that was converted, from what is known of its outcome, with both graphs.
+    """Write the page of a model that was converted, with both graphs.
 
     Layers are compared where there is an interpreter. Raises DestinationError for what the system refuses.
     """
-    after = ir.from_proto(conversion.sketch).graph
-    layers, note = _compare(job, source, interpreter)
-    found = replace(
-        outcome,
-        before=_read(options, job),
-        after=after,
-        sides=sides(after, options.rules),
+    layers, note = _compare(result.job, source, interpreter)
+    passed = None if result.verification is None else result.passed
+    found = Outcome(
+        result.job.name,
+        before=_read(options, result.job),
+        after=conversion.graph,
+        sides=sides(conversion.graph, conversion.options.rules),
+        report=result.report,
+        explained=result.explained,
+        profile=result.profile,
+        bytes_in=result.bytes_in,
+        bytes_out=result.bytes_out,
+        seconds=result.seconds,
         peak=_measure_peak(),
+        verdict=word_verdict(result),
+        passed=passed,
         layers=layers,
         layers_note=note,
+        timing=timing or Timing(),
     )
-    _write(path, found)
+    _write(path, render(collect(found)))
+
+
+def write_timed(path: Path, source: Path, options: Options, timing: Timing) -> None:
+    """Convert a model, and write its page with latencies that were measured."""
+    from ..engine.rewrite.profile import Profile, note_costs
+    from ..inspection import explain_graph
+    from ..pipeline import rewrite
+    from .jobs import Job
+    from .result import Result
+
+    profile, started = Profile(), time.perf_counter()
+    with note_costs(profile):
+        conversion = rewrite(source, options)
+    seconds, explained = time.perf_counter() - started, tuple(explain_graph(conversion.graph, conversion.options))
+    sizes = source.stat().st_size, conversion.encoded.size
+    result = Result(Job(source, None, source), conversion.report, *sizes, seconds, explained=explained, profile=profile)
+    write_result(path, options, result, conversion, source, None, timing)
 
 
 def write_refusal(path: Path, options: Options, job: Job, error: RewriteError) -> None:
     """Write the page of a model that was refused, with its graph where that can be read."""
-    _write(path, Outcome(job.name, _read(options, job), error=error, layers_note="Nothing was converted."))
+    outcome = Outcome(
+        job.name,
+        _read(options, job),
+        error=error,
+        layers_note="Nothing was converted.",
+        timing=Timing(note="Nothing was converted."),
+    )
+    _write(path, render(collect(outcome)))
 
 
-def _write(path: Path, outcome: Outcome) -> None:
+def write_index(folder: Path, results: Sequence[Result], failures: Sequence[Failure]) -> None:
+    """Write `index.html` into a folder of pages: one row for each model, which leads to its page."""
+    listed = [
+        Listed(
+            one.job.name, _lead(folder, one.job), word_verdict(one), one.passed, one.report, one.bytes_out, one.seconds
+        )
+        for one in results
+    ]
+    listed += [Listed(one.job.name, _lead(folder, one.job), one.message.partition("\n")[0], False) for one in failures]
+    _write(folder / "index.html", render_index(listed))
+
+
+def word_verdict(result: Result) -> str:
+    """What verification says of a result, in a few words."""
+    if result.unverified:
+        return f"converted, but not verified: {result.unverified}"
+    if result.verification is None:
+        return "converted"
+    if not result.passed:
+        return "; ".join(result.verification.differences)
+    return "outputs agree" + (
+        " within the spread of the interpreter's kernels" if result.verification.within_spread else ""
+    )
+
+
+def _lead(folder: Path, job: Job) -> str:
+    return "" if job.page is None or not job.page.exists() else Path(os.path.relpath(job.page, folder)).as_posix()
+
+
+def _write(path: Path, text: str) -> None:
     with replacing(path) as file:
-        file.write(render(collect(outcome)).encode("utf-8", "replace"))
+        file.write(text.encode("utf-8", "replace"))
 
 
 def _read(options: Options, job: Job) -> ir.Graph | None:
@@ -66,13 +131,16 @@ def _read(options: Options, job: Job) -> ir.Graph | None:
         return None  # the conversion's own error says why, and the page shows that
 
 
-def _compare(job: Job, source: Path | bytes, interpreter: Interpreter | None) -> tuple[list[dict[str, Any]], str]:
+def _compare(job: Job, source: Path | bytes, interpreter: Interpreter | None) -> tuple[list[Mapping[str, Any]], str]:
     """The rows of the plot of errors, or why there are none."""
     if interpreter is None:
         return [], "Not measured: --verify compares each layer."
+    from ..verify.formats import INTERPRETED, REFERENCE, find_format
     from ..verify.layers import compare_layers
 
     try:
+        if (find_format(source), find_format(job.target)) != (INTERPRETED, REFERENCE):
+            return [], "Layers are compared between TensorFlow Lite and ONNX."
         steps = compare_layers(source, job.target, interpreter)
     except RewriteError as error:
         return [], f"Layers could not be compared: {error}"

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ..engine.rewrite.rules import Override
     from ..report import Report
     from ..verify import Verification
-    from .outcome import Failure, Result
+    from .result import Failure, Result
 
 
 def show_conversions(

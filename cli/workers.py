@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from .dispatch import end
 from .jobs import Job
-from .outcome import Call, Failure, Result, attempt, interpreting
+from .outcome import Call, attempt, interpreting
+from .result import Failure, Result
 
 if TYPE_CHECKING:
     from ..verify import Interpreter

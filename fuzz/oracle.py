@@ -43,8 +43,8 @@ _BATCH = 7
 #: what the interpreter and its client say of an operator's version, and of an end that was not its own
 _UNKNOWN, _CRASH = "Didn't find op for builtin opcode", "crashed"
 _VERSIONS = 12
-#: what ONNX Runtime says where it is at fault itself, told as a refusal (docs/findings.md): it has no form of an
-#: operator at an opset, or makes int8 of its own uint8
+#: what ONNX Runtime says where it is at fault itself, told as a refusal (docs/appendix/findings.md): it has no form of
+#: an operator at an opset, or makes int8 of its own uint8
 _RUNTIME = (
     "NOT_IMPLEMENTED : Could not find an implementation for",
     "output_dtype INT8 does not match y_zero_point type UINT8",

@@ -1,6 +1,7 @@
 """A conversion as a page to look at: one HTML file that needs no network."""
 
-from .document import Outcome, collect
+from .document import Outcome, Timing, collect
+from .index import Listed, render_index
 from .render import render
 
-__all__ = ["Outcome", "collect", "render"]
+__all__ = ["Listed", "Outcome", "Timing", "collect", "render", "render_index"]

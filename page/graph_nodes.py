@@ -1,66 +1,141 @@
-"""Graphs as data of a page: nodes with what is known of them, and edges between them."""
+"""Graphs as data of a page: tensors, nodes with what is known of them, and the graph's inputs and outputs."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import onnx_ir as ir
 
+from ..engine.base.errors import times
 from ..engine.base.quantization import quantization
+from ..engine.base.startup import dataclass, field
 from ..engine.rewrite.driver import RULE, SOURCE
 
-#: so many nodes are drawn at most, and so many letters of a text shown
-_NODES, _LETTERS, _TENSORS = 15_000, 200, 8
+#: so many nodes are drawn at most, so many letters of a text shown, and so many operands of a node
+_NODES, _LETTERS, _OPERANDS = 15_000, 160, 64
+#: what stands between the sizes of a shape
+_BY = " \N{MULTIPLICATION SIGN} "
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """Texts that are written once, without what is beyond the letters that a page shows, and referred to by place."""
+
+    rows: list[str] = field(default_factory=list)
+    places: dict[str, int] = field(default_factory=dict)
+
+    def place(self, text: str) -> int:
+        """The place of a text, which is added where it is new."""
+        shown = cut(text)
+        if shown not in self.places:
+            self.places[shown] = len(self.rows)
+            self.rows.append(shown)
+        return self.places[shown]
+
+
+@dataclass(frozen=True, slots=True)
+class _Tensors:
+    """The tensors of a graph, each described once and referred to by place."""
+
+    texts: Texts
+    rows: list[list[Any]] = field(default_factory=list)
+    places: dict[ir.Value, int] = field(default_factory=dict)
+
+    def place(self, values: Sequence[ir.Value | None]) -> list[int]:
+        """The places of some tensors, -1 for one that is left out."""
+        return [-1 if value is None else self._place(value) for value in values[:_OPERANDS]]
+
+    def _place(self, value: ir.Value) -> int:
+        if value not in self.places:
+            self.places[value] = len(self.rows)
+            *told, constant = _describe_value(value)
+            self.rows.append([*map(self.texts.place, told), constant])
+        return self.places[value]
 
 
 def describe_graph(
-    graph: ir.Graph, sides: Mapping[ir.Node, str] | None = None, refused: Collection[str] = ()
+    graph: ir.Graph, texts: Texts, sides: Mapping[ir.Node, str] | None = None, refused: Collection[str] = ()
 ) -> dict[str, Any]:
-    """Describe a graph: `sides` says in which layout a node runs, `refused` names what no rule took."""
-    nodes: list[dict[str, Any]] = []
-    edges: list[tuple[int, int]] = []
-    at: dict[ir.Value, int] = {}
+    """Describe a graph as tables that refer to each other by place; names and other texts go into `texts`.
+
+    `sides` says in which layout a node runs, `refused` names nodes, or what they stem from, that no rule took.
+
+    A node has its operator, name, rule, source node, side, operands and results (-1 for one that is left out),
+    attributes, and 1 where it computes from constants alone. A tensor has its name, type, shape, quantization, and 1
+    where it is constant.
+    """
+    tensors = _Tensors(texts)
+    nodes: list[list[Any]] = []
+    known: set[ir.Value] = set()
     for node in graph:
         if len(nodes) == _NODES:
             break
-        source = node.metadata_props.get(SOURCE, "")
-        names = {source, node.name or "", *(value.name or "" for value in node.outputs)} - {""}
-        edges += dict.fromkeys((at[value], len(nodes)) for value in node.inputs if value is not None and value in at)
-        at.update((value, len(nodes)) for value in node.outputs)
+        constant = _is_constant(node, known)
+        if constant:
+            known.update(node.outputs)
+        rule, source = node.metadata_props.get(RULE, ""), node.metadata_props.get(SOURCE, "")
+        is_refused = source in refused or (node.name or "") in refused
         nodes.append(
-            {
-                "op": cut(node.op_type),
-                "name": cut(node.name or next(iter(value.name or "" for value in node.outputs), "")),
-                "rule": cut(node.metadata_props.get(RULE, "")),
-                "source": cut(source),
-                "side": "refused" if names & set(refused) else (sides or {}).get(node, "either"),
-                "inputs": [_describe_value(value) for value in node.inputs[:_TENSORS]],
-                "outputs": [_describe_value(value) for value in node.outputs[:_TENSORS]],
-                "attributes": cut(", ".join(map(_describe_attribute, node.attributes.values()))),
-            }
+            [
+                texts.place(node.op_type),
+                texts.place(node.name or next((value.name for value in node.outputs if value.name), "")),
+                texts.place(rule),
+                texts.place(source),
+                "refused" if is_refused else (sides or {}).get(node, "either"),
+                tensors.place(node.inputs),
+                tensors.place(node.outputs),
+                texts.place(", ".join(map(_describe_attribute, node.attributes.values()))),
+                int(constant),
+            ]
         )
-    return {"nodes": nodes, "edges": edges, "more": max(0, len(graph) - len(nodes))}
+    return {
+        "tensors": tensors.rows,
+        "nodes": nodes,
+        "inputs": tensors.place(graph.inputs),
+        "outputs": tensors.place(graph.outputs),
+        "more": max(0, len(graph) - len(nodes)),
+    }
+
+
+def describe_interface(values: Sequence[ir.Value]) -> list[list[str]]:
+    """The names, types and shapes of a graph's inputs or outputs."""
+    return [[cut(text) for text in _describe_value(value)[:3]] for value in values[:_OPERANDS]]
 
 
 def cut(text: str) -> str:
-    """A text without what is beyond the letters that a page shows."""
-    return text if len(text) <= _LETTERS else text[: _LETTERS - 1] + "…"
+    """A text without what is beyond the letters that a page shows, out of its middle: names differ at their ends."""
+    return text if len(text) <= _LETTERS else f"{text[: _LETTERS // 3]}…{text[1 - _LETTERS + _LETTERS // 3 :]}"
 
 
-def _describe_value(value: ir.Value | None) -> str:
-    if value is None:
-        return "none"
-    shape = "?" if value.shape is None else " x ".join(f"{extent}" for extent in value.shape) or "scalar"
-    text = f"{cut(value.name or '')} {value.dtype.name.lower() if value.dtype is not None else '?'} {shape}"
+def _is_constant(node: ir.Node, known: set[ir.Value]) -> bool:
+    given = [value for value in node.inputs if value is not None]
+    if not given:
+        return any(value.const_value is not None for value in node.outputs)
+    return all(value.const_value is not None or value in known for value in given)
+
+
+def _describe_value(value: ir.Value) -> list[Any]:
+    shape = "?" if value.shape is None else _BY.join(cut(f"{extent}") for extent in value.shape) or "scalar"
+    kind = value.dtype.name.lower() if value.dtype is not None else "?"
+    return [value.name or "", kind, shape, _describe_quantization(value), int(value.const_value is not None)]
+
+
+def _describe_quantization(value: ir.Value) -> str:
     known = quantization(value)
-    if known is None:
-        return text
+    if known is None or not known.scale.size:
+        return ""
     if known.scale.size > 1:
-        return f"{text}, {known.scale.size} scales along axis {known.axis}"
-    return f"{text}, scale {float(known.scale.ravel()[0]):.6g}, zero point {int(known.zero_point.ravel()[0])}"
+        least, most = float(known.scale.min()), float(known.scale.max())
+        return f"{known.scale.size} scales of {least:.3g} to {most:.3g} along axis {known.axis}"
+    return f"scale {float(known.scale.ravel()[0]):.6g}, zero point {int(known.zero_point.ravel()[0])}"
 
 
 def _describe_attribute(attribute: ir.Attr) -> str:
+    if attribute.type == ir.AttributeType.GRAPH:
+        inside = Counter(node.op_type for node in attribute.as_graph())
+        told = ", ".join(f"{name} {count}" for name, count in inside.most_common(5))
+        return f"{attribute.name}: {times(inside.total(), 'node')} ({told})"
     shown = (ir.AttributeType.INT, ir.AttributeType.FLOAT, ir.AttributeType.STRING, ir.AttributeType.INTS)
     return f"{attribute.name}={attribute.value!s:.60}" if attribute.type in shown else attribute.name

@@ -14,7 +14,7 @@ from nnrewrite.engine.base.data_files import OPS
 ROOT = OPS.parent
 PACKAGE = "nnrewrite"
 #: folders that are not the program
-OUTSIDE = ("tests", "benchmarks", "build", "dist")
+OUTSIDE = ("tests", "benchmarks", "docs", "build", "dist")
 
 
 def layers() -> dict[str, int]:

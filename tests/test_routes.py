@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import nnrewrite
 import pytest
 from nnrewrite.engine.base.errors import CallError
 from nnrewrite.routes import find_route
@@ -30,3 +31,21 @@ def test_rules_that_read_another_dialect_are_told() -> None:
 def test_where_nothing_leads_is_told() -> None:
     with pytest.raises(CallError, match="no rule sets lead from onnx to nowhere"):
         find_route("onnx", "nowhere")
+
+
+def test_a_route_of_two_steps_takes_an_opset_that_the_first_can_write() -> None:
+    program = Path(__file__).parent / "frontends" / "pt2" / "image.pt2"
+    report = nnrewrite.rewrite(program, to="tflite").report
+    assert report.opset is None and report.target_operators["CONV_2D"]
+
+
+def test_a_route_of_two_steps_changes_the_order_of_axes_once() -> None:
+    program = Path(__file__).parent / "frontends" / "pt2" / "image.pt2"
+    plain = nnrewrite.rewrite(program, to="tflite")
+    (given,) = plain.graph.inputs
+    turned = nnrewrite.rewrite(program, to="tflite", layout=f"{given.name}=NCHW:NHWC")
+    n, c, h, w = given.shape or ()
+    assert list(turned.graph.inputs[0].shape or ()) == [n, h, w, c]
+    assert turned.report.permutations < plain.report.permutations
+    code = nnrewrite.rewrite(program, to="/", layout=f"{given.name}=NCHW:NHWC")
+    assert list(code.graph.inputs[0].shape or ()) == [n, h, w, c]

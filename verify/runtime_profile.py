@@ -15,6 +15,8 @@ from .interpreter import Source
 from .runtime import Runtime
 
 _INTEGERS = frozenset({"int8", "uint8"})
+#: how the runtime names the event of a node, behind the node's name
+_EVENT = "_kernel_time"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +32,13 @@ class Kernel:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """The operators of the graph that the runtime made, the slowest first."""
+    """The operators of the graph that the runtime made, the slowest first.
+
+    `nodes_spent` has each node by its name in that graph: its operator, and milliseconds of one run.
+    """
 
     kernels: tuple[Kernel, ...]
+    nodes_spent: tuple[tuple[str, str, float], ...] = ()
 
     @property
     def milliseconds(self) -> float:
@@ -69,7 +75,7 @@ def profile_run(model: Source, inputs: Sequence[Array], threads: int = 2, runs: 
     # The first run pays for memory that the others find there.
     starts = [event["ts"] for event in events if event["name"] == "model_run"]
     second = sorted(starts)[1]
-    return _sum([e for e in events if e["name"].endswith("_kernel_time") and e["ts"] >= second], runs)
+    return _sum([e for e in events if e["name"].endswith(_EVENT) and e["ts"] >= second], runs)
 
 
 def _sum(events: Iterable[dict[str, Any]], runs: int) -> Profile:
@@ -82,9 +88,11 @@ def _sum(events: Iterable[dict[str, Any]], runs: int) -> Profile:
         if _computes_on_integers(told):
             integer.add(node)
     found: dict[str, Kernel] = {}
+    spent: list[tuple[str, str, float]] = []
     for node, taken in micros.items():
         known = found.get(node[0], Kernel(node[0], 0, 0, 0.0, 0.0))
         own = statistics.median(taken) * len(taken) / runs / 1e3
+        spent.append((node[1].removesuffix(_EVENT), node[0], own))
         found[node[0]] = Kernel(
             node[0],
             known.nodes + 1,
@@ -92,7 +100,8 @@ def _sum(events: Iterable[dict[str, Any]], runs: int) -> Profile:
             known.milliseconds + own,
             known.integer_milliseconds + own * (node in integer),
         )
-    return Profile(tuple(sorted(found.values(), key=lambda kernel: -kernel.milliseconds)))
+    slowest = sorted(found.values(), key=lambda kernel: -kernel.milliseconds)
+    return Profile(tuple(slowest), tuple(sorted(spent, key=lambda one: -one[2])))
 
 
 def _computes_on_integers(told: dict[str, Any]) -> bool:

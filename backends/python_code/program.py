@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import onnx_ir as ir
 
+from ...engine.base.errors import RewriteError
 from ...engine.base.startup import dataclass, field
 from ...engine.dialects.operators import Dialect
 from ...engine.expressions.functions.registry import SHORT
@@ -61,6 +62,7 @@ class _Writer:
     def program(self, graph: ir.Graph) -> Program:
         """Write a graph."""
         outputs = list(graph.outputs)
+        _require_types(graph, self._dialect)
         steps, blocks = find_blocks(list_steps(graph, self._dialect), outputs)
         lines: list[str] = []
         used = _list_used(steps)
@@ -75,7 +77,7 @@ class _Writer:
             body = plan_body(block.steps, [v for v in inputs if v not in own], results, block, names, self._dialect)
             self._bodies[block] = body
             lines += ["", "", *self._class(block.name, body)]
-        inputs = [value for value in graph.inputs if not value.is_initializer()]
+        inputs = list(graph.inputs)  # what a model remembers is given by the caller, also where it has a beginning
         body = plan_body(steps, inputs, outputs, None, Names(self._python.reserved), self._dialect)
         name = self._classes.give(_name_model(graph), "Model")
         lines += ["", "", *self._class(name, body)]
@@ -256,6 +258,20 @@ class _Writer:
 def write_program(graph: ir.Graph, dialect: Dialect, outputs: Sequence[str] = ()) -> Program:
     """Write a graph of a dialect that is source code as a module of Python."""
     return _Writer(dialect).program(graph)
+
+
+def _require_types(graph: ir.Graph, dialect: Dialect) -> None:
+    """Raise RewriteError with every input, constant and result of a type that the dialect has no tensors of."""
+    python = dialect.facts.python
+    assert python is not None
+    results = [output for node in graph.all_nodes() for output in node.outputs]
+    values = [*graph.inputs, *graph.initializers.values(), *results]
+    wrong = [one for one in values if one.dtype is not None and SHORT.get(one.dtype) not in python.types]
+    if wrong:
+        said = ", ".join(
+            f"{one.name} ({SHORT.get(one.dtype, one.dtype.name)})" for one in wrong if one.dtype is not None
+        )
+        raise RewriteError(f"{dialect.name} has no tensors of the types of {said}")
 
 
 def _describe_input(value: ir.Value, name: str) -> Input:

@@ -12,6 +12,7 @@ import click
 from .. import completion, flags
 
 if TYPE_CHECKING:
+    from ...page import Timing
     from ...verify.latency import Bench, Latency
     from ...verify.runtime_profile import Profile
 
@@ -42,6 +43,13 @@ SHOWN = 12
     shell_complete=completion.targets,
     help="What to convert to ONNX for, where no other model is given. May be repeated.",
 )
+@click.option(
+    "--report",
+    "page",
+    type=flags.File(written=True),
+    metavar="FILE.html",
+    help="Write a page with the latency of each operator, of the first target.",
+)
 @flags.as_json
 def command(
     source: Path,
@@ -52,6 +60,7 @@ def command(
     path: Path | None,
     rules: tuple[str, ...],
     targets: tuple[str, ...],
+    page: Path | None,
     as_json: bool,
 ) -> None:
     """Time a model and those made of it, .tflite files in the interpreter and .onnx files in ONNX Runtime.
@@ -62,17 +71,34 @@ def command(
 
     Exit status: 0 all models were timed; 1 one of them does not run.
     """
+    from ...engine.base.errors import CallError
+    from ...options import Options
     from ...verify.latency import bench
     from ..json_documents import show
 
+    if page is not None and models:
+        raise CallError("--report shows a conversion: leave out the ONNX models, so that the model is converted")
     named: dict[str, Path | bytes] = {f"{model}": model for model in models}
     for target in () if models else targets:
         named[target] = _convert(source, rules, target)
     found = bench(source, named, threads, rounds, seed, None if path is None else _inputs(path, source))
+    if page is not None:
+        from ..pages import write_timed
+
+        write_timed(page, source, Options(rules=rules, target=targets[0], to="onnx"), _time(found, source, targets[0]))
     if as_json:
         show("bench", True, _entries(found, source), source=source, threads=threads)
     else:
         _print(found, source, threads)
+
+
+def _time(found: Bench, source: Path, target: str) -> Timing:
+    """What was measured, as a page shows it."""
+    from ...page import Timing
+
+    rows = {source.name: found.source, **found.targets}
+    sides = [(name, one.median, one.least, one.over(found.source)) for name, one in rows.items()]
+    return Timing(sides, found.profiles[target].nodes_spent)
 
 
 def _entries(found: Bench, source: Path) -> Iterator[dict[str, Any]]:

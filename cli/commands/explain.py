@@ -14,6 +14,9 @@ from .. import flags
 if TYPE_CHECKING:
     from onnx import GraphProto, NodeProto
 
+#: what is said of a node that no rule has made
+_NO_RULE = "no rule: it was in the model before, or a pass made it"
+
 
 @click.command("rewrite explain", context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("model", metavar="MODEL.onnx", type=flags.File(exists=True))
@@ -51,7 +54,7 @@ def command(model: Path, node: str | None, as_json: bool) -> None:
         else:
             click.echo("\n\n".join(_block(one) for one in wanted))
         return
-    rules = Counter(_describe(one).get("nnrewrite.rule", "a pass, not a rule") for one in nodes)
+    rules = Counter(_describe(one).get("nnrewrite.rule", _NO_RULE) for one in nodes)
     if as_json:
         show("explain", True, map(_entry, nodes), nodes=len(nodes), rules=rules)
         return
@@ -99,7 +102,7 @@ def origin(node: NodeProto) -> str:
     """The rule that made a node, and the source operator."""
     said = _describe(node)
     if "nnrewrite.rule" not in said:
-        return click.style("made by a pass, not a rule", dim=True)
+        return click.style(_NO_RULE, dim=True)
     source = said.get("nnrewrite.source", "")
     return said["nnrewrite.rule"] + (f" from {source}" if source else "")
 
@@ -112,7 +115,7 @@ def _block(node: NodeProto) -> str:
         click.style(f"{node.op_type} {node.name}", bold=True),
         f"  operands  {', '.join(name or 'none' for name in node.input) or 'none'}",
         f"  results   {', '.join(node.output)}",
-        f"  rule      {said.get('nnrewrite.rule', 'none: it was in the model before, or a pass made it')}",
+        f"  rule      {said.get('nnrewrite.rule', _NO_RULE)}",
     ]
     if why := reason(said.get("nnrewrite.rule", "")):
         lines.append(f"  why       {why}")

@@ -38,7 +38,9 @@ _NAMED = 20
 
 @click.command("fuzz", context_settings={"help_option_names": ["-h", "--help"]})
 @flags.rules
-@click.option("--target", metavar="TARGET", default=TARGET, show_default=True, help="The target to try the rules for.")
+@click.option(
+    "--target", metavar="TARGET", help=f"The target to try the rules for.  [default: {TARGET}, or the one of the rules]"
+)
 @click.option(
     "--op",
     "operators",
@@ -94,7 +96,7 @@ _NAMED = 20
 @flags.as_json
 def command(
     rules: tuple[str, ...],
-    target: str,
+    target: str | None,
     operators: tuple[str, ...],
     names: tuple[str, ...],
     profile: str,

@@ -12,7 +12,14 @@ from .. import completion, flags
 if TYPE_CHECKING:
     from ...engine.passes.support import Support
 
-_COLOURS = {"yes": "green", "as state": "green", "in part": "yellow", "no": "red"}
+_COLOURS = {
+    "yes": "green",
+    "as state": "green",
+    "in part": "yellow",
+    "no": "red",
+    "simplified": "green",
+    "kept": "green",
+}
 
 
 @click.command("rewrite ops", context_settings={"help_option_names": ["-h", "--help"]})
@@ -125,11 +132,13 @@ def _target(name: str, form: str) -> list[str]:
 
 def listing(found: Sequence[Support]) -> list[str]:
     """One line an operator, for a terminal."""
-    width = max(len(one.operator.name) for one in found)
+    width, states = (
+        max(map(len, words)) for words in zip(*((one.operator.name, one.state) for one in found), strict=True)
+    )
     lines = []
     for one in found:
-        state = click.style(f"{one.state:<8}", fg=_COLOURS[one.state])
-        lines.append(f"{one.operator.name:<{width}}  {state}{'; '.join(one.limits)}".rstrip())
+        state = click.style(one.state, fg=_COLOURS[one.state]) + " " * (states - len(one.state))
+        lines.append(f"{one.operator.name:<{width}}  {state}  {'; '.join(one.limits)}".rstrip())
     return [*lines, "", _count(found)]
 
 
@@ -200,6 +209,8 @@ def _rows(found: Sequence[Support]) -> list[str]:
 
 def _count(found: Sequence[Support]) -> str:
     counts = {state: sum(one.state == state for one in found) for state in _COLOURS}
+    if counts["kept"] or counts["simplified"]:
+        return f"{len(found)} operators: rules are about {counts['simplified']} of them, the others stay as they are."
     return (
         f"{len(found)} operators: {counts['yes']} supported in every case, {counts['as state']} as state of the "
         f"model, {counts['in part']} in part, "

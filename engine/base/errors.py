@@ -139,7 +139,7 @@ class Reason:
 class Refusal:
     """One node that no rule took; `why` says why no rule is about its operator, where that is known.
 
-    `what` says what cannot be done with it.
+    `what` says what cannot be done with it, `source` which node of the source it stems from, where that is known.
     """
 
     operator: str
@@ -147,6 +147,7 @@ class Refusal:
     reasons: tuple[Reason, ...] = field(default=())
     why: str = ""
     what: str = "cannot be converted"
+    source: str = ""
 
 
 class UnsupportedError(RewriteError):
@@ -154,6 +155,7 @@ class UnsupportedError(RewriteError):
 
     def __init__(self, refusals: Sequence[Refusal], advice: str | None = None) -> None:
         self.refusals = tuple(refusals)
+        self.advice = advice or ""
         groups: dict[tuple[str, tuple[Reason, ...], str], list[str]] = {}
         for refusal in self.refusals:
             groups.setdefault((refusal.operator, refusal.reasons, refusal.why), []).append(refusal.node)

@@ -61,10 +61,100 @@ class OperatorTrials:
         " 2), distinct (no two alike)",
     ] = field(default_factory=dict)
     faulty: Annotated[
-        tuple[str, ...], "Element types for which the interpreter itself is wrong, as docs/findings.md tells"
+        tuple[str, ...], "Element types for which the interpreter itself is wrong, as docs/appendix/findings.md tells"
     ] = ()
     faulty_from: Annotated[float | None, "The scale of operands from which on the interpreter itself is wrong"] = None
-    alike: Annotated[bool, "Whether its first result has the extents of its first operand"] = False
+    alike: Annotated[bool, "Whether all its results have one type"] = False
+    padded: Annotated[bool, "Whether a file has all its operands, those left out as well"] = False
+    states: Annotated[
+        Mapping[str, Grid], "Operands that are state, each with the scale and the zero point that kernels ask of it"
+    ] = field(default_factory=dict)
+    scratch: Annotated[
+        tuple[tuple[str, float], ...] | None, "Types and scales of what integer kernels keep beside it in a file"
+    ] = None
+    follows: Annotated[tuple[str, ...], "Operands whose types its results have where these are quantized"] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorPython:
+    """How an operator of a dialect that is source code is written in Python."""
+
+    said: tuple[str, ...] = ()
+    expression: Annotated[
+        str | None,
+        "The expression that computes it, as its documentation has it: `F.pad(x, pad, mode='constant', value=0.0)`."
+        " Names are those of operands and options; what has its default is left out, `*xs` puts in several",
+    ] = None
+    module: Annotated[str | None, "The layer that computes it, as it is constructed: `nn.ReLU()`"] = None
+    held: Annotated[
+        tuple[str, ...], "Operands that the layer holds; as an argument of it their name says whether there is one"
+    ] = ()
+    numbers: Annotated[
+        tuple[str, ...], "Operands that are written as numbers where they are constants of one element"
+    ] = ()
+    called: Annotated[str | None, "What layers and results of it are called"] = None
+    call: Annotated[str | None, "How the layer is called, where that is not with its operands: `layer(x, (h, c))`"] = (
+        None
+    )
+    unpacked: Annotated[str | None, "The results as they are assigned, where these are no flat list: `y, (h, c)`"] = (
+        None
+    )
+    plain: Annotated[bool, "Whether its results are numbers of Python and no tensors"] = False
+    types: Annotated[tuple[str, ...], "Options that are numbers of element types, as ONNX has them"] = ()
+    statement: Annotated[
+        Literal["if", "for"] | None,
+        "The statement of Python that it is, whose blocks are its graphs. `if`: of a condition; `for`: of a count and a"
+        " condition, either of which may be left out, and of values that go round",
+    ] = None
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorFacts:
+    """What ops.yaml says of an operator beside its operands, results and options; `said` are the keys it has there."""
+
+    said: tuple[str, ...] = ()
+    types: Annotated[
+        tuple[str, ...],
+        "The element types of the first operands, a string for each and the last for all that follow: short names with"
+        " a blank between them, and a `q` before those that are codes of quantized values",
+    ] = ()
+    yields: Annotated[tuple[str, ...], "The element types of results where these are not those of the operands"] = ()
+    version: Annotated[int, "The first version of it that runtimes have"] = 1
+    older: Annotated[
+        Mapping[int, str],
+        "Opsets up to which it meant something else, each with the name that rules have for what it was",
+    ] = field(default_factory=dict)
+    names_type: Annotated[str | None, "The option that names the element type of the first result"] = None
+    when: Annotated[Mapping[str, Any], "Options and their values that tell it from operators with the same code"] = (
+        field(default_factory=dict)
+    )
+    parameters: Annotated[
+        Mapping[str, tuple[str, ...]],
+        "Options that are graphs, each with the element types of parameters of it that no operand stands for",
+    ] = field(default_factory=dict)
+    slices: Annotated[str | None, "The option that counts the last operands, which its graph is given by slices"] = None
+    decides: Annotated[tuple[str, ...], "Options that are graphs and yield no results"] = ()
+    pure: Annotated[bool, "Whether its results are the same in each run"] = True
+    former: Annotated[
+        Mapping[str, str], "Operands that older forms have as options of other names, each with that name"
+    ] = field(default_factory=dict)
+    fold: Annotated[bool, "Whether it is computed where its operands are constant"] = True
+
+    # what is known of results before a run
+    tells: Annotated[
+        Literal["extents", "count"] | None,
+        "What its results are that reads no elements: the extents of the operand, or how many elements these make",
+    ] = None
+    fills: Annotated[str | None, "The option that all elements of its result equal, 0 where it is not given"] = None
+    span: Annotated[
+        tuple[str, ...],
+        "Operands that say from where to where the elements of its result go, in which steps, and along which axes of"
+        " the first operand where it takes them from there",
+    ] = ()
+    chooses: Annotated[
+        Mapping[str, bool], "Options that are graphs, each with what the operand is where its results are those of it"
+    ] = field(default_factory=dict)
+    same_extents: Annotated[bool, "Whether its first result has the extents of its first operand"] = False
     rearranges: Annotated[tuple[str, ...], "The operands whose elements its results have, in another order"] = ()
     relation: Annotated[
         Literal["==", "<", "<=", ">", ">="] | None, "The sign that stands for what it tells of two numbers"

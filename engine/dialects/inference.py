@@ -63,7 +63,7 @@ def infer(node: ir.Node, opset: int) -> list[Inferred]:
     found = derive(node.domain, node.op_type, opset, attributes, brief, len(node.outputs))
     if brief != whole and any(one.shape is None or None in one.shape for one in found):
         found = derive(node.domain, node.op_type, opset, attributes, whole, len(node.outputs))
-    return list(found)  # a list of the caller's own: the other one is that of every node alike
+    return list(found)
 
 
 def require_within(node: ir.Node, ranges: Mapping[str, Sequence[int]]) -> None:
@@ -85,11 +85,11 @@ def _infer(
     attributes: tuple[tuple[str, ir.AttributeType, Any], ...],
     operands: tuple[_Operand | None, ...],
     results: int,
-) -> list[Inferred]:
+) -> tuple[Inferred, ...]:
     # Networks repeat themselves, so equal nodes over equal shapes are inferred once.
     found = schema(operator, opset, domain)
     if found is None or any(one is not None and one[0] is None for one in operands):
-        return [Inferred(None, None)] * results  # nothing is known of an operand, so nothing of the node
+        return (Inferred(None, None),) * results  # nothing is known of an operand, so nothing of the node
     proto = onnx.NodeProto(op_type=operator, domain=domain)
     add_attributes(proto, [ir.Attr(name, kind, value) for name, kind, value in attributes])
     proto.input.extend("" if one is None else f"i{position}" for position, one in enumerate(operands))
@@ -105,7 +105,7 @@ def _infer(
         outputs = onnx.shape_inference.infer_node_outputs(found, proto, types, data, opset_imports=imports)
     except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError, *_RAISED) as error:
         raise InferenceError(" ".join(str(error).split())) from error
-    return [_read_type(outputs.get(name)) for name in proto.output]
+    return tuple([_read_type(outputs.get(name)) for name in proto.output])
 
 
 def add_attributes(proto: onnx.NodeProto, attributes: Iterable[ir.Attr]) -> None:

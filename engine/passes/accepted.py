@@ -26,6 +26,7 @@ class Accepted:
             output = next((value.name for value in node.outputs if value.name), node.name)
             source, maker = node.metadata_props.get(SOURCE), node.metadata_props.get(RULE)
             origin = f" (made of {source} by {maker})" if source and maker else ""
+            what = "cannot be run by the target"
             module.refusals.append(
-                Refusal(node.op_type, f"{output}{origin}", (reason,), what="cannot be run by the target")
+                Refusal(node.op_type, f"{output}{origin}", (reason,), what=what, source=source or "")
             )

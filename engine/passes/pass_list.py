@@ -64,6 +64,8 @@ def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
         newest = [(NewestForms(options.given), True), (Functions(options.given), True)]
         rest = [(Functions(options.given, left=True), True), (Rules(LOWER, Visit.OUTSIDE_FIRST), True)]
     code = rules.target.facts.python is not None  # in which there are no layouts, and methods to be filled in
+    if code:
+        rest = [(Functions(rules.opset, left=True), True), (Rules(LOWER, Visit.OUTSIDE_FIRST), True)]
     steps: list[tuple[Pass, bool]] = [
         (options.part, bool(options.part.inputs or options.part.outputs)),
         *newest,

@@ -21,6 +21,8 @@ from .state import ROLES
 WHOLE, PART, NONE = "yes", "in part", "no"
 #: an operator that no rule is about since the engine takes all of its role
 STATE = "as state"
+#: an operator of a dialect that rules rewrite into itself: some rules are about it, or none is and it stays as it is
+SIMPLIFIED, KEPT = "simplified", "kept"
 
 _ANY, _IGNORED = "any", "ignored"
 
@@ -62,12 +64,13 @@ def survey(
     `sources` holds the texts of the files, from which conditions are quoted.
     """
     dialect = catalogue.dialect(files[0].source)
+    within = files[0].source == files[0].target
     declared = frozenset(range(files[0].opsets[0], files[0].opsets[1] + 1))
     uses: dict[str, list[Use]] = {}
     definitions = {item.name: item for file in files for item in file.items if isinstance(item, tree.Definition)}
     availability = Availability(definitions)
     for file, rule in write_out(files):
-        if rule.stage not in OF_SOURCE or rule.stage == MEANING:
+        if (rule.stage not in OF_SOURCE and not within) or rule.stage == MEANING:
             continue
         builds = list_template_dialects(rule.stage, dialect, catalogue.dialect(file.target))
         there = [availability.list_opsets(template.equations, builds, declared) for template in rule.templates]
@@ -76,6 +79,8 @@ def survey(
                 uses.setdefault(spec.name, []).append(_use(rule, call, spec, file, sources or {}, there))
     told = [spec for spec in dialect.operators.values() if FORM not in spec.traits]
     ranked = sorted(told, key=lambda spec: (spec.code is None, spec.code or 0, spec.name))
+    if within:
+        return [_describe_rewriting(spec, uses.get(spec.name, []), declared) for spec in ranked]
     return [_support(spec, uses.get(spec.name, []), declared, dialect) for spec in ranked]
 
 
@@ -192,6 +197,13 @@ def _support(spec: OperatorSpec, uses: Sequence[Use], declared: Opsets, dialect:
         limits += dict.fromkeys("only where " + " and ".join(use.conditions) for use in own)
     limits += dict.fromkeys(f"refused: {demand}" for use in own for demand in use.demands)
     return Support(spec, tuple(uses), PART if limits else WHOLE, options, tuple(limits), opsets or declared)
+
+
+def _describe_rewriting(spec: OperatorSpec, uses: Sequence[Use], declared: Opsets) -> Support:
+    """An operator that needs no rule, as it may stand in the result, with the rules that are about it all the same."""
+    own = [use for use in uses if not use.general]
+    limits = (", ".join(dict.fromkeys(use.rule for use in own)),) if own else ()
+    return Support(spec, tuple(own), SIMPLIFIED if own else KEPT, {}, limits, declared)
 
 
 def _together(taken: Sequence[str]) -> str:

@@ -6,6 +6,7 @@ import onnx_ir as ir
 
 from ..base.errors import Refusal
 from ..base.startup import dataclass
+from ..rewrite.apply import SOURCE
 from .base import Module, Visit
 from .rule_stage import drive
 
@@ -41,7 +42,7 @@ def refuse(module: Module, stage: str, node: ir.Node) -> Refusal:
     why = f"no pack of rules describes {node.op_type}: {custom}" if spec is None else spec.unsupported or ""
     known = module.outcome.refused.get(node)
     reasons = drive(module, stage).explain_misses(node) if known is None else (known,)
-    return Refusal(node.op_type, node.name or "", reasons, why)
+    return Refusal(node.op_type, node.name or "", reasons, why, source=node.metadata_props.get(SOURCE, ""))
 
 
 def _keep(module: Module, stage: str, node: ir.Node) -> bool:

@@ -12,6 +12,7 @@ from ..base.constants import initial_array
 from ..base.errors import Refusal, UnsupportedError
 from ..base.startup import dataclass, field
 from ..dialects.operators import Dialect, OperatorSpec, option_value
+from ..rewrite.apply import SOURCE
 from ..rewrite.subgraphs import Body, bind_option
 
 #: the roles in ops.yaml of the operators that name a variable, read it, write it, and run a graph the first time
@@ -210,4 +211,5 @@ class Variables:
 
 def refuse_node(node: ir.Node, why: str) -> UnsupportedError:
     """An error about one node that no rule can do anything about."""
-    return UnsupportedError([Refusal(node.op_type, node.name or "", why=why)])
+    source = node.metadata_props.get(SOURCE, "")
+    return UnsupportedError([Refusal(node.op_type, node.name or "", why=why, source=source)])

@@ -66,6 +66,23 @@ def test_a_model_is_converted_for_both_targets_and_timed(model: Path) -> None:
         assert len(side["latency"]["rounds"]) == 2
 
 
+def test_a_page_has_the_latency_of_each_node(model: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    measured("--target", "onnxruntime", f"{model}", "--report", f"{page}")
+    text = page.read_text(encoding="utf-8").split('<script id="data" type="application/json">')[1].split("</script>")[0]
+    data = json.loads(text)
+    assert [side[0] for side in data["latency"]["sides"]] == ["net.tflite", "onnxruntime"]
+    names = {data["texts"][node[1]] for node in data["after"]["nodes"]}
+    assert {node for node, operator, _ in data["latency"]["kernels"] if operator == "Conv"} <= names
+
+
+def test_a_page_is_about_a_conversion(model: Path, tmp_path: Path) -> None:
+    (tmp_path / "net.onnx").write_bytes(convert(model).SerializeToString())
+    page = tmp_path / "page.html"
+    result = call("bench", f"{model}", f"{tmp_path / 'net.onnx'}", "--report", f"{page}")
+    assert result.exit_code == 2 and "leave out the ONNX models" in result.output and not page.exists()
+
+
 def test_given_onnx_models_are_timed_instead(model: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.onnx"
     other.write_bytes(convert(model, target="portable").SerializeToString())

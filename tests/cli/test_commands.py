@@ -342,3 +342,10 @@ def test_formatting_twice_is_formatting_once(path: Path) -> None:
 def test_any_layout_of_one_text_comes_to_the_same_meaning() -> None:
     squeezed = re.sub(r"[ \t]+", " ", NEAT.replace("\n  ", "\n"))
     assert format_rules(squeezed, "a.rules").replace("# note", "").split() == NEAT.replace("# note", "").split()
+
+
+def test_operators_that_rules_rewrite_into_their_own_dialect_are_kept_or_simplified() -> None:
+    told = call("ops", "--rules", "onnx2onnx").stdout
+    assert re.search(r"^Sinh +kept$", told, re.MULTILINE)
+    assert re.search(r"^Slice +simplified +.*\bslice_of_slice\b", told, re.MULTILINE)
+    assert told.splitlines()[-1].endswith("the others stay as they are.")

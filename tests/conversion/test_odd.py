@@ -11,7 +11,7 @@ import nnrewrite
 import numpy as np
 import onnx_ir as ir
 import pytest
-from nnrewrite import pipeline
+from nnrewrite import conversion_steps
 from nnrewrite.backends.tflite_writer import write
 from nnrewrite.cli import dispatch
 from nnrewrite.engine.base.errors import InternalError, ModelError, RewriteError, UnsupportedError
@@ -168,7 +168,7 @@ def test_a_mistake_of_ours_names_rule_and_node(single: Make, monkeypatch: pytest
 
 
 def test_a_mistake_of_ours_between_rules_is_told_too(single: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipeline, "least_opset", broken)
+    monkeypatch.setattr(conversion_steps, "least_opset", broken)
     with pytest.raises(InternalError, match="internal error: the conversion: KeyError: 'lost'"):
         nnrewrite.convert(single("ABS", {"x": (FLOATS, [2])}, [(FLOATS, [2])]))
 
@@ -177,7 +177,7 @@ def test_a_want_of_memory_is_no_mistake_of_ours(single: Make, monkeypatch: pytes
     def exhausted(*_: Any) -> Any:
         raise MemoryError
 
-    monkeypatch.setattr(pipeline, "least_opset", exhausted)
+    monkeypatch.setattr(conversion_steps, "least_opset", exhausted)
     assert (
         refusal(single("ABS", {"x": (FLOATS, [2])}, [(FLOATS, [2])]))
         == "there is not enough memory to convert the model"

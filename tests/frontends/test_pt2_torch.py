@@ -11,6 +11,7 @@ import onnxruntime
 import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed: `make test-torch` has it")
+pytestmark = pytest.mark.torch
 
 
 @pytest.fixture(scope="module")

@@ -167,7 +167,8 @@ def real_cell(operator: str, seed: int) -> Cell:
             for side in sides:
                 cell.operands[f"{side}x"] = cell.weights(units, inputs) if cross else None
     cell.results = [(FLOAT, [*lead, outputs])] * len(sides)
-    # With the batch first, the kernel of the LSTM leaves a part of merged outputs as memory was (docs/findings.md).
+    # With the batch first, the kernel of the LSTM leaves a part of merged outputs as memory was
+    # (docs/appendix/findings.md).
     if sides[1:] and cell.chance() and ("LSTM" not in operator or cell.options["time_major"]):
         cell.options["merge_outputs"] = True
         cell.results = [(FLOAT, [*lead, 2 * outputs])]
@@ -198,7 +199,9 @@ def integer_cell(operator: str, seed: int) -> Cell:
     outputs = cell.number(1, 6) if projects else units
     # What a projection yields may leave the range of its codes, and comes back as it was cut off.
     inner, outer = grid(1 / 128), grid(1 / 128)
-    peeps = peeps and outputs == units  # the kernel takes as many peepholes as there are outputs (docs/findings.md)
+    peeps = (
+        peeps and outputs == units
+    )  # the kernel takes as many peepholes as there are outputs (docs/appendix/findings.md)
     if projects:
         inner, outer = (
             grid(0.01, cell.number(-9, 9)),

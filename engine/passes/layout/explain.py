@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-import onnx
 import onnx_ir as ir
 
 from ...base.startup import dataclass
@@ -74,12 +73,11 @@ def _cut(name: str, most: int) -> str:
     return kept + name[len(kept) - most :]
 
 
-def explain(model: onnx.ModelProto, dialect: Dialect, purposes: Mapping[str, str] | None = None) -> list[Remaining]:
-    """Explain every permutation of a model of a dialect, in the model's order, as far as shapes are known.
+def explain(graph: ir.Graph, dialect: Dialect, purposes: Mapping[str, str] | None = None) -> list[Remaining]:
+    """Explain every permutation of a graph of a dialect, in the graph's order, as far as shapes are known.
 
     `purposes` says why rules, by their places, make permutations that nothing would have asked for.
     """
-    graph = ir.from_proto(model).graph
     opset = graph.opset_imports.get(dialect.domain, 0)
     tensors = Tensors(graph, dialect, opset)
     return [found for node in graph for found in _explain_node(tensors, node, purposes or {})]

@@ -257,3 +257,12 @@ def test_scopes_that_name_classes_are_no_code(evil: str) -> None:
         for place, name in enumerate(node.output):
             node.output[place] = name.replace("blocks", evil or "empty")
     check_harmless(write(data.SerializeToString()))
+
+
+def test_types_that_the_dialect_lacks_are_refused_by_name() -> None:
+    given = [oh.make_tensor_value_info("words", onnx.TensorProto.STRING, [2])]
+    node = oh.make_node("Identity", ["words"], ["y"])
+    graph = oh.make_graph([node], "g", given, [oh.make_tensor_value_info("y", onnx.TensorProto.STRING, [2])])
+    data = oh.make_model(graph, opset_imports=[oh.make_opsetid("", 21)], ir_version=10).SerializeToString()
+    with pytest.raises(RewriteError, match=r"torch has no tensors of the types of words \(string\)"):
+        encode(data)

@@ -161,3 +161,20 @@ def test_quantized_weights_are_not_folded_back() -> None:
         """
     )
     assert kinds(made) == {"DequantizeLinear": 1, "Mul": 1}
+
+
+def test_what_is_known_of_one_node_is_not_taken_for_another_over_equal_extents() -> None:
+    text = """<ir_version: 8, opset_import: ["": 17]>
+    g (float[N, 3] x) => (int64[2] widths)
+      <float zero = {0.0}, int64[1] zeros = {0}, int64[1] ones = {1}, int64[1] four = {4}, int64[1] six = {6}> {
+      shape = Shape(x)
+      rows = Slice(shape, zeros, ones)
+      first = Concat<axis = 0>(rows, four)
+      second = Concat<axis = 0>(rows, six)
+      y = Expand(zero, first)
+      z = Expand(zero, second)
+      width = Shape<start = 1>(y)
+      other = Shape<start = 1>(z)
+      widths = Concat<axis = 0>(width, other)
+    }"""
+    check_equal(text, {"x": np.zeros((2, 3), np.float32)})
