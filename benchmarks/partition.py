@@ -6,6 +6,9 @@
 Greedy merging is what PyTorch's CapabilityBasedPartitioner and TVM's MergeCompilerRegions do: all that the target takes
 is on the device; each node joins the parts of the nodes that it reads, one after the other, where that makes no circle.
 In the order of a file is what stands in it without a node of the host between. Both are counted in connected parts.
+ONNX Runtime's is CreateSupportedPartitions, by which its execution providers answer GetCapability: what they take joins
+the open group, in topological order, and a node that they do not take and that reads the group closes it. Its groups
+need not be connected: the last column counts the connected pieces of them.
 """
 
 from __future__ import annotations
@@ -64,6 +67,46 @@ def follow_order(network: Network) -> list[int]:
     for unit, taken in enumerate(network.supported):
         run += unit > 0 and taken != network.supported[unit - 1]
         runs.append(run if taken else -1)
+    return connect(network, runs)
+
+
+def group_as_onnx_runtime(network: Network) -> list[int]:
+    """The group of each unit, -1 on the host, as `CreateSupportedPartitionNodeGroups` of ONNX Runtime makes them.
+
+    Source: onnxruntime/core/providers/partitioning_utils.cc, written anew after its comments.
+    """
+    after: list[list[int]] = [[] for _ in range(network.units)]
+    waits = [0] * network.units
+    for tail, head in network.arcs():
+        after[tail].append(head)
+        waits[head] += 1
+    work = [unit for unit in range(network.units) if not waits[unit]]
+    later: list[int] = []
+    border: set[int] = set()
+    group, groups = [-1] * network.units, 0
+    while work or later:
+        if not work:
+            groups += 1
+            border.clear()
+            work, later = later, []
+            continue
+        unit = work.pop(0)
+        if network.supported[unit]:
+            group[unit] = groups
+            border.discard(unit)
+            border.update(after[unit])
+        elif unit in border:
+            later.append(unit)
+            continue
+        for head in after[unit]:
+            waits[head] -= 1
+            if not waits[head]:
+                work.append(head)
+    return group
+
+
+def connect(network: Network, group: list[int]) -> list[int]:
+    """Groups in their connected pieces."""
     part = list(range(network.units))
 
     def find(unit: int) -> int:
@@ -72,9 +115,9 @@ def follow_order(network: Network) -> list[int]:
         return unit
 
     for tail, head in network.arcs():
-        if runs[tail] >= 0 and runs[tail] == runs[head]:
+        if group[tail] >= 0 and group[tail] == group[head]:
             part[find(head)] = find(tail)
-    return [find(unit) if runs[unit] >= 0 else -1 for unit in range(network.units)]
+    return [find(unit) if group[unit] >= 0 else -1 for unit in range(network.units)]
 
 
 def count_parts(parts: list[int]) -> int:
@@ -97,11 +140,13 @@ def draw(generator: np.random.Generator) -> Network:
     return Network(supported, tuple(edges), (1_000_000,) * units, 1)
 
 
-def show(name: str, network: Network) -> tuple[int, int, int, int, int]:
-    """Print parts and bytes of one network, ours and by greedy merging, and the parts in the order of the file."""
+def show(name: str, network: Network) -> tuple[int, ...]:
+    """Print parts and bytes of one network, ours and by greedy merging, and the parts that others make."""
     ours, greedy, order = divide(network), merge_greedily(network), follow_order(network)
     moved = network.moved([part >= 0 for part in ours.parts]), network.moved(network.supported)
-    figures = ours.count, moved[0], count_parts(greedy), moved[1], count_parts(order)
+    runtime = group_as_onnx_runtime(network)
+    others = count_parts(order), count_parts(runtime), count_parts(connect(network, runtime))
+    figures = ours.count, moved[0], count_parts(greedy), moved[1], *others
     if name:
         print(f"| {name} | " + " | ".join(f"{figure:,}" for figure in figures) + " |")
     return figures
@@ -110,7 +155,8 @@ def show(name: str, network: Network) -> tuple[int, int, int, int, int]:
 def main() -> None:
     """Print a table."""
     arguments = sys.argv[1:]
-    print("| | parts | bytes | greedy: parts | bytes | order of the file: parts |\n|---|---|---|---|---|---|")
+    heads = "| | parts | bytes | greedy: parts | bytes | order of the file | ONNX Runtime: groups | connected |"
+    print(f"{heads}\n|{'---|' * 8}")
     if arguments[0] == "--random":
         generator = np.random.default_rng(0)
         found = [show("", draw(generator)) for _ in range(int(arguments[1]))]
@@ -123,6 +169,8 @@ def main() -> None:
                 print(f"| {path.rpartition('/')[2]} | {error} |")
     print("| all | " + " | ".join(f"{sum(column):,}" for column in zip(*found, strict=True)) + " |")
     print(f"more parts than greedy merging: {sum(one[0] > one[2] for one in found)} of {len(found)}")
+    print(f"more parts than ONNX Runtime, connected: {sum(one[0] > one[6] for one in found)} of {len(found)}")
+    print(f"more parts than ONNX Runtime's groups: {sum(one[0] > one[5] for one in found)} of {len(found)}")
     print(f"more bytes than greedy merging: {sum(one[1] > one[3] for one in found)} of {len(found)}")
 
 

@@ -113,11 +113,11 @@ def _list_bound(units: Sequence[tuple[ir.Node, ...]]) -> dict[tuple[int, int], s
             producer = value.producer()
             if value.dtype is None and producer in unit and unit[producer] != number:
                 bound[unit[producer], number] = value.name or ""
-        for value in node.inputs:
-            if value is None or value.producer() is not None or value.const_value is not None:
+        for kept in node.inputs:
+            if kept is None or kept.producer() is not None or kept.const_value is not None or kept.is_graph_input():
                 continue
-            if not value.is_graph_input() and variables.setdefault(value, number) != number:
-                bound[variables[value], number] = value.name or ""
+            if variables.setdefault(kept, number) != number:
+                bound[variables[kept], number] = kept.name or ""
     if any(not node.outputs for node in unit):
         seeing = [number for node, number in unit.items() if not node.outputs or any(map(_is_handle, node.inputs))]
         seeing += [number for node, number in unit.items() if any(map(_is_handle, node.outputs))]
