@@ -73,6 +73,17 @@ def _match_opsets(steps: list[Options]) -> list[Options]:
     return found
 
 
+def find_arranging(steps: list[Options]) -> Options | None:
+    """The step that gives inputs and outputs the order of axes that is asked for: the last that does not write code, in
+    which there are no layouts. None where there is none."""
+
+    def arranges(step: Options) -> bool:
+        pair = read_pair(step.rules[-1])
+        return pair is None or prepare(step.stacked, None).pack.catalogue.dialect(pair[1]).facts.python is None
+
+    return next(filter(arranges, reversed(steps)), None)
+
+
 def prepare_step(subject: Subject, step: Options, opset: int | None) -> tuple[Prepared, str]:
     """The rules of one step, compiled for the opset of the graph that they read, or else for that which they write.
 
@@ -85,9 +96,9 @@ def prepare_step(subject: Subject, step: Options, opset: int | None) -> tuple[Pr
     if pair[0] != pair[1]:  # operators of other opsets are brought to one that the rules read
         low, high = prepare(step.stacked, None).pack.opsets
         return _prepare_options(step, min(max(own, low), high)), ""
-    if step.opset is not None and step.opset != own:
-        raise CallError(f"the model is of opset {own}, and there are no rules yet that write it in opset {step.opset}")
-    return _prepare_options(step, own), ""
+    kept = own == subject.opset or step.opset is not None
+    prepared = _prepare_options(step, own if step.opset is None else step.opset)
+    return prepared, "" if kept else f"the first that the rules read, the model was of {subject.opset}"
 
 
 def _prepare_options(options: Options, opset: int | None) -> Prepared:

@@ -15,7 +15,7 @@ from . import signatures
 from .backends import writers
 from .compiled_rules import Prepared, prepare
 from .conversion import Conversion
-from .conversion_steps import find_writer, plan_steps, prepare_step, say_stacking
+from .conversion_steps import find_arranging, find_writer, plan_steps, prepare_step, say_stacking
 from .engine.base.errors import (
     CallError,
     InternalError,
@@ -118,16 +118,16 @@ def _rewrite(source: str | bytes, options: Options, reason: str = "") -> Convers
     graph = subject.graph
     before = Counter(node.op_type for node in graph)
     given: Counter[str] = Counter()
-    prepared, held, module = None, "", None
+    prepared, held, module, arranging = None, "", None, find_arranging(steps)
     for place, step in enumerate(steps):
         version = subject.model.opset_imports.get("") if prepared is None else prepared.opset
         prepared, held = prepare_step(subject, step, None if prepared is None else prepared.opset)
         functions = () if place else subject.subgraphs
         if not place:
             given = count_bytes([graph, *list_called(graph, prepared.rules.source, functions)])
-        module = _run_step(
-            subject, prepared, functions, step, asked if not place else Asked(), interface, module, version
-        )
+        extents = asked if not place else Asked()
+        order = interface if step is arranging else Interface()
+        module = _run_step(subject, prepared, functions, step, extents, order, module, version)
     assert prepared is not None and module is not None
     left = count_bytes([graph, *graph.subgraphs()])
     report = replace(

@@ -22,7 +22,8 @@ from .options import DEFAULT, Options
 class Subject:
     """What is converted: one graph of a model, those that it may call, and what a signature calls its outputs.
 
-    `renamed` has the source's names of inputs and outputs by those of the signature.
+    `renamed` has the source's names of inputs and outputs by those of the signature, `opset` is that of the file, where
+    it has one.
     """
 
     model: ir.Model
@@ -31,6 +32,7 @@ class Subject:
     signature: Signature | None
     outputs: Sequence[str]
     renamed: Mapping[str, str]
+    opset: int | None = None
 
 
 def members(path: str | os.PathLike[str]) -> list[str]:
@@ -60,10 +62,8 @@ def read_subject(source: str | bytes, options: Options, pack: loader.Pack) -> Su
         model = find_reader(source, options).read(data, pack.catalogue, _name_source(source, member))
     if pack.catalogue.dialect(pack.files[0].target).facts.python is not None:
         _fix_defaults(model.graph)
-        if model.opset_imports.get("", pack.opsets[0]) < pack.opsets[0]:
-            from .frontends.onnx_versions import upgrade
-
-            model = upgrade(model, pack.opsets[0])
+    opset = model.opset_imports.get("")
+    model = _choose_version(model, options, pack)
     signature = signatures.choose(model, options.signature)
     subgraphs: Sequence[ir.Graph] = model.meta["subgraphs"]
     graph = model.graph if signature is None else subgraphs[signature.subgraph]
@@ -72,7 +72,26 @@ def read_subject(source: str | bytes, options: Options, pack: loader.Pack) -> Su
             f"{_name_source(source, member) or 'model'}: graph {graph.name} has no outputs: nothing to compute"
         )
     names, renamed = signatures.name_interface(graph, signature)
-    return Subject(model, graph, subgraphs, signature, list(options.outputs) or names, renamed)
+    return Subject(model, graph, subgraphs, signature, list(options.outputs) or names, renamed, opset)
+
+
+def _choose_version(model: ir.Model, options: Options, pack: loader.Pack) -> ir.Model:
+    """A model in the opset that is asked for, or else in the first that the rules read, where its own is before that.
+
+    Raises ModelError where it cannot be made one of that opset.
+    """
+    own, (low, high) = model.opset_imports.get(""), pack.opsets
+    if own is None or not pack.catalogue.dialect(pack.files[0].source).schemas:
+        return model
+    stays = pack.files[0].source == pack.files[0].target
+    if not stays and pack.catalogue.dialect(pack.files[0].target).facts.python is None:
+        return model
+    wanted = options.opset if stays and options.opset is not None else max(own, low)
+    if wanted == own or not low <= wanted <= high:  # what is out of range is told when rules are compiled for it
+        return model
+    from .frontends.onnx_versions import convert_opset
+
+    return convert_opset(model, wanted)
 
 
 def _fix_defaults(graph: ir.Graph) -> None:

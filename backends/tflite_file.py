@@ -42,12 +42,16 @@ class Encoded:
 def encode(output: Output) -> Encoded:
     """Encode a graph as a model, with one signature that has the names of its inputs and outputs.
 
+    Graphs that its nodes call are those of the model that it is made of.
+
     Raises ModelError where the format cannot hold the graph.
     """
     graph = output.graph
     model = ir.Model(graph, ir_version=10)
     named = {value.name or "": value.name or "" for value in graph.inputs}
     results = {name: value.name or "" for name, value in zip(output.names, graph.outputs, strict=True)}
+    if output.origin is not None:
+        model.meta["subgraphs"] = output.origin.meta["subgraphs"]  # those that nodes call by their numbers
     model.meta["signatures"] = (Signature("serving_default", 0, named, results),)
     model.meta["metadata"] = {name: text.encode() for name, text in output.metadata.items()}
     catalogue = Catalogue({output.dialect.name: output.dialect})

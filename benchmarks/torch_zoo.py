@@ -21,9 +21,28 @@ TORCHVISION = {
     "regnet_x_400mf": 64,
 }  # fmt: skip
 SEGMENTATION = ("deeplabv3_mobilenet_v3_large", "fcn_resnet50", "lraspp_mobilenet_v3_large")
-DETECTION = ("ssdlite320_mobilenet_v3_large", "retinanet_resnet50_fpn", "fcos_resnet50_fpn", "fasterrcnn_mobilenet_v3_large_fpn", "maskrcnn_resnet50_fpn", "keypointrcnn_resnet50_fpn")  # noqa: E501
+DETECTION = (
+    "ssdlite320_mobilenet_v3_large",
+    "retinanet_resnet50_fpn",
+    "fcos_resnet50_fpn",
+    "fasterrcnn_mobilenet_v3_large_fpn",
+    "maskrcnn_resnet50_fpn",
+    "keypointrcnn_resnet50_fpn",
+)  # noqa: E501
 VIDEO = ("r3d_18", "mc3_18", "r2plus1d_18", "mvit_v2_s", "s3d", "swin3d_t")
-ULTRALYTICS = ("yolov8n", "yolov8n-seg", "yolov8n-pose", "yolov8n-obb", "yolov8n-cls", "yolo11n", "yolo12n", "yolov5nu", "yolov9t", "yolov10n", "rtdetr-l")  # noqa: E501
+ULTRALYTICS = (
+    "yolov8n",
+    "yolov8n-seg",
+    "yolov8n-pose",
+    "yolov8n-obb",
+    "yolov8n-cls",
+    "yolo11n",
+    "yolo12n",
+    "yolov5nu",
+    "yolov9t",
+    "yolov10n",
+    "rtdetr-l",
+)  # noqa: E501
 TIMM = {
     "resnet10t": 64, "mixer_s32_224": 224, "vit_tiny_patch16_224": 224, "deit_tiny_patch16_224": 224,
     "swin_tiny_patch4_window7_224": 224, "convnext_atto": 64, "mobilenetv4_conv_small": 64, "efficientformer_l1": 224,

@@ -109,7 +109,9 @@ def make_transformers() -> dict[str, Callable[[], tuple[Any, tuple[Any, ...], di
     stages = {"hidden_sizes": [8, 16, 24, 32], "depths": [1, 1, 1, 1]}
 
     def detr() -> Any:
-        backbone = t.ResNetConfig(embedding_size=8, hidden_sizes=[8, 16, 24, 32], depths=[1, 1, 1, 1], out_features=["stage4"])  # noqa: E501
+        backbone = t.ResNetConfig(
+            embedding_size=8, hidden_sizes=[8, 16, 24, 32], depths=[1, 1, 1, 1], out_features=["stage4"]
+        )  # noqa: E501
         config = t.DetrConfig(
             use_timm_backbone=False, backbone_config=backbone, backbone=None, use_pretrained_backbone=False, d_model=32, encoder_layers=2,  # noqa: E501
             decoder_layers=2, encoder_attention_heads=4, decoder_attention_heads=4, encoder_ffn_dim=64,

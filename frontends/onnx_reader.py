@@ -111,6 +111,10 @@ def _infer(proto: onnx.ModelProto, name: str) -> ir.Model:
         graph.input.extend(kept)
     if graph.sparse_initializer:
         raise ModelError(f"{name}: sparse initializers ({graph.sparse_initializer[0].values.name}) cannot be read")
+    for given_input in graph.input:
+        for one in given_input.type.tensor_type.shape.dim:
+            if one.dim_value < 0:
+                one.Clear()  # as some exporters write an extent that is free
     bare = onnx.ModelProto()
     bare.CopyFrom(proto)
     bare.ir_version = max(proto.ir_version, _OVERRIDABLE)

@@ -1,4 +1,4 @@
-"""Older ONNX models in the form of a later opset, by the converter of the onnx package."""
+"""ONNX models in the form of another opset, by the converter of the onnx package."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ..engine.base.errors import ModelError
 _SMALL = 1 << 10
 
 
-def upgrade(model: ir.Model, opset: int) -> ir.Model:
-    """A model in a later opset; constants stay where they are. Raises ModelError where the converter refuses it."""
+def convert_opset(model: ir.Model, opset: int) -> ir.Model:
+    """A model in another opset; constants stay where they are. Raises ModelError where the converter refuses it."""
     kept = {
         name: value.const_value
         for name, value in model.graph.initializers.items()
@@ -34,9 +34,10 @@ def upgrade(model: ir.Model, opset: int) -> ir.Model:
         del proto.graph.value_info[:]
         found = serde.deserialize_model(onnx.shape_inference.infer_shapes(proto, data_prop=True))
     except (RuntimeError, ValueError, onnx.shape_inference.InferenceError) as error:
-        word = " ".join(f"{error}".split())[:200]
+        own = model.opset_imports.get("")
+        reason = " ".join(f"{error}".split()).rpartition("failed: ")[2][:200]  # without the place in the converter
         raise ModelError(
-            f"the model is of an older opset than {opset}, and cannot be made one of it: {word}"
+            f"the model is of opset {own}, and onnx cannot make it one of opset {opset}: {reason}"
         ) from error
     for value in list(found.graph.inputs):
         if value.name not in inputs and value.name in kept:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import onnx_ir as ir
 
+from ..engine.base.errors import times
 from ..engine.base.quantization import quantization
 from ..engine.base.startup import dataclass, field
 from ..engine.rewrite.driver import RULE, SOURCE
@@ -131,5 +133,9 @@ def _describe_quantization(value: ir.Value) -> str:
 
 
 def _describe_attribute(attribute: ir.Attr) -> str:
+    if attribute.type == ir.AttributeType.GRAPH:
+        inside = Counter(node.op_type for node in attribute.as_graph())
+        told = ", ".join(f"{name} {count}" for name, count in inside.most_common(5))
+        return f"{attribute.name}: {times(inside.total(), 'node')} ({told})"
     shown = (ir.AttributeType.INT, ir.AttributeType.FLOAT, ir.AttributeType.STRING, ir.AttributeType.INTS)
     return f"{attribute.name}={attribute.value!s:.60}" if attribute.type in shown else attribute.name

@@ -63,7 +63,10 @@ def _join(groups: list[frozenset[ir.Node]]) -> list[frozenset[ir.Node]]:
 
 
 def list_read(node: ir.Node) -> Iterator[ir.Value]:
-    """The values that a node reads, and those that its graphs read from around them, constants left out."""
+    """The values that a node reads, and those that its graphs read from around them.
+
+    Constants are left out, and what nothing yields: a variable that the node itself keeps between calls.
+    """
     inner = {output for each in walk_nodes([node]) for output in each.outputs} - set(node.outputs)
     for attribute in node.attributes.values():
         for graph in _graphs(attribute):
@@ -71,7 +74,9 @@ def list_read(node: ir.Node) -> Iterator[ir.Value]:
             inner.update(graph.initializers.values())
     for each in walk_nodes([node]):
         for value in each.inputs:
-            if value is not None and value not in inner and (value.const_value is None or value.is_graph_input()):
+            if value is None or value in inner or (value.const_value is not None and not value.is_graph_input()):
+                continue
+            if value.is_graph_input() or value.producer() is not None:
                 yield value
 
 

@@ -1,4 +1,4 @@
-"""The driver: runs a partition's steps one after the other in ONNX Runtime, parts and host alike."""
+"""The driver: runs a partition's steps one after the other, in ONNX Runtime or in LiteRT, parts and host alike."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ Device = Callable[[str, Path, Mapping[str, Array]], Mapping[str, Array]]
 def run(folder: str | os.PathLike[str], inputs: Mapping[str, Array], device: Device | None = None) -> dict[str, Array]:
     """Run a partition on inputs by name; its outputs by name.
 
-    `device` runs the parts, by default ONNX Runtime does as for the host. Raises ModelError for a folder without a
+    `device` runs the parts, by default the runtime of the host does: ONNX Runtime, or LiteRT for TensorFlow Lite. What
+    steps keep between calls begins anew. Raises ModelError for a folder without a
     manifest, CallError for an input that is missing.
     """
     place = Path(folder)
@@ -42,8 +43,26 @@ def run(folder: str | os.PathLike[str], inputs: Mapping[str, Array], device: Dev
 
 
 def _run_step(name: str, file: Path, feeds: Mapping[str, Array]) -> Mapping[str, Array]:
+    return _RUNS[file.suffix](file, feeds)
+
+
+def _run_onnx(file: Path, feeds: Mapping[str, Array]) -> Mapping[str, Array]:
     import onnxruntime
 
     session = onnxruntime.InferenceSession(os.fspath(file), providers=["CPUExecutionProvider"])
     names = [output.name for output in session.get_outputs()]
     return dict(zip(names, session.run(names, dict(feeds)), strict=True))
+
+
+def _run_tflite(file: Path, feeds: Mapping[str, Array]) -> Mapping[str, Array]:
+    from ai_edge_litert.interpreter import Interpreter
+
+    runner = Interpreter(os.fspath(file)).get_signature_runner()
+    found: Mapping[str, Array] = runner(**feeds)
+    return found
+
+
+_RUNS: Mapping[str, Callable[[Path, Mapping[str, Array]], Mapping[str, Array]]] = {
+    ".onnx": _run_onnx,
+    ".tflite": _run_tflite,
+}

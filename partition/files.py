@@ -5,23 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import onnx_ir as ir
 
-from ..backends.stream import Encoded
 from ..engine.base.atomic_write import replacing
 from ..engine.base.errors import RewriteError
 from ..engine.base.startup import dataclass
 from .capability import list_constants, list_read
+from .model_files import SUFFIXES, ModelFiles
 from .plan import Plan, Step
 from .plan_drawing import draw_plan
 from .units import count_bytes
 
-#: the domain of the nodes that stand for parts in the host's model
-DOMAIN = "nnrewrite.part"
-#: the names of the files
-MANIFEST, HOST, PICTURE = "manifest.json", "host.onnx", "partition.svg"
+#: the names of the files, that of the host's model without the ending of its format
+MANIFEST, HOST, PICTURE = "manifest.json", "host", "partition.svg"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +33,13 @@ class Piece:
     constants: tuple[ir.Value, ...]
 
 
-def write(folder: Path, graph: ir.Graph, plan: Plan, version: int, about: dict[str, Any]) -> dict[str, Any]:
+def write(folder: Path, model: ir.Model, files: ModelFiles, plan: Plan, about: dict[str, Any]) -> dict[str, Any]:
     """Write the files of a plan to a folder, which is made where it is missing; the manifest.
 
-    `version` is that of the format, `about` stands in the manifest as it is. Raises RewriteError for a tensor between
-    steps whose element type is not known, DestinationError for what the system refuses.
+    `about` stands in the manifest as it is. Raises RewriteError for a tensor between steps whose element type is not
+    known, DestinationError for what the system refuses.
     """
+    graph = model.graph
     pieces = _cut(graph, plan)
     for piece in pieces:
         for value in (*piece.inputs, *piece.outputs):
@@ -52,20 +51,20 @@ def write(folder: Path, graph: ir.Graph, plan: Plan, version: int, about: dict[s
         raise RewriteError(f"{folder}: {error.strerror}") from error
     steps = []
     for piece in pieces:
-        file = f"{piece.name}.onnx"
-        _encode(graph, piece.inputs, piece.outputs, piece.step.nodes, piece.constants, piece.name, version).save(
-            folder / file
-        )
+        file = f"{piece.name}{files.suffix}"
+        view = _view(graph, piece.inputs, piece.outputs, piece.step.nodes, piece.constants, piece.name)
+        files.save(folder / file, view, model)
         steps.append(_describe(piece, file, plan))
-    _write_host(folder, graph, pieces, version)
-    _remove_former(folder, {f"{piece.name}.onnx" for piece in pieces})
+    host = f"{HOST}{files.suffix}"
+    _write_host(folder / host, model, files, pieces)
+    _remove_former(folder, {host, *(step["file"] for step in steps)})
     manifest = {
         **about,
         "inputs": [_about(value) for value in graph.inputs if value.const_value is None],
         "outputs": [_about(value) for value in graph.outputs],
         "parts": len(plan.parts),
         "bytes_moved": plan.moved,
-        "host_model": HOST,
+        "host_model": host,
         "steps": steps,
     }
     with replacing(folder / PICTURE) as out:
@@ -79,11 +78,11 @@ def _remove_former(folder: Path, written: set[str]) -> None:
     """Remove the steps of the partition that was in the folder before, as its manifest names them."""
     try:
         former = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        files = {Path(step["file"]).name for step in former["steps"]}
+        files = {Path(name).name for name in (former["host_model"], *(step["file"] for step in former["steps"]))}
     except (OSError, ValueError, KeyError, TypeError):
         return  # there is no manifest, or none of ours
     for file in files - written:
-        if file.endswith(".onnx"):
+        if Path(file).suffix in SUFFIXES:
             (folder / file).unlink(missing_ok=True)
 
 
@@ -106,46 +105,64 @@ def _cut(graph: ir.Graph, plan: Plan) -> list[Piece]:
         ]
         constants = dict.fromkeys(value for node in step.nodes for value in list_constants(node))
         pieces.append(Piece(step.part or f"host_{number}", step, tuple(read), tuple(left), tuple(constants)))
+    given = dict.fromkeys(value for value in graph.outputs if value.const_value is not None)
+    if fixed := tuple(value for value in given if not value.is_graph_input()):
+        pieces.append(Piece(f"host_{len(pieces)}", Step("", ()), (), fixed, fixed))
     return pieces
 
 
-def _encode(
+def _view(
     graph: ir.Graph,
     inputs: Sequence[ir.Value],
     outputs: Sequence[ir.Value],
     nodes: Sequence[ir.Node],
     constants: Sequence[ir.Value],
     name: str,
-    version: int,
-) -> Encoded:
+) -> ir.GraphView:
     imports = dict(graph.opset_imports)
     for node in nodes:
         imports.setdefault(node.domain, node.version or 1)
-    view = ir.GraphView(
-        inputs, outputs, nodes=nodes, initializers=constants, opset_imports=imports, name=name or graph.name
-    )
-    return Encoded.of(ir.Model(cast(ir.Graph, view), ir_version=version, producer_name="nnrewrite"))
+    return ir.GraphView(inputs, outputs, nodes=nodes, initializers=constants, opset_imports=imports, name=name)
 
 
-def _write_host(folder: Path, graph: ir.Graph, pieces: Sequence[Piece], version: int) -> None:
+def _write_host(path: Path, model: ir.Model, files: ModelFiles, pieces: Sequence[Piece]) -> None:
     """The host's nodes with one node for each part, in an order in which all can run."""
+    graph = model.graph
     nodes: list[ir.Node] = []
     constants: dict[ir.Value, None] = {}
+    made: dict[ir.Value, ir.Value] = {}
     for piece in pieces:
         if not piece.step.part:
             nodes += piece.step.nodes
             constants.update(dict.fromkeys(piece.constants))
             continue
-        call = ir.Node(DOMAIN, piece.name, piece.inputs, num_outputs=len(piece.outputs), name=piece.name, version=1)
+        call = ir.Node(
+            files.domain, piece.name, piece.inputs, num_outputs=len(piece.outputs), name=piece.name, version=1
+        )
         for output, value in zip(call.outputs, piece.outputs, strict=True):
             output.name, output.type, output.shape = value.name, value.type, value.shape
+            output.meta.update(value.meta)
+            made[value] = output
         nodes.append(call)
-    outputs = list(graph.outputs)
-    _encode(graph, list(graph.inputs), outputs, nodes, tuple(constants), "host", version).save(folder / HOST)
-    for node in nodes:
-        if node.domain == DOMAIN:
-            for place in range(len(node.inputs)):
-                node.replace_input_with(place, None)
+    outputs = [made.get(value, value) for value in graph.outputs]
+    # What the host reads of a part is what the node in its place yields, for as long as the file is written.
+    read = [
+        (node, place, value)
+        for node in nodes
+        for place, value in enumerate(node.inputs)
+        if value is not None and value in made
+    ]
+    for node, place, value in read:
+        node.replace_input_with(place, made[value])
+    try:
+        files.save(path, _view(graph, list(graph.inputs), outputs, nodes, tuple(constants), HOST), model)
+    finally:
+        for node, place, value in read:
+            node.replace_input_with(place, value)
+        for node in nodes:
+            if node.domain == files.domain and node.graph is None:
+                for place in range(len(node.inputs)):
+                    node.replace_input_with(place, None)
 
 
 def _describe(piece: Piece, file: str, plan: Plan) -> dict[str, Any]:

@@ -8,50 +8,74 @@ from typing import Any
 
 import onnx_ir as ir
 
-from ..compiled_rules import prepare
+from ..backends import tflite_file
+from ..compiled_rules import Prepared, prepare
 from ..engine.base.errors import CallError
 from ..engine.base.startup import dataclass
+from ..engine.packs.headers import read_pair
+from ..engine.packs.loader import list_built_in
 from ..engine.rewrite.rules import SUPPORT
-from ..frontends import onnx_reader
+from ..frontends import readers
 from ..frontends.source import Source, accept
 from ..options import Options
 from ..pipeline import rewrite
+from ..routes import find_route
 from ..target import prices
 from .capability import find_supported
 from .files import write
+from .model_files import DIALECTS, ModelFiles, find_files
 from .plan import Plan, Prices, plan
-
-#: the dialect whose models are divided; others become that first
-_DIALECT = "onnx"
+from .stored_constants import fold_stored
 
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """A model divided for a target: its graph, which belongs to `model`, and the plan."""
+    """A model divided for a target: its graph, which belongs to `model`, the plan, and what its files are."""
 
     target: str
     model: ir.Model
     plan: Plan
+    files: ModelFiles
 
     def save(self, folder: str | os.PathLike[str]) -> dict[str, Any]:
         """Write one file for each step, the host's model and the manifest; the manifest."""
-        version = max(self.model.ir_version or 0, 8)
-        return write(Path(folder), self.model.graph, self.plan, version, {"target": self.target})
+        return write(Path(folder), self.model, self.files, self.plan, {"target": self.target})
 
 
 def partition(source: Source, target: str, options: Options | None = None) -> Partition:
-    """Divide a model for a target that takes a part of it; other formats than ONNX are converted first.
+    """Divide a model for a target that takes a part of it; one of another dialect than the target's rules are about is
+    converted first.
 
-    Raises CallError for a target without rules of the stage `support`, and what `rewrite` raises.
+    Raises CallError for a target without rules of the stage `support`, or for a dialect that no parts are written of,
+    and what `rewrite` raises.
     """
-    asked = (options or Options()).but(target=target)
-    conversion = rewrite(accept(source), asked)
-    encoded = conversion.model.SerializeToString()
-    prepared = prepare((_DIALECT, target), conversion.report.opset)
+    held = accept(source)
+    pair = read_pair(target)
+    if pair is None or pair[0] not in DIALECTS:
+        about = "it has no rules" if pair is None else f"its rules are about {pair[0]}"
+        raise CallError(f"target {target} cannot be divided for: {about}, parts are of {' or '.join(DIALECTS)}")
+    model, prepared = _read(held, pair[0], target, options or Options())
     if SUPPORT not in prepared.rules.stages():
         raise CallError(f"target {target} has no rules of the stage {SUPPORT}, which say what it takes of a model")
-    model = onnx_reader.read(encoded, prepared.pack.catalogue)
     for value in [value for value in model.graph.inputs if value.const_value is not None]:
         model.graph.inputs.remove(value)  # a default that callers may override: what is divided computes with it
+    if not prepared.rules.source.schemas:
+        fold_stored(model.graph, prepared.rules.source)
     supported = find_supported(model.graph, prepared.rules)
-    return Partition(target, model, plan(model.graph, supported, Prices(**prices(target))))
+    files = find_files(prepared.rules.source)
+    return Partition(target, model, plan(model.graph, supported, Prices(**prices(target))), files)
+
+
+def _read(source: str | bytes, dialect: str, target: str, options: Options) -> tuple[ir.Model, Prepared]:
+    """A model as a graph of a dialect, with a target's rules; as it stands where no rules lead within the dialect."""
+    reader = next(one for one in readers.READERS if one.dialect == dialect)
+    if any(find_route(dialect, dialect) == [(name,)] for name in list_built_in()):
+        conversion = rewrite(source, options.but(target=target))
+        prepared = prepare((dialect, target), conversion.report.opset)
+        return reader.read(conversion.model.SerializeToString(), prepared.pack.catalogue), prepared
+    prepared = prepare((target,), None)
+    if readers.find_reader(source).dialect != dialect:
+        encoded = rewrite(source, options.but(to=reader.suffixes[0])).encoded
+        assert isinstance(encoded, tflite_file.Encoded)
+        source = encoded.data()
+    return reader.read(source, prepared.pack.catalogue), prepared

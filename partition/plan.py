@@ -78,27 +78,52 @@ def _keep_untyped_within_steps(
     network: Network, units: Sequence[tuple[ir.Node, ...]], parts: list[int], reasons: dict[ir.Node, str]
 ) -> list[int]:
     """Give parts back that stand between a tensor of no known element type and what reads it: no file can hold one."""
-    unit = {node: number for number, nodes in enumerate(units) for node in nodes}
-    untyped = {
-        (unit[producer], unit[node]): value
-        for node in unit
-        for value in list_read(node)
-        if value.dtype is None and (producer := value.producer()) in unit
-    }
+    untyped = _list_bound(units)
     while untyped:
         steps = order_steps(network, parts)
         step = {each: number for number, (_, members) in enumerate(steps) for each in members}
         between = {
-            steps[number][0]: value
-            for (tail, head), value in untyped.items()
-            for number in range(step[tail], step[head])
+            steps[number][0]: name
+            for (tail, head), name in untyped.items()
+            if step[tail] != step[head]
+            for number in range(min(step[tail], step[head]), max(step[tail], step[head]) + 1)
             if steps[number][0] >= 0
         }
         if not between:
             break
         for place, part in enumerate(parts):
             if part in between:
-                why = f"it stands between {between[part].name}, whose element type is not known, and what reads it"
+                why = f"{between[part]}, which cannot leave a step, is used on both sides of it, or by it and elsewhere"
                 reasons.update((node, why) for node in units[place])
                 parts[place] = -1
     return parts
+
+
+def _list_bound(units: Sequence[tuple[ir.Node, ...]]) -> dict[tuple[int, int], str]:
+    """Pairs of units that run in one step, with what holds them together.
+
+    That is a tensor of no known element type, which no file can hold at its ends; a variable that both read; and where
+    nodes are there for their effects, as they yield nothing, all that see what these change.
+    """
+    unit = {node: number for number, nodes in enumerate(units) for node in nodes}
+    bound: dict[tuple[int, int], str] = {}
+    variables: dict[ir.Value, int] = {}
+    for node, number in unit.items():
+        for value in list_read(node):
+            producer = value.producer()
+            if value.dtype is None and producer in unit and unit[producer] != number:
+                bound[unit[producer], number] = value.name or ""
+        for value in node.inputs:
+            if value is None or value.producer() is not None or value.const_value is not None:
+                continue
+            if not value.is_graph_input() and variables.setdefault(value, number) != number:
+                bound[variables[value], number] = value.name or ""
+    if any(not node.outputs for node in unit):
+        seeing = [number for node, number in unit.items() if not node.outputs or any(map(_is_handle, node.inputs))]
+        seeing += [number for node, number in unit.items() if any(map(_is_handle, node.outputs))]
+        bound.update(((seeing[0], number), "a variable") for number in seeing if number != seeing[0])
+    return bound
+
+
+def _is_handle(value: ir.Value | None) -> bool:
+    return value is not None and value.dtype is None

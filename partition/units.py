@@ -15,10 +15,12 @@ _EXTENT = 1
 
 
 def count_bytes(value: ir.Value) -> int:
-    """The bytes of a tensor, with one in the place of each extent that is not known; 0 where its type is not."""
-    if value.dtype is None or value.shape is None:
+    """The bytes of a tensor, with one in the place of each extent that is not known; 0 where its type is not, and for
+    strings, which have sizes of their own."""
+    if value.dtype in (None, ir.DataType.STRING) or value.shape is None:
         return 0
     extents = [extent if isinstance(extent, int) else _EXTENT for extent in value.shape]
+    assert value.dtype is not None
     return math.prod(extents) * max(1, value.dtype.bitwidth) // 8
 
 

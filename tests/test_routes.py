@@ -37,3 +37,15 @@ def test_a_route_of_two_steps_takes_an_opset_that_the_first_can_write() -> None:
     program = Path(__file__).parent / "frontends" / "pt2" / "image.pt2"
     report = nnrewrite.rewrite(program, to="tflite").report
     assert report.opset is None and report.target_operators["CONV_2D"]
+
+
+def test_a_route_of_two_steps_changes_the_order_of_axes_once() -> None:
+    program = Path(__file__).parent / "frontends" / "pt2" / "image.pt2"
+    plain = nnrewrite.rewrite(program, to="tflite")
+    (given,) = plain.graph.inputs
+    turned = nnrewrite.rewrite(program, to="tflite", layout=f"{given.name}=NCHW:NHWC")
+    n, c, h, w = given.shape or ()
+    assert list(turned.graph.inputs[0].shape or ()) == [n, h, w, c]
+    assert turned.report.permutations < plain.report.permutations
+    code = nnrewrite.rewrite(program, to="/", layout=f"{given.name}=NCHW:NHWC")
+    assert list(code.graph.inputs[0].shape or ()) == [n, h, w, c]

@@ -72,9 +72,13 @@ def find_fill(value: ir.Value) -> Any:
         return value.meta.get(FILL)
     if not 0 < value.const_value.size <= _LATER or value.dtype == ir.DataType.STRING:
         return None
-    array = value.const_value.numpy()
-    first = array.reshape(-1)[0]
-    return first.item() if array.dtype.kind in "biuf" and bool((array == first).all()) else None
+    return find_number(value.const_value.numpy())
+
+
+def find_number(array: np.ndarray[Any, Any]) -> Any:
+    """The number that all elements of an array equal; None where they differ."""
+    first = array.reshape(-1)[0] if array.size else None
+    return first.item() if array.dtype.kind in "biuf" and array.size and bool((array == first).all()) else None
 
 
 def read_scalar(value: ir.Value) -> np.ndarray[Any, Any] | None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+import hashlib
+from collections.abc import Hashable, Sequence
 
+import numpy as np
 import onnx_ir as ir
 
+from ..base.constants import initial_array
 from ..base.startup import dataclass
 from ..dialects.operators import Dialect
 from ..rewrite.rules import RECOVER
@@ -15,8 +18,10 @@ from .base import Module, Visit
 _PLAIN = frozenset(getattr(ir.AttributeType, name) for name in ("INT", "FLOAT", "STRING", "INTS", "FLOATS", "STRINGS"))
 
 
-#: constants of at most so many elements are compared: whoever has read them all has large ones in memory
+#: constants of at most so many elements are compared as a whole; of larger ones first a row, so that few are read
 _COMPARED = 1 << 16
+#: so many elements of a row tell most large constants apart
+_ROW = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,20 +46,45 @@ class CommonSubexpressions:
 
 
 def merge_constants(graph: ir.Graph) -> None:
-    """Let the users of a small constant use an earlier one with equal elements."""
+    """Let the users of a constant use an earlier one with equal elements."""
     known: dict[Hashable, ir.Value] = {}
+    large: dict[Hashable, list[ir.Value]] = {}
     for value in [*graph.initializers.values()]:
         tensor = value.const_value
-        if tensor is None or value.is_graph_input() or value.is_graph_output() or tensor.size > _COMPARED:
+        if tensor is None or value.is_graph_input() or value.is_graph_output() or tensor.dtype == ir.DataType.STRING:
             continue
-        if tensor.dtype == ir.DataType.STRING:
+        if tensor.size > _COMPARED:
+            large.setdefault((tensor.dtype, tuple(tensor.shape)), []).append(value)
             continue
         key = tensor.dtype, tuple(tensor.shape), tensor.tobytes()
-        kept = known.setdefault(key, value)
-        if kept is not value:
-            ir.convenience.replace_all_uses_with(value, kept)
-            if value.name is not None:
-                del graph.initializers[value.name]  # nothing sweeps after this
+        _merge(value, known.setdefault(key, value), graph)
+    for alike in large.values():
+        if len(alike) > 1:
+            _merge_large(alike, graph)
+
+
+def _merge_large(values: Sequence[ir.Value], graph: ir.Graph) -> None:
+    """Merge equal ones of large constants of one type and shape: those whose first rows are equal are read."""
+    rows: dict[bytes, list[ir.Value]] = {}
+    for value in values:
+        elements = initial_array(value)
+        if elements is None:
+            continue
+        rows.setdefault(elements[(0,) * (elements.ndim - 1)][:_ROW].tobytes(), []).append(value)
+    for alike in rows.values():
+        whole: dict[bytes, ir.Value] = {}
+        for value in alike if len(alike) > 1 else ():
+            elements = initial_array(value)
+            if elements is not None:
+                digest = hashlib.sha256(np.ascontiguousarray(elements).view(np.uint8)).digest()
+                _merge(value, whole.setdefault(digest, value), graph)
+
+
+def _merge(value: ir.Value, kept: ir.Value, graph: ir.Graph) -> None:
+    if kept is not value:
+        ir.convenience.replace_all_uses_with(value, kept)
+        if value.name is not None:
+            del graph.initializers[value.name]  # nothing sweeps after this
 
 
 def merge_nodes(graph: ir.Graph, dialect: Dialect) -> None:

@@ -69,7 +69,16 @@ def test_no_command_is_offered_after_an_option_or_a_model() -> None:
         ("rewrite --batch d", ["dynamic"]),
         (
             "rewrite --target ",
-            ["onnxruntime", "onnxruntime-avx2", "onnxruntime-small", "portable", "tensorrt", "xnnpack"],
+            [
+                "ethos-u",
+                "onnxruntime",
+                "onnxruntime-avx2",
+                "onnxruntime-small",
+                "portable",
+                "tensorrt",
+                "xnnpack",
+                "xnnpack-litert",
+            ],
         ),
         ("rewrite bench --target p", ["portable"]),
         ("rewrite --rules tf", ["tflite2onnx"]),

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnx.parser
+import onnx.shape_inference
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -31,6 +33,16 @@ def product(rows: int | str = 1, opset: int = 18, **about: object) -> onnx.Model
         [numpy_helper.from_array(WEIGHTS, "w")],
     )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8, **about)
+
+
+def test_a_model_that_shape_inference_refuses_and_runtimes_take_is_taken() -> None:
+    # The body that onnx 1.23 has for this operator is not one that its own inference takes.
+    text = """<ir_version: 7, opset_import: ["": 13]> net (float[3, 3, 3, 1] x) => (float[3, 3, 3, 1] y)
+      { a = Identity(x)  y = MeanVarianceNormalization(a) }"""
+    source = onnx.parser.parse_model(text).SerializeToString()
+    with pytest.raises(onnx.shape_inference.InferenceError):
+        onnx.checker.check_model(source, full_check=True)
+    assert [node.op_type for node in rewrite(source).model.graph.node] == ["MeanVarianceNormalization"]
 
 
 def test_large_constants_are_views_of_the_file(tmp_path: Path) -> None:
@@ -76,6 +88,41 @@ def test_declared_shapes_of_inner_values_and_outputs_are_not_believed() -> None:
     model.graph.value_info.append(helper.make_tensor_value_info("y", TensorProto.FLOAT, [7, 7]))
     graph = read(model.SerializeToString(), CATALOGUE).graph
     assert [list(node.outputs[0].shape or ()) for node in graph] == [[1, 64], [1, 64]]
+
+
+def test_an_output_is_declared_as_it_is_where_the_model_contradicts_itself() -> None:
+    model = product()
+    model.graph.output[0].CopyFrom(helper.make_tensor_value_info("z", TensorProto.FLOAT, ["rows"]))
+    shape = rewrite(model.SerializeToString()).model.graph.output[0].type.tensor_type.shape
+    assert [one.dim_value for one in shape.dim] == [1, 64]
+
+
+def test_extents_below_zero_are_free() -> None:
+    model = product(-1)
+    assert [type(one) for one in read(model.SerializeToString(), CATALOGUE).graph.inputs[0].shape or ()][1:] == [int]
+    assert len(rewrite(model.SerializeToString()).model.graph.node) == 1
+
+
+def test_results_alike_in_elements_may_differ_in_extents() -> None:
+    # Both are told the same of the extents to reshape to: how many there are.
+    nodes = [
+        helper.make_node("Shape", ["x"], ["s"]),
+        helper.make_node("Slice", ["s", "zero", "one", "zero"], ["rows"]),
+        helper.make_node("Concat", ["rows", "eight", "free"], ["a"], axis=0),
+        helper.make_node("Concat", ["rows", "four", "free"], ["b"], axis=0),
+        helper.make_node("Reshape", ["x", "a"], ["y"]),
+        helper.make_node("Reshape", ["x", "b"], ["z"]),
+    ]
+    numbers = {"zero": 0, "one": 1, "eight": 8, "four": 4, "free": -1}
+    model = product("rows")
+    del model.graph.node[:]
+    model.graph.node.extend(nodes)
+    model.graph.initializer.extend(numpy_helper.from_array(np.array([n], np.int64), k) for k, n in numbers.items())
+    model.graph.output[0].CopyFrom(helper.make_tensor_value_info("z", TensorProto.FLOAT, ["rows", 4, 16]))
+    model.graph.output.append(helper.make_tensor_value_info("y", TensorProto.FLOAT, ["rows", 8, 8]))
+    found = rewrite(model.SerializeToString()).model.graph
+    told = {one.name: numpy_helper.to_array(one).tolist() for one in found.initializer}
+    assert {node.output[0]: told[node.input[1]] for node in found.node} == {"z": [0, 4, 16], "y": [0, 8, 8]}
 
 
 def test_interface_opset_version_and_metadata_stay() -> None:

@@ -199,3 +199,25 @@ def test_what_computes_from_constants_alone_is_marked() -> None:
     texts = Texts()
     found = describe_graph(ir.from_proto(model).graph, texts)
     assert [(texts.rows[node[0]], node[-1]) for node in found["nodes"]] == [("Neg", 1), ("Add", 0)]
+
+
+def test_what_is_inside_a_node_is_counted() -> None:
+    inner = helper.make_graph(
+        [
+            helper.make_node("Neg", ["x"], ["a"]),
+            helper.make_node("Neg", ["a"], ["b"]),
+            helper.make_node("Abs", ["b"], ["c"]),
+        ],
+        "inner",
+        [],
+        [helper.make_tensor_value_info("c", TensorProto.FLOAT, [2])],
+    )
+    nodes = [helper.make_node("If", ["t"], ["y"], then_branch=inner, else_branch=inner)]
+    given = [
+        helper.make_tensor_value_info("x", TensorProto.FLOAT, [2]),
+        helper.make_tensor_value_info("t", TensorProto.BOOL, []),
+    ]
+    result = [helper.make_tensor_value_info("y", TensorProto.FLOAT, [2])]
+    texts = Texts()
+    describe_graph(ir.from_proto(helper.make_model(helper.make_graph(nodes, "g", given, result))).graph, texts)
+    assert "then_branch: 3 nodes (Neg 2, Abs 1)" in " ".join(texts.rows)

@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import onnx_ir as ir
 
-from ...base.constants import CONTENT, KEPT, constant, find_fill, known_elements
+from ...base.constants import CONTENT, KEPT, constant, find_fill, find_number, known_elements
 from .registry import PAIR, SHORT, ElementType, EvaluationError, Tensor, UnknownValueError, data_type, function, known
 
 
@@ -41,7 +41,7 @@ def elements(x: Tensor) -> list[Any] | None:
 @function
 def fill(x: Tensor) -> Any:
     """The number that all elements of a value equal; `none` where they differ or it is not known."""
-    return find_fill(x) if type(x) is ir.Value else None
+    return find_fill(x) if type(x) is ir.Value else find_number(x) if isinstance(x, np.ndarray) else None
 
 
 @function

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import onnx_ir as ir
 import pytest
 from nnrewrite.engine.dialects.operators import Catalogue
@@ -62,3 +63,21 @@ def test_of_equal_constants_one_is_left(catalogue: Catalogue) -> None:
     merge_constants(made)
     merge_nodes(made, catalogue.dialect("onnx"))
     assert list(made.initializers) == ["c0", "c2"] and len(made) == 2
+
+
+def test_of_equal_large_constants_one_is_left(catalogue: Catalogue) -> None:
+    elements = np.random.default_rng(0).standard_normal((260, 260)).astype(np.float32)
+    other = elements.copy()
+    other[-1, -1] += 1.0  # the first rows are equal
+    x = ir.Value(name="x")
+    constants = [
+        ir.Value(name=f"c{i}", const_value=ir.tensor(one, name=f"c{i}"))
+        for i, one in enumerate([elements, other, elements.copy()])
+    ]
+    made = graph(*(ir.Node("", "Add", [x, constant], num_outputs=1) for constant in constants))
+    for constant in constants:
+        made.register_initializer(constant)
+    merge_constants(made)
+    assert sorted(made.initializers) == ["c0", "c1"]
+    merge_nodes(made, catalogue.dialect("onnx"))
+    assert len(made) == 2
