@@ -71,7 +71,7 @@ def rewrite(source: Source, options: Options = DEFAULT, **changes: Unpack[Option
         # Numbers that a file has out of range are what they are; who reads the result decides.
         with pause_collection(), np.errstate(all="ignore"):
             return _attempt(source, options)
-    except RewriteError:
+    except (RewriteError, BrokenPipeError):  # nobody reads on what a trace prints
         raise
     except MemoryError as error:
         raise RewriteError("there is not enough memory to convert the model") from error

@@ -31,9 +31,9 @@ TYPES = {
 
 
 def draw(session: Any) -> dict[str, Any]:
-    """Random inputs; free sizes are 1."""
+    """Random inputs, also those with defaults; free sizes are 1."""
     random, found = np.random.default_rng(0), {}
-    for one in session.get_inputs():
+    for one in [*session.get_inputs(), *session.get_overridable_initializers()]:
         shape, dtype = [n if isinstance(n, int) and n > 0 else 1 for n in one.shape], TYPES[one.type]
         real = np.issubdtype(dtype, np.floating)
         found[one.name] = (random.standard_normal(shape) * 0.5 if real else random.integers(0, 2, shape)).astype(dtype)

@@ -3,6 +3,8 @@
 Those of transformers have small configurations. A model comes with the arguments that it is exported with.
 """
 
+# The tables have a model a line.
+# ruff: noqa: E501
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -21,27 +23,46 @@ TORCHVISION = {
     "regnet_x_400mf": 64,
 }  # fmt: skip
 SEGMENTATION = ("deeplabv3_mobilenet_v3_large", "fcn_resnet50", "lraspp_mobilenet_v3_large")
-DETECTION = ("ssdlite320_mobilenet_v3_large", "retinanet_resnet50_fpn", "fcos_resnet50_fpn", "fasterrcnn_mobilenet_v3_large_fpn", "maskrcnn_resnet50_fpn", "keypointrcnn_resnet50_fpn")  # noqa: E501
+DETECTION = (
+    "ssdlite320_mobilenet_v3_large",
+    "retinanet_resnet50_fpn",
+    "fcos_resnet50_fpn",
+    "fasterrcnn_mobilenet_v3_large_fpn",
+    "maskrcnn_resnet50_fpn",
+    "keypointrcnn_resnet50_fpn",
+)
 VIDEO = ("r3d_18", "mc3_18", "r2plus1d_18", "mvit_v2_s", "s3d", "swin3d_t")
-ULTRALYTICS = ("yolov8n", "yolov8n-seg", "yolov8n-pose", "yolov8n-obb", "yolov8n-cls", "yolo11n", "yolo12n", "yolov5nu", "yolov9t", "yolov10n", "rtdetr-l")  # noqa: E501
+ULTRALYTICS = (
+    "yolov8n",
+    "yolov8n-seg",
+    "yolov8n-pose",
+    "yolov8n-obb",
+    "yolov8n-cls",
+    "yolo11n",
+    "yolo12n",
+    "yolov5nu",
+    "yolov9t",
+    "yolov10n",
+    "rtdetr-l",
+)
 TIMM = {
     "resnet10t": 64, "mixer_s32_224": 224, "vit_tiny_patch16_224": 224, "deit_tiny_patch16_224": 224,
     "swin_tiny_patch4_window7_224": 224, "convnext_atto": 64, "mobilenetv4_conv_small": 64, "efficientformer_l1": 224,
     "levit_128s": 224, "ghostnet_100": 64, "hrnet_w18_small": 64, "res2net50_26w_4s": 64, "dpn68": 64,
     "poolformer_s12": 64, "mobilevit_xxs": 64, "edgenext_xx_small": 64, "fastvit_t8": 64, "repvgg_a0": 64,
-    "gmlp_s16_224": 224, "cait_xxs24_224": 224, "xcit_nano_12_p16_224": 224, "coat_lite_tiny": 224, "maxvit_rmlp_pico_rw_256": 256,  # noqa: E501
-    "eva02_tiny_patch14_224": 224, "beit_base_patch16_224": 224, "tf_efficientnet_lite0": 64, "nfnet_l0": 64, "volo_d1_224": 224,  # noqa: E501
-    "coatnet_0_rw_224": 224, "regnety_002": 64, "regnetv_040": 64, "rdnet_tiny": 64, "repvit_m0_9": 64, "tiny_vit_5m_224": 224, "efficientvit_b0": 64,  # noqa: E501
-    "efficientvit_m0": 224, "davit_tiny": 224, "gcvit_xxtiny": 224, "focalnet_tiny_srf": 224, "pvt_v2_b0": 224, "twins_pcpvt_small": 224,  # noqa: E501
-    "twins_svt_small": 224, "crossvit_9_240": 240, "convit_tiny": 224, "pit_ti_224": 224, "visformer_tiny": 224, "inception_next_atto": 64,  # noqa: E501
-    "hiera_tiny_224": 224, "nextvit_small": 224, "resnest14d": 64, "skresnet18": 64, "halonet26t": 256, "rexnet_100": 64, "hgnetv2_b0": 64,  # noqa: E501
-    "lambda_resnet26t": 256, "botnet26t_256": 256, "resmlp_12_224": 224, "sequencer2d_s": 224, "mvitv2_tiny": 224, "nest_tiny": 224, "vovnet39a": 64,  # noqa: E501
-    "dla34": 64, "starnet_s1": 64, "tnt_s_patch16_224": 224, "mambaout_femto": 64, "xception41": 64, "vitamin_small_224": 224, "swiftformer_xs": 224,  # noqa: E501
-    "shvit_s1": 224, "csatv2": 512, "convnextv2_atto": 64, "swinv2_tiny_window8_256": 256, "swinv2_cr_tiny_224": 224, "mobilenetv4_hybrid_medium": 224,  # noqa: E501
-    "mobilenetv3_small_050": 64, "efficientnetv2_rw_t": 64, "vit_small_patch14_dinov2": 518, "vit_so150m_patch16_reg4_gap_256": 256,  # noqa: E501
-    "deit3_small_patch16_224": 224, "beitv2_base_patch16_224": 224, "mobileone_s0": 64, "mobilevitv2_050": 256, "ghostnetv2_100": 64, "ese_vovnet19b_dw": 64,  # noqa: E501
-    "efficientformerv2_s0": 224, "convmixer_768_32": 64, "fbnetc_100": 64, "hardcorenas_a": 64, "tresnet_m": 64, "inception_v4": 128, "resnetv2_50": 64,  # noqa: E501
-    "naflexvit_base_patch16_gap": 384, "vit_tiny_patch16_dinov3_qkvb": 256, "edgenext_small": 256, "caformer_s18": 224, "levit_conv_128s": 224,  # noqa: E501
+    "gmlp_s16_224": 224, "cait_xxs24_224": 224, "xcit_nano_12_p16_224": 224, "coat_lite_tiny": 224, "maxvit_rmlp_pico_rw_256": 256,
+    "eva02_tiny_patch14_224": 224, "beit_base_patch16_224": 224, "tf_efficientnet_lite0": 64, "nfnet_l0": 64, "volo_d1_224": 224,
+    "coatnet_0_rw_224": 224, "regnety_002": 64, "regnetv_040": 64, "rdnet_tiny": 64, "repvit_m0_9": 64, "tiny_vit_5m_224": 224, "efficientvit_b0": 64,
+    "efficientvit_m0": 224, "davit_tiny": 224, "gcvit_xxtiny": 224, "focalnet_tiny_srf": 224, "pvt_v2_b0": 224, "twins_pcpvt_small": 224,
+    "twins_svt_small": 224, "crossvit_9_240": 240, "convit_tiny": 224, "pit_ti_224": 224, "visformer_tiny": 224, "inception_next_atto": 64,
+    "hiera_tiny_224": 224, "nextvit_small": 224, "resnest14d": 64, "skresnet18": 64, "halonet26t": 256, "rexnet_100": 64, "hgnetv2_b0": 64,
+    "lambda_resnet26t": 256, "botnet26t_256": 256, "resmlp_12_224": 224, "sequencer2d_s": 224, "mvitv2_tiny": 224, "nest_tiny": 224, "vovnet39a": 64,
+    "dla34": 64, "starnet_s1": 64, "tnt_s_patch16_224": 224, "mambaout_femto": 64, "xception41": 64, "vitamin_small_224": 224, "swiftformer_xs": 224,
+    "shvit_s1": 224, "csatv2": 512, "convnextv2_atto": 64, "swinv2_tiny_window8_256": 256, "swinv2_cr_tiny_224": 224, "mobilenetv4_hybrid_medium": 224,
+    "mobilenetv3_small_050": 64, "efficientnetv2_rw_t": 64, "vit_small_patch14_dinov2": 518, "vit_so150m_patch16_reg4_gap_256": 256,
+    "deit3_small_patch16_224": 224, "beitv2_base_patch16_224": 224, "mobileone_s0": 64, "mobilevitv2_050": 256, "ghostnetv2_100": 64, "ese_vovnet19b_dw": 64,
+    "efficientformerv2_s0": 224, "convmixer_768_32": 64, "fbnetc_100": 64, "hardcorenas_a": 64, "tresnet_m": 64, "inception_v4": 128, "resnetv2_50": 64,
+    "naflexvit_base_patch16_gap": 384, "vit_tiny_patch16_dinov3_qkvb": 256, "edgenext_small": 256, "caformer_s18": 224, "levit_conv_128s": 224,
 }  # fmt: skip
 
 

@@ -1,5 +1,7 @@
 """Small modules of torch itself: recurrent layers, control flow, free sizes, buffers that are written to."""
 
+# The tables have a model a line.
+# ruff: noqa: E501
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -9,7 +11,7 @@ import torch
 from torch import nn
 from torch._higher_order_ops.while_loop import while_loop
 from torch.export import Dim
-from torch.nn import functional as F  # noqa: N812
+from torch.nn import functional as F
 
 
 class Last(nn.Module):
@@ -186,13 +188,13 @@ def make_modules() -> dict[str, Callable[[], Any]]:
         "stft": net(Audio, torch.randn(2, 400)),
         "grid_sample": net(Sampled, wide, torch.rand(2, 5, 6, 2) * 2.4 - 1.2),
         "transformer_encoder": net(encoder, torch.randn(2, 7, 16)),
-        "transformer": net(lambda: nn.Transformer(16, 4, 1, 1, 32, batch_first=True), torch.randn(2, 7, 16), torch.randn(2, 5, 16)),  # noqa: E501
+        "transformer": net(lambda: nn.Transformer(16, 4, 1, 1, 32, batch_first=True), torch.randn(2, 7, 16), torch.randn(2, 5, 16)),
         "attention": net(lambda: nn.MultiheadAttention(16, 4, batch_first=True), *[torch.randn(2, 7, 16)] * 3),
-        "transposed": net(lambda: nn.Sequential(nn.ConvTranspose2d(3, 6, 3, 2, 1, 1, groups=3), nn.PReLU(6), nn.GroupNorm(2, 6), nn.PixelShuffle(1)), wide),  # noqa: E501
-        "norms": net(lambda: nn.Sequential(nn.InstanceNorm2d(3, affine=True), nn.BatchNorm2d(3), nn.LocalResponseNorm(2), nn.Softmax2d(), nn.Hardswish(), nn.Mish()), wide),  # noqa: E501
-        "pools": net(lambda: nn.Sequential(nn.ZeroPad2d((1, 2, 0, 1)), nn.MaxPool2d(3, 2, ceil_mode=True), nn.AvgPool2d(3, 2, 1, count_include_pad=False), nn.AdaptiveAvgPool2d((3, 2)), nn.AdaptiveMaxPool2d(2), nn.Upsample(scale_factor=2, mode="bicubic"), nn.PixelUnshuffle(2)), wide),  # noqa: E501
-        "three_dimensions": net(lambda: nn.Sequential(nn.Conv3d(3, 4, 3, padding="same"), nn.MaxPool3d(2), nn.ConvTranspose3d(4, 2, 2, 2), nn.Upsample(scale_factor=2, mode="trilinear")), torch.randn(1, 3, 6, 8, 8)),  # noqa: E501
-        "one_dimension": net(lambda: nn.Sequential(nn.Conv1d(4, 8, 3, padding=1, padding_mode="circular"), nn.GLU(1), nn.AvgPool1d(2), nn.Upsample(scale_factor=3, mode="linear")), torch.randn(2, 4, 9)),  # noqa: E501
+        "transposed": net(lambda: nn.Sequential(nn.ConvTranspose2d(3, 6, 3, 2, 1, 1, groups=3), nn.PReLU(6), nn.GroupNorm(2, 6), nn.PixelShuffle(1)), wide),
+        "norms": net(lambda: nn.Sequential(nn.InstanceNorm2d(3, affine=True), nn.BatchNorm2d(3), nn.LocalResponseNorm(2), nn.Softmax2d(), nn.Hardswish(), nn.Mish()), wide),
+        "pools": net(lambda: nn.Sequential(nn.ZeroPad2d((1, 2, 0, 1)), nn.MaxPool2d(3, 2, ceil_mode=True), nn.AvgPool2d(3, 2, 1, count_include_pad=False), nn.AdaptiveAvgPool2d((3, 2)), nn.AdaptiveMaxPool2d(2), nn.Upsample(scale_factor=2, mode="bicubic"), nn.PixelUnshuffle(2)), wide),
+        "three_dimensions": net(lambda: nn.Sequential(nn.Conv3d(3, 4, 3, padding="same"), nn.MaxPool3d(2), nn.ConvTranspose3d(4, 2, 2, 2), nn.Upsample(scale_factor=2, mode="trilinear")), torch.randn(1, 3, 6, 8, 8)),
+        "one_dimension": net(lambda: nn.Sequential(nn.Conv1d(4, 8, 3, padding=1, padding_mode="circular"), nn.GLU(1), nn.AvgPool1d(2), nn.Upsample(scale_factor=3, mode="linear")), torch.randn(2, 4, 9)),
         "weight_norm": net(lambda: nn.utils.parametrizations.weight_norm(nn.Conv1d(4, 6, 3)), torch.randn(2, 4, 9)),
         "half": net(lambda: nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU()).half(), wide.half()),
         "training": lambda: (nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU()), (wide,), {}),

@@ -108,7 +108,7 @@ def attempt(job: Job, call: Call, interpreter: Interpreter | None) -> Result | F
 
     try:
         return convert(job, call, interpreter)
-    except RuleError:
+    except (RuleError, BrokenPipeError):
         raise
     except RewriteError as error:
         return _failed(job, call, error)

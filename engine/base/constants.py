@@ -77,8 +77,10 @@ def find_fill(value: ir.Value) -> Any:
 
 def find_number(array: np.ndarray[Any, Any]) -> Any:
     """The number that all elements of an array equal; None where they differ."""
-    first = array.reshape(-1)[0] if array.size else None
-    return first.item() if array.dtype.kind in "biuf" and array.size and bool((array == first).all()) else None
+    if not array.size or array.dtype.kind not in "biuf":
+        return None
+    first = array.reshape(-1)[0]
+    return first.item() if bool((array == first).all()) else None
 
 
 def read_scalar(value: ir.Value) -> np.ndarray[Any, Any] | None:

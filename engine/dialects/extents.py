@@ -28,7 +28,7 @@ def complete(node: ir.Node, spec: OperatorSpec, inferred: list[Inferred]) -> lis
     if facts.span:
         fillers.append(_span)
     found = list(inferred)
-    if facts.alike and found[0].shape is None and node.inputs[0] is not None:
+    if facts.same_extents and found[0].shape is None and node.inputs[0] is not None:
         found[0] = Inferred(found[0].dtype or node.inputs[0].dtype, extents(node.inputs[0]))
     for fill in fillers:
         if found[0].shape is not None and None in found[0].shape:

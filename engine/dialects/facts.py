@@ -154,9 +154,7 @@ class OperatorFacts:
     chooses: Annotated[
         Mapping[str, bool], "Options that are graphs, each with what the operand is where its results are those of it"
     ] = field(default_factory=dict)
-    alike: Annotated[bool, "Whether its first result has the extents of its first operand, which inference may not say"] = (
-        False
-    )
+    same_extents: Annotated[bool, "Whether its first result has the extents of its first operand"] = False
     rearranges: Annotated[tuple[str, ...], "The operands whose elements its results have, in another order"] = ()
     relation: Annotated[
         Literal["==", "<", "<=", ">", ">="] | None, "The sign that stands for what it tells of two numbers"

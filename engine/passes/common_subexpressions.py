@@ -76,7 +76,7 @@ def _merge_large(values: Sequence[ir.Value], graph: ir.Graph) -> None:
         for value in alike if len(alike) > 1 else ():
             elements = initial_array(value)
             if elements is not None:
-                digest = hashlib.sha256(np.ascontiguousarray(elements).view(np.uint8)).digest()
+                digest = hashlib.sha256(np.ascontiguousarray(elements).view(np.uint8).data).digest()
                 _merge(value, whole.setdefault(digest, value), graph)
 
 

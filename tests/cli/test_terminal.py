@@ -164,3 +164,17 @@ def test_the_document_of_an_interrupted_call_has_what_was_finished(folder: Path,
     ]
     [told] = document["diagnostics"]
     assert (told["kind"], told["message"]) == ("Interrupted", "interrupted: 2 of 5 models converted")
+
+
+def test_a_trace_that_nobody_reads_on_ends_without_a_word(tmp_path: Path, single: Callable[..., bytes]) -> None:
+    (tmp_path / "net.tflite").write_bytes(single("ABS", {"x": ("FLOAT32", [2])}, [("FLOAT32", [2])]))
+    begun = subprocess.Popen(
+        [sys.executable, "-u", "-m", "nnrewrite", "--trace=ABS_0", "net.tflite"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert begun.stdout is not None
+    begun.stdout.close()
+    _, told = begun.communicate(timeout=60)
+    assert b"internal error" not in told and not (tmp_path / "net.onnx").exists()

@@ -86,6 +86,20 @@ def loop() -> Case:
     return nodes, [whole("n", 4), half], [("x", [2, 3])]
 
 
+def group_norm() -> Case:
+    ones, zeros = np.ones(2, np.float32), np.zeros(2, np.float32)
+    nodes = [
+        oh.make_node("Reshape", ["x", "groups"], ["z"]),
+        oh.make_node("InstanceNormalization", ["z", "ones", "zeros"], ["n"]),
+        oh.make_node("Reshape", ["n", "back"], ["r"]),
+        oh.make_node("Mul", ["r", "gamma"], ["m"]),
+        oh.make_node("Add", ["m", "beta"], ["y"]),
+    ]
+    plain = [onh.from_array(ones, "ones"), onh.from_array(zeros, "zeros")]
+    sizes = [whole("groups", [0, 2, -1]), whole("back", [2, 6, 3, 4])]
+    return nodes, [*plain, *sizes, real("gamma", 6, 1, 1), real("beta", 6, 1, 1)], [("x", [2, 6, 3, 4])]
+
+
 CASES: dict[str, Case] = {
     "conv": one("Conv", [1, 4, 9, 9], real("w", 6, 2, 3, 3), real("b", 6), group=2, pads=[1, 0, 2, 1], strides=[2, 1]),
     "conv_same": one("Conv", [1, 2, 7, 8], real("w", 3, 2, 3, 2), auto_pad="SAME_UPPER", strides=[2, 2]),
@@ -143,7 +157,25 @@ CASES: dict[str, Case] = {
     "lstm_both": recurrent("LSTM", 4, "bidirectional"),
     "gru": recurrent("GRU", 3, "bidirectional", linear_before_reset=1),
     "loop": loop(),
+    "group_norm": group_norm(),
+    "bounded_on_one_side": one("Clip", [2, 3], real("l"), onh.from_array(np.array(np.inf, np.float32), "h")),
+    "bounded_by_a_number_and_a_tensor": (
+        [
+            oh.make_node("ReduceMax", ["x"], ["h"], keepdims=0),
+            oh.make_node("Mul", ["h", "half"], ["m"]),
+            oh.make_node("Clip", ["x", "l", "m"], ["y"]),
+        ],
+        [onh.from_array(np.array(0.5, np.float32), "half"), onh.from_array(np.array(-0.1, np.float32), "l")],
+        [("x", [4, 6])],
+    ),
 }
+
+
+def test_a_group_normalization_that_was_written_out_is_one_layer(tmp_path: Path) -> None:
+    write(group_norm(), tmp_path)
+    text = (tmp_path / "model.py").read_text()
+    assert "nn.GroupNorm(2, 6)" in text
+    assert "InstanceNorm" not in text
 
 
 def write(case: Case, folder: Path) -> None:

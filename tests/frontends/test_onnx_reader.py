@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnx.parser
+import onnx.shape_inference
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -31,6 +33,16 @@ def product(rows: int | str = 1, opset: int = 18, **about: object) -> onnx.Model
         [numpy_helper.from_array(WEIGHTS, "w")],
     )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8, **about)
+
+
+def test_a_model_that_shape_inference_refuses_and_runtimes_take_is_taken() -> None:
+    # The body that onnx 1.23 has for this operator is not one that its own inference takes.
+    text = """<ir_version: 7, opset_import: ["": 13]> net (float[3, 3, 3, 1] x) => (float[3, 3, 3, 1] y)
+      { a = Identity(x)  y = MeanVarianceNormalization(a) }"""
+    source = onnx.parser.parse_model(text).SerializeToString()
+    with pytest.raises(onnx.shape_inference.InferenceError):
+        onnx.checker.check_model(source, full_check=True)
+    assert [node.op_type for node in rewrite(source).model.graph.node] == ["MeanVarianceNormalization"]
 
 
 def test_large_constants_are_views_of_the_file(tmp_path: Path) -> None:
