@@ -292,7 +292,10 @@ def test_a_wrong_call_exits_with_two(folder: Path, relu: bytes, arguments: tuple
         (("net.onnx",), "net.onnx: the output would replace a model that is read: name another by -o or -d"),
         (("chek", "pack"), "there is no file or command chek; did you mean `rewrite check`?"),
         (("net.tflite", "--opset", "9"), "opset 9 is none of 13 to 25"),
-        (("net.tflite", "--target", "nowhere"), "no target nowhere: it is neither onnxruntime, onnxruntime-avx2,"),
+        (
+            ("net.tflite", "--target", "nowhere"),
+            "no target nowhere: it is neither ethos-u, onnxruntime, onnxruntime-avx2,",
+        ),
         (("help", "chek"), "there is no command chek; did you mean check?"),
         (("--quiet", "check"), "a command stands first: rewrite check ..."),
         (("https://example.org/net.tflite",), "https://example.org/net.tflite is a URL: download it first"),
@@ -309,7 +312,7 @@ def test_a_wrong_call_exits_with_two(folder: Path, relu: bytes, arguments: tuple
         (("net.tflite", "-o", "."), ".: a folder is not a regular file, as -o names one: use -d"),
         (("net.tflite", "-d", "net.tflite"), "'net.tflite' is a file"),
         ((), "Missing argument MODEL: a .tflite or .onnx file, a .task bundle or a folder."),
-        (("fuzz", "--op", "NONE"), "no rule with a test is about NONE"),
+        (("fuzz", "--rules", "onnx", "--op", "NONE"), "no rule with a test is about NONE"),
         (("fuzz", "--op", "ADD", "--op", "SOFTMACKS"), "is about SOFTMACKS; did you mean SOFTMAX?"),
     ],
 )
@@ -357,10 +360,9 @@ def test_help_tells_ranges_and_defaults(name: str) -> None:
 
 def test_help_names_the_opsets_that_there_are() -> None:
     pack = loader.load(Options().stacked)
-    low, high = pack.opsets
-    assert f"The ONNX opset to write, {low} to {high}. [default: {pack.default_opset}, or" in " ".join(
-        call("--help").stdout.split()
-    )
+    (low, high), (first, last) = pack.opsets, loader.load(Options(rules=("onnx2onnx",)).stacked).opsets
+    said = f"The ONNX opset to write: {low} to {high}, or {first} to {last} where the model is ONNX already. [default: "
+    assert f"{said}{pack.default_opset}, or" in " ".join(call("--help").stdout.split())
 
 
 def test_counts_of_one_have_no_plural(folder: Path, single: Callable[..., bytes]) -> None:

@@ -134,7 +134,7 @@ def test_packs_are_counted(folder: Path, call: Callable[..., dict[str, Any]]) ->
         (("ops", "--rules", "nowhere"), 2, "there is no rule set nowhere"),
         (("check", "nowhere"), 2, "there is no rule set nowhere"),
         (("coverage", "nowhere"), 1, "nowhere holds no records"),
-        (("fuzz", "--rule", "nowhere"), 2, "no rule with a test is called nowhere"),
+        (("fuzz", "--rules", "onnx", "--rule", "nowhere"), 2, "no rule with a test is called nowhere"),
         (("fmt", "-"), 2, "give --check or --diff"),
         (("verify", "net.onnx", "net.tflite"), 2, "does not exist"),
         (("bench", "net.tflite", "--rounds", "0"), 2, "not in the range"),

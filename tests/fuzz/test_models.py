@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_the_example_of_the_documentation_holds() -> None:
-    page = (OPS.parent / "docs" / "proof.md").read_text(encoding="utf-8")
+    page = (OPS.parent / "docs" / "appendix" / "proof.md").read_text(encoding="utf-8")
     (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     found: dict[str, Any] = {}
     models("RELU6")  # registers the profiles
