@@ -51,6 +51,15 @@ FACTS: Mapping[str, Mapping[str, Any]] = {
     "UNFLATTEN_INT": {"restores": "VIEW_AS"},
     "TRANSPOSE_INT": {"restores": "TRANSPOSE_INT"},
     "T": {"restores": "T"},
+    "MT": {"restores": "MT"},
+    "NUMPY_T": {"restores": "NUMPY_T"},
+    "SWAPAXES": {"restores": "SWAPAXES"},
+    "PERMUTE": {"restores": "UNPERMUTE"},
+    "RESHAPE_AS": {"restores": "VIEW_AS"},
+    "VIEW_AS": {"restores": "VIEW_AS"},
+    "RAVEL": {"restores": "VIEW_AS"},
+    "DETACH": {"restores": "VIEW_AS"},
+    "CONTIGUOUS": {"restores": "VIEW_AS"},
 }
 #: operators that take graphs, whose arguments have no names in files: `over` the operands in order
 HIGHER_ORDER: Mapping[str, dict[str, Any]] = {
@@ -85,6 +94,10 @@ HIGHER_ORDER: Mapping[str, dict[str, Any]] = {
             "body_graph": ["subgraph"],
         },
     },
+}
+#: operators that torch has no name for: what undoes a view that is written to
+INVERSES: Mapping[str, dict[str, Any]] = {
+    "UNPERMUTE": {"operands": ["self"], "results": ["result"], "options": {"dims": ["[int64]"]}, "traits": ["view"]},
 }
 #: element types, numbered as torch numbers them, with what ONNX calls them
 TYPES = {
@@ -185,6 +198,7 @@ def _entries() -> dict[str, dict[str, Any]]:
         for function, operands in functions.items():
             found[operator_name(module, function, "default")] = {"operands": list(operands), "results": ["result"]}
     found.update(HIGHER_ORDER)
+    found.update(INVERSES)
     return found
 
 

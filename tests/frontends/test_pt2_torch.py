@@ -42,3 +42,17 @@ def test_the_fixtures_are_what_this_torch_writes(programs: dict[str, Any], tmp_p
         fresh = nnrewrite.convert(tmp_path / f"{name}.pt2")
         kept = nnrewrite.convert(FOLDER / f"{name}.pt2")
         assert [node.op_type for node in fresh.graph.node] == [node.op_type for node in kept.graph.node]
+
+
+def test_what_is_written_to_a_permuted_view_is_seen_in_the_whole() -> None:
+    class Written(torch.nn.Module):  # type: ignore[misc]
+        def forward(self, x: Any) -> Any:
+            y = x * 2.0
+            y.permute(2, 0, 1)[0].add_(1.0)
+            y.swapaxes(0, 1)[1].mul_(3.0)
+            return y
+
+    x = torch.randn(2, 3, 4)
+    model = nnrewrite.convert(torch.export.export(Written(), (x,)))
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    np.testing.assert_allclose(session.run(None, {"x": x.numpy()})[0], Written()(x).numpy(), rtol=1e-5)
