@@ -162,7 +162,7 @@ def _states(folder: str) -> Iterator[tuple[str, int, int]]:
 def hold_files() -> Iterator[None]:
     """Take the files of packs as they are when they are first looked at, however often they are asked for inside."""
     global _held
-    before, _held = _held, {}
+    before, _held = _held, {} if _held is None else _held
     try:
         yield
     finally:
