@@ -28,6 +28,7 @@ CONTROL = "(nothing)"
 PLAIN = 1.5
 
 Place = tuple[dict[str, Any], str, Any]
+Caches = Sequence[Callable[..., Any]]
 
 
 def list_caches() -> dict[str, Callable[..., Any]]:

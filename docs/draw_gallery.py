@@ -3,8 +3,8 @@
     pip install matplotlib scikit-image onnxruntime
     python docs/draw_gallery.py FOLDER_WITH_MODELS
 
-The models are converted here, and ONNX Runtime runs the results on photographs that come with scikit-image: an astronaut
-(NASA, public domain) and a cat (CC0).
+The models are converted here, and ONNX Runtime runs the results on photographs that come with scikit-image: an
+astronaut (NASA, public domain) and a cat (CC0).
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def save(name: str, shown: Sequence[Any], points: Any = None, boxes: Sequence[An
 
 
 def draw_faces(run: Run, photo: Image) -> None:
-    """Boxes and six points each: BlazeFace counts from the centres of 16 x 16 cells, two each, and of 8 x 8, six each."""
+    """A box and six points: BlazeFace counts from the centres of 16 x 16 cells, two each, and of 8 x 8, six each."""
     boxes, scores = run(shrink(photo, 128, 128) * 2 - 1)
     centres = np.concatenate([np.repeat(make_grid(cells), count, axis=0) for cells, count in ((16, 2), (8, 6))])
     best = int(scores[0, :, 0].argmax())
