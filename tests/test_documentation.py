@@ -24,7 +24,7 @@ from nnrewrite.engine.syntax.parser import GRAMMAR
 from nnrewrite.engine.syntax.syntax_errors import RESERVED
 
 ROOT = Path(__file__).parent.parent
-PAGE = ROOT / "docs" / "language.md"
+PAGE = ROOT / "docs" / "functions.md"
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 SYNTAX = ROOT / "editors" / "vscode" / "syntaxes" / "rules.tmLanguage.json"
 _BEGIN, _END = "<!-- functions: written by tests/test_documentation.py -->\n", "<!-- end of functions -->"
