@@ -48,8 +48,8 @@ def read(
     """Read an ONNX model, from a file or from bytes, as a graph of the dialect `onnx`.
 
     Large constants are views of the mapped files. `name` is what errors call the source. `meta` of the model has
-    `subgraphs` (none), `signatures` (none), `description`, `metadata`, and `interface`: the outputs
-    as the file declares them, values that are in no graph. What the file says of the types and shapes of other values
+    `subgraphs` (none), `signatures` (none), `description`, `metadata`, `interface`: the outputs as the file declares
+    them, values that are in no graph, and `described`: whether it declares values between nodes. What the file says of the types and shapes of other values
     is not believed: they are inferred from the inputs.
 
     Raises ModelError when there is no such file, or it is not a well-formed model.
@@ -69,6 +69,7 @@ def read(
     model.meta["signatures"] = ()
     model.meta["description"] = model.doc_string or ""
     model.meta["metadata"] = {}
+    model.meta["described"] = bool(proto.graph.value_info)
     model.meta["interface"] = [serde.deserialize_value_info_proto(info, None) for info in proto.graph.output]
     return model
 

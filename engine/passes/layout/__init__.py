@@ -18,7 +18,6 @@ from ...dialects.operators import Dialect
 from ...rewrite.edits import remove_unused
 from ..base import Module, Visit
 from .axis_groups import Arrangement
-from .cut import solve
 from .interface import KEPT, LAYOUT, SOURCE, TARGET, Interface, Port, impose, ports, word_order
 from .order import Order, compose, identity
 from .permute_weights import Tensors
@@ -104,9 +103,7 @@ def _place(scope: Scope, dialect: Dialect, opset: int, free: frozenset[Port]) ->
         regions = Regions(tensors, free)
         choices: dict[Unit, Arrangement] = {}
         for region in regions.grow(tried):
-            problem, units = regions.problem(region)
-            for unit, second in zip(units, solve(problem), strict=True):
-                choices[unit] = region.units[unit][second]
+            choices.update(regions.decide(region))
         Layout(tensors, choices, scope).apply()
         for unit, order in choices.items():
             if not isinstance(unit, ir.Node):
