@@ -54,6 +54,18 @@ def test_large_constants_are_views_of_the_file(tmp_path: Path) -> None:
     assert not found.numpy().flags.owndata and not found.numpy().flags.writeable
 
 
+def test_a_constant_that_says_that_it_is_in_the_model_is_read_there(tmp_path: Path) -> None:
+    # As the onnx package leaves models whose external data it has loaded.
+    model = product()
+    model.graph.initializer[0].data_location = TensorProto.DEFAULT
+    model.graph.initializer[0].external_data.add(key="location", value="elsewhere")
+    path = tmp_path / "net.onnx"
+    path.write_bytes(model.SerializeToString())
+    found = read(path, CATALOGUE).graph.initializers["w"].const_value
+    assert found is not None
+    np.testing.assert_array_equal(found.numpy(), WEIGHTS)
+
+
 def test_an_outline_leaves_out_large_tensors_and_nothing_else() -> None:
     model = product()
     small = outline(memoryview(model.SerializeToString()))
