@@ -178,6 +178,7 @@ def _run_step(
         float_interface=options.float_io,
         keep_float16=options.keep_float16,
         keep_custom=options.keep_custom,
+        folded=options.max_folded_bytes,
         given=version if prepared.rules.target.facts.reference is not None else None,
         part=Part(tuple(options.inputs), tuple(options.outputs)) if last is None else Part(),
     )
