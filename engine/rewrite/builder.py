@@ -12,6 +12,7 @@ from ..base.budget import Budget
 from ..base.constants import KEPT, NUMBERS, Elements
 from ..base.errors import Span
 from ..base.names import Scope, permute_dequantized
+from ..base.quantization import DEQUANTIZE_BY, note_numbers
 from ..dialects.conversions import name_type
 from ..dialects.folding import fold
 from ..dialects.inference import InferenceError, describe, infer, make_shape, require_within
@@ -313,6 +314,8 @@ class Builder:
             else:
                 self._inherit(node)
             found = None if self._settle is None or graphs else self._settle(node)
+            if found is None and spec.role == DEQUANTIZE_BY:
+                note_numbers(node)
             return list(node.outputs) if found is None else self._put_constants(node, found)
         try:
             require_within(node, spec.facts.within)
