@@ -51,6 +51,7 @@ class IntegerKernels:
         if not any(view.role(node) for node in module.graph):
             return
         view.lift()
+        view.hoist()
         settle_types(module.graph, module.target, module.names)
         for node in list(module.graph):
             if node.graph is not None and view.role(node) is None:
@@ -105,6 +106,27 @@ class _Codes:
             for one in readers:
                 ir.convenience.replace_all_uses_with(one.outputs[0], codes, replace_graph_outputs=True)
                 self._graph.remove(one, safe=True)
+
+    def hoist(self) -> None:
+        """Let numbers be put on a grid before operators that only move them, and that alone read them."""
+        for node in reversed(list(self._graph)):
+            spec = self._spec(node)
+            real = [p for p, value in enumerate(node.inputs) if _is_real(value)]
+            if spec is None or spec.facts.quantization != CODES or len(real) != 1 or len(node.outputs) != 1:
+                continue
+            value, asked = node.inputs[real[0]], self._asked(node.outputs[0])
+            maker = _producer(value)
+            if value is None or maker is None or asked is None or self._reads(maker) or value.is_graph_output():
+                continue
+            if len(value.uses()) != 1 or not _allows(spec, real[0], asked[1]) or self._has_activation(node, spec):
+                continue
+            forms = [use.node for use in node.outputs[0].uses()]
+            made = self._form(self._quantize, value, forms[0], asked[1])
+            self._graph.insert_before(node, made)
+            node.replace_input_with(real[0], made.outputs[0])
+            node.outputs[0].type = ir.TensorType(asked[1])
+            for form in forms:
+                self._replace(form, node.outputs[0])
 
     def absorb(self, node: ir.Node) -> bool:
         """Let a node compute with codes, where its results are put on grids and its operands are off such."""
@@ -363,7 +385,7 @@ class _Codes:
         made = ir.Node(spec.domain, spec.name, [value, *like.inputs[1:]], like.attributes.values(), num_outputs=1)
         made.metadata_props.update(like.metadata_props)
         made.outputs[0].type, made.outputs[0].shape = ir.TensorType(dtype), value.shape
-        self._scope.name_node(made, f"{value.name}/real")
+        self._scope.name_node(made, f"{value.name}/{spec.role}")
         return made
 
     def _spec(self, node: ir.Node) -> OperatorSpec | None:

@@ -75,7 +75,7 @@ def check(model: bytes, step: float, kernels: str, interpreter: Interpreter, ste
     assert wanted.shape == found.shape
     assert np.abs(wanted - found).max() <= step * (steps + 0.01)
     borders = Counter({"QUANTIZE": len(feeds), "DEQUANTIZE": 1})
-    movers = {"TRANSPOSE", "RESHAPE", "QUANTIZE"}
+    movers = {"TRANSPOSE", "RESHAPE", "EXPAND_DIMS", "SQUEEZE", "QUANTIZE"}
     left = Counter(made.report.target_operators) - borders
     assert set(kernels.split()) <= set(made.report.target_operators)
     assert set(left) - set(kernels.split()) <= movers
