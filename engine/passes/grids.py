@@ -38,7 +38,7 @@ def exact_grid(numbers: npt.NDArray[Any], dtype: ir.DataType) -> Quantization | 
 def write_grids(graph: ir.Graph, dialect: Dialect, scope: Scope) -> None:
     """Let the types of codes say their grids, which operands of forms have named; these become operators.
 
-    Raises RewriteError where codes are written by one grid and read by another.
+    Raises RewriteError where codes of unknown extents are written by one grid and read by another.
     """
     reads, writes = dialect.role(DEQUANTIZE_BY), dialect.role(QUANTIZE_BY)
     for node in list(graph):
@@ -47,8 +47,7 @@ def write_grids(graph: ir.Graph, dialect: Dialect, scope: Scope) -> None:
     for node in list(graph):
         if node.domain == reads.domain and node.op_type == reads.name:
             _read(graph, node, dialect, scope)
-    for node in graph:
-        _carry(node, dialect)
+    carry_grids(graph, dialect, scope)
 
 
 def _write(graph: ir.Graph, node: ir.Node, dialect: Dialect, scope: Scope) -> None:
@@ -58,7 +57,7 @@ def _write(graph: ir.Graph, node: ir.Node, dialect: Dialect, scope: Scope) -> No
     result = node.outputs[0]
     form = None if source is None else source.producer()
     if form is not None and (form.domain, form.op_type) == (reads.domain, reads.name) and form.inputs[0] is not None:
-        source = note_grid(form.inputs[0], grid_of(form), scope)
+        source = note_grid(form.inputs[0], grid_of(form), dialect, scope)
         if grid_of(form) == known and source.dtype == result.dtype and not result.is_graph_output():
             ir.convenience.replace_all_uses_with(result, source)
             graph.remove(node, safe=True)
@@ -79,7 +78,7 @@ def _read(graph: ir.Graph, node: ir.Node, dialect: Dialect, scope: Scope) -> Non
         ir.convenience.replace_all_uses_with(result, made, replace_graph_outputs=True)
         graph.remove(node, safe=True)
         return
-    _become(graph, node, dialect.role("dequantize").name, note_grid(codes, known, scope))
+    _become(graph, node, dialect.role("dequantize").name, note_grid(codes, known, dialect, scope))
 
 
 def _become(graph: ir.Graph, node: ir.Node, operator: str, source: ir.Value | None) -> None:
@@ -89,21 +88,58 @@ def _become(graph: ir.Graph, node: ir.Node, operator: str, source: ir.Value | No
     node.replace_input_with(0, source)
 
 
-def note_grid(codes: ir.Value, known: Quantization, scope: Scope) -> ir.Value:
-    """Let codes say their grid; a constant that says another one has a twin.
-
-    Raises RewriteError where what is computed says another.
-    """
+def note_grid(codes: ir.Value, known: Quantization, dialect: Dialect, scope: Scope) -> ir.Value:
+    """Let codes say their grid. Where they say another one, a twin of them says it: of what is computed by an operator
+    that leaves all elements where they are."""
     has = quantization(codes)
     if has is None or has == known:
         codes.meta[KEY] = known
         return codes
     if codes.const_value is None or codes.is_graph_input():
-        raise RewriteError(f"{codes.name} is written by another scale or zero point than it is read by")
+        return _read_anew(codes, known, dialect, scope)
     twin = ir.Value(name=scope.fresh(f"{codes.name}"), shape=codes.shape, type=codes.type, const_value=codes.const_value)
     twin.meta[KEY] = known
     scope.graph.register_initializer(twin)
     return twin
+
+
+def _read_anew(codes: ir.Value, known: Quantization, dialect: Dialect, scope: Scope) -> ir.Value:
+    spec, producer = dialect.role("reshape"), codes.producer()
+    extents = [extent if isinstance(extent, int) else -1 for extent in codes.shape or ()]
+    if codes.shape is None or extents.count(-1) > 1:
+        raise RewriteError(f"{codes.name} is written by another scale or zero point than it is read by")
+    to = scope.constant(np.int32(extents).reshape(-1), "shape")
+    if to.graph is None:
+        scope.graph.register_initializer(to)
+    made = ir.Node(spec.domain, spec.name, [codes, to], num_outputs=1)
+    made.outputs[0].type, made.outputs[0].shape, made.outputs[0].meta[KEY] = codes.type, codes.shape, known
+    scope.name_node(made, f"{codes.name}/codes")
+    graph = scope.graph
+    if producer is not None and producer.graph is not None:
+        producer.graph.insert_after(producer, made)
+    else:
+        graph.insert_before(graph[0], made)
+    return made.outputs[0]
+
+
+def carry_grids(graph: ir.Graph, dialect: Dialect, scope: Scope) -> None:
+    """Let what moves or joins codes take and yield codes on one grid, that of the result where both say one."""
+    for node in graph:
+        _carry(node, dialect)
+    for node in reversed(list(graph)):
+        spec = dialect.operator(node.op_type) if node.domain == dialect.domain else None
+        result = node.outputs[0] if node.outputs else None
+        known = quantization(result)
+        if spec is None or result is None or known is None or spec.facts.quantization not in ("codes", "matched"):
+            continue
+        for position, value in enumerate(node.inputs):
+            if value is None or value.dtype != result.dtype:
+                continue
+            has = quantization(value)
+            if has is None:
+                value.meta[KEY] = known
+            elif has != known and spec.facts.quantization == "matched":
+                node.replace_input_with(position, note_grid(value, known, dialect, scope))
 
 
 def _carry(node: ir.Node, dialect: Dialect) -> None:

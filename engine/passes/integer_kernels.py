@@ -44,15 +44,16 @@ class IntegerKernels:
     name, visits = "integer-kernels", Visit.OUTSIDE_FIRST
 
     def run(self, module: Module) -> None:
-        """Change one graph; raises RewriteError where codes are read by another grid than that they are written by."""
+        """Change one graph; raises RewriteError where codes of unknown extents are read by another grid than
+        that they are written by."""
         if not module.target.has_role(QUANTIZE_BY):
             return
         view = _Codes(module)
         if not any(view.role(node) for node in module.graph):
             return
         view.lift()
-        view.hoist()
         settle_types(module.graph, module.target, module.names)
+        view.hoist()
         for node in list(module.graph):
             if node.graph is not None and view.role(node) is None:
                 if not view.absorb(node):
@@ -204,7 +205,7 @@ class _Codes:
         if form is not None and self._reads(form):
             codes = form.inputs[0]
             alike = grid_of(form) == known and codes is not None and codes.dtype == dtype
-            return note_grid(codes, known, self._scope) if alike and codes is not None else None
+            return note_grid(codes, known, self._dialect, self._scope) if alike and codes is not None else None
         numbers = None if value is None or not pads else initial_array(value)
         if value is None or numbers is None:
             return None
@@ -311,7 +312,7 @@ class _Codes:
     def _read(self, form: ir.Node) -> tuple[Quantization | None, ir.Value | None]:
         if self.role(form) != DEQUANTIZE_BY or form.inputs[0] is None:
             return None, None
-        return grid_of(form), note_grid(form.inputs[0], grid_of(form), self._scope)
+        return grid_of(form), note_grid(form.inputs[0], grid_of(form), self._dialect, self._scope)
 
     def _encode(
         self, value: ir.Value, wanted: Quantization | None, dtype: ir.DataType
