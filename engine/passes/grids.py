@@ -145,9 +145,11 @@ def carry_grids(graph: ir.Graph, dialect: Dialect, scope: Scope) -> None:
 def _carry(node: ir.Node, dialect: Dialect) -> None:
     """Let what moves codes yield codes on the same grid."""
     spec = dialect.operator(node.op_type) if node.domain == dialect.domain else None
-    if spec is None or spec.facts.quantization != "codes":
+    if spec is None or spec.facts.quantization not in ("codes", "matched"):
         return
-    known = next((q for q in map(quantization, node.inputs) if q is not None), None)
+    operand = next((value for value in node.inputs if quantization(value) is not None), None)
+    known = quantization(operand)
     for result in node.outputs:
-        if known is not None and not known.per_axis and quantization(result) is None:
+        alike = operand is not None and operand.dtype == result.dtype
+        if alike and known is not None and not known.per_axis and quantization(result) is None:
             result.meta[KEY] = known

@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from ..base.constants import initial_array
 from ..base.names import Scope
-from ..base.quantization import DEQUANTIZE_BY, KEY, QUANTIZE_BY, Quantization, dequantize, grid_of, note_numbers
+from ..base.quantization import DEQUANTIZE_BY, KEY, QUANTIZE_BY, Quantization, dequantize, grid_of, note_numbers, quantization
 from ..base.startup import dataclass, field
 from ..dialects.literals import attribute
 from ..dialects.operators import Dialect, OperatorSpec
@@ -272,7 +272,7 @@ class _Codes:
         for position in [p for p in data if p not in sums]:
             value = node.inputs[position]
             form = _producer(value)
-            known, codes = (None, None) if form is None else self._read(form)
+            known, codes = (None, None) if form is None else self._read(form, spec.facts.rounding is None)
             if known is None and value is not None:
                 known, codes = self._encode(value, wanted[0] if one_grid else None, dtype)
             if known is None or codes is None or codes.dtype is None:
@@ -284,6 +284,9 @@ class _Codes:
             found[position], grids[position] = codes, known
         if not grids:
             return None
+        if spec.facts.rounding is not None and (plan := self._average(node, data[0], wanted[0])) is not None:
+            return plan
+        found = {p: note_grid(v, grids[p], self._dialect, self._scope) for p, v in found.items()}
         if one_grid and len(grids) == 1:
             own = [next(iter(grids.values()))] * len(own)
         elif one_grid:
@@ -309,9 +312,28 @@ class _Codes:
             return None
         return (grid_of(forms[0]), dtype) if all(form.outputs[0].dtype == dtype for form in forms) else None
 
-    def _read(self, form: ir.Node) -> tuple[Quantization | None, ir.Value | None]:
+    def _average(self, node: ir.Node, position: int, wanted: Quantization) -> _Plan | None:
+        """How codes are averaged as such, on whatever grid: where they are read off one and put on one that differs by
+        less than half a code at the ends of the type, so that halves are rounded in one direction. Those that read the
+        average say its grid."""
+        form = _producer(node.inputs[position])
+        codes = None if form is None else form.inputs[0]
+        if form is None or codes is None or not _near(grid_of(form), wanted):
+            return None
+        readers = [use.node for one in node.outputs[0].uses() for use in one.node.outputs[0].uses()]
+        if not readers or any(self.role(one) != DEQUANTIZE_BY for one in readers):
+            return None
+        said, known = [grid_of(one) for one in readers], quantization(codes)
+        if not _alike(said) or (known is not None and known != said[0]):
+            return None
+        codes.meta[KEY] = said[0]
+        return _Plan({position: codes}, ((said[0], said[0]),))
+
+    def _read(self, form: ir.Node, note: bool = True) -> tuple[Quantization | None, ir.Value | None]:
         if self.role(form) != DEQUANTIZE_BY or form.inputs[0] is None:
             return None, None
+        if not note:
+            return grid_of(form), form.inputs[0]
         return grid_of(form), note_grid(form.inputs[0], grid_of(form), self._dialect, self._scope)
 
     def _encode(
@@ -409,6 +431,12 @@ def _is_real(value: ir.Value | None) -> bool:
 
 def _alike(grids: Sequence[Quantization]) -> bool:
     return all(one == grids[0] for one in grids)
+
+
+def _near(one: Quantization, other: Quantization) -> bool:
+    """Whether two grids differ by less than half a code anywhere within eight bits, and have one zero point."""
+    alike = one.scale.size == other.scale.size == 1 and np.array_equal(one.zero_point, other.zero_point)
+    return alike and bool(abs(float(one.scale[0]) / float(other.scale[0]) - 1) < 1 / 512)
 
 
 def _allows(spec: OperatorSpec, position: int, dtype: ir.DataType) -> bool:
