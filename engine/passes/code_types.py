@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import onnx_ir as ir
 from ..base.constants import initial_array
 from ..base.names import Scope
 from ..base.quantization import DEQUANTIZE_BY, QUANTIZE_BY, grid_of
-from ..dialects.operators import Dialect
+from ..dialects.operators import Dialect, OperatorSpec
 
 _SIGNED, _UNSIGNED = ir.DataType.INT8, ir.DataType.UINT8
 #: from a code to that of the other type which stands for the same number
@@ -43,8 +44,10 @@ class _Types:
         return node is not None and (node.domain, node.op_type) == (spec.domain, spec.name)
 
     def wants_unsigned(self) -> bool:
-        """Whether weights have a zero point off the middle, which kernels take of unsigned codes alone."""
-        odd = centred = False
+        """Whether weights have a zero point off the middle, which kernels take of unsigned codes alone, or inputs and
+        outputs are unsigned; not where weights have a scale for each channel, of which there are signed codes alone."""
+        ends = {value.dtype for value in (*self._graph.inputs, *self._graph.outputs) if self._is_code(value)}
+        odd, centred = ends & {_SIGNED, _UNSIGNED} == {_UNSIGNED}, False
         for node in self._graph:
             spec = self._dialect.operator(node.op_type) if node.domain == self._dialect.domain else None
             for position, operand in enumerate(spec.operands if spec is not None else ()):
@@ -60,14 +63,32 @@ class _Types:
                 centred |= known.per_axis
         return odd and not centred
 
+    def _is_code(self, value: ir.Value) -> bool:
+        producer = value.producer()
+        if producer is not None and self.is_form(producer, QUANTIZE_BY):
+            return True
+        return any(self.is_form(use.node, DEQUANTIZE_BY) for use in value.uses())
+
     def write_other(self, node: ir.Node, wanted: ir.DataType) -> None:
         """Let what is put on a grid have codes of a type; users that are no forms get those they had."""
         codes = node.outputs[0]
-        if not codes.is_graph_output() and all(self.is_form(use.node, DEQUANTIZE_BY) for use in codes.uses()):
-            if all(grid_of(use.node) == grid_of(node) for use in codes.uses()):
-                for form in (node, *(use.node for use in codes.uses())):
-                    form.replace_input_with(2, self._zero(form, wanted))
-                codes.type = ir.TensorType(wanted)
+        forms = [use.node for use in codes.uses()]
+        inner = all(self.is_form(form, DEQUANTIZE_BY) and grid_of(form) == grid_of(node) for form in forms)
+        if inner and not codes.is_graph_output():
+            for form in (node, *forms):
+                form.replace_input_with(2, self._zero(form, wanted))
+            codes.type = ir.TensorType(wanted)
+            return
+        writes, reads = self._dialect.role(QUANTIZE_BY), self._dialect.role(DEQUANTIZE_BY)
+        zero = self._zero(node, wanted)
+        made = self._form(writes, [node.inputs[0], node.inputs[1], zero], node, wanted)
+        real = self._form(reads, [made.outputs[0], node.inputs[1], zero], node, ir.DataType.FLOAT)
+        self._graph.insert_before(node, [made, real])
+        node.replace_input_with(0, real.outputs[0])
+        for form in forms:
+            if self.is_form(form, DEQUANTIZE_BY) and grid_of(form) == grid_of(node):
+                form.replace_input_with(2, zero)
+                form.replace_input_with(0, made.outputs[0])
 
     def read_other(self, node: ir.Node, codes: ir.Value, wanted: ir.DataType) -> None:
         """Let what is read off a grid come from codes of a type: those of a constant, or a copy made at the border."""
@@ -83,16 +104,19 @@ class _Types:
         if array is not None:
             return self._register(self._scope.constant(_shifted(array, wanted), codes.name or "codes"))
         reads, writes = self._dialect.role(DEQUANTIZE_BY), self._dialect.role(QUANTIZE_BY)
-        real = ir.Node(reads.domain, reads.name, node.inputs, node.attributes.values(), num_outputs=1)
-        real.outputs[0].type, real.outputs[0].shape = node.outputs[0].type, codes.shape
-        back = [real.outputs[0], node.inputs[1], self._zero(node, wanted)]
-        made = ir.Node(writes.domain, writes.name, back, node.attributes.values(), num_outputs=1)
-        made.outputs[0].type, made.outputs[0].shape = ir.TensorType(wanted), codes.shape
-        for one in (real, made):
-            one.metadata_props.update(node.metadata_props)
-            self._scope.name_node(one, f"{codes.name}/{wanted.name.lower()}")
+        real = self._form(reads, node.inputs, node, ir.DataType.FLOAT)
+        made = self._form(writes, [real.outputs[0], node.inputs[1], self._zero(node, wanted)], node, wanted)
         self._graph.insert_before(node, [real, made])
         return made.outputs[0]
+
+    def _form(
+        self, spec: OperatorSpec, inputs: Sequence[ir.Value | None], like: ir.Node, dtype: ir.DataType
+    ) -> ir.Node:
+        made = ir.Node(spec.domain, spec.name, inputs, like.attributes.values(), num_outputs=1)
+        made.metadata_props.update(like.metadata_props)
+        made.outputs[0].type, made.outputs[0].shape = ir.TensorType(dtype), like.outputs[0].shape
+        self._scope.name_node(made, f"{like.outputs[0].name}/{dtype.name.lower()}")
+        return made
 
     def _zero(self, form: ir.Node, wanted: ir.DataType) -> ir.Value:
         zero = form.inputs[2]
