@@ -89,7 +89,7 @@ def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
         (Rules(RECOVER, Visit.INSIDE_FIRST), True),
         *(
             [(PlaceTransposes(options.layout, options.outputs), True)]
-            if options.layout is not None and not code
+            if options.layout is not None and not code and (across or rules.source.schemas)
             else []
         ),
         (Rules(SIMPLIFY, Visit.OUTSIDE_FIRST), True),
