@@ -54,6 +54,9 @@ class IntegerKernels:
         view.lift()
         settle_types(module.graph, module.target, module.names)
         view.hoist()
+        for node in module.graph:
+            if view.role(node) == QUANTIZE_BY:
+                node.outputs[0].meta[KEY] = grid_of(node)  # which others may read by another one
         for node in list(module.graph):
             if node.graph is not None and view.role(node) is None:
                 if not view.absorb(node):
