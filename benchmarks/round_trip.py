@@ -3,7 +3,7 @@
     python benchmarks/round_trip.py FOLDER [--only WORD] [--part K/N] [--limit BYTES]
 
 The ONNX models are for any runtime (`--target portable`) and lose the metadata that says where they are from. FOLDER
-holds models and a MANIFEST.tsv with the columns path, tier and runs; those that the interpreter does not run are left out.
+holds models and a MANIFEST.tsv with the columns path and runs; those that the interpreter does not run are left out.
 Prints each model whose outputs differ, that is refused, or that has more operators than before, and a line of all.
 """
 

@@ -84,7 +84,7 @@ def inherit(before: ir.Value, after: ir.Value) -> None:
 
 
 def read_grid(scale: np.ndarray[Any, Any], zero_point: np.ndarray[Any, Any], axis: int = 0) -> Quantization:
-    """The quantization that operands of a node name: a scale and a zero point each, or one for each index of an axis."""
+    """The quantization that a scale and a zero point say, or those for each index along an axis."""
     return Quantization(scale.reshape(-1).astype(np.float32), zero_point.reshape(-1).astype(np.int64), axis)
 
 

@@ -27,7 +27,7 @@ def on_grid(numbers: npt.NDArray[Any], known: Quantization, dtype: ir.DataType) 
 
 
 def exact_grid(numbers: npt.NDArray[Any], dtype: ir.DataType) -> Quantization | None:
-    """A grid on which numbers lie as they are, one that is finite and its negative or zero; None where there is none."""
+    """A grid on which numbers lie as they are: one number, its negative, and zero. None where there is none."""
     sizes = np.unique(np.abs(numbers[numbers != 0]))
     if sizes.size > 1 or not np.isfinite(numbers).all():
         return None
@@ -97,7 +97,9 @@ def note_grid(codes: ir.Value, known: Quantization, dialect: Dialect, scope: Sco
         return codes
     if codes.const_value is None or codes.is_graph_input():
         return _read_anew(codes, known, dialect, scope)
-    twin = ir.Value(name=scope.fresh(f"{codes.name}"), shape=codes.shape, type=codes.type, const_value=codes.const_value)
+    twin = ir.Value(
+        name=scope.fresh(f"{codes.name}"), shape=codes.shape, type=codes.type, const_value=codes.const_value
+    )
     twin.meta[KEY] = known
     scope.graph.register_initializer(twin)
     return twin
