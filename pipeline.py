@@ -172,7 +172,9 @@ def _run_step(
         extents=asked,
         layout=interface,
         outputs=tuple(subject.outputs),
-        evaluate=functools.partial(evaluate, rules=prepared.rules, functions=functions) if functions else None,
+        evaluate=functools.partial(evaluate, rules=prepared.rules, functions=functions)
+        if functions and prepared.rules.source is not prepared.rules.target
+        else None,
         internal_state=options.state == INTERNAL,
         plain=options.float,
         float_interface=options.float_io,
