@@ -47,7 +47,6 @@ class Problem:
             ties += term.ties * len(read)
         return moved, ties
 
-
     def count(self, second: Sequence[bool], alone: int) -> int:
         """Nodes that an assignment costs, where ties of so many stand for one node of a unit alone."""
         nodes = sum(costs[second[unit]] // alone for unit, costs in self.alone.items())
