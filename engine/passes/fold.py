@@ -215,4 +215,5 @@ def _replace(node: ir.Node, constants: Sequence[Elements | None], module: Module
         value = module.names.constant(elements, output.name or node.op_type)
         if value.graph is None:
             module.names.graph.register_initializer(value)
-        ir.convenience.replace_all_uses_with(output, value)
+        for usage in tuple(output.uses()):  # a graph that yields it goes on to do so
+            usage.node.replace_input_with(usage.idx, value)

@@ -261,3 +261,11 @@ def test_equations_of_a_pattern_match_nodes_that_differ() -> None:
     made = rewrite(model.SerializeToString()).model
     assert kinds(made) == {"MatMul": 2}  # which are not three
     assert not made.graph.value_info  # as the source describes none
+
+
+def test_a_constant_that_is_an_output_and_is_read_is_yielded_as_before() -> None:
+    check_equal(
+        """<ir_version: 8, opset_import: ["": 17]> g (float[2, 4] x) => (float[4, 2] y, int64[2] shape)
+        <int64[1] p = {4}, int64[1] q = {2}> { shape = Concat<axis = 0>(p, q)  y = Reshape(x, shape) }""",
+        {"x": np.ones((2, 4), np.float32)},
+    )
