@@ -27,6 +27,7 @@ from .engine.base.garbage_collection import pause_collection
 from .engine.base.names import Scope
 from .engine.base.quantization import NUMBERS, REAL
 from .engine.base.startup import replace
+from .engine.packs.loader import hold_files
 from .engine.passes.base import Module, run_passes
 from .engine.passes.evaluation import evaluate
 from .engine.passes.layout import LAYOUT, Interface
@@ -69,7 +70,7 @@ def rewrite(source: Source, options: Options = DEFAULT, **changes: Unpack[Option
     options, source = options.but(**changes), accept(source)
     try:
         # Numbers that a file has out of range are what they are; who reads the result decides.
-        with pause_collection(), np.errstate(all="ignore"):
+        with pause_collection(), hold_files(), np.errstate(all="ignore"):
             return _attempt(source, options)
     except (RewriteError, BrokenPipeError):  # nobody reads on what a trace prints
         raise
@@ -171,7 +172,9 @@ def _run_step(
         extents=asked,
         layout=interface,
         outputs=tuple(subject.outputs),
-        evaluate=functools.partial(evaluate, rules=prepared.rules, functions=functions) if functions else None,
+        evaluate=functools.partial(evaluate, rules=prepared.rules, functions=functions)
+        if functions and prepared.rules.source is not prepared.rules.target
+        else None,
         internal_state=options.state == INTERNAL,
         plain=options.float,
         float_interface=options.float_io,

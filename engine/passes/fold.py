@@ -8,6 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from ..base.constants import ELEMENTS, FILL, Elements
+from ..base.quantization import quantization
 from ..base.startup import dataclass, field
 from ..dialects.contents import compute_elements, compute_fill, infer_with_elements
 from ..dialects.extents import complete
@@ -27,6 +28,8 @@ from .base import Module, Visit
 from .branches import choose_graph, inline, merge_results
 from .known import Known
 
+#: constants of so many bytes take the place of what computes them, whatever that reads
+_SMALL = 4096
 #: constants of strings are left alone
 _NUMBERS = "biufc"
 #: the part of all growth that a value may take by itself of which all elements are equal: its node is as good
@@ -65,6 +68,8 @@ class Fold:
             node = work.pop()
             spec = dialect.operator(node.op_type, module.opset) if node.domain == dialect.domain else None
             if spec is None or schema(node.op_type, module.opset, node.domain) is None:
+                if spec is not None and _is_closed(node, spec):
+                    _replace(node, _evaluate(node, module), module)
                 continue
             if spec.facts.chooses:
                 chosen = choose_graph(node, spec)
@@ -125,6 +130,26 @@ def _is_passing(value: ir.Value) -> bool:
     return not value.is_graph_output() and all(
         one is None or one.const_value is not None for usage in value.uses() for one in usage.node.inputs
     )
+
+
+def _is_closed(node: ir.Node, spec: OperatorSpec) -> bool:
+    """Whether a node without a schema computes with constants alone, none of which stands for other numbers."""
+    known = [value for value in node.inputs if value is not None]
+    plain = not any(map(quantization, (*known, *node.outputs))) and spec.facts.pure and spec.facts.fold
+    constant = all(value.const_value is not None and not value.is_graph_input() for value in known)
+    return bool(known) and plain and constant and not any(bodies(node))
+
+
+def _evaluate(node: ir.Node, module: Module) -> Sequence[Elements | None]:
+    """What a node of constants yields, by the rules that say what its operator computes; nothing where that is larger
+    than what it reads."""
+    types = [(output.type, output.shape) for output in node.outputs]
+    found = module.rules.settle(node) if module.rules.settle is not None else None
+    for output, (dtype, shape) in zip(node.outputs, types, strict=True):
+        output.type, output.shape = dtype, shape
+    read = sum(value.const_value.nbytes for value in node.inputs if value is not None and value.const_value is not None)
+    made = sum(one.nbytes for one in found or ())
+    return found if found is not None and made <= max(read, _SMALL) else ()
 
 
 def _note_fill(output: ir.Value, fill: float) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..base.quantization import QUANTIZE_BY
 from ..base.startup import dataclass, field
 from ..rewrite.rules import INTEGERS, LOWER, NORMALIZE, RECOVER, SIMPLIFY, TUNE, RuleSet
 from .accepted import Accepted
@@ -13,6 +14,7 @@ from .float16 import KeepFloat16
 from .float_interface import FloatInterface
 from .fold import Fold
 from .functions import Functions
+from .integer_kernels import IntegerKernels
 from .layout import Interface, PlaceTransposes
 from .layout.interface import KEPT
 from .newest_forms import NewestForms
@@ -90,13 +92,14 @@ def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
         (Rules(RECOVER, Visit.INSIDE_FIRST), True),
         *(
             [(PlaceTransposes(options.layout, options.outputs, copies=across), True)]
-            if options.layout is not None and not code
+            if options.layout is not None and not code and (across or rules.source.schemas)
             else []
         ),
         (Rules(SIMPLIFY, Visit.OUTSIDE_FIRST), True),
         (Rules(TUNE, Visit.OUTSIDE_FIRST), True),
         (fold, not across),
         (CommonSubexpressions(constants=True, visits=Visit.MAIN if across else Visit.OUTSIDE_FIRST), True),
+        (IntegerKernels(), across and rules.target.has_role(QUANTIZE_BY)),
         (Sweep(), not across),
         (Sort(), True),
         (Closures(), rules.target.facts.closed),

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
+from ...base.quantization import DEQUANTIZE_BY, QUANTIZE_BY
 from ...base.startup import dataclass, field
 from ...dialects.folding import GROWTH
 from ...dialects.inference import extents
@@ -15,6 +16,8 @@ from .axis_groups import Blocks, blocks
 from .order import Extents, Order, compose, identity
 
 PERMUTE, QUANTIZE, DEQUANTIZE = "permute", "quantize", "dequantize"
+#: what nodes of either kind are called, those too whose operands name the grid
+_SCALES = {QUANTIZE: QUANTIZE, DEQUANTIZE: DEQUANTIZE, QUANTIZE_BY: QUANTIZE, DEQUANTIZE_BY: DEQUANTIZE}
 
 #: a node that quantizes or dequantizes, and the order of the tensor that it saw
 Scaled = tuple[ir.Node, Order]
@@ -125,8 +128,8 @@ class TensorViews:
     def scales(self, node: ir.Node) -> str | None:
         """Whether a node quantizes or dequantizes, and does it for any order of axes."""
         spec = self.spec(node)
-        role = spec.role if spec is not None else None
-        return role if role in (QUANTIZE, DEQUANTIZE) and self.plain(node) is not None else None
+        role = _SCALES.get(spec.role or "") if spec is not None else None
+        return role if role is not None and self.plain(node) is not None else None
 
     def _roots(self) -> Iterator[ir.Value]:
         yield from self.graph.inputs
