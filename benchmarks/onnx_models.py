@@ -6,8 +6,8 @@ Writes the table of docs/optimize.md.
 
 FOLDER has the models. FILE is JSON, for each model the shapes of its inputs by name; a size that is free is 1 where
 none is given. Each optimizer runs once on each model in a process of its own, the clock started when it has made
-a model of one node; memory is what it takes beside that. A result is equal where both models give the same numbers in ONNX
-Runtime, with its own optimizations off and on, within a thousandth of the largest or ten times what the original
+a model of one node; memory is what it takes beside that. A result is equal where both models give the same numbers in
+ONNX Runtime, with its own optimizations off and on, within a thousandth of the largest or ten times what the original
 differs between the two. Latency is that of ONNX Runtime by default on two threads, runs of all results in turn, beside
 an unchanged copy. The first call makes an environment for the peers in build/peers.
 """
