@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import onnx
@@ -62,5 +63,5 @@ def _dense(sparse: onnx.SparseTensorProto, name: str, files: TensorFiles) -> onn
     return numpy_helper.from_array(dense.reshape(extents), name)
 
 
-def _array(tensor: onnx.TensorProto, files: TensorFiles) -> np.ndarray[tuple[int, ...], np.dtype[np.generic]]:
+def _array(tensor: onnx.TensorProto, files: TensorFiles) -> np.ndarray[Any, np.dtype[Any]]:
     return np.asarray(files.constant(serde.deserialize_tensor(tensor)).numpy())
