@@ -269,3 +269,12 @@ def test_a_constant_that_is_an_output_and_is_read_is_yielded_as_before() -> None
         <int64[1] p = {4}, int64[1] q = {2}> { shape = Concat<axis = 0>(p, q)  y = Reshape(x, shape) }""",
         {"x": np.ones((2, 4), np.float32)},
     )
+
+
+def test_an_axis_counted_from_the_end_before_there_were_such_is_understood() -> None:
+    made = check_equal(
+        """<ir_version: 4, opset_import: ["": 9]> g (float[2, 4] x) => (int64[2] shape)
+        { y = Concat<axis = -1>(x, x)  shape = Shape(y) }""",
+        {"x": np.ones((2, 4), np.float32)},
+    )
+    assert [node.attribute[0].i for node in made.graph.node if node.op_type == "Concat"] == [1]
