@@ -29,7 +29,7 @@ def densify(graph: onnx.GraphProto, files: TensorFiles) -> None:
     for place in reversed(range(len(graph.node))):
         node = graph.node[place]
         found = [attribute.sparse_tensor for attribute in node.attribute if attribute.name == "sparse_value"]
-        if found and node.op_type == "Constant" and not node.domain:
+        if found and not node.input and not node.domain:
             graph.initializer.append(_dense(found[0], node.output[0], files))
             del graph.node[place]
             continue
