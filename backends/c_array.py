@@ -41,7 +41,10 @@ class Encoded:
         return self.model
 
     def save(self, path: Path, external_data: bool = False) -> int:
-        """Write the source and the header; the bytes of the model. Raises DestinationError for what the system refuses."""
+        """Write the source and the header; the bytes of the model.
+
+        Raises DestinationError for what the system refuses.
+        """
         name = re.sub(r"\W", "_", path.stem)
         for place, lines in ((path.with_suffix(".h"), self._header(name)), (path, self._source(name, path))):
             with replacing(place) as file:
@@ -59,8 +62,8 @@ class Encoded:
         yield f"extern const unsigned char {name}_data[];"
         yield f"constexpr size_t {name}_size = {len(self.model)};"
         yield ""
-        yield "// What all tensors take that are alive at once, and what the interpreter keeps about them. What kernels keep for"
-        yield "// themselves comes on top: MicroInterpreter::arena_used_bytes() tells the sum."
+        yield "// What all tensors take that are alive at once, and what the interpreter keeps about them. What kernels keep"
+        yield "// for themselves comes on top: MicroInterpreter::arena_used_bytes() tells the sum."
         yield f"constexpr size_t {name}_arena = {self.arena};"
         yield ""
         yield f"constexpr unsigned int {name}_operators = {len(self.methods)};"
