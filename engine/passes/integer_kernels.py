@@ -25,7 +25,7 @@ from .code_types import settle_types
 from .coded_graph import NAMES, CodedGraph, alike, allows, is_real, producer
 from .grids import exact_grid, note_grid, on_grid, write_grids
 from .moved_codes import hoist, lift, sink
-from .quantize_dequantize import CODES, MATCHED, RAW
+from .quantize_dequantize import CODES, HYBRID, MATCHED, RAW
 
 #: by the type of activations, the types that weights may have beside them
 _WEIGHTS = {
@@ -35,6 +35,8 @@ _WEIGHTS = {
 }
 #: what all operands of an operator are brought to one grid for
 _SAME = "same"
+#: the option of kernels that take real activations beside codes: by their range, which need not lie around zero
+_BY_RANGE = "asymmetric_quantize_inputs"
 
 
 class IntegerKernels:
@@ -81,6 +83,9 @@ class _Kernels(CodedGraph):
     def absorb(self, node: ir.Node) -> bool:
         """Let a node compute with codes, where its results are put on grids and its operands are off such."""
         spec = self.spec(node)
+        if spec is not None and HYBRID in spec.traits and self._asks_for_range(node):
+            self._give_codes(node, spec)
+            return True
         plan = None if spec is None else self._plan(node, spec)
         if spec is None or plan is None:
             return False
@@ -99,6 +104,21 @@ class _Kernels(CodedGraph):
             for form in forms:
                 self.replace(form, after)
         return True
+
+    # ---- real operands beside codes
+
+    def _asks_for_range(self, node: ir.Node) -> bool:
+        """Whether a kernel is to quantize its activations by their range."""
+        asked = node.attributes.get(_BY_RANGE)
+        return asked is not None and bool(asked.value)
+
+    def _give_codes(self, node: ir.Node, spec: OperatorSpec) -> None:
+        """Let such a kernel have its weights as codes."""
+        for position, operand in enumerate(spec.operands[: len(node.inputs)]):
+            form = producer(node.inputs[position])
+            known, codes = (None, None) if form is None else self._read(form)
+            if operand.name in spec.facts.channels and known is not None and codes is not None:
+                node.replace_input_with(position, codes)
 
     # ---- what an operator would read and yield
 
