@@ -51,6 +51,7 @@ class OptionsDict(TypedDict, total=False):
     exact: bool
     hybrid: str | None
     keep_custom: bool
+    max_folded_bytes: int | None
     state: str
     signature: str | None
     inputs: Names
@@ -88,7 +89,8 @@ class Options:
     `skip` names rules that are left out, `only` those that alone are tried, each by its name in the rule files.
 
     `keep_custom` leaves custom operators that no rule is about as nodes of their own domain, with their options as
-    attributes, for a runtime that has kernels for them.
+    attributes, for a runtime that has kernels for them. `max_folded_bytes` is how many bytes more than what they are
+    made of all constants together may take that are computed in an ONNX model (None: 65,536, or a 64th of all constants).
     """
 
     rules: Sequence[str] = _RULES
@@ -105,6 +107,7 @@ class Options:
     exact: bool = False
     hybrid: str | None = None
     keep_custom: bool = False
+    max_folded_bytes: int | None = None
     state: str = EXTERNAL
     signature: str | None = None
     inputs: Sequence[str] = ()

@@ -27,6 +27,7 @@ from .engine.base.garbage_collection import pause_collection
 from .engine.base.names import Scope
 from .engine.base.quantization import NUMBERS, REAL
 from .engine.base.startup import replace
+from .engine.packs.loader import hold_files
 from .engine.passes.base import Module, run_passes
 from .engine.passes.evaluation import evaluate
 from .engine.passes.layout import LAYOUT, Interface
@@ -69,7 +70,7 @@ def rewrite(source: Source, options: Options = DEFAULT, **changes: Unpack[Option
     options, source = options.but(**changes), accept(source)
     try:
         # Numbers that a file has out of range are what they are; who reads the result decides.
-        with pause_collection(), np.errstate(all="ignore"):
+        with pause_collection(), hold_files(), np.errstate(all="ignore"):
             return _attempt(source, options)
     except (RewriteError, BrokenPipeError):  # nobody reads on what a trace prints
         raise
@@ -179,6 +180,7 @@ def _run_step(
         float_interface=options.float_io,
         keep_float16=options.keep_float16,
         keep_custom=options.keep_custom,
+        folded=options.max_folded_bytes,
         given=version if prepared.rules.target.facts.reference is not None else None,
         part=Part(tuple(options.inputs), tuple(options.outputs)) if last is None else Part(),
     )

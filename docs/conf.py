@@ -16,7 +16,7 @@ copyright = author
 version = release = find_version("nnrewrite")
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx_copybutton", "sphinx_design"]
-exclude_patterns = ["generate_reference.py", "notebooks/execute.py"]
+exclude_patterns = ["draw_gallery.py", "generate_reference.py", "notebooks/execute.py"]
 html_theme = "furo"
 html_title = "nnrewrite"
 html_static_path = ["static"]

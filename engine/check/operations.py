@@ -208,7 +208,9 @@ def group_specs(specs: dict[int, OperatorSpec]) -> list[tuple[OperatorSpec, froz
     groups: list[tuple[OperatorSpec, set[int]]] = []
     for opset, spec in specs.items():
         for known, opsets in groups:
-            if (known.operands, known.results, known.options) == (spec.operands, spec.results, spec.options):
+            if known is spec or (
+                (known.operands, known.results, known.options) == (spec.operands, spec.results, spec.options)
+            ):
                 opsets.add(opset)
                 break
         else:

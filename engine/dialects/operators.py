@@ -257,6 +257,8 @@ def _from_schema(dialect: Dialect, name: str, opset: int) -> OperatorSpec | None
     found = schema(name, opset, dialect.domain)
     if found is None:
         return None
+    if found.since_version < opset:  # one object for all opsets at which it stands so
+        return _from_schema(dialect, name, found.since_version)
     known = dialect.operators.get(name)
     kinds = onnx.defs.OpSchema.FormalParameterOption
 

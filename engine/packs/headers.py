@@ -17,8 +17,9 @@ def read_pair(name: str) -> tuple[str, str] | None:
 
     Raises CallError for an unknown pack.
     """
-    (folder,) = loader.folders([name])
-    return _pair_of_built_in(folder) if loader.is_built_in(folder) else _read_pair(folder)
+    if name in _list_built_in():
+        return _pair_of_built_in(name)
+    return _read_pair(*loader.folders([name]))
 
 
 def find_pair(names: Sequence[str]) -> tuple[str, str] | None:
@@ -27,8 +28,13 @@ def find_pair(names: Sequence[str]) -> tuple[str, str] | None:
 
 
 @functools.cache
-def _pair_of_built_in(folder: Path) -> tuple[str, str] | None:
-    return _read_pair(folder)
+def _list_built_in() -> frozenset[str]:
+    return frozenset(loader.list_built_in())
+
+
+@functools.cache
+def _pair_of_built_in(name: str) -> tuple[str, str] | None:
+    return _read_pair(loader.BUILT_IN / name)
 
 
 def _read_pair(folder: Path) -> tuple[str, str] | None:

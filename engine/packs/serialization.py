@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import io
 import pickle
-from collections.abc import Iterator, Sequence
-from typing import Any, TypeVar, overload
+from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
+from typing import Any, NoReturn, TypeVar, overload
 
 from ..base import errors
 from ..dialects import facts, operators
@@ -35,16 +36,23 @@ def thaw(data: bytes) -> Any:
     return _Thawer(io.BytesIO(data)).load()
 
 
-class _Freezer(pickle.Pickler):
-    """Writes an object as its class and its fields."""
+class _Reducers(dict[type[Any], Callable[[Any], Any]]):
+    """How an object of each class is written: as its class and its fields."""
 
-    def reducer_override(self, value: Any) -> Any:
-        kind = type(value)
-        if (kind.__module__, kind.__qualname__) in _CLASSES:
-            return kind, tuple(getattr(value, name) for name in kind.__match_args__)
-        if isinstance(value, type) and value in _CLASSES.values():
-            return NotImplemented  # by its name
+    def __missing__(self, kind: type[Any]) -> NoReturn:
         raise pickle.PicklingError(f"{kind.__qualname__} is no plain data")
+
+
+def _reduce(kind: type[Any]) -> Callable[[Any], Any]:
+    names = kind.__match_args__
+    if len(names) < 2:  # of one name, attrgetter yields no tuple
+        return lambda value: (kind, tuple([getattr(value, name) for name in names]))
+    read = attrgetter(*names)
+    return lambda value: (kind, read(value))
+
+
+class _Freezer(pickle.Pickler):
+    dispatch_table = _Reducers({kind: _reduce(kind) for kind in _CLASSES.values()})
 
 
 class _Thawer(pickle.Unpickler):

@@ -24,6 +24,7 @@ class Availability:
         self._definitions = definitions
         #: kept with what was asked about, whose identity is nobody else's then
         self._found: dict[tuple[int, _Place], tuple[object, bool]] = {}
+        self._outlines: dict[int, tuple[object, _Outline]] = {}
 
     def has(self, written: object, dialects: tuple[Dialect, ...], opset: int, pattern: bool = False) -> bool:
         """Whether all that is written exists at an opset, what definitions that it calls write counted in."""
@@ -43,27 +44,27 @@ class Availability:
     def _has(self, written: object, place: _Place) -> bool:
         key = id(written), place
         if key not in self._found:
-            self._found[key] = written, self._search(written, place)
+            self._found[key] = written, self._search(self._outline(written), place)
         return self._found[key][1]
 
-    def _search(self, written: object, place: _Place) -> bool:
-        work: list[object] = [written]
-        while work:
-            one = work.pop()
-            if isinstance(one, tuple):
-                work += one
-                continue
-            if isinstance(one, tree.Conditional):
-                decided = decide(one.condition, place.opset)
-                work += [one.condition] + [one.then] * (decided is not False) + [one.other] * (decided is not True)
-                continue
-            if isinstance(one, tree.Choice) and place.pattern:
-                if not any(self._has(side, place) for side in (one.left, one.right)):
-                    return False
-                continue
-            if isinstance(one, tree.Call) and not self._has_callee(one, place):
+    def _outline(self, written: object) -> _Outline:
+        if id(written) not in self._outlines:
+            self._outlines[id(written)] = written, _outline(written)
+        return self._outlines[id(written)][1]
+
+    def _search(self, outline: _Outline, place: _Place) -> bool:
+        if not all(self._has_callee(call, place) for call in outline.calls):
+            return False
+        for choice in outline.choices:
+            sides = (self._search(side, place) for side in choice.sides)
+            if not (any(sides) if place.pattern else all(sides)):
                 return False
-            work += [getattr(one, name) for name in below(type(one)) or ()]
+        for conditional in outline.conditionals:
+            decided = decide(conditional.condition, place.opset)
+            if decided is not False and not self._search(conditional.then, place):
+                return False
+            if decided is not True and not self._search(conditional.other, place):
+                return False
         return True
 
     def _has_callee(self, call: tree.Call, place: _Place) -> bool:
@@ -79,6 +80,45 @@ class Availability:
             if dialect.operator(name) is not None:
                 return False
         return True
+
+
+class _Outline(NamedTuple):
+    """What is written, as far as its availability goes: it stands for all opsets."""
+
+    calls: tuple[tree.Call, ...]
+    choices: tuple[_Choice, ...]
+    conditionals: tuple[_Conditional, ...]
+
+
+class _Choice(NamedTuple):
+    sides: tuple[_Outline, _Outline]
+
+
+class _Conditional(NamedTuple):
+    condition: tree.Expression
+    then: _Outline
+    other: _Outline
+
+
+def _outline(written: object) -> _Outline:
+    calls: list[tree.Call] = []
+    choices: list[_Choice] = []
+    conditionals: list[_Conditional] = []
+    work: list[object] = [written]
+    while work:
+        one = work.pop()
+        if isinstance(one, tuple):
+            work += one
+        elif isinstance(one, tree.Conditional):
+            work.append(one.condition)
+            conditionals.append(_Conditional(one.condition, _outline(one.then), _outline(one.other)))
+        elif isinstance(one, tree.Choice):
+            choices.append(_Choice((_outline(one.left), _outline(one.right))))
+        else:
+            if isinstance(one, tree.Call):
+                calls.append(one)
+            work += [getattr(one, name) for name in below(type(one)) or ()]
+    return _Outline(tuple(calls), tuple(choices), tuple(conditionals))
 
 
 class _Place(NamedTuple):

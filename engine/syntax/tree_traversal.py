@@ -8,14 +8,26 @@ from typing import Any
 from ..base.startup import replace
 from . import tree
 
+#: the types, as annotations say them, of fields below which there is no node
+_LEAVES = frozenset({"Span", "str", "bool", "int", "tuple[int, int]", "tuple[str, ...]", "tuple[str, str]"})
+
 _below: dict[type[Any], tuple[str, ...] | None] = {}
 
 
 def below(kind: type[Any]) -> tuple[str, ...] | None:
-    """The fields of a class of syntax nodes; None for all other classes."""
+    """The fields of a class of syntax nodes in which other nodes may stand; None for all other classes."""
     if kind not in _below:
-        _below[kind] = getattr(kind, "__match_args__", None) if kind.__module__ == tree.__name__ else None
+        _below[kind] = _list_fields(kind) if kind.__module__ == tree.__name__ else None
     return _below[kind]
+
+
+def _list_fields(kind: type[Any]) -> tuple[str, ...] | None:
+    names: tuple[str, ...] | None = getattr(kind, "__match_args__", None)
+    return names and tuple([name for name in names if not _is_leaf(kind.__annotations__[name])])
+
+
+def _is_leaf(annotation: str) -> bool:
+    return annotation.removesuffix(" | None") in _LEAVES
 
 
 def walk(node: object) -> Iterator[Any]:

@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.runtime_fact("ai-edge-litert", "rewr
 
 #: with the rules of the default target, which are tried on their own left sides
 RULES = ("tflite2onnx", "onnxruntime", "uint8", "kernels", "hybrid")
-EXAMPLES = int(os.environ.get("NNREWRITE_EXAMPLES", "8"))
+EXAMPLES = int(os.environ.get("NNREWRITE_EXAMPLES", "6"))
 SEED = int(os.environ.get("NNREWRITE_SEED", "0"))
 
 SUBJECTS = [subject for subject in subjects(loader.load(RULES)) if subject.tests]
