@@ -12,6 +12,7 @@ from ..base.quantization import (
     DEQUANTIZE_BY,
     KEY,
     QUANTIZE_BY,
+    RAW,
     Quantization,
     grid_of,
     quantization,
@@ -25,7 +26,7 @@ from .code_types import settle_types
 from .coded_graph import NAMES, CodedGraph, alike, allows, is_real, producer
 from .grids import exact_grid, note_grid, on_grid, write_grids
 from .moved_codes import hoist, lift, sink
-from .quantize_dequantize import CODES, HYBRID, MATCHED, RAW
+from .quantize_dequantize import CODES, HYBRID, MATCHED
 
 #: by the type of activations, the types that weights may have beside them
 _WEIGHTS = {
@@ -138,7 +139,10 @@ class _Kernels(CodedGraph):
         if one_grid and (not alike(wanted) or any(self.role(producer(node.inputs[p])) is None for p in data[:1])):
             return None
         fixed = spec.facts.grid.get(named) if isinstance(spec.facts.grid, dict) else None
-        own = [Quantization(np.float32([fixed[0]]), np.int64([fixed[1]])) if fixed else one for one in wanted]
+        own = [
+            Quantization(np.array([fixed[0]], np.float32), np.array([fixed[1]], np.int64)) if fixed else one
+            for one in wanted
+        ]
         found: dict[int, ir.Value] = {}
         grids: dict[int, Quantization] = {}
         for position in [p for p in data if p not in sums]:
@@ -220,15 +224,15 @@ class _Kernels(CodedGraph):
         numbers = initial_array(bias)
         if numbers is None or any(one is None for one in factors):
             return None
-        scale = np.float32(1)
+        scale = np.ones(1, np.float32)
         for one in factors:
-            scale = scale * (np.float32(1) if one is None else one.scale.astype(np.float32))
+            scale = scale if one is None else scale * one.scale.astype(np.float32)
         steps = np.rint(numbers.astype(np.float64).reshape(-1) / scale.astype(np.float64))
         if not np.isfinite(steps).all() or np.abs(steps).max(initial=0) >= 2**31 or scale.size not in (1, steps.size):
             return None
         narrow = allows(spec, position, ir.DataType.INT32) and not allows(spec, position, ir.DataType.INT64)
         wide = dtype == ir.DataType.INT16 and not narrow
-        known = Quantization(np.atleast_1d(scale), np.zeros(scale.size, np.int64))
+        known = Quantization(scale, np.zeros(scale.size, np.int64))
         return self.constant(steps.astype(np.int64 if wide else np.int32), bias, known)
 
     # ---- making
