@@ -27,7 +27,7 @@ from nnrewrite.verify import Interpreter
 from round_trip import draw
 
 #: seconds after which a conversion is given up
-_PATIENCE = 240
+_PATIENCE = 120
 #: runs of which the median counts
 _RUNS = 15
 
@@ -45,13 +45,16 @@ def convert(command: Sequence[str], made: Path) -> tuple[float, bytes | None]:
 
 
 def count(model: bytes | None) -> tuple[int, int] | None:
-    """The operators of a model, and how many of them are TRANSPOSEs."""
+    """The operators of a model, and how many of them are TRANSPOSEs; None for one that is malformed."""
     if model is None:
         return None
     from nnrewrite.compiled_rules import prepare
 
     catalogue = prepare(("litert",), None).pack.catalogue
-    graph = readers.find_reader(model).read(model, catalogue, "model").graph
+    try:
+        graph = readers.find_reader(model).read(model, catalogue, "model").graph
+    except RewriteError:
+        return None
     names = [node.op_type for node in graph]
     return len(names), names.count("TRANSPOSE")
 
@@ -72,7 +75,7 @@ def word(seconds: float, model: bytes | None, interpreter: Interpreter) -> str:
     """The cells of one converter: seconds, operators, TRANSPOSEs, milliseconds."""
     counts, latency = count(model), measure(model, interpreter)
     if counts is None:
-        return f"{seconds:.1f} | not converted | | "
+        return f"{seconds:.1f} | {'not converted' if model is None else 'malformed'} | | "
     return f"{seconds:.1f} | {counts[0]} | {counts[1]} | {'does not run' if latency is None else f'{latency:.2f}'}"
 
 
