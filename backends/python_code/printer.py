@@ -155,6 +155,15 @@ def write_statement(prefix: str, node: ast.expr, depth: int, comment: str = "") 
     yield from _layout(_INDENT * depth + prefix, node, depth, "", comment)
 
 
+def write_return(node: ast.expr, depth: int) -> Iterator[str]:
+    """The lines of a statement that returns; several results have no brackets where they fit on one line."""
+    line = f"{_INDENT * depth}return {write_expression(node)[1:-1]}"
+    if isinstance(node, ast.Tuple) and len(node.elts) > 1 and len(line) + 2 <= WIDTH:
+        yield line
+    else:
+        yield from write_statement("return ", node, depth)
+
+
 def _layout(head: str, node: ast.expr, depth: int, tail: str, comment: str = "") -> Iterator[str]:
     line = f"{head}{write_expression(node)}{tail}"
     open_wide = isinstance(node, ast.Call) and _has_layers(node)
