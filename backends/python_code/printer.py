@@ -199,5 +199,11 @@ def _open(node: ast.expr) -> tuple[str, Sequence[tuple[str, ast.expr]], str] | N
 
 
 def _has_layers(call: ast.Call) -> bool:
-    """Whether a call takes several calls, each of which gets a line."""
-    return len(call.args) > 1 and all(isinstance(one, ast.Call | ast.Starred) for one in call.args)
+    """Whether a call takes several layers, each of which gets a line: calls of classes, which begin with a capital."""
+
+    def makes(one: ast.expr) -> bool:
+        function = one.func if isinstance(one, ast.Call) else None
+        name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+        return isinstance(one, ast.Starred) or name[:1].isupper()
+
+    return len(call.args) > 1 and all(map(makes, call.args))
