@@ -296,5 +296,14 @@ def _list_numbers(statement: Statement) -> Iterator[int]:
 def _list_targets(statement: Statement, names: Sequence[str]) -> str:
     if statement.unpacked is not None:
         results = {result: ast.Name(name) for result, name in zip(statement.results, names, strict=False)}
-        return write_expression(fill(parse_template(statement.unpacked), results))[1:-1]
+        return write_expression(_merge_unused(fill(parse_template(statement.unpacked), results)))[1:-1]
     return f"({names[0]},)" if statement.several and len(names) == 1 else ", ".join(names)
+
+
+def _merge_unused(node: ast.expr) -> ast.expr:
+    """Targets with one underscore for those in brackets of which none is used."""
+    if not isinstance(node, ast.Tuple):
+        return node
+    items = [_merge_unused(item) for item in node.elts]
+    unused = [isinstance(item, ast.Tuple) and {ast.unparse(one) for one in item.elts} == {"_"} for item in items]
+    return ast.Tuple([ast.Name("_") if no else item for item, no in zip(items, unused, strict=True)])
