@@ -49,7 +49,10 @@ def stacks(options: Options) -> list[RuleSets]:
     found: list[RuleSets] = []
     known: set[str] = set()
     variants = {variant.stacked: variant.settled.exact for variant in ((options,) if added else options.variants)}
-    with pause_collection(), _ahead(list(variants)[2:]):
+    first, *others = variants
+    with pause_collection():
+        loader.load(first)  # the others have most of it in common, and begin with what is known of it
+    with pause_collection(), _ahead(others[1:]):
         for stacked, exact in variants.items():
             pack = loader.load(stacked)
             new = trials(pack, known)

@@ -214,6 +214,9 @@ class OperatorFacts:
         "`same`: kernels take the codes of operands as if these were on the result's grid; `own`: each value has one of"
         " its own; or by element type the scale and zero point that the result always has",
     ] = None
+    coded: Annotated[
+        Mapping[str, Any], "Options that have these values where it computes with codes that rules have not made"
+    ] = field(default_factory=dict)
     products: Annotated[
         Mapping[str, tuple[str, ...]], "Operands whose scale is the product of others', each with these: biases"
     ] = field(default_factory=dict)

@@ -264,12 +264,18 @@ def _read(paths: Sequence[Path], texts: Mapping[str, str], parses: Parses) -> Pa
     files, misnamed = parses.place_operands(files, catalogue)
     diagnostics += [*unknown, *lacking, *misnamed]
     program = [path for path in paths if is_built_in(path)]
-    if 0 < len(program) < len(paths) and _is_checked(program, parses):
-        # What comes with the program is free of mistakes: only what lies over it is checked.
-        _note_checked([file for file in files if paths[file.rank] in program], catalogue, parses)
+    if len(program) == len(paths):
+        checked = _find_checked(program)
+    else:
+        checked = program if program and _is_checked(program, parses) else []
+    if checked:  # is free of mistakes: only what lies over it is looked at
+        _note_checked([file for file in files if paths[file.rank] in checked], catalogue, parses)
     found, overrides, contents = review(files, catalogue, not diagnostics, parses.sound)
     if len(program) == len(paths) and not found and not diagnostics:
-        file_cache.keep(_mark(program), b"")
+        # Packs lean on those below them alone, so these have no mistakes either; but for rules that were left out.
+        whole = any(file.without for file in files)
+        for count in range(len(program) if whole else len(checked) + 1, len(program) + 1):
+            file_cache.keep(_mark(program[:count]), b"")
     if diagnostics or found:
         raise RuleError([*diagnostics, *found], dict(texts))
     return Pack(tuple(files), catalogue, contents or outline(files, catalogue), tuple(overrides))
@@ -278,6 +284,12 @@ def _read(paths: Sequence[Path], texts: Mapping[str, str], parses: Parses) -> Pa
 def _mark(program: Sequence[Path]) -> str:
     """The key under which it is kept that packs which come with the program have no mistakes."""
     return f"{digest_pack(_entries(program), _texts(program, empty=True))}-checked"
+
+
+def _find_checked(program: Sequence[Path]) -> Sequence[Path]:
+    """The most packs, from the lowest on, of which it is known that they have no mistakes."""
+    lower = (program[:count] for count in range(len(program), 0, -1))
+    return next((packs for packs in lower if file_cache.fetch(_mark(packs)) is not None), ())
 
 
 def _is_checked(program: Sequence[Path], parses: Parses) -> bool:

@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from ..base.budget import Budget, Exhausted, TooManyError, attempts
 from ..base.errors import InternalError, Reason, RewriteError, RewriteFailure, Span
-from ..base.quantization import inherit
+from ..base.quantization import inherit, quantization
 from ..base.startup import dataclass, field
 from ..expressions.compile import Frame, Located, evaluate, truth
 from ..expressions.functions import EvaluationError, Unsupported
@@ -229,8 +229,8 @@ class Applier:
             node.metadata_props.setdefault(SOURCE, source)
             if scope is not None:
                 node.metadata_props.setdefault(SCOPE, scope)
-        if rule.stage == INTEGERS:
-            for before, after in pairs:
+        for before, after in pairs:
+            if rule.stage == INTEGERS or (before.dtype == after.dtype and quantization(after) is None):
                 inherit(before, after)
         self._edits.put(root, made, pairs)
         self.outcome.fired[rule.called] += 1

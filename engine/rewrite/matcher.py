@@ -116,7 +116,8 @@ class _Search:
     ) -> Made | None:
         """Match the equations that the root does not lead to, through the users of a value they share.
 
-        Where there are several, `fitting` has for some of them the users that fit whatever the others are.
+        Where there are several, `fitting` has for some of them the users that fit whatever the others are. No two of
+        them are one node.
         """
         later = self._asked(guards, bound)
         if later is None:
@@ -131,7 +132,10 @@ class _Search:
             return self.others(equations, later, more, then, fitting)
 
         users = (fitting or {}).get(id(left[0]))
+        taken = [bound.get(target.name) for one in equations for target in one.targets]
         for user in shared_users(left[0].value, bound) if users is None else users:
+            if any(output is value for output in user.outputs for value in taken):
+                continue
             made = self.equation(left[0], user, dict(bound), following)
             if made is not None:
                 return made

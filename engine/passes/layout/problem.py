@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from ...base.startup import dataclass, field
 from .axis_groups import Arrangement, Side, arrangement, local
-from .cut import FIRST, SECOND, THIRD, Problem, Term
+from .cut import FIRST, SECOND, THIRD, Problem, Term, solve
 from .interface import Port, channels_first
 from .order import Order, alike, between, compose, elements, identity, still
 from .permute_weights import Tensors
@@ -20,6 +20,9 @@ Unit = ir.Node | Port
 
 #: what a Transpose counts in ties beside the bytes of an element, so that nodes come before bytes
 _NODE = 16
+
+#: so many elements are moved in the time that one more node takes to start
+_START = 1 << 12
 
 #: the category of an operator with a layout of its own
 IMPLICIT = "implicit"
@@ -176,6 +179,17 @@ class Regions:
                 if spec is not None and spec.facts.layout == IMPLICIT:
                     balance += (order == pair[1]) - (order == pair[0])
         return balance < 0
+
+    def decide(self, region: Region) -> Iterator[tuple[Unit, Arrangement]]:
+        """What each unit does at the least cost; what it does now, where more nodes would not be worth it."""
+        problem, units = self.problem(region)
+        choice = solve(problem)
+        now = [one[1] == identity(len(one[1])) for one in region.units.values()]
+        added = problem.count(choice, _NODE) - problem.count(now, _NODE)
+        if added > 0 and problem.cost(now)[0] - problem.cost(choice)[0] < _START * added:
+            choice = now
+        for unit, second in zip(units, choice, strict=True):
+            yield unit, region.units[unit][second]
 
     # ---- costs
 
