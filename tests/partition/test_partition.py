@@ -134,12 +134,10 @@ def branches() -> bytes:
 @pytest.mark.parametrize("taken", [True, False])
 def test_bodies_are_divided_and_a_host_with_functions_runs_as_it_is(pack: str, taken: bool, tmp_path: Path) -> None:
     manifest = partition(branches(), pack).save(tmp_path / "out", functions=True)
-    assert [(body["graph"], body["nodes"], len(body["parts"])) for body in manifest["bodies"]] == [
-        ("yes", ["if"], 1),
-        ("no", ["if"], 1),
-    ]
+    found = {body["graph"]: (body["nodes"], len(body["parts"])) for body in manifest["bodies"]}
+    assert found == {"yes": (["if"], 1), "no": (["if"], 1)}
     assert {part["name"] for body in manifest["bodies"] for part in body["parts"]} == {"part_1", "part_2"}
-    assert [reason["operator"] for body in manifest["bodies"] for reason in body["reasons"]] == ["Sin", "Cos"]
+    assert {reason["operator"] for body in manifest["bodies"] for reason in body["reasons"]} == {"Sin", "Cos"}
     host = onnx.load(tmp_path / "out/host.onnx")
     assert sorted(function.name for function in host.functions) == ["part_0", "part_1", "part_2"]
     inputs = {"x": np.random.default_rng(1).standard_normal((1, 3, 8, 8)).astype(np.float32), "p": np.array(taken)}
