@@ -238,6 +238,9 @@ class OperatorFacts:
     defaults: Annotated[
         Mapping[str, Any], "Operands that files leave out, each with the number or list that it is then"
     ] = field(default_factory=dict)
+    micro: Annotated[
+        str | None, "The method by which the resolver of TensorFlow Lite Micro registers it; null where it has none"
+    ] = None
     restores: Annotated[
         str | None, "The operator that puts a changed part back into the whole from which this one took it as a view"
     ] = None
@@ -293,6 +296,9 @@ class DialectPython:
         " method and `{examples}`, the lines that make them",
     ] = ""
     reserved: Annotated[tuple[str, ...], "Names that members of its classes cannot have"] = ()
+    unfused: Annotated[
+        tuple[str, ...], "Rules on the way to it that are left out, as what they make one is trained apart"
+    ] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -205,24 +205,26 @@ class _Search:
             bound[pattern.wildcard], bound[rest_of(pattern.wildcard)] = node.op_type, node
         if not self._options(pattern, spec, node, bound):
             return None
-        following = self._inside(pattern.graphs, node, then) if pattern.graphs else then
+        following = self._inside(pattern.graphs, spec, node, then) if pattern.graphs else then
         inputs = spec.inputs(node)
         if not (len(inputs) == len(pattern.operands) == 2 and "commutative" in spec.traits) or inputs[0] is inputs[1]:
             return self._operands(pattern, inputs, bound, following)
         made = self._operands(pattern, inputs, dict(bound), following)
         return self._operands(pattern, inputs[::-1], bound, following) if made is None else made
 
-    def _inside(self, wanted: Sequence[OptionPattern], node: ir.Node, then: Then[Made]) -> Then[Made]:
+    def _inside(
+        self, wanted: Sequence[OptionPattern], spec: OperatorSpec, node: ir.Node, then: Then[Made]
+    ) -> Then[Made]:
         """Match the graphs of a node that a pattern looks into, once its operands fit."""
 
         def look(bound: Bindings) -> Made | None:
-            pattern = wanted[0].graph
-            attribute = node.attributes.get(wanted[0].name)
-            if pattern is None or attribute is None or attribute.type is not ir.AttributeType.GRAPH:
+            pattern, described = wanted[0].graph, spec.options[wanted[0].name]
+            found = subgraphs.bind_option(described, option_value(node, described), self._graphs)
+            if pattern is None or not isinstance(found, subgraphs.Body):
                 self._no(wanted[0].span, "{} is no graph of the node", wanted[0].name)
                 return None
-            body, equations, results = attribute.as_graph(), pattern.equations, pattern.results
-            rest = self._inside(wanted[1:], node, then) if len(wanted) > 1 else then
+            body, equations, results = found.graph, pattern.equations, pattern.results
+            rest = self._inside(wanted[1:], spec, node, then) if len(wanted) > 1 else then
             bound[SEARCHED] = (*bound.get(SEARCHED, ()), body)
 
             def yielding(more: Bindings) -> Made | None:
