@@ -321,6 +321,9 @@ class DialectFacts:
         tuple[str, ...],
         "Element types of variables that begin with the codes that stand for zero; others begin with zeros",
     ] = ()
+    channels: Annotated[
+        Literal["last"] | None, "Where images have their channels for its operators: behind the batch if nothing is said"
+    ] = None
     activation: Annotated[str | None, "The option that the trait `output_activation` is about"] = None
     codes: Annotated[
         Literal["real"] | None,
