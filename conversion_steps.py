@@ -77,8 +77,9 @@ def _match_opsets(steps: list[Options]) -> list[Options]:
         _, high = prepare(step.stacked, None).pack.opsets  # what is newer the step that reads it brings about
         last = prepare(found[-1].stacked, None).pack.catalogue
         pair = read_pair(found[-1].rules[-1])
-        code = pair is not None and last.dialect(pair[1]).facts.python is not None
-        found.insert(0, step.but(opset=min(max(usual, low), high), float=step.float or code))
+        python = None if pair is None else last.dialect(pair[1]).facts.python
+        step = step.but(opset=min(max(usual, low), high), float=step.float or python is not None)
+        found.insert(0, step if python is None else step.but(skip=(*step.skip, *python.unfused)))
     return found
 
 

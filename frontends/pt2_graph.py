@@ -21,10 +21,10 @@ from .pt2_records import (
     SYMBOLIC,
     SYMBOLIC_LISTS,
     UNREAD,
+    find_scope,
     find_type,
     list_results,
     name_arguments,
-    name_node,
     rename_first,
 )
 from .tensor import quote_name
@@ -210,15 +210,18 @@ class _GraphReader:
             rename_first(record["inputs"], spec) if writes else record["inputs"], spec
         )
         names, tags = list_results(record["outputs"])
+        scope = find_scope(record)
         node = ir.Node(
             self.dialect.domain if spec is not None or library == self.dialect.domain else library,
             name,
             operands,
             attributes,
             outputs=[self._value(result, tag) for result, tag in zip(names, tags, strict=True)],
-            name=name_node(record, f"{name.lower()}_{number}"),
+            name="/".join([*(word.partition(":")[0] for word in scope.split("/") if word), f"{name.lower()}_{number}"]),
             metadata_props={"nnrewrite.source": f"{record['target'].removeprefix('torch.ops.')}@{self.name}:{number}"},
         )
+        if scope:
+            node.metadata_props["nnrewrite.scope"] = scope
         self.made.append(node)
         self._bind(node, names, record, spec, writes)
 

@@ -296,6 +296,9 @@ class DialectPython:
         " method and `{examples}`, the lines that make them",
     ] = ""
     reserved: Annotated[tuple[str, ...], "Names that members of its classes cannot have"] = ()
+    unfused: Annotated[
+        tuple[str, ...], "Rules on the way to it that are left out, as what they make one is trained apart"
+    ] = ()
 
 
 @dataclass(frozen=True, slots=True)
