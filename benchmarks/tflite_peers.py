@@ -3,8 +3,8 @@
     python benchmarks/tflite_peers.py FOLDER --onnx2tf PROGRAM [--only WORD] [--limit BYTES]
 
 PROGRAM is the command of onnx2tf in an environment of its own: Python 3.12, with TensorFlow and what it asks for. The
-seconds of both are those of a whole command; both may turn inputs to channels last. Latencies are medians of runs of the interpreter on one thread. Prints
-a table for docs/tflite.md.
+seconds of both are those of a whole command; both may turn inputs to channels last. Latencies are medians of runs of
+the interpreter on one thread. Prints a table for docs/tflite.md.
 """
 
 from __future__ import annotations

@@ -325,7 +325,7 @@ class DialectFacts:
         "Element types of variables that begin with the codes that stand for zero; others begin with zeros",
     ] = ()
     channels: Annotated[
-        Literal["last"] | None, "Where images have their channels for its operators: behind the batch if nothing is said"
+        Literal["last"] | None, "Where its operators want the channels of images: behind the batch if nothing is said"
     ] = None
     activation: Annotated[str | None, "The option that the trait `output_activation` is about"] = None
     codes: Annotated[
