@@ -136,14 +136,13 @@ def _hoist(steps: list[Step], outputs: Sequence[ir.Value]) -> list[Step]:
     moved = {step for ones in after.values() for step in ones}
     found: list[Step] = []
     waiting = [*reversed(after.get(None, []))]
-    for step in [*steps, None]:
+    for step in steps:
+        if step not in moved:
+            waiting.append(step)
         while waiting:
             one = waiting.pop()
             found.append(one)
             waiting += reversed(after.get(one, []))
-        if step is not None and step not in moved:
-            found.append(step)
-            waiting += reversed(after.get(step, []))
     return found
 
 
