@@ -135,10 +135,7 @@ def _hoist(steps: list[Step], outputs: Sequence[ir.Value]) -> list[Step]:
             after.setdefault(max(before, key=lambda one: order[one], default=None), []).append(step)
     moved = {step for ones in after.values() for step in ones}
     found: list[Step] = []
-    waiting = [*reversed(after.get(None, []))]
-    for step in steps:
-        if step not in moved:
-            waiting.append(step)
+    for waiting in (after.get(None, [])[::-1], *([step] for step in steps if step not in moved)):
         while waiting:
             one = waiting.pop()
             found.append(one)
