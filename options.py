@@ -90,7 +90,8 @@ class Options:
 
     `keep_custom` leaves custom operators that no rule is about as nodes of their own domain, with their options as
     attributes, for a runtime that has kernels for them. `max_folded_bytes` is how many bytes more than what they are
-    made of all constants together may take that are computed in an ONNX model (None: 65,536, or a 64th of all constants).
+    made of all constants together may take that are computed in an ONNX model (None: 65,536, or a 64th of all that
+    there are).
     """
 
     rules: Sequence[str] = _RULES

@@ -53,7 +53,7 @@ def draw(signature: Signature, random: np.random.Generator) -> list[npt.NDArray[
             ends = np.iinfo(kind)
             found.append(random.integers(ends.min, ends.max + 1, extents).astype(kind))
         else:
-            found.append(random.integers(0, 4, extents).astype(kind))
+            found.append(random.integers(0, 2, extents).astype(kind))
     return found
 
 

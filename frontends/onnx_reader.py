@@ -49,10 +49,11 @@ def read(
 ) -> ir.Model:
     """Read an ONNX model, from a file or from bytes, as a graph of the dialect `onnx`.
 
-    Large constants are views of the mapped files; functions of the model stand where they are called. `name` is what errors call the source. `meta` of the model has
-    `subgraphs` (none), `signatures` (none), `description`, `metadata`, `interface`: the outputs as the file declares
-    them, values that are in no graph, and `described`: whether it declares values between nodes. What the file says of the types and shapes of other values
-    is not believed: they are inferred from the inputs.
+    Large constants are views of the mapped files; functions of the model stand where they are called. `name` is what
+    errors call the source. `meta` of the model has `subgraphs` (none), `signatures` (none), `description`, `metadata`,
+    `interface`: the outputs as the file declares them, values that are in no graph, and `described`: whether it
+    declares values between nodes. What the file says of the types and shapes of other values is not believed: they are
+    inferred from the inputs.
 
     Raises ModelError when there is no such file, or it is not a well-formed model.
     """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import onnx
@@ -28,7 +29,7 @@ def densify(graph: onnx.GraphProto, files: TensorFiles) -> None:
     for place in reversed(range(len(graph.node))):
         node = graph.node[place]
         found = [attribute.sparse_tensor for attribute in node.attribute if attribute.name == "sparse_value"]
-        if found and node.op_type == "Constant" and not node.domain:
+        if found and not node.input and not node.domain:
             graph.initializer.append(_dense(found[0], node.output[0], files))
             del graph.node[place]
             continue
@@ -62,5 +63,5 @@ def _dense(sparse: onnx.SparseTensorProto, name: str, files: TensorFiles) -> onn
     return numpy_helper.from_array(dense.reshape(extents), name)
 
 
-def _array(tensor: onnx.TensorProto, files: TensorFiles) -> np.ndarray[tuple[int, ...], np.dtype[np.generic]]:
+def _array(tensor: onnx.TensorProto, files: TensorFiles) -> np.ndarray[Any, np.dtype[Any]]:
     return np.asarray(files.constant(serde.deserialize_tensor(tensor)).numpy())

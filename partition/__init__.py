@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .execution import run
+from .execution import Division, load, run
 from .partitioning import Partition, partition
 
-__all__ = ["Partition", "partition", "run"]
+__all__ = ["Division", "Partition", "load", "partition", "run"]

@@ -11,6 +11,7 @@ from ..engine.base.names import Scope
 from ..engine.base.startup import dataclass
 from ..engine.rewrite.driver import Driver
 from ..engine.rewrite.rules import SUPPORT, RuleSet
+from ..engine.rewrite.subgraphs import bodies
 from ..engine.rewrite.traversal import walk_nodes
 
 
@@ -68,8 +69,8 @@ def list_read(node: ir.Node) -> Iterator[ir.Value]:
     Constants are left out, and what nothing yields: a variable that the node itself keeps between calls.
     """
     inner = {output for each in walk_nodes([node]) for output in each.outputs} - set(node.outputs)
-    for attribute in node.attributes.values():
-        for graph in _graphs(attribute):
+    for each in walk_nodes([node]):
+        for graph in bodies(each):
             inner.update(graph.inputs)
             inner.update(graph.initializers.values())
     for each in walk_nodes([node]):
@@ -81,16 +82,12 @@ def list_read(node: ir.Node) -> Iterator[ir.Value]:
 
 
 def list_constants(node: ir.Node) -> Iterator[ir.Value]:
-    """The constants of the graph around it that a node reads, or its graphs do."""
+    """The constants of the graphs around it that a node reads, or its graphs do."""
+    inner: set[ir.Value] = set()
+    for each in walk_nodes([node]):
+        for body in bodies(each):
+            inner.update(body.initializers.values())
     for each in walk_nodes([node]):
         for value in each.inputs:
-            if value is not None and value.const_value is not None and value.graph is node.graph:
+            if value is not None and value.const_value is not None and value not in inner:
                 yield value
-
-
-def _graphs(attribute: ir.Attr) -> list[ir.Graph]:
-    if attribute.is_ref():
-        return []
-    if attribute.type == ir.AttributeType.GRAPH:
-        return [attribute.value]
-    return list(attribute.value) if attribute.type == ir.AttributeType.GRAPHS else []

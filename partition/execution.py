@@ -12,57 +12,87 @@ import numpy as np
 import numpy.typing as npt
 
 from ..engine.base.errors import CallError, ModelError
+from ..engine.base.startup import dataclass, field
 from .files import MANIFEST
 
 Array = npt.NDArray[Any]
 #: runs a part: its name, its file, and its inputs by name; its outputs by name
 Device = Callable[[str, Path, Mapping[str, Array]], Mapping[str, Array]]
 
+#: a step that is open: its inputs by name; its outputs by name
+Step = Callable[[Mapping[str, Array]], Mapping[str, Array]]
 
-def run(folder: str | os.PathLike[str], inputs: Mapping[str, Array], device: Device | None = None) -> dict[str, Array]:
-    """Run a partition on inputs by name; its outputs by name.
 
-    `device` runs the parts, by default the runtime of the host does: ONNX Runtime, or LiteRT for TensorFlow Lite. What
-    steps keep between calls begins anew. Raises ModelError for a folder without a
-    manifest, CallError for an input that is missing.
+@dataclass(frozen=True, slots=True)
+class Division:
+    """A partition to run again and again: its manifest, and its steps, opened when they are first run.
+
+    What steps keep between runs stays, as in a whole model of TensorFlow Lite; `reset` lets it begin anew.
+    """
+
+    folder: Path
+    manifest: Mapping[str, Any]
+    device: Device | None = None
+    _steps: dict[str, Step] = field(default_factory=dict, repr=False, compare=False)
+
+    def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """Run all steps on inputs by name; the outputs by name. Raises CallError for an input that is missing."""
+        values = {name: np.asarray(array) for name, array in inputs.items()}
+        for step in self.manifest["steps"]:
+            missing = [entry["name"] for entry in step["inputs"] if entry["name"] not in values]
+            if missing:
+                raise CallError(f"{self.folder}: input {missing[0]} is missing")
+            feeds = {entry["name"]: values[entry["name"]] for entry in step["inputs"]}
+            values.update(self._run_step(step, feeds))
+        return {entry["name"]: values[entry["name"]] for entry in self.manifest["outputs"]}
+
+    def reset(self) -> None:
+        """Forget what steps keep between runs."""
+        self._steps.clear()
+
+    def _run_step(self, step: Mapping[str, Any], feeds: Mapping[str, Array]) -> Mapping[str, Array]:
+        name, file = step["name"], self.folder / step["file"]
+        if self.device is not None and step["on"] == "device":
+            return self.device(name, file, feeds)
+        if name not in self._steps:
+            self._steps[name] = _OPENS[file.suffix](file)
+        return self._steps[name](feeds)
+
+
+def load(folder: str | os.PathLike[str], device: Device | None = None) -> Division:
+    """Open a partition, to run it several times; `device` runs the parts, by default the runtime of the host does.
+
+    That is ONNX Runtime, or LiteRT for TensorFlow Lite. Raises ModelError for a folder without a manifest.
     """
     place = Path(folder)
     try:
         manifest = json.loads((place / MANIFEST).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ModelError(f"{place / MANIFEST}: cannot be read: {error}") from error
-    values = {name: np.asarray(array) for name, array in inputs.items()}
-    for step in manifest["steps"]:
-        missing = [entry["name"] for entry in step["inputs"] if entry["name"] not in values]
-        if missing:
-            raise CallError(f"{place}: input {missing[0]} is missing")
-        feeds = {entry["name"]: values[entry["name"]] for entry in step["inputs"]}
-        runs = device if device is not None and step["on"] == "device" else _run_step
-        values.update(runs(step["name"], place / step["file"], feeds))
-    return {entry["name"]: values[entry["name"]] for entry in manifest["outputs"]}
+    return Division(place, manifest, device)
 
 
-def _run_step(name: str, file: Path, feeds: Mapping[str, Array]) -> Mapping[str, Array]:
-    return _RUNS[file.suffix](file, feeds)
+def run(folder: str | os.PathLike[str], inputs: Mapping[str, Array], device: Device | None = None) -> dict[str, Array]:
+    """Run a partition once on inputs by name; its outputs by name.
+
+    What steps keep between runs begins anew: `load` opens a partition to run it on. Raises what `load` and its run do.
+    """
+    return load(folder, device).run(inputs)
 
 
-def _run_onnx(file: Path, feeds: Mapping[str, Array]) -> Mapping[str, Array]:
+def _open_onnx(file: Path) -> Step:
     import onnxruntime
 
     session = onnxruntime.InferenceSession(os.fspath(file), providers=["CPUExecutionProvider"])
     names = [output.name for output in session.get_outputs()]
-    return dict(zip(names, session.run(names, dict(feeds)), strict=True))
+    return lambda feeds: dict(zip(names, session.run(names, dict(feeds)), strict=True))
 
 
-def _run_tflite(file: Path, feeds: Mapping[str, Array]) -> Mapping[str, Array]:
+def _open_tflite(file: Path) -> Step:
     from ai_edge_litert.interpreter import Interpreter
 
     runner = Interpreter(os.fspath(file)).get_signature_runner()
-    found: Mapping[str, Array] = runner(**feeds)
-    return found
+    return lambda feeds: runner(**feeds)
 
 
-_RUNS: Mapping[str, Callable[[Path, Mapping[str, Array]], Mapping[str, Array]]] = {
-    ".onnx": _run_onnx,
-    ".tflite": _run_tflite,
-}
+_OPENS: Mapping[str, Callable[[Path], Step]] = {".onnx": _open_onnx, ".tflite": _open_tflite}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import cast
 
 import onnx_ir as ir
@@ -12,6 +13,8 @@ from ..backends import stream, tflite_file
 from ..backends.writers import Output
 from ..engine.base.startup import dataclass
 from ..engine.dialects.operators import Dialect
+from ..engine.rewrite.subgraphs import list_called
+from ..engine.rewrite.traversal import walk_nodes
 
 #: the least version of the format that files are given
 _VERSION = 8
@@ -19,42 +22,81 @@ _VERSION = 8
 
 @dataclass(frozen=True, slots=True)
 class ModelFiles:
-    """How the graphs of a dialect become files: `domain` is that of the nodes that stand for parts."""
+    """How the graphs of a dialect become files: `domain` is that of the nodes that stand for parts,
+    `functions` whether these can be functions of a model."""
 
     dialect: Dialect
     suffix: str
     domain: str
+    functions: bool
 
-    def save(self, path: Path, view: ir.GraphView, model: ir.Model) -> None:
-        """Write some nodes of a model as a file; raises DestinationError for what the system refuses, ModelError for
-        what the format cannot hold."""
-        _SAVES[self.dialect.name](path, view, model, self.dialect)
+    def save(
+        self,
+        path: Path,
+        view: ir.Graph | ir.GraphView,
+        model: ir.Model,
+        functions: Sequence[ir.Function] = (),
+        bodies: Mapping[ir.Graph, ir.Graph] = MappingProxyType({}),
+    ) -> None:
+        """Write some nodes of a model as a file, with functions that they call.
+
+        `bodies` has what is written in the place of graphs that nodes name by numbers. Raises DestinationError for what
+        the system refuses, ModelError for what the format cannot hold.
+        """
+        _SAVES[self.dialect.name](path, _Content(view, model, functions, bodies), self.dialect)
 
 
 def find_files(dialect: Dialect) -> ModelFiles:
     """The files of a dialect."""
-    suffix, domain = _FORMS[dialect.name]
-    return ModelFiles(dialect, suffix, domain)
+    return ModelFiles(dialect, *_FORMS[dialect.name])
 
 
-def _save_onnx(path: Path, view: ir.GraphView, model: ir.Model, dialect: Dialect) -> None:
-    version = max(model.ir_version or 0, _VERSION)
-    held = ir.Model(cast(ir.Graph, view), ir_version=version, producer_name="nnrewrite")
+@dataclass(frozen=True, slots=True)
+class _Content:
+    """What a file is to hold."""
+
+    view: ir.Graph | ir.GraphView
+    model: ir.Model
+    functions: Sequence[ir.Function]
+    bodies: Mapping[ir.Graph, ir.Graph]
+
+
+def _save_onnx(path: Path, content: _Content, dialect: Dialect) -> None:
+    own = content.model.functions
+    called = [*content.view, *(node for function in content.functions for node in function)]
+    functions = list(content.functions)
+    if any(node.op_identifier() in own for node in walk_nodes(called)):
+        functions += own.values()
+    held = ir.Model(
+        cast(ir.Graph, content.view),
+        ir_version=max(content.model.ir_version or 0, _VERSION),
+        producer_name="nnrewrite",
+        functions=functions,
+    )
     stream.Encoded.of(held).save(path)
 
 
-def _save_tflite(path: Path, view: ir.GraphView, model: ir.Model, dialect: Dialect) -> None:
+def _save_tflite(path: Path, content: _Content, dialect: Dialect) -> None:
     # What is in the main graph twice, as two values of one tensor, has one name.
-    names = [value.name or "" for value in view.outputs]
-    tflite_file.encode(Output(cast(ir.Graph, view), names, dialect, 1, origin=model)).save(path)
+    names = [value.name or "" for value in content.view.outputs]
+    graphs = content.model.meta["subgraphs"]
+    origin = None
+    if list_called(content.view, dialect, graphs):
+        origin = ir.Model(content.model.graph, ir_version=_VERSION)
+        origin.meta["subgraphs"] = [content.bodies.get(graph, graph) for graph in graphs]
+    output = Output(cast(ir.Graph, content.view), names, dialect, 1, origin=origin)
+    tflite_file.encode(output).save(path)
 
 
-_SAVES: Mapping[str, Callable[[Path, ir.GraphView, ir.Model, Dialect], None]] = {
+_SAVES: Mapping[str, Callable[[Path, _Content, Dialect], None]] = {
     "onnx": _save_onnx,
     "tflite": _save_tflite,
 }
-_FORMS: Mapping[str, tuple[str, str]] = {"onnx": (".onnx", "nnrewrite.part"), "tflite": (".tflite", "tflite.custom")}
+_FORMS: Mapping[str, tuple[str, str, bool]] = {
+    "onnx": (".onnx", "nnrewrite.part", True),
+    "tflite": (".tflite", "tflite.custom", False),
+}
 #: the endings of files
-SUFFIXES = tuple(suffix for suffix, _ in _FORMS.values())
+SUFFIXES = tuple(suffix for suffix, *_ in _FORMS.values())
 #: the dialects whose models are divided
 DIALECTS = tuple(_FORMS)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from ..options import Options
 from ..pipeline import rewrite
 from ..routes import find_route
 from ..target import prices
+from .bodies import list_bodies
 from .capability import find_supported
 from .files import write
 from .model_files import DIALECTS, ModelFiles, find_files
@@ -30,16 +33,30 @@ from .stored_constants import fold_stored
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """A model divided for a target: its graph, which belongs to `model`, the plan, and what its files are."""
+    """A model divided for a target: its graphs, which belong to `model`, their plans, and what its files are.
+
+    `plans` begins with the main graph; the others are bodies of loops and branches that stay on the host.
+    """
 
     target: str
     model: ir.Model
-    plan: Plan
+    plans: Mapping[ir.Graph, Plan]
     files: ModelFiles
 
-    def save(self, folder: str | os.PathLike[str]) -> dict[str, Any]:
-        """Write one file for each step, the host's model and the manifest; the manifest."""
-        return write(Path(folder), self.model, self.files, self.plan, {"target": self.target})
+    @property
+    def plan(self) -> Plan:
+        """The plan of the main graph."""
+        return self.plans[self.model.graph]
+
+    def save(self, folder: str | os.PathLike[str], functions: bool = False) -> dict[str, Any]:
+        """Write one file for each step, the host's model and the manifest; the manifest.
+
+        With `functions` the parts are functions of the host's model, which runs as it is. Raises CallError for that
+        where the format has none.
+        """
+        if functions and not self.files.functions:
+            raise CallError(f"{self.files.suffix} files have no functions, parts are custom operators there")
+        return write(Path(folder), self.model, self.files, self.plans, {"target": self.target}, functions)
 
 
 def partition(source: Source, target: str, options: Options | None = None) -> Partition:
@@ -61,9 +78,23 @@ def partition(source: Source, target: str, options: Options | None = None) -> Pa
         model.graph.inputs.remove(value)  # a default that callers may override: what is divided computes with it
     if not prepared.rules.source.schemas:
         fold_stored(model.graph, prepared.rules.source)
-    supported = find_supported(model.graph, prepared.rules)
-    files = find_files(prepared.rules.source)
-    return Partition(target, model, plan(model.graph, supported, Prices(**prices(target))), files)
+    plans = _plan(model, prepared, Prices(**prices(target)))
+    return Partition(target, model, plans, find_files(prepared.rules.source))
+
+
+def _plan(model: ir.Model, prepared: Prepared, judged: Prices) -> dict[ir.Graph, Plan]:
+    """Plans of the main graph and of the bodies of what stays on the host; no two parts have one name."""
+    numbers = itertools.count()
+    plans: dict[ir.Graph, Plan] = {}
+    work = [model.graph]
+    for graph in work:
+        if graph in plans:
+            continue
+        plans[graph] = plan(graph, find_supported(graph, prepared.rules), judged, numbers)
+        for step in plans[graph].steps:
+            for node in step.nodes if not step.part else ():
+                work += list_bodies(node, prepared.rules.source, model)
+    return plans
 
 
 def _read(source: str | bytes, dialect: str, target: str, options: Options) -> tuple[ir.Model, Prepared]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 
 import onnx_ir as ir
 
@@ -50,8 +51,12 @@ class Plan:
         return tuple(step for step in self.steps if step.part)
 
 
-def plan(graph: ir.Graph, supported: Supported, prices: Prices) -> Plan:
-    """Divide a sorted graph between the host and a device that takes some of its nodes."""
+def plan(graph: ir.Graph, supported: Supported, prices: Prices, numbers: Iterator[int] | None = None) -> Plan:
+    """Divide a sorted graph between the host and a device that takes some of its nodes.
+
+    Parts are named by `numbers`, from 0 if there are none.
+    """
+    numbers = itertools.count() if numbers is None else numbers
     units = list_units(graph, supported.together)
     network = make_network(graph, units, supported, prices.gain, prices.part)
     chosen = divide(network).parts
@@ -70,8 +75,7 @@ def plan(graph: ir.Graph, supported: Supported, prices: Prices) -> Plan:
     place = {node: number for number, node in enumerate(graph)}
     for part, members in order_steps(network, parts):
         nodes = sorted((node for unit in members for node in units[unit]), key=lambda node: place[node])
-        count = sum(1 for step in steps if step.part)
-        steps.append(Step(f"part_{count}" if part >= 0 else "", tuple(nodes)))
+        steps.append(Step(f"part_{next(numbers)}" if part >= 0 else "", tuple(nodes)))
     return Plan(network, tuple(steps), network.moved([part >= 0 for part in parts]), reasons)
 
 

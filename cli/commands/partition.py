@@ -31,8 +31,20 @@ _TOLD = 8
     metavar="DIR",
     help="The folder to write to, made where it is missing. [default: the model's name with the ending .parts]",
 )
+@click.option(
+    "--functions",
+    is_flag=True,
+    help="Make the parts functions of host.onnx, which then runs as it is; else they are nodes without a meaning.",
+)
+@click.option(
+    "--report",
+    "page",
+    type=flags.File(written=True),
+    metavar="FILE.html",
+    help="Write a page to look at: the picture of the cut, the steps, and why nodes are on the host.",
+)
 @flags.as_json
-def command(model: Path, target: str, folder: Path | None, as_json: bool) -> None:
+def command(model: Path, target: str, folder: Path | None, functions: bool, page: Path | None, as_json: bool) -> None:
     """Divide a MODEL into parts that a target takes and what stays on the host, and write one file for each.
 
     The folder has a model for each step, `host.onnx` with the parts as nodes of the domain nnrewrite.part, and
@@ -46,7 +58,14 @@ def command(model: Path, target: str, folder: Path | None, as_json: bool) -> Non
 
     found = partition(f"{model}", target)
     place = folder if folder is not None else Path(f"{model.stem}.parts")
-    manifest = found.save(place)
+    manifest = found.save(place, functions)
+    if page is not None:
+        from ...engine.base.atomic_write import replacing
+        from ...page import render_partition
+        from ...partition.files import PICTURE
+
+        with replacing(page) as out:
+            out.write(render_partition(f"{model}", manifest, (place / PICTURE).read_text(encoding="utf-8")).encode())
     if as_json:
         show("partition", True, [{"source": model, "folder": place, **manifest}])
         return
@@ -60,6 +79,11 @@ def _print(manifest: dict[str, Any], model: str, folder: Path) -> None:
     click.echo(f"{click.style(model, bold=True)} -> {click.style(f'{folder}', bold=True)}")
     click.echo(f"  on {manifest['target']}: {taken} of {taken + left} nodes in {len(device)} parts")
     click.echo(f"  on the host: {left} nodes in {len(host)} steps")
+    inner = [part for body in manifest["bodies"] for part in body["parts"]]
+    if inner:
+        click.echo(
+            f"  in bodies of loops and branches: {sum(part['nodes'] for part in inner)} nodes in {len(inner)} parts"
+        )
     click.echo(f"  bytes between both: {manifest['bytes_moved']:,}")
     why = Counter((entry["operator"], entry["reason"]) for step in host for entry in step["reasons"])
     for (operator, reason), count in why.most_common(_TOLD):

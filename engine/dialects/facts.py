@@ -238,6 +238,9 @@ class OperatorFacts:
     defaults: Annotated[
         Mapping[str, Any], "Operands that files leave out, each with the number or list that it is then"
     ] = field(default_factory=dict)
+    micro: Annotated[
+        str | None, "The method by which the resolver of TensorFlow Lite Micro registers it; null where it has none"
+    ] = None
     restores: Annotated[
         str | None, "The operator that puts a changed part back into the whole from which this one took it as a view"
     ] = None

@@ -114,7 +114,7 @@ class _Growth:
         """What the results of a node over constants would take; None where that is too much."""
         filled = spec.facts.fills is not None or (bool(spec.facts.rearranges) and compute_fill(node, spec) is not None)
         made = sum(map(count_bytes, inferred))
-        if made <= _NODE:
+        if made <= _NODE or spec.role == "copy":  # equal constants are one
             return 0
         added = int(made) - sum(_share(value) for value in {*node.inputs} if value is not None)
         return None if added > (self.most // _FILLED if filled else self.left) else added
@@ -163,7 +163,7 @@ def _note_fill(output: ir.Value, fill: float) -> None:
 def _infer(node: ir.Node, spec: OperatorSpec, module: Module) -> list[Inferred] | None:
     try:
         require_within(node, spec.facts.within)
-        found = infer(node, module.opset)
+        found = _count_from_front(node, spec, module.opset)
     except InferenceError:
         return None  # the model as it came; whoever runs it says more of it
     if all(one.shape is not None and None not in one.shape for one in found):
@@ -175,6 +175,21 @@ def _infer(node: ir.Node, spec: OperatorSpec, module: Module) -> list[Inferred] 
         except InferenceError:
             continue
     return complete(node, spec, found)
+
+
+def _count_from_front(node: ir.Node, spec: OperatorSpec, opset: int) -> list[Inferred]:
+    """What results are. An axis counted from the end, as exporters write it and runtimes take it before the opset that
+    has that, is counted from the front."""
+    found = infer(node, opset)
+    rank = len(extents(node.inputs[0]) or ()) if node.inputs and node.inputs[0] is not None else 0
+    if not rank or all(one.shape is not None for one in found):
+        return found
+    for name, word in spec.facts.remap.items():
+        given = node.attributes.get(name)
+        if word == "axis" and given is not None and -rank <= given.as_int() < 0:
+            node.attributes[name] = ir.AttrInt64(name, given.as_int() + rank)
+            return infer(node, opset)
+    return found
 
 
 def _describe(node: ir.Node, inferred: Sequence[Inferred]) -> None:
@@ -242,4 +257,5 @@ def _replace(node: ir.Node, constants: Sequence[Elements | None], module: Module
         value = module.names.constant(elements, output.name or node.op_type)
         if value.graph is None:
             module.names.graph.register_initializer(value)
-        ir.convenience.replace_all_uses_with(output, value)
+        for usage in tuple(output.uses()):  # a graph that yields it goes on to do so
+            usage.node.replace_input_with(usage.idx, value)

@@ -23,7 +23,8 @@ def on_grid(numbers: npt.NDArray[Any], known: Quantization, dtype: ir.DataType) 
     kind: np.dtype[Any] = dtype.numpy()
     ends = np.iinfo(kind)
     steps = np.rint(numbers.astype(np.float64) / known.scale[0].astype(np.float64)) + known.zero_point[0]
-    return np.clip(steps, ends.min, ends.max).astype(kind)
+    codes: npt.NDArray[Any] = np.clip(steps, ends.min, ends.max).astype(kind)
+    return codes
 
 
 def exact_grid(numbers: npt.NDArray[Any], dtype: ir.DataType) -> Quantization | None:
@@ -32,7 +33,7 @@ def exact_grid(numbers: npt.NDArray[Any], dtype: ir.DataType) -> Quantization | 
     if sizes.size > 1 or not np.isfinite(numbers).all():
         return None
     scale = sizes[0] if sizes.size else np.float32(1)
-    return Quantization(np.float32([scale]), np.int64([0 if dtype.is_signed() else 1]))
+    return Quantization(np.array([scale], np.float32), np.array([0 if dtype.is_signed() else 1], np.int64))
 
 
 def write_grids(graph: ir.Graph, dialect: Dialect, scope: Scope) -> None:
@@ -110,7 +111,7 @@ def _read_anew(codes: ir.Value, known: Quantization, dialect: Dialect, scope: Sc
     extents = [extent if isinstance(extent, int) else -1 for extent in codes.shape or ()]
     if codes.shape is None or extents.count(-1) > 1:
         raise RewriteError(f"{codes.name} is written by another scale or zero point than it is read by")
-    to = scope.constant(np.int32(extents).reshape(-1), "shape")
+    to = scope.constant(np.array(extents, np.int32), "shape")
     if to.graph is None:
         scope.graph.register_initializer(to)
     made = ir.Node(spec.domain, spec.name, [codes, to], num_outputs=1)

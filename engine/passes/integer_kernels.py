@@ -12,6 +12,7 @@ from ..base.quantization import (
     DEQUANTIZE_BY,
     KEY,
     QUANTIZE_BY,
+    RAW,
     Quantization,
     grid_of,
     quantization,
@@ -25,7 +26,7 @@ from .code_types import settle_types
 from .coded_graph import NAMES, CodedGraph, alike, allows, is_real, producer
 from .grids import exact_grid, note_grid, on_grid, write_grids
 from .moved_codes import hoist, lift, sink
-from .quantize_dequantize import CODES, MATCHED, RAW
+from .quantize_dequantize import CODES, HYBRID, MATCHED
 
 #: by the type of activations, the types that weights may have beside them
 _WEIGHTS = {
@@ -35,6 +36,8 @@ _WEIGHTS = {
 }
 #: what all operands of an operator are brought to one grid for
 _SAME = "same"
+#: the option of kernels that take real activations beside codes: by their range, which need not lie around zero
+_BY_RANGE = "asymmetric_quantize_inputs"
 
 
 class IntegerKernels:
@@ -81,6 +84,9 @@ class _Kernels(CodedGraph):
     def absorb(self, node: ir.Node) -> bool:
         """Let a node compute with codes, where its results are put on grids and its operands are off such."""
         spec = self.spec(node)
+        if spec is not None and HYBRID in spec.traits and self._asks_for_range(node):
+            self._give_codes(node, spec)
+            return True
         plan = None if spec is None else self._plan(node, spec)
         if spec is None or plan is None:
             return False
@@ -100,6 +106,21 @@ class _Kernels(CodedGraph):
                 self.replace(form, after)
         return True
 
+    # ---- real operands beside codes
+
+    def _asks_for_range(self, node: ir.Node) -> bool:
+        """Whether a kernel is to quantize its activations by their range."""
+        asked = node.attributes.get(_BY_RANGE)
+        return asked is not None and bool(asked.value)
+
+    def _give_codes(self, node: ir.Node, spec: OperatorSpec) -> None:
+        """Let such a kernel have its weights as codes."""
+        for position, operand in enumerate(spec.operands[: len(node.inputs)]):
+            form = producer(node.inputs[position])
+            known, codes = (None, None) if form is None else self._read(form)
+            if operand.name in spec.facts.channels and known is not None and codes is not None:
+                node.replace_input_with(position, codes)
+
     # ---- what an operator would read and yield
 
     def _plan(self, node: ir.Node, spec: OperatorSpec) -> _Plan | None:
@@ -118,7 +139,10 @@ class _Kernels(CodedGraph):
         if one_grid and (not alike(wanted) or any(self.role(producer(node.inputs[p])) is None for p in data[:1])):
             return None
         fixed = spec.facts.grid.get(named) if isinstance(spec.facts.grid, dict) else None
-        own = [Quantization(np.float32([fixed[0]]), np.int64([fixed[1]])) if fixed else one for one in wanted]
+        own = [
+            Quantization(np.array([fixed[0]], np.float32), np.array([fixed[1]], np.int64)) if fixed else one
+            for one in wanted
+        ]
         found: dict[int, ir.Value] = {}
         grids: dict[int, Quantization] = {}
         for position in [p for p in data if p not in sums]:
@@ -200,15 +224,15 @@ class _Kernels(CodedGraph):
         numbers = initial_array(bias)
         if numbers is None or any(one is None for one in factors):
             return None
-        scale = np.float32(1)
+        scale = np.ones(1, np.float32)
         for one in factors:
-            scale = scale * (np.float32(1) if one is None else one.scale.astype(np.float32))
+            scale = scale if one is None else scale * one.scale.astype(np.float32)
         steps = np.rint(numbers.astype(np.float64).reshape(-1) / scale.astype(np.float64))
         if not np.isfinite(steps).all() or np.abs(steps).max(initial=0) >= 2**31 or scale.size not in (1, steps.size):
             return None
         narrow = allows(spec, position, ir.DataType.INT32) and not allows(spec, position, ir.DataType.INT64)
         wide = dtype == ir.DataType.INT16 and not narrow
-        known = Quantization(np.atleast_1d(scale), np.zeros(scale.size, np.int64))
+        known = Quantization(scale, np.zeros(scale.size, np.int64))
         return self.constant(steps.astype(np.int64 if wide else np.int32), bias, known)
 
     # ---- making

@@ -37,9 +37,9 @@ class PassOptions:
     be called `outputs`; None leaves permutations where rules put them. `evaluate` computes initial values of state that
     are not constant, None leaves state as it is; with `internal_state` it is no input or output. With `plain` nothing
     stays quantized, with `float_interface` the inputs and outputs do not. `keep_float16` keeps constants of that type,
-    `keep_custom` custom operators that no rule is about. `folded` is how many bytes more than what they are made of computed
-    constants may take (None: as usual). `part` is what is to become of the main graph's ends, `given`
-    the opset of a source whose operators have versions, where the target has others.
+    `keep_custom` custom operators that no rule is about. `folded` is how many bytes more than what they are made
+    of computed constants may take (None: as usual). `part` is what is to become of the main graph's ends, `given` the
+    opset of a source whose operators have versions, where the target has others.
     """
 
     extents: Asked = field(default_factory=Asked)

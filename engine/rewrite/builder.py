@@ -348,7 +348,8 @@ class Builder:
     ) -> list[ir.Value]:
         """A node whose own types have no kernel: computed in wider ones, between two conversions."""
         found = signature(spec.name, self._opset, spec.domain) or describe_operator(spec)
-        own = {variable: value.dtype for value, variable in pair_types(inputs, found.operands) if value is not None}
+        pairs = [*pair_types(inputs, found.operands)]  # of one type, but for numbers that a rule gave, which stand last
+        own = {variable: value.dtype for value, variable in reversed(pairs) if value is not None}
         operands = [
             self._convert(value, DTYPES[wider[variable]]) if value is not None and variable in wider else value
             for value, variable in pair_types(inputs, found.operands)

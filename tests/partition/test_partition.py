@@ -103,6 +103,53 @@ def test_the_picture_has_a_box_for_each_node_with_its_part_or_the_reason(pack: s
     assert "sine: no rule of the target is about Sin" in told
 
 
+def branches() -> bytes:
+    """A convolution that is read in two branches, which the device takes a part of each: one captures the weights."""
+    image = helper.make_tensor_value_info("r", TensorProto.FLOAT, [1, 8, 8, 8])
+
+    def branch(name: str, nodes: list[onnx.NodeProto]) -> onnx.GraphProto:
+        output = helper.make_tensor_value_info(f"{name}_y", TensorProto.FLOAT, [1, 8, 8, 8])
+        return helper.make_graph(nodes, name, [], [output])
+
+    doubled = [helper.make_node("Add", ["r", "r"], ["d"], name="double"), helper.make_node("Sin", ["d"], ["yes_y"])]
+    scaled = [helper.make_node("Cos", ["r"], ["t"]), helper.make_node("Add", ["t", "bias"], ["no_y"], name="shift")]
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"], name="conv", pads=[1, 1, 1, 1]),
+        helper.make_node("Relu", ["c"], ["r"], name="relu"),
+        helper.make_node(
+            "If", ["p"], ["y"], name="if", then_branch=branch("yes", doubled), else_branch=branch("no", scaled)
+        ),
+    ]
+    inputs = [
+        helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, 8, 8]),
+        helper.make_tensor_value_info("p", TensorProto.BOOL, []),
+    ]
+    bias = numpy_helper.from_array(np.arange(512, dtype=np.float32).reshape(1, 8, 8, 8), "bias")
+    output = helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 8, 8, 8])
+    graph = helper.make_graph(nodes, "net", inputs, [output], [WEIGHTS, bias], value_info=[image])
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    return bytes(made.SerializeToString())
+
+
+@pytest.mark.parametrize("taken", [True, False])
+def test_bodies_are_divided_and_a_host_with_functions_runs_as_it_is(pack: str, taken: bool, tmp_path: Path) -> None:
+    manifest = partition(branches(), pack).save(tmp_path / "out", functions=True)
+    found = {body["graph"]: (body["nodes"], len(body["parts"])) for body in manifest["bodies"]}
+    assert found == {"yes": (["if"], 1), "no": (["if"], 1)}
+    assert {part["name"] for body in manifest["bodies"] for part in body["parts"]} == {"part_1", "part_2"}
+    assert {reason["operator"] for body in manifest["bodies"] for reason in body["reasons"]} == {"Sin", "Cos"}
+    host = onnx.load(tmp_path / "out/host.onnx")
+    assert sorted(function.name for function in host.functions) == ["part_0", "part_1", "part_2"]
+    inputs = {"x": np.random.default_rng(1).standard_normal((1, 3, 8, 8)).astype(np.float32), "p": np.array(taken)}
+    (whole,) = onnxruntime.InferenceSession(branches(), providers=["CPUExecutionProvider"]).run(None, inputs)
+    session = onnxruntime.InferenceSession(f"{tmp_path / 'out/host.onnx'}", providers=["CPUExecutionProvider"])
+    np.testing.assert_allclose(session.run(None, inputs)[0], whole, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(run(tmp_path / "out", inputs)["y"], whole, rtol=1e-5, atol=1e-6)
+    for body in manifest["bodies"]:
+        for part in body["parts"]:
+            onnx.checker.check_model(tmp_path / "out" / part["file"])
+
+
 def untyped_between() -> bytes:
     """An operator that nobody knows, whose result is read on the host beside what the device makes of another one."""
     nodes = [
@@ -181,8 +228,13 @@ def test_a_folder_without_a_manifest_and_a_missing_input_are_told(pack: str, tmp
 
 def test_the_command_tells_what_is_where(pack: str, tmp_path: Path) -> None:
     (tmp_path / "net.onnx").write_bytes(model())
-    done = CliRunner().invoke(command, [f"{tmp_path / 'net.onnx'}", "--target", pack, "-d", f"{tmp_path / 'out'}"])
+    page = tmp_path / "page.html"
+    asked = [f"{tmp_path / 'net.onnx'}", "--target", pack, "-d", f"{tmp_path / 'out'}", "--report", f"{page}"]
+    done = CliRunner().invoke(command, asked)
     assert done.exit_code == 0, done.output
+    shown = page.read_text(encoding="utf-8")
+    assert (tmp_path / "out/partition.svg").read_text(encoding="utf-8") in shown
+    assert "<td>no rule of the target is about Sin</td>" in shown
     assert "3 of 4 nodes in 2 parts" in done.output and "Sin x 1: no rule" in done.output
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import nnrewrite
 import numpy as np
-import numpy.typing as npt
 import onnx
 import onnx.helper as helper
 import pytest

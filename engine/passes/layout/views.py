@@ -66,8 +66,8 @@ class Tensor:
 class TensorViews:
     """All tensors of a graph, and what the operator of each node lets through by itself.
 
-    Without `copies`, no large constant is stored in two orders: a permutation of one that is read as it stands is a node
-    like any other.
+    Without `copies`, no large constant is stored in two orders: a permutation of one that is read as it stands is a
+    node like any other.
     """
 
     __slots__ = (
