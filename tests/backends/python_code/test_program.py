@@ -272,7 +272,7 @@ def test_types_that_the_dialect_lacks_are_refused_by_name() -> None:
 
 
 def scoped(widths: list[tuple[int, int, int]]) -> bytes:
-    """Two convolutions in each of the modules `body.0`, `body.1`..., and a mask that all share, made within the first."""
+    """Two convolutions in each of the modules `body.0`, `body.1`..., and a mask that all share, of the first one."""
     nodes, weights, x = [], [], "x"
     for block, (given, between, yields) in enumerate(widths):
         path = f"/body/body.{block}"
