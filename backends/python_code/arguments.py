@@ -29,7 +29,7 @@ def name_parameters(block: Block) -> None:
             if not block.fixed(place, slot):
                 vector = tuple((type(one[place].literals[slot]), one[place].literals[slot]) for one in block.instances)
                 groups.setdefault(vector, []).append((place, slot))
-    ends = _find_ends(list(groups.values()))
+    ends = _find_ends(block)
     named: dict[str, list[_Place]] = {}
     widths: dict[str, int] = {}
     for slots in groups.values():
@@ -49,9 +49,9 @@ def name_parameters(block: Block) -> None:
     block.parameters = {name: named[name] for name in sorted(named, key=lambda name: order_of[name])}
 
 
-def _find_ends(groups: Sequence[Sequence[_Place]]) -> tuple[_Place | None, _Place | None]:
+def _find_ends(block: Block) -> tuple[_Place | None, _Place | None]:
     """The place of the first width that comes in and of the last that goes out."""
-    places = [place for slots in groups for place in slots]
+    places = [(place, slot) for place, step in enumerate(block.steps) for slot in step.literals]
     first = [place for place in places if _word(place) in (_IN, "")]
     last = [place for place in places if _word(place) in (_OUT, "")]
     return min(first, default=None, key=lambda place: place[0]), max(last, default=None, key=lambda place: place[0])
@@ -64,10 +64,10 @@ def _find_base(slots: Sequence[_Place], ends: tuple[_Place | None, _Place | None
     if word is None:
         return name, None
     noun = name.removeprefix(word)
-    begins, ends_here = ends[0] in slots, ends[1] in slots
+    begins, ceases = ends[0] in slots, ends[1] in slots
     if begins:
-        return (noun, 0) if ends_here else (f"{_IN}{noun}", 0)
-    return (f"{_OUT}{noun}", 2) if ends_here else (f"{_BETWEEN}{noun}", 1)
+        return (noun, 0) if ceases else (f"{_IN}{noun}", 0)
+    return (f"{_OUT}{noun}", 2) if ceases else (f"{_BETWEEN}{noun}", 1)
 
 
 def _word(place: _Place) -> str | None:

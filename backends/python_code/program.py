@@ -109,9 +109,9 @@ class _Writer:
             [member] = body.members
             member.name = ""
             chain = self._chain(member, body, slots)
-            made = ast.Call(ast.parse("super().__init__", mode="eval").body, chain.args, chain.keywords)
+            begin = ast.Call(parse_template("super().__init__"), chain.args, chain.keywords)
             head = f"class {name}({write_expression(chain.func)}):"
-            return [head, *self._signature(body), *write_statement("", made, 2)]
+            return [head, *self._signature(body), *write_statement("", begin, 2)]
         stubs = self._stubs(body)
         method = Method(body, slots, {step: stub for step, (stub, _) in stubs.items()}, self._python)
         forward = method.write(self._python.method, self._python.tensor)

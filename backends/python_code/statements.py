@@ -74,9 +74,8 @@ class Scribe:
         last = _find_last([*suite.statements, Statement([], ast.Tuple(suite.results))])
         for value, name in self.given.items():
             live[name] = last.get(self._numbers[value], -1)
-        statements, result = suite.statements, ast.Tuple(suite.results)
-        if len(suite.results) == 1:
-            statements, result = self._end(suite)
+        several = ast.Tuple(suite.results)
+        statements, result = self._end(suite) if len(suite.results) == 1 else (suite.statements, several)
         yield from self._suite(statements, live, last, 2)
         yield from write_return(self._rename(result), 2)
 
@@ -86,8 +85,8 @@ class Scribe:
         last = suite.statements[-1] if suite.statements else None
         if last is None or last.value is None or last.suites or last.layers is not None or len(last.targets) != 1:
             return suite.statements, result
-        plain = last.unpacked is None and not last.several and isinstance(result, ast.Name)
-        if plain and result.id == f"${self._numbers.get(last.targets[0])}":
+        same = isinstance(result, ast.Name) and result.id == f"${self._numbers.get(last.targets[0])}"
+        if same and last.unpacked is None and not last.several:
             return suite.statements[:-1], last.value
         return suite.statements, result
 
@@ -100,11 +99,13 @@ class Scribe:
                 yield from self._compound(at, statement, live, last, depth)
                 _expire(live, at)
                 continue
-            _expire(live, at)
             if statement.layers is not None:
+                _expire(live, at - 1)  # what is read in each round stays
                 yield from self._layers(at, statement, live, last, depth)
-            else:
-                yield from self._assign(at, statement, live, last, depth)
+                _expire(live, at)
+                continue
+            _expire(live, at)
+            yield from self._assign(at, statement, live, last, depth)
 
     def _assign(
         self, at: int, statement: Statement, live: dict[str, int], last: Mapping[int, int], depth: int

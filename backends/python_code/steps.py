@@ -135,15 +135,11 @@ def _hoist(steps: list[Step], outputs: Sequence[ir.Value]) -> list[Step]:
             after.setdefault(max(before, key=lambda one: order[one], default=None), []).append(step)
     moved = {step for ones in after.values() for step in ones}
     found: list[Step] = []
-    waiting = [*reversed(after.get(None, []))]
-    for step in [*steps, None]:
+    for waiting in (after.get(None, [])[::-1], *([step] for step in steps if step not in moved)):
         while waiting:
             one = waiting.pop()
             found.append(one)
             waiting += reversed(after.get(one, []))
-        if step is not None and step not in moved:
-            found.append(step)
-            waiting += reversed(after.get(step, []))
     return found
 
 

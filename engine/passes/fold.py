@@ -48,7 +48,8 @@ class Fold:
     polynomials over such names, and are constants where no name is left.
 
     All constants together may take `growth` bytes more than those that they make superfluous; where that is None, as
-    usual or a 64th of all that there are.
+    usual or a 64th of all that there are, and as much as these where the target is another dialect: its rules look for
+    constants that operators of the source compute, such as the weights of a layer.
     """
 
     growth: int | None = None
@@ -57,7 +58,8 @@ class Fold:
     def run(self, module: Module) -> None:
         """Go over the nodes of a graph in their order, and over those of their graphs on the way."""
         held = sum(v.const_value.nbytes for v in module.graph.initializers.values() if v.const_value is not None)
-        self._run(module, Known(), _Growth(max(GROWTH, held // _PART) if self.growth is None else self.growth))
+        part = _PART if module.rules.source is module.rules.target else 1
+        self._run(module, Known(), _Growth(max(GROWTH, held // part) if self.growth is None else self.growth))
 
     def _run(self, module: Module, known: Known, growth: _Growth) -> None:
         for value in module.graph.inputs:

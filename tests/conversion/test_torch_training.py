@@ -40,9 +40,10 @@ def encoder() -> tuple[Any, Any]:
 
 
 def image() -> tuple[Any, Any]:
-    """Convolutions without norms, which would be folded into them."""
+    """Convolutions with norms, which are trained as layers of their own."""
     layers = [
         torch.nn.Conv2d(2, 8, 3, padding=1),
+        torch.nn.BatchNorm2d(8),
         torch.nn.SiLU(),
         torch.nn.Conv2d(8, 8, 3, stride=2, padding=1, groups=4),
         torch.nn.GroupNorm(2, 8),
@@ -92,7 +93,7 @@ def pair(
 
 def gradients(model: Any, x: Any) -> tuple[Any, list[tuple[Any, Any]]]:
     """The gradient of a loss by the input, and each parameter with its own."""
-    model.zero_grad()
+    model.eval().zero_grad()
     given = x.clone().requires_grad_()
     (model(given) * torch.linspace(-1, 1, 3)).pow(2).sum().backward()
     return given.grad, [(one.detach(), one.grad) for one in model.parameters()]
