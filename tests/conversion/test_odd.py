@@ -70,6 +70,20 @@ def test_what_yields_no_elements_needs_no_kernel(single: Make, interpreter: Inte
     assert expected.shape == actual.shape == (0, 2, 2, 3)
 
 
+@pytest.mark.parametrize(
+    ("x", "low", "high", "gaps"),
+    [([2, 3], -1, -1, 0), ([2, 3], -2, -1, 0), ([2, 3], -2, -1, 1), ([0, 3], 1, 1, 0), ([0, 3], 1, 1, 1)],
+)
+def test_pads_that_leave_nothing_or_begin_with_it(
+    single: Make, interpreter: Interpreter, x: list[int], low: int, high: int, gaps: int
+) -> None:
+    options = {"edge_padding_low": [low, 0], "edge_padding_high": [high, 1], "interior_padding": [gaps, 0]}
+    model = single("STABLEHLO_PAD", {"x": (FLOATS, x), "v": (FLOATS, [])}, [(FLOATS, [None, None])], **options)
+    expected, actual = both(model, [np.ones(x, np.float32), np.array(7, np.float32)], interpreter)
+    np.testing.assert_array_equal(expected, actual)
+    assert expected.shape == actual.shape
+
+
 # ---- ranges
 
 
