@@ -54,6 +54,6 @@ def _prepare(
     contents = pack.contents.select(skip, only)
     compiled = compile_rules(pack.files, pack.catalogue, version, contents)
     reference = compiled.target.facts.reference
-    if reference is not None and compiled.source is not compiled.target:
+    if reference is not None:
         compiled.settle = ResultInference(prepare((reference,), None).rules).settle
     return Prepared(pack, compiled, version)

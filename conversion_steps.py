@@ -50,13 +50,22 @@ def _plan(read: readers.Reader, dialect: str, options: Options) -> list[Options]
     if own and all(pair[0] == pair[1] != read.dialect for name in options.rules if (pair := read_pair(name))):
         raise CallError(f"the rules of {', '.join(options.rules)} do not read models: {say_stacking(options)}")
     routes = find_route(read.dialect, dialect, options.rules if own else ())
-    steps = [options.but(rules=names).settled for names in routes]
+    steps = [options.but(rules=names, target=_aim(options, names, len(routes))).settled for names in routes]
     if options.skip or options.only:
         known = {name for step in steps for name in prepare(step.stacked, None).pack.contents.list_names()}
         for name in (*options.skip, *options.only):
             if name not in known:
                 raise CallError(f"there is no rule {name}{suggest_nearest(name, known)}")
     return steps if len(steps) == 1 else _match_opsets(steps)
+
+
+def _aim(options: Options, names: tuple[str, ...], count: int) -> str | None:
+    """The target of one step of several: that which is asked for where the step writes its dialect."""
+    target = options.target
+    if target is None or count == 1:
+        return target
+    made, written = read_pair(target), read_pair(names[-1])
+    return target if made is None or written is None or made[1] == written[1] else None
 
 
 def _match_opsets(steps: list[Options]) -> list[Options]:
@@ -68,8 +77,9 @@ def _match_opsets(steps: list[Options]) -> list[Options]:
         _, high = prepare(step.stacked, None).pack.opsets  # what is newer the step that reads it brings about
         last = prepare(found[-1].stacked, None).pack.catalogue
         pair = read_pair(found[-1].rules[-1])
-        code = pair is not None and last.dialect(pair[1]).facts.python is not None
-        found.insert(0, step.but(opset=min(max(usual, low), high), float=step.float or code))
+        python = None if pair is None else last.dialect(pair[1]).facts.python
+        step = step.but(opset=min(max(usual, low), high), float=step.float or python is not None)
+        found.insert(0, step if python is None else step.but(skip=(*step.skip, *python.unfused)))
     return found
 
 

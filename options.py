@@ -24,8 +24,10 @@ _EXACT, _HYBRID = "exact", "hybrid"
 _ALONG = {"tflite2onnx": "kernels"}
 #: what stands for the rule sets that lead from a model's format to that of the result, and where no model is at hand
 _RULES = ("tflite2onnx",)
-#: the dialect whose models may be made for the targets that come with the program
+#: the dialect that rules write where nobody says
 _DIALECT = "onnx"
+#: the dialects whose models are made for targets, each with the target where nobody names one
+_TARGETS = {_DIALECT: TARGET, "tflite": "litert"}
 
 #: a name or a path, and one or several of them
 Name: TypeAlias = str | os.PathLike[str]
@@ -49,6 +51,7 @@ class OptionsDict(TypedDict, total=False):
     exact: bool
     hybrid: str | None
     keep_custom: bool
+    max_folded_bytes: int | None
     state: str
     signature: str | None
     inputs: Names
@@ -86,7 +89,9 @@ class Options:
     `skip` names rules that are left out, `only` those that alone are tried, each by its name in the rule files.
 
     `keep_custom` leaves custom operators that no rule is about as nodes of their own domain, with their options as
-    attributes, for a runtime that has kernels for them.
+    attributes, for a runtime that has kernels for them. `max_folded_bytes` is how many bytes more than what they are
+    made of all constants together may take that are computed in an ONNX model (None: 65,536, or a 64th of all that
+    there are).
     """
 
     rules: Sequence[str] = _RULES
@@ -103,6 +108,7 @@ class Options:
     exact: bool = False
     hybrid: str | None = None
     keep_custom: bool = False
+    max_folded_bytes: int | None = None
     state: str = EXTERNAL
     signature: str | None = None
     inputs: Sequence[str] = ()
@@ -152,21 +158,23 @@ class Options:
             return self.target
         from .engine.packs.headers import find_pair
 
-        pair = find_pair(self.rules)
-        return PORTABLE if pair is not None and (pair[0] == pair[1] or pair[1] != _DIALECT) else TARGET
+        source, written = find_pair(self.rules) or (None, _DIALECT)
+        unchanged = source == written == _DIALECT
+        return PORTABLE if unchanged or written not in _TARGETS else _TARGETS[written]
 
     @property
     def _aimed(self) -> Sequence[str | None]:
         """The rule sets of the target, and of the signedness that it asks for where values are quantized anew."""
-        from .engine.packs.headers import find_pair
+        from .engine.packs.headers import find_pair, read_pair
 
-        pair = find_pair(self.rules)
-        if pair is not None and pair[1] != _DIALECT:
-            if self.target is not None:
-                raise CallError(f"target {self.target} is for {_DIALECT} models, the rules write {pair[1]}")
+        source, written = find_pair(self.rules) or (None, _DIALECT)
+        made = None if self.target is None else (read_pair(self.target) or (None, _DIALECT))[1]
+        if made not in (None, written):
+            raise CallError(f"target {self.target} is for {made} models, the rules write {written}")
+        if written not in _TARGETS:
             return ()
-        unchanged = pair is not None and pair[0] == pair[1]
-        return self.runtime, None if self.float or unchanged else self.activations
+        signed = self.float or source == written or written != _DIALECT
+        return self.runtime, None if signed else self.activations
 
     @property
     def _based(self) -> Sequence[str]:

@@ -172,12 +172,15 @@ def _run_step(
         extents=asked,
         layout=interface,
         outputs=tuple(subject.outputs),
-        evaluate=functools.partial(evaluate, rules=prepared.rules, functions=functions) if functions else None,
+        evaluate=functools.partial(evaluate, rules=prepared.rules, functions=functions)
+        if functions and prepared.rules.source is not prepared.rules.target
+        else None,
         internal_state=options.state == INTERNAL,
         plain=options.float,
         float_interface=options.float_io,
         keep_float16=options.keep_float16,
         keep_custom=options.keep_custom,
+        folded=options.max_folded_bytes,
         given=version if prepared.rules.target.facts.reference is not None else None,
         part=Part(tuple(options.inputs), tuple(options.outputs)) if last is None else Part(),
     )

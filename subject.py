@@ -71,7 +71,8 @@ def read_subject(source: str | bytes, options: Options, pack: loader.Pack) -> Su
         raise ModelError(
             f"{_name_source(source, member) or 'model'}: graph {graph.name} has no outputs: nothing to compute"
         )
-    names, renamed = signatures.name_interface(graph, signature)
+    same = pack.files[0].source == pack.files[0].target  # the file keeps its signatures, and what they name
+    names, renamed = signatures.name_interface(graph, None if same else signature)
     return Subject(model, graph, subgraphs, signature, list(options.outputs) or names, renamed, opset)
 
 

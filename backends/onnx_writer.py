@@ -43,7 +43,7 @@ def encode(output: Output) -> Encoded:
     if origin is not None:
         _restore_interface(graph, origin)
     with time_part("encoding"):
-        encoded = Encoded.of(model)
+        encoded = Encoded.of(model, origin is None or bool(origin.meta.get("described", True)))
     with time_part("checking"):
         known = all(type(v.type) is ir.TensorType and v.shape is not None for v in (*graph.inputs, *graph.outputs))
         # An operator that a runtime takes for one of the standard stays; the checker would refuse it.

@@ -82,8 +82,8 @@ class Encoded:
     _kept: list[onnx.ModelProto] = field(default_factory=list, repr=False, compare=False)
 
     @classmethod
-    def of(cls, model: ir.Model) -> Encoded:
-        """Encode a model; its graph stays as it is."""
+    def of(cls, model: ir.Model, described: bool = True) -> Encoded:
+        """Encode a model, its inner values `described` by types and shapes; its graph stays as it is."""
         small: list[bytes] = []
         weights: list[Weight] = []
         for value in model.graph.initializers.values():
@@ -104,7 +104,8 @@ class Encoded:
         proto.opset_import.extend(onnx.OperatorSetIdProto(domain=d, version=v) for d, v in model.opset_imports.items())
         onnx.helper.set_model_props(proto, dict(model.metadata_props))
         declared = model.ir_version < _CONSTANTS
-        graph = Encoder().graph(model.graph, small, model.graph.initializers.values() if declared else ())
+        defaults = model.graph.initializers.values() if declared else ()
+        graph = Encoder().graph(model.graph, small, defaults, described)
         return cls(proto.SerializeToString(), graph, tuple(weights), declared)
 
     def save(self, path: Path, external_data: bool = False) -> int:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import onnx_ir as ir
 
 from ..engine.base.atomic_write import replacing
-from ..engine.base.startup import dataclass
+from ..engine.base.startup import dataclass, replace
 from ..engine.dialects.operators import Catalogue
 from ..frontends.tflite_reader import Signature
 from . import tflite_writer
@@ -50,9 +50,17 @@ def encode(output: Output) -> Encoded:
     model = ir.Model(graph, ir_version=10)
     named = {value.name or "": value.name or "" for value in graph.inputs}
     results = {name: value.name or "" for name, value in zip(output.names, graph.outputs, strict=True)}
-    if output.origin is not None:
-        model.meta["subgraphs"] = output.origin.meta["subgraphs"]  # those that nodes call by their numbers
     model.meta["signatures"] = (Signature("serving_default", 0, named, results),)
     model.meta["metadata"] = {name: text.encode() for name, text in output.metadata.items()}
+    if output.origin is not None:  # what stands around the graph stays as it was read
+        for key in ("subgraphs", "metadata", "description"):  # graphs that nodes call by their numbers among it
+            model.meta[key] = output.origin.meta[key]
+        known = output.origin.meta["signatures"]
+        model.meta["signatures"] = tuple(_rename(one, results) if one.subgraph == 0 else one for one in known)
     catalogue = Catalogue({output.dialect.name: output.dialect})
     return Encoded(list(tflite_writer.parts(model, catalogue)))
+
+
+def _rename(signature: Signature, results: Mapping[str, str]) -> Signature:
+    """A signature whose outputs have other names in the graph."""
+    return replace(signature, outputs={key: results.get(name, name) for key, name in signature.outputs.items()})

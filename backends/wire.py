@@ -55,15 +55,25 @@ class Encoder:
         self._types: dict[Hashable, bytes] = {}
         self._shapes: list[ir.Shape | None] = []
 
-    def graph(self, graph: ir.Graph, initializers: Iterable[bytes], defaults: Iterable[ir.Value] = ()) -> bytes:
-        """A graph, with those initializers alone whose messages are given; `defaults` are inputs behind its own."""
+    def graph(
+        self,
+        graph: ir.Graph,
+        initializers: Iterable[bytes],
+        defaults: Iterable[ir.Value] = (),
+        described: bool = True,
+    ) -> bytes:
+        """A graph, with those initializers alone whose messages are given; `defaults` are inputs behind its own.
+
+        `described` says that types and shapes of values between the nodes are written as well.
+        """
         parts = [_field(_NODE, self.node(one)) for one in graph]
         parts.append(_text(_NAME, graph.name))
         parts += [_field(_INITIALIZER, tensor) for tensor in initializers]
         parts += [_field(_INPUT, self.value(one)) for one in (*graph.inputs, *defaults)]
         parts += [_field(_OUTPUT, self.value(one)) for one in graph.outputs]
         ends = frozenset(graph.outputs)
-        known = (one for node in graph for one in node.outputs if one.type is not None and one.name)
+        inner = (one for node in graph for one in node.outputs) if described else ()
+        known = (one for one in inner if one.type is not None and one.name)
         parts += [_field(_INFO, self.value(one)) for one in known if one not in ends]
         return b"".join(parts)
 

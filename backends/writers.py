@@ -63,6 +63,7 @@ class Writer:
 WRITERS = (
     Writer("ONNX", "onnx", (".onnx",), ".onnx_writer"),
     Writer("TensorFlow Lite", "tflite", (".tflite",), ".tflite_file"),
+    Writer("TensorFlow Lite Micro", "tflite", (".cc",), ".c_array"),
     Writer("PyTorch code", "torch", (".torch",), ".python_writer", folder=True),
 )
 

@@ -14,6 +14,7 @@ PACKAGES = {
     "tf2onnx": ("tf2onnx==1.17.0", "tensorflow-cpu"),
     "tflite2onnx": ("tflite2onnx==0.4.1",),
     "onnxscript": ("onnxscript==0.7.2", "onnxruntime"),
+    "optimizers": ("onnxsim", "onnxslim", "onnxscript==0.7.2", "onnxoptimizer", "onnxruntime"),
 }
 
 

@@ -154,6 +154,13 @@ FLAGS = (
         help="Leave custom operators that no rule is about as nodes of the domain tflite.custom.",
     ),
     click.option(
+        "--max-folded-bytes",
+        type=click.IntRange(0),
+        metavar="N",
+        help="Compute constants of an ONNX model that in all take at most N bytes more than what they are made of."
+        " [default: 65536, or a 64th of all constants]",
+    ),
+    click.option(
         "--state",
         type=click.Choice(["external", "internal"]),
         default="external",

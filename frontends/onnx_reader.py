@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import onnx
+import onnx.inliner
 import onnx.shape_inference
 import onnx_ir as ir
 from google.protobuf.message import DecodeError
@@ -18,6 +19,7 @@ from ..engine.base.garbage_collection import pause_collection
 from ..engine.dialects.operators import Catalogue
 from .external_data import TensorFiles
 from .mapping import load
+from .onnx_sparse import densify
 from .protobuf_outline import WireError, outline
 
 #: what the standard's own domain is called; both names mean it
@@ -47,10 +49,11 @@ def read(
 ) -> ir.Model:
     """Read an ONNX model, from a file or from bytes, as a graph of the dialect `onnx`.
 
-    Large constants are views of the mapped files. `name` is what errors call the source. `meta` of the model has
-    `subgraphs` (none), `signatures` (none), `description`, `metadata`, and `interface`: the outputs
-    as the file declares them, values that are in no graph. What the file says of the types and shapes of other values
-    is not believed: they are inferred from the inputs.
+    Large constants are views of the mapped files; functions of the model stand where they are called. `name` is what
+    errors call the source. `meta` of the model has `subgraphs` (none), `signatures` (none), `description`, `metadata`,
+    `interface`: the outputs as the file declares them, values that are in no graph, and `described`: whether it
+    declares values between nodes. What the file says of the types and shapes of other values is not believed: they are
+    inferred from the inputs.
 
     Raises ModelError when there is no such file, or it is not a well-formed model.
     """
@@ -61,14 +64,17 @@ def read(
     with pause_collection():
         proto = _parse(data, name)
         try:
-            model = _infer(proto, name)
-            _read_constants(model, TensorFiles(name, data, folder))
+            files = TensorFiles(name, data, folder)
+            densify(proto.graph, files)
+            model = _infer(onnx.inliner.inline_local_functions(proto) if proto.functions else proto, name)
+            _read_constants(model, files)
         except _MALFORMED as error:
             raise ModelError(f"{name}: malformed: {_word(error)}") from error
     model.meta["subgraphs"] = ()
     model.meta["signatures"] = ()
     model.meta["description"] = model.doc_string or ""
     model.meta["metadata"] = {}
+    model.meta["described"] = bool(proto.graph.value_info)
     model.meta["interface"] = [serde.deserialize_value_info_proto(info, None) for info in proto.graph.output]
     return model
 
@@ -109,8 +115,6 @@ def _infer(proto: onnx.ModelProto, name: str) -> ir.Model:
         kept = [value for value in graph.input if value.name not in given]
         del graph.input[:]
         graph.input.extend(kept)
-    if graph.sparse_initializer:
-        raise ModelError(f"{name}: sparse initializers ({graph.sparse_initializer[0].values.name}) cannot be read")
     for given_input in graph.input:
         for one in given_input.type.tensor_type.shape.dim:
             if one.dim_value < 0:

@@ -58,6 +58,8 @@ def _message(walk: _Walk, at: int, end: int, kind: Descriptor, depth: int) -> li
     data, inner = walk.data, walk.fields(kind)
     is_tensor = kind is _TENSOR
     parts: list[bytes | memoryview] = []
+    # Behind all that the message says of the place of its bytes: of several entries the last one counts.
+    place: list[bytes | memoryview] = []
     kept = at
     while at < end:
         start = at
@@ -68,8 +70,10 @@ def _message(walk: _Walk, at: int, end: int, kind: Descriptor, depth: int) -> li
             if size > end - at:
                 raise WireError(f"field {number} at byte {start} has {size} bytes, {end - at} are left")
             if size >= _LARGE:
-                found = _external(at, size) if is_tensor and number == _RAW else None
-                if found is None and number in inner:
+                found: list[bytes | memoryview] | None = None
+                if is_tensor and number == _RAW:
+                    place, found = _external(at, size), []
+                elif number in inner:
                     within = _message(walk, at, at + size, inner[number], depth - 1)
                     if within is not None:
                         found = [_field(number, sum(map(len, within))), *within]
@@ -85,7 +89,7 @@ def _message(walk: _Walk, at: int, end: int, kind: Descriptor, depth: int) -> li
             raise WireError(f"field {number} at byte {start} has the unknown wire type {form}")
         if at > end:
             raise WireError(f"field {number} at byte {start} ends at byte {at} of {end}")
-    return [*parts, data[kept:end]] if parts else None
+    return [*parts, data[kept:end], *place] if parts else None
 
 
 def _external(offset: int, size: int) -> list[bytes | memoryview]:

@@ -93,9 +93,15 @@ def list_results(records: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[
     return names, tags
 
 
-def name_node(record: Mapping[str, Any], name: str) -> str:
-    """The name of a node: the module that it was traced in, as `layer1/0/conv1`, and its own."""
-    stack = record["metadata"].get("nn_module_stack", "")
-    last = stack.split(";")[-1].split(",")
-    path = last[1] if len(last) > 2 and not last[0].startswith("_") else ""
-    return "/".join([*(word for word in path.split(".") if word), name])
+def find_scope(record: Mapping[str, Any]) -> str:
+    """The module that a node was traced in, as `layer1:Sequential/0:Bottleneck`; nothing for the outermost.
+
+    The words behind colons are the classes of those modules that are called.
+    """
+    levels = [level.split(",") for level in record["metadata"].get("nn_module_stack", "").split(";")]
+    if len(levels[-1]) < 3 or levels[-1][0].startswith("_"):
+        return ""
+    classes = {tuple(level[1].split(".")): level[2].rpartition(".")[2] for level in levels if len(level) > 2}
+    words = [word for word in levels[-1][1].split(".") if word]
+    known = [classes.get(tuple(words[: at + 1]), "") for at in range(len(words))]
+    return "/".join(f"{word}:{kind}" if kind else word for word, kind in zip(words, known, strict=True))

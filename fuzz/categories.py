@@ -317,7 +317,7 @@ class _Bench:
         else:
             along = [[self.shape[axis]] for axis in (self.axes or [])[:1]]
             shape = self.choices.pick([[], [1], *along, [2], list(self.shape)])
-        constant = not framed and self.choices.chance(60)
+        constant = not framed and (position >= len(self.schema.inputs) or self.choices.chance(60))
         place = f"{operand.name}_{self.choices.number(0, 1 << 20) if operand.variadic else position}"
         return [Value(place, dtype, self._content(position, dtype, shape), constant)]
 
@@ -327,11 +327,15 @@ class _Bench:
         return elements(self.choices, dtype, shape)
 
     def _admits(self, position: int, dtype: ir.DataType) -> bool:
+        if position >= len(self.schema.inputs):  # an attribute at this opset
+            option = self.spec.stored[self.spec.operands[position].name]
+            return dtype == (ir.DataType.FLOAT if "float" in option.type else ir.DataType.INT64)
         return f"tensor({dtype.name.lower()})" in self.schema.inputs[position].types
 
     def _type(self, position: int, wanted: ir.DataType = ir.DataType.FLOAT) -> ir.DataType:
         """One type for all operands that the schema gives the same, mostly floats."""
-        variable = self.schema.inputs[position].type_str
+        known = position < len(self.schema.inputs)
+        variable = self.schema.inputs[position].type_str if known else self.spec.operands[position].name
         if variable not in self.types:
             names = ("f32", "i64", "bool", "u8", "i32", "u32", "i8")
             fit = [DTYPES[name] for name in names if self._admits(position, DTYPES[name])]

@@ -224,7 +224,7 @@ class CaseBuilder:
             listed, out = self.named[pattern.name], pattern.optional and self.choices.chance(self.absent)
             if pattern.spread:  # the elements of each of its values
                 listed = listed[position - self.places[pattern.name]]
-            value = None if out else self._draw_listed(pattern, listed, position, spec, kinds, before)
+            value = None if out or listed is None else self._draw_listed(pattern, listed, position, spec, kinds, before)
         elif pattern.optional:
             value = None
         else:

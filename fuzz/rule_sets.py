@@ -49,7 +49,10 @@ def stacks(options: Options) -> list[RuleSets]:
     found: list[RuleSets] = []
     known: set[str] = set()
     variants = {variant.stacked: variant.settled.exact for variant in ((options,) if added else options.variants)}
-    with pause_collection(), _ahead(list(variants)[2:]):
+    first, *others = variants
+    with pause_collection():
+        loader.load(first)  # the others have most of it in common, and begin with what is known of it
+    with pause_collection(), _ahead(others[1:]):
         for stacked, exact in variants.items():
             pack = loader.load(stacked)
             new = trials(pack, known)
@@ -66,13 +69,18 @@ def records(found: Sequence[RuleSets], options: Options) -> dict[str, Path]:
     """The names of what has a record, each with the file that the record of its pack is in.
 
     Those of other packs than the program's are in their folders. The program's own, and those of packs that are not the
-    target itself, are of conversions for the default target.
+    target itself, are of conversions for the target that is usual for these rules; rules that others are laid over are
+    recorded as they are tried with the default rules.
     """
-    stack, usual = found[0], options.runtime == DEFAULT.runtime
+    stack, usual = found[0], options.runtime == options.but(target=None).runtime
     if stack.own:
         target = () if usual or options.runtime == PORTABLE else loader.folders([options.runtime])
         return {name: folder / baseline.NAME for name, folder in stack.own.items() if usual or folder in target}
-    return {trial.name: _find_record(trial) for one in found for trial in one.trials} if usual else {}
+    files = {trial.name: _find_record(trial) for one in found for trial in one.trials} if usual else {}
+    if options.rules == DEFAULT.rules:
+        return files
+    named = {folder / baseline.NAME for folder in loader.folders(options.rules)}
+    return {name: file for name, file in files.items() if file in named}
 
 
 def _find_record(trial: Trial) -> Path:

@@ -8,14 +8,23 @@ from typing import Any
 import onnx_ir as ir
 
 from ...engine.base.startup import dataclass
-from .steps import Block, Slot, Step
+from .arguments import name_parameters
+from .steps import Block, Slot, Step, count_reads, share_prefix
 
 #: lines that a class takes beside what it computes, and that a class must spare to be one
 _CLASS, _LEAST = 6.0, 4.0
 #: lines of a layer (made and called), of any other step, and of a call of a block
 _LAYER, _OTHER, _CALL = 1.7, 0.6, 1.9
+#: a call of a block in a chain of layers
+_CHAINED = 1.0
 #: the most values that a block takes, and that it yields
 _INPUTS, _OUTPUTS = 6, 3
+#: lines that a value is worth: that each instance reads and another does not, that all read, that each yields
+_READ, _SHARED, _YIELDED = 2.5, 1.2, 4.0
+#: arguments of a class that cost nothing, and the least instances of which one may be left out for its arguments
+_ARGUMENTS, _MANY = 3, 4
+#: how much a run is worth that is a module of the source, and one that cuts through modules
+_MODULE, _CUT = 1.2, 0.5
 #: programs of more steps are searched for shorter repeats alone
 _STEPS, _LONGEST = 3000, 300
 
@@ -34,7 +43,7 @@ def find_blocks(steps: list[Step], outputs: Sequence[ir.Value]) -> tuple[list[St
     while (best := _find_best(steps, outputs)) is not None:
         instances = [steps[start : start + best.length] for start in best.starts]
         block = Block(instances, list(best.results))
-        _name_parameters(block)
+        name_parameters(block)
         blocks.append(block)
         replaced: list[Step] = []
         position = 0
@@ -59,35 +68,18 @@ def _call(block: Block, place: int) -> Step:
     }
     writes = [inner[step].writes[result] for step, result in block.results]
     reads: list[ir.Value | None] = [*list_inputs(inner)]
-    return Step(("block", id(block)), reads, writes, literals, block=block, inner=inner)
-
-
-def _name_parameters(block: Block) -> None:
-    """Find the literals that differ between instances; those that always agree are one."""
-    groups: dict[tuple[Any, ...], list[tuple[int, Slot]]] = {}
-    for place, step in enumerate(block.steps):
-        for slot in step.literals:
-            if not block.fixed(place, slot):
-                vector = tuple((type(one[place].literals[slot]), one[place].literals[slot]) for one in block.instances)
-                groups.setdefault(vector, []).append((place, slot))
-    for slots in groups.values():
-        base = _base_name(block.steps[slots[0][0]], slots[0][1])
-        name, count = base, 2
-        while name in block.parameters:
-            name, count = f"{base}{count}", count + 1
-        block.parameters[name] = slots
-
-
-def _base_name(step: Step, slot: Slot) -> str:
-    return slot[0].rstrip("0123456789") or "size"
+    classes = {path: kind for step in inner for path, kind in step.classes.items()}
+    step = Step(("block", id(block)), reads, writes, literals, block=block, inner=inner, classes=classes)
+    step.scope = share_scope(inner)
+    return step
 
 
 # ---- repeats
 
 
-def _cost(step: Step) -> float:
+def _cost(step: Step, reads: Mapping[ir.Value, int]) -> float:
     if step.block is not None:
-        return _CALL
+        return _CHAINED if all(reads.get(one, 0) == 1 for one in (*step.inputs, *step.writes)) else _CALL
     return _LAYER if step.layer or step.own else _OTHER if step.constant is None else 0.0
 
 
@@ -99,7 +91,8 @@ def _find_best(steps: list[Step], outputs: Sequence[ir.Value]) -> _Candidate | N
     """
     wires = _wire(steps)
     codes: dict[Any, int] = {}
-    costs = [_cost(step) for step in steps]
+    reads = count_reads(steps, outputs)
+    costs = [_cost(step, reads) for step in steps]
     sums = [0.0]
     for cost in costs:
         sums.append(sums[-1] + cost)
@@ -121,7 +114,7 @@ def _find_best(steps: list[Step], outputs: Sequence[ir.Value]) -> _Candidate | N
             body = sums[starts[0] + length] - sums[starts[0]]
             if body < 2.5 or (best is not None and (len(starts) - 1) * body < best.saving):
                 continue
-            found = _judge(steps, last, starts, length, body)
+            found = _judge(steps, last, starts, length, body, 0.0 if best is None else best.saving)
             if found is not None and (best is None or found.saving > best.saving + 1e-9):
                 best = found
     return best
@@ -172,17 +165,51 @@ def _last_uses(steps: Sequence[Step], outputs: Sequence[ir.Value]) -> Mapping[ir
 
 
 def _judge(
-    steps: Sequence[Step], last: Mapping[ir.Value, int], starts: Sequence[int], length: int, body: float
+    steps: Sequence[Step], last: Mapping[ir.Value, int], starts: Sequence[int], length: int, body: float, least: float
 ) -> _Candidate | None:
-    """What the windows at some starts would spare, those left out that overlap others."""
+    """What the windows at some starts would spare, overlapping ones left out; None where that is too little."""
+    first = steps[starts[0] : starts[0] + length]
+    if length > 1 and first[0].block is not None and all(step.block is first[0].block for step in first):
+        return None  # a chain of equal blocks is no block
     chosen: list[int] = []
     for start in starts:
         if not chosen or start >= chosen[-1] + length:
             chosen.append(start)
+    if not any(step.scope for step in first):
+        return _weigh(steps, last, chosen, length, body, least, 1.0)
+    modules = [start for start in chosen if _is_module(steps, start, length)]
+    whole = _weigh(steps, last, modules, length, body, least, _MODULE)
+    if whole is not None or len(modules) == len(chosen):
+        return whole
+    return _weigh(steps, last, chosen, length, body, least, _CUT)
+
+
+def _is_module(steps: Sequence[Step], start: int, length: int) -> bool:
+    """Whether a run is all that the source has in a module, as far as its neighbours tell."""
+    scope = share_scope(steps[start : start + length])
+    before = next((one.scope for one in reversed(steps[:start]) if one.scope), ())
+    after = next((one.scope for one in steps[start + length :] if one.scope), ())
+    return bool(scope) and before[: len(scope)] != scope and after[: len(scope)] != scope
+
+
+def share_scope(steps: Sequence[Step]) -> tuple[str, ...]:
+    """The innermost module that steps are in together, of those of which the source says one."""
+    return share_prefix([step.scope for step in steps if step.scope])
+
+
+def _weigh(
+    steps: Sequence[Step],
+    last: Mapping[ir.Value, int],
+    chosen: Sequence[int],
+    length: int,
+    body: float,
+    least: float,
+    factor: float,
+) -> _Candidate | None:
     if len(chosen) < 2 or (len(chosen) - 1) * body - _CLASS < _LEAST:
         return None
-    taken = len(list_inputs(steps[chosen[0] : chosen[0] + length]))
-    if not 1 <= taken <= _INPUTS:
+    read = [list_inputs(steps[start : start + length]) for start in chosen]
+    if not 1 <= len(read[0]) <= _INPUTS:
         return None
     results = sorted(
         {
@@ -195,15 +222,50 @@ def _judge(
     )
     if not 1 <= len(results) <= _OUTPUTS:
         return None
+    shared = sum(len(set(values)) == 1 for values in zip(*read, strict=True))
+    own = max(len(read[0]) - shared - 1, 0)
     runs = sum(before + length != start for before, start in zip([-length, *chosen], chosen, strict=False))
-    calls = _CALL * runs + 0.9 * (len(chosen) - runs)
-    more = 1.2 * (taken - 1) + 1.5 * (len(results) - 1)
+    calls = _CALL * runs + 0.9 * (len(chosen) - runs) if len(read[0]) + len(results) > 2 else _CHAINED * len(chosen)
+    more = _SHARED * shared + _READ * own + _YIELDED * (len(results) - 1)
     saving = (len(chosen) - 1) * body - _CLASS - calls - more * (1 + 0.2 * len(chosen))
     if is_layer(steps[chosen[0]]):
         saving += 0.5  # of a cycle the turn that begins with a layer reads best
-    if saving < _LEAST:
+    if saving < _LEAST or saving * factor <= least:
         return None
-    return _Candidate(length, tuple(chosen), tuple(results), saving)
+    kinds = _tell_apart(steps, chosen, length)
+    saving -= _price(len(set(kinds)), len(chosen))
+    if len(chosen) >= _MANY and (fewer := _leave_out(kinds, len(chosen))) is not None:
+        rest = [start for place, start in enumerate(chosen) if place != fewer]
+        without = _weigh(steps, last, rest, length, body, max(saving * factor, least), factor)
+        if without is not None:
+            return without
+    saving *= factor
+    return None if saving < _LEAST else _Candidate(length, tuple(chosen), tuple(results), saving)
+
+
+def _price(arguments: int, instances: int) -> float:
+    return max(0, arguments - _ARGUMENTS) * (1 + 0.1 * instances)
+
+
+def _tell_apart(steps: Sequence[Step], chosen: Sequence[int], length: int) -> list[tuple[Any, ...]]:
+    """The literals that differ between instances: what each has."""
+    found = []
+    for place in range(length):
+        for slot in steps[chosen[0] + place].literals:
+            vector = tuple(steps[start + place].literals[slot] for start in chosen)
+            if any(one != vector[0] for one in vector):
+                found.append(vector)
+    return found
+
+
+def _leave_out(kinds: Sequence[tuple[Any, ...]], count: int) -> int | None:
+    """The instance for which alone several arguments are needed, if there is one."""
+    alone = [0] * count
+    for vector in set(kinds):
+        odd = [place for place, one in enumerate(vector) if vector.count(one) == 1]
+        if len(odd) == 1 and len(set(vector)) == 2:
+            alone[odd[0]] += 1
+    return alone.index(max(alone)) if max(alone) > 1 else None
 
 
 def is_layer(step: Step) -> bool:

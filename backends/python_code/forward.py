@@ -322,5 +322,10 @@ def _list_names(suite: Suite) -> Iterator[int]:
 def _write_shape(value: ir.Value) -> str:
     if value.shape is None or len(value.shape) == 0 or is_number(value):
         return ""
-    extents = [str(d) if isinstance(d, int) else make_identifier(str(d.value or "")) or "?" for d in value.shape]
+    extents = [str(d) if isinstance(d, int) else _name_extent(str(d.value or "")) for d in value.shape]
     return f"({', '.join(extents)}{',' if len(extents) == 1 else ''})"
+
+
+def _name_extent(name: str) -> str:
+    """What a free extent is called in a comment; names with numbers in them were made by machines."""
+    return "?" if any(letter.isdigit() for letter in name) else make_identifier(name) or "?"

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import onnx_ir as ir
 
 from ...engine.base.startup import dataclass, field
 from ...engine.dialects.operators import Dialect
-from .blocks import list_inputs
+from .blocks import share_scope
 from .identifiers import Names, make_identifier, make_snake
-from .steps import Block, Slot, Step, count_reads, list_steps
+from .steps import Block, Slot, Step, count_reads, list_steps, share_prefix
 from .templates import list_arguments, name_call
 
 #: the least steps of a chain that is one layer
@@ -47,6 +47,12 @@ class Body:
     tensors: dict[tuple[int, Slot], Member] = field(default_factory=dict)
     inner: dict[tuple[int, str], Body] = field(default_factory=dict)
 
+    @property
+    def is_chain(self) -> bool:
+        """Whether it is a block that is one chain of layers and nothing else."""
+        whole = len(self.members) == 1 and self.members[0].kind == "chain" and self.block is not None
+        return whole and len(self.members[0].places) == len(self.steps)
+
 
 def plan_body(
     steps: list[Step],
@@ -58,6 +64,7 @@ def plan_body(
 ) -> Body:
     """Decide what a class holds and what that is called."""
     body = Body(steps, list(inputs), list(outputs), block)
+    _widen(steps)
     reads = count_reads(steps, outputs)
     chained: dict[int, tuple[str, list[int]]] = {}
     for kind, places in (*_find_chains(steps, reads, outputs), *_find_loops(steps, reads, outputs)):
@@ -91,6 +98,17 @@ def plan_body(
     return body
 
 
+def _widen(steps: Sequence[Step]) -> None:
+    """Let a step that is all that its module holds stand for the module, and so on outwards."""
+    count = Counter(step.scope[:length] for step in steps for length in range(len(step.scope) + 1))
+    least = len(share_scope(steps)) + 1
+    for step in steps:
+        length = len(step.scope)
+        while length > least and count[step.scope[: length - 1]] == 1:
+            length -= 1
+        step.scope = step.scope[:length]
+
+
 def has_module(step: Step) -> bool:
     """Whether a step can be a layer of a chain: one value in, one out, and nothing else that is computed."""
     if len(step.reads) != 1 or step.reads[0] is None or len(step.writes) != 1 or step.own:
@@ -119,7 +137,8 @@ def _find_chains(
     follows: dict[int, int] = {}
     for place, step in enumerate(steps):
         value = step.reads[0] if fits[place] else None
-        if value in made and reads[value] == 1 and value not in outputs:
+        alone = value in made and reads[value] == 1 and value not in outputs
+        if alone and value is not None and not _is_apart(steps[made[value]], step):
             follows[made[value]] = place
     found = []
     for place in sorted(set(made.values()) - set(follows.values())):
@@ -128,9 +147,22 @@ def _find_chains(
             chain.append(follows[chain[-1]])
         same = len(chain) > 1 and len({id(steps[one].block) for one in chain} - {id(None)}) == 1
         layers = sum(steps[one].layer or steps[one].block is not None for one in chain)
-        if (len(chain) >= _CHAIN and layers > 1) or (same and all(steps[one].block is not None for one in chain)):
+        numbered = layers > 1 and len({_find_group(steps[one]) for one in chain} - {()}) == 1
+        if (
+            (len(chain) >= _CHAIN and layers > 1)
+            or numbered
+            or (same and all(steps[one].block is not None for one in chain))
+        ):
             found.append(("chain", chain))
     return found
+
+
+def _is_apart(before: Step, step: Step) -> bool:
+    """Whether a block and what is before or behind it are numbered in different modules."""
+    if before.block is None and step.block is None:
+        return False
+    one, other = _find_group(before), _find_group(step)
+    return one[: len(other)] != other[: len(one)] or bool(one) != bool(other)
 
 
 def _find_loops(
@@ -173,22 +205,38 @@ def _continues(
 
 def _name_layer(step: Step) -> str:
     if step.block is not None:
-        return make_snake(step.block.name) or "block"
+        words = step.scope
+        last = next((at for at in reversed(range(len(words))) if not words[at].isdigit()), len(words))
+        return make_snake("_".join(words[last:])) or make_snake(step.block.name) or "block"
     assert step.spec is not None
     python = step.spec.facts.python
     return _find_own_name(step) or python.called or make_identifier(name_call(python.module or "")) or "layer"
 
 
 def _find_own_name(step: Step) -> str:
-    """What the source calls a layer, by the names of its weights: `conv1` of `layer1.conv1.weight`."""
-    for operand, value in step.held.items():
-        path = (value.name or "").split(".")
-        if len(path) > 1 and path[-1] == operand and not path[-2].isdigit():
-            return make_identifier(path[-2])
-    return ""
+    """What the source calls a layer: by the names of weights that no other has, `conv1` of `layer1.conv1.weight`, or by
+    the module that it is in."""
+    if not step.layer:
+        return ""
+    paths = {operand: (value.name or "").split(".") for operand, value in step.held.items()}
+    named = {operand: path[-2] for operand, path in paths.items() if len(path) > 1 and path[-1] == operand}
+    own = [word for operand, word in named.items() if operand not in step.tied]
+    word = next(iter([*own, *step.scope[-1:], *named.values()]), "")
+    return "" if word.isdigit() else make_snake(word)
+
+
+def _find_group(step: Step) -> tuple[str, ...]:
+    """The module that a layer is numbered in, as `layer1` of `layer1.0`; nothing where it has a name of its own."""
+    if not step.scope or not step.scope[-1][-1].isdigit():
+        return ()
+    return step.scope[:-1]
 
 
 def _name_chain(steps: Sequence[Step], places: Sequence[int], kind: str) -> str:
+    groups = [group for place in places if (group := _find_group(steps[place]))]
+    group = share_prefix(groups)
+    if group and not group[-1].isdigit() and make_snake(group[-1]):
+        return make_snake(group[-1])
     blocks = {steps[place].block for place in places}
     if len(blocks) == 1 and None not in blocks:
         return "blocks"
@@ -199,13 +247,3 @@ def _name_tensor(value: ir.Value, operand: str) -> str:
     path = [part for part in (value.name or "").split(".") if part]
     name = make_identifier(path[-1]) if len(path) > 1 else ""
     return name or {"x": "scale", "y": "offset"}.get(operand, operand) or "constant"
-
-
-def list_arguments_of(step: Step) -> list[tuple[str, Any]]:
-    """The arguments of a block's call, by their names."""
-    return [(name, step.literals[name, 0]) for name in (step.block.parameters if step.block is not None else ())]
-
-
-def inputs_of(block: Block) -> list[ir.Value]:
-    """What a block reads, as it is in the first instance."""
-    return list_inputs(block.steps)

@@ -155,6 +155,15 @@ def write_statement(prefix: str, node: ast.expr, depth: int, comment: str = "") 
     yield from _layout(_INDENT * depth + prefix, node, depth, "", comment)
 
 
+def write_return(node: ast.expr, depth: int) -> Iterator[str]:
+    """The lines of a statement that returns; several results have no brackets where they fit on one line."""
+    line = f"{_INDENT * depth}return {write_expression(node)[1:-1]}"
+    if isinstance(node, ast.Tuple) and len(node.elts) > 1 and len(line) + 2 <= WIDTH:
+        yield line
+    else:
+        yield from write_statement("return ", node, depth)
+
+
 def _layout(head: str, node: ast.expr, depth: int, tail: str, comment: str = "") -> Iterator[str]:
     line = f"{head}{write_expression(node)}{tail}"
     open_wide = isinstance(node, ast.Call) and _has_layers(node)
@@ -190,5 +199,11 @@ def _open(node: ast.expr) -> tuple[str, Sequence[tuple[str, ast.expr]], str] | N
 
 
 def _has_layers(call: ast.Call) -> bool:
-    """Whether a call takes several calls, each of which gets a line."""
-    return len(call.args) > 1 and all(isinstance(one, ast.Call | ast.Starred) for one in call.args)
+    """Whether a call takes several layers, each of which gets a line: calls of classes, which begin with a capital."""
+
+    def makes(one: ast.expr) -> bool:
+        function = one.func if isinstance(one, ast.Call) else None
+        name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+        return isinstance(one, ast.Starred) or name[:1].isupper()
+
+    return len(call.args) > 1 and all(map(makes, call.args))

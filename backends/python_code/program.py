@@ -11,13 +11,13 @@ from ...engine.base.errors import RewriteError
 from ...engine.base.startup import dataclass, field
 from ...engine.dialects.operators import Dialect
 from ...engine.expressions.functions.registry import SHORT
-from .blocks import find_blocks
+from .blocks import find_blocks, share_scope
 from .forward import Method, read_options
 from .identifiers import Names, make_class_name, make_identifier, make_snake
-from .members import Body, Member, list_arguments_of, plan_body
-from .printer import quote, write_statement
-from .steps import Block, Slot, Step, list_steps
-from .templates import Filling, fill, list_arguments, make_literal, parse_template
+from .members import Body, Member, plan_body
+from .printer import quote, write_expression, write_statement
+from .steps import Block, Slot, Step, list_steps, share_prefix
+from .templates import Filling, fill, list_arguments, make_literal, name_call, parse_template
 
 #: names that exporters give every graph
 _USUAL = ("main", "maingraph", "torchjit", "torchjitexport", "torch", "graph", "model", "tf2onnx", "tfmodel", "g")
@@ -69,7 +69,7 @@ class _Writer:
         for block in blocks:
             if block not in used:
                 continue
-            block.name = self._classes.give(_name_block(block), "Block")
+            block.name = self._classes.give(_name_block(block, self._python.sequential), "Block")
             inputs = list(dict.fromkeys(v for s in block.steps for v in s.inputs))
             own = {value for step in block.steps for value in step.writes}
             results = [block.steps[place].writes[result] for place, result in block.results]
@@ -105,6 +105,13 @@ class _Writer:
         slots: dict[tuple[int, Slot], str] = {}
         if body.block is not None:
             slots = {place: parameter for parameter, places in body.block.parameters.items() for place in places}
+        if body.is_chain:
+            [member] = body.members
+            member.name = ""
+            chain = self._chain(member, body, slots)
+            made = ast.Call(ast.parse("super().__init__", mode="eval").body, chain.args, chain.keywords)
+            head = f"class {name}({write_expression(chain.func)}):"
+            return [head, *self._signature(body), *write_statement("", made, 2)]
         stubs = self._stubs(body)
         method = Method(body, slots, {step: stub for step, (stub, _) in stubs.items()}, self._python)
         forward = method.write(self._python.method, self._python.tensor)
@@ -132,10 +139,12 @@ class _Writer:
     def _signature(self, body: Body) -> list[str]:
         if body.block is None or not body.block.parameters:
             return ["    def __init__(self) -> None:"]
-        taken = [
-            f"{name}: {_write_type([one[slots[0][0]].literals[slots[0][1]] for one in body.block.instances])}"
-            for name, slots in body.block.parameters.items()
-        ]
+        taken = []
+        for name, slots in body.block.parameters.items():
+            place, slot = slots[0]
+            kind = _write_type([one[place].literals[slot] for one in body.block.instances])
+            value = body.block.defaults.get(name, ...)
+            taken.append(f"{name}: {kind}" + ("" if value is ... else f" = {write_expression(make_literal(value))}"))
         line = f"    def __init__(self, {', '.join(taken)}) -> None:"
         if len(line) <= 100:
             return [line]
@@ -184,10 +193,15 @@ class _Writer:
         if member.slot is not None:
             yield from self._tensor_member(member, body, slots)
             return
-        layers = [self._layer(place, body.steps[place], slots) for place in member.places]
         if member.kind == "layer":
-            yield from write_statement(f"self.{member.name} = ", layers[0], 2)
-            return
+            [place] = member.places
+            value = self._layer(place, body.steps[place], slots)
+        else:
+            value = self._chain(member, body, slots)
+        yield from write_statement(f"self.{member.name} = ", value, 2)
+
+    def _chain(self, member: Member, body: Body, slots: Mapping[tuple[int, Slot], str]) -> ast.Call:
+        layers = [self._layer(place, body.steps[place], slots) for place in member.places]
         alike = all(ast.dump(one) == ast.dump(layers[0]) for one in layers)
         items: list[ast.expr] = layers
         if alike and len(layers) > 1:
@@ -199,7 +213,8 @@ class _Writer:
             value = fill(parse_template(self._python.sequential), {"layers": items})
         else:
             value = fill(parse_template(self._python.list), {"layers": items[0] if alike else ast.List(items)})
-        yield from write_statement(f"self.{member.name} = ", value, 2)
+        assert isinstance(value, ast.Call)
+        return value
 
     def _layer(self, place: int, step: Step, slots: Mapping[tuple[int, Slot], str]) -> ast.expr:
         def literal(slot: Slot) -> ast.expr:
@@ -207,8 +222,12 @@ class _Writer:
             return make_literal(step.literals[slot]) if parameter is None else ast.Name(parameter)
 
         if step.block is not None:
-            arguments = [literal((name, 0)) for name, _ in list_arguments_of(step)]
-            return ast.Call(ast.Name(step.block.name), arguments, [])
+            arguments = {name: literal((name, 0)) for name in step.block.parameters}
+            usual = {name: ast.dump(make_literal(value)) for name, value in step.block.defaults.items()}
+            given = {name: one for name, one in arguments.items() if ast.dump(one) != usual.get(name)}
+            plain = [one for name, one in given.items() if name in step.block.widths]
+            named = [ast.keyword(name, one) for name, one in given.items() if name not in step.block.widths]
+            return ast.Call(ast.Name(step.block.name), plain, named)
         assert step.spec is not None and step.spec.facts.python.module is not None
         text = step.spec.facts.python.module
         names: dict[str, Filling] = dict(read_options(step))
@@ -245,7 +264,9 @@ class _Writer:
                 yield f"{path}{member.name}", value
                 continue
             for at, place in enumerate(member.places):
-                inner = f"{path}{member.name}." if member.kind == "layer" else f"{path}{member.name}.{at}."
+                inner = path + "".join(
+                    f"{part}." for part in (member.name, "" if member.kind == "layer" else f"{at}") if part
+                )
                 step = steps[place]
                 if step.block is not None:
                     yield from self._tensors(self._bodies[step.block], step.inner, inner)
@@ -316,26 +337,32 @@ def _name_model(graph: ir.Graph) -> str:
     return name if name and name.lower() not in _USUAL and name[0].isalpha() else "Model"
 
 
-def _name_block(block: Block) -> str:
-    """The name of the scope that a block stands for; where there is none, of what it mostly is."""
-    paths = [path for step in block.steps for path in _list_paths(step)]
-    shared = paths[0] if paths else []
-    for path in paths[1:]:
-        shared = [one for one, other in zip(shared, path, strict=False) if one == other] if shared else []
-    words = [part for part in shared if make_identifier(part)]
-    if words and any(part.isdigit() for part in shared):
-        return make_class_name(words[-1].removesuffix("s") if len(words[-1]) > 3 else words[-1])
+def _name_block(block: Block, sequential: str) -> str:
+    """The class that the source says, or the name of the scope that a block stands for; where there is none, of what it
+    mostly is."""
+    scopes = [share_scope(one) for one in block.instances]
+    kinds = {step.classes.get(scope) for one, scope in zip(block.instances, scopes, strict=True) for step in one}
+    kinds -= {None, name_call(sequential)}
+    if len(kinds) == 1 and all(scopes):
+        return make_class_name(str(*kinds))
     called = {step.spec.facts.python.called for step in block.steps if step.layer and step.spec is not None}
+    if not all(scopes):
+        scopes = [share_prefix(list(_list_paths(one))) for one in block.instances]
+    if all(any(part.isdigit() for part in scope) or (scope[-1:] and scope[-1][-1].isdigit()) for scope in scopes):
+        words = {next((part for part in reversed(scope) if not part.isdigit()), "") for scope in scopes}
+        words = {make_snake(word).rstrip("0123456789_") for word in words}
+        if len(words) == 1 and (word := words.pop()) and word not in called:
+            return make_class_name(word.removesuffix("s") if len(word) > 3 else word)
     return "ConvBlock" if "conv" in called else "LinearBlock" if "linear" in called else "Block"
 
 
-def _list_paths(step: Step) -> Iterator[list[str]]:
-    for inner in step.inner:
-        yield from _list_paths(inner)
-    for value in step.held.values():
-        path = (value.name or "").split(".")
-        if len(path) > 2:
-            yield path[:-2]
+def _list_paths(steps: Sequence[Step]) -> Iterator[list[str]]:
+    for step in steps:
+        yield from _list_paths(step.inner)
+        for value in step.held.values():
+            path = (value.name or "").split(".")
+            if len(path) > 2:
+                yield path[:-2]
 
 
 def _describe(node: ir.Node) -> Iterator[str]:

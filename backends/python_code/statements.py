@@ -11,7 +11,7 @@ import onnx_ir as ir
 from ...engine.base.startup import dataclass, field
 from ...engine.dialects.facts import DialectPython
 from .identifiers import Names
-from .printer import write_expression, write_statement
+from .printer import write_expression, write_return, write_statement
 from .steps import PLAIN
 from .templates import fill, parse_template
 
@@ -74,9 +74,22 @@ class Scribe:
         last = _find_last([*suite.statements, Statement([], ast.Tuple(suite.results))])
         for value, name in self.given.items():
             live[name] = last.get(self._numbers[value], -1)
-        yield from self._suite(suite.statements, live, last, 2)
-        result = suite.results[0] if len(suite.results) == 1 else ast.Tuple(suite.results)
-        yield from write_statement("return ", self._rename(result), 2)
+        statements, result = suite.statements, ast.Tuple(suite.results)
+        if len(suite.results) == 1:
+            statements, result = self._end(suite)
+        yield from self._suite(statements, live, last, 2)
+        yield from write_return(self._rename(result), 2)
+
+    def _end(self, suite: Suite) -> tuple[list[Statement], ast.expr]:
+        """The statements before the return and what it returns: what is assigned at last, where that is the result."""
+        [result] = suite.results
+        last = suite.statements[-1] if suite.statements else None
+        if last is None or last.value is None or last.suites or last.layers is not None or len(last.targets) != 1:
+            return suite.statements, result
+        plain = last.unpacked is None and not last.several and isinstance(result, ast.Name)
+        if plain and result.id == f"${self._numbers.get(last.targets[0])}":
+            return suite.statements[:-1], last.value
+        return suite.statements, result
 
     def _suite(
         self, statements: Sequence[Statement], live: dict[str, int], last: Mapping[int, int], depth: int
@@ -283,5 +296,14 @@ def _list_numbers(statement: Statement) -> Iterator[int]:
 def _list_targets(statement: Statement, names: Sequence[str]) -> str:
     if statement.unpacked is not None:
         results = {result: ast.Name(name) for result, name in zip(statement.results, names, strict=False)}
-        return write_expression(fill(parse_template(statement.unpacked), results))[1:-1]
+        return write_expression(_merge_unused(fill(parse_template(statement.unpacked), results)))[1:-1]
     return f"({names[0]},)" if statement.several and len(names) == 1 else ", ".join(names)
+
+
+def _merge_unused(node: ast.expr) -> ast.expr:
+    """Targets with one underscore for those in brackets of which none is used."""
+    if not isinstance(node, ast.Tuple):
+        return node
+    items = [_merge_unused(item) for item in node.elts]
+    unused = [isinstance(item, ast.Tuple) and {ast.unparse(one) for one in item.elts} == {"_"} for item in items]
+    return ast.Tuple([ast.Name("_") if no else item for item, no in zip(items, unused, strict=True)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -18,6 +19,8 @@ from .templates import list_arguments
 PLAIN = "plain"
 #: constants of as many bytes are not shared by the layers that read them: each has its own
 _OWN = 64
+#: readers of a value that is computed as early as it can be
+_MANY = 3
 
 _HIGHEST = float(np.finfo(np.float32).max)
 
@@ -31,6 +34,8 @@ class Step:
 
     Steps with equal `key` are written alike but for their `literals`. `reads` are the operands that are not literals,
     `None` where one is left out, `writes` the results. `inner` are the steps of a block's call, as they are here.
+    `tied` are the operands that it holds and other steps as well. `scope` is the path of the module that the source
+    says it is in, or nothing, `classes` are those of it and of those around it.
     """
 
     key: tuple[Any, ...]
@@ -41,6 +46,7 @@ class Step:
     spec: OperatorSpec | None = None
     layer: bool = False
     held: dict[str, ir.Value] = field(default_factory=dict)
+    tied: frozenset[str] = frozenset()
     own: dict[Slot, ir.Value] = field(default_factory=dict)
     operands: dict[str, list[ir.Value | None]] = field(default_factory=dict)
     constant: ir.Value | None = None
@@ -48,6 +54,8 @@ class Step:
     block: Block | None = None
     inner: list[Step] = field(default_factory=list)
     graphs: dict[str, ir.Graph] = field(default_factory=dict)
+    scope: tuple[str, ...] = ()
+    classes: Mapping[tuple[str, ...], str] = field(default_factory=dict)
 
     @property
     def inputs(self) -> Iterator[ir.Value]:
@@ -59,13 +67,16 @@ class Step:
 class Block:
     """A run of steps that occurs several times: the steps of each instance, and what its results are.
 
-    `results` are places, step and result. `parameters` are the literals that differ, each with the slots that it fills.
+    `results` are places, step and result. `parameters` are the literals that differ, each with the slots that it fills;
+    those in `widths` are given without their names, `defaults` are what most instances give.
     """
 
     instances: list[list[Step]]
     results: list[tuple[int, int]]
     name: str = ""
     parameters: dict[str, list[tuple[int, Slot]]] = field(default_factory=dict)
+    widths: frozenset[str] = frozenset()
+    defaults: dict[str, Any] = field(default_factory=dict)
 
     @property
     def steps(self) -> list[Step]:
@@ -79,7 +90,10 @@ class Block:
 
 def list_steps(graph: ir.Graph, dialect: Dialect) -> list[Step]:
     """The steps of a graph in order, constants that several read before the first that does."""
-    steps = [_describe(node, dialect) for node in graph]
+    steps = _hoist([_describe(node, dialect) for node in graph], graph.outputs)
+    holders = Counter(value for step in steps for value in step.held.values())
+    for step in steps:
+        step.tied = frozenset(name for name, value in step.held.items() if holders[value] > 1)
     readers: dict[ir.Value, list[Step]] = {}
     for step in steps:
         for value in step.own.values():
@@ -102,6 +116,35 @@ def list_steps(graph: ir.Graph, dialect: Dialect) -> list[Step]:
             step.key = (*step.key, tuple(sorted((slot, _kind(value)) for slot, value in step.own.items())))
         found.append(step)
     return [*found, *(_hold(value) for value in graph.outputs if value in shared and value not in made)]
+
+
+def _hoist(steps: list[Step], outputs: Sequence[ir.Value]) -> list[Step]:
+    """The steps in an order in which what many read, and no layer computes, stands as early as it can.
+
+    A mask that all layers share is then not in the midst of the first of them.
+    """
+    reads = count_reads(steps, outputs)
+    made = {value: step for step in steps for value in step.writes}
+    order = {step: place for place, step in enumerate(steps)}
+    after: dict[Step | None, list[Step]] = {}
+    for place, step in enumerate(steps):
+        many = any(reads.get(value, 0) >= _MANY for value in step.writes) and not step.layer and not step.graphs
+        if many and place:
+            step.scope = ()  # it serves several modules
+            before = [made[value] for value in step.inputs if value in made]
+            after.setdefault(max(before, key=lambda one: order[one], default=None), []).append(step)
+    moved = {step for ones in after.values() for step in ones}
+    found: list[Step] = []
+    waiting = [*reversed(after.get(None, []))]
+    for step in [*steps, None]:
+        while waiting:
+            one = waiting.pop()
+            found.append(one)
+            waiting += reversed(after.get(one, []))
+        if step is not None and step not in moved:
+            found.append(step)
+            waiting += reversed(after.get(step, []))
+    return found
 
 
 def _hold(value: ir.Value) -> Step:
@@ -143,6 +186,7 @@ def _describe(node: ir.Node, dialect: Dialect) -> Step:
     spec = dialect.operator(node.op_type) if node.domain == dialect.domain else None
     operands = _name_operands(node, spec)
     step = Step((), [], list(node.outputs), node=node, spec=spec, operands=operands)
+    step.scope, step.classes = _find_scope(node)
     step.types = dialect.facts.python.types if dialect.facts.python is not None else {}
     if spec is None:
         kinds = tuple(None if value is None else "run" for value in node.inputs)
@@ -180,6 +224,22 @@ def _describe(node: ir.Node, dialect: Dialect) -> Step:
         return step
     step.key = (spec.name, step.layer, tuple(kinds_of), len(node.outputs), _options(step, spec))
     return step
+
+
+def _find_scope(node: ir.Node) -> tuple[tuple[str, ...], Mapping[tuple[str, ...], str]]:
+    """The path of the module that a node came from, and the classes along it: what the source says, or its name there
+    without the last part."""
+    path = node.metadata_props.get("nnrewrite.scope")
+    if path is None:
+        path, _, _ = node.metadata_props.get("nnrewrite.source", "").rpartition("/")
+    scope: tuple[str, ...] = ()
+    classes = {}
+    for part in path.split("/"):
+        words, _, kind = part.partition(":")
+        scope += tuple(word for word in words.split(".") if word)
+        if kind:
+            classes[scope] = kind
+    return scope, classes
 
 
 def _list_captured(graph: ir.Graph) -> list[ir.Value]:
@@ -267,6 +327,16 @@ def _name_operands(node: ir.Node, spec: OperatorSpec | None) -> dict[str, list[i
         found[operand.name] = list(rest[:count]) or ([] if operand.variadic else [None])
         rest = rest[count:]
     return found
+
+
+def share_prefix(paths: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """The parts with which all paths begin."""
+    found: list[str] = []
+    for parts in zip(*paths, strict=False):
+        if len(set(parts)) > 1:
+            break
+        found.append(parts[0])
+    return tuple(found)
 
 
 def count_reads(steps: Sequence[Step], outputs: Sequence[ir.Value]) -> Mapping[ir.Value, int]:

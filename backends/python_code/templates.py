@@ -29,6 +29,9 @@ def list_arguments(text: str) -> Mapping[str, Any]:
     for keyword in call.keywords:
         if isinstance(keyword.value, ast.Name):
             found[keyword.value.id] = ...
+        elif isinstance(keyword.value, ast.BoolOp):
+            name, usual = keyword.value.values
+            found[name.id if isinstance(name, ast.Name) else ""] = ast.literal_eval(usual)
         elif keyword.arg is not None:
             found[keyword.arg] = ast.literal_eval(keyword.value)
     return found
@@ -108,6 +111,9 @@ def _list(found: Filling) -> Sequence[ast.expr]:
 
 def _keyword(keyword: ast.keyword, names: Mapping[str, Filling]) -> ast.keyword | None:
     name, value = keyword.arg, keyword.value
+    if isinstance(value, ast.BoolOp):  # of another name, and its default
+        made, usual = (_fill(one, names) for one in value.values)
+        return None if made is None or (usual is not None and _equal(made, usual)) else ast.keyword(name, made)
     if isinstance(value, ast.Constant | ast.UnaryOp):  # a default
         if name is None or name not in names:
             return keyword

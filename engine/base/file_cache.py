@@ -8,8 +8,8 @@ from pathlib import Path
 
 #: names the folder; by default `nnrewrite` in the user's folder for caches
 FOLDER = "NNREWRITE_CACHE"
-#: how many entries are kept, the ones used last
-KEPT = 32
+#: how many bytes are kept, of what was used last: some sixty packs as they are laid over each other
+KEPT = 128 << 20
 
 _CHECK = hashlib.sha256().digest_size
 
@@ -60,9 +60,12 @@ def _entry(key: str) -> Path:
 
 
 def _evict(home: Path) -> None:
-    entries = sorted(home.glob("*.pack"), key=lambda entry: entry.stat().st_mtime, reverse=True)
-    for entry in entries[KEPT:]:
-        _remove(entry)
+    states = [(entry.stat(), entry) for entry in home.glob("*.pack")]
+    left = KEPT
+    for state, entry in sorted(states, key=lambda one: one[0].st_mtime, reverse=True):
+        left -= state.st_size
+        if left < 0:
+            _remove(entry)
 
 
 def _remove(path: Path) -> None:

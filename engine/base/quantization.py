@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
+from .constants import NUMBERS as ELEMENTS
+from .constants import initial_array
 from .startup import dataclass
 
 #: the key under which a value holds its Quantization
@@ -17,6 +20,9 @@ RAW = "raw"
 
 #: the entry of a model's metadata that says what its numbers are, and what it says where nothing is quantized any more
 NUMBERS, REAL = "nnrewrite.numbers", "real"
+
+#: the roles of forms of a dialect whose operands name the grid, which files have in the types of codes
+QUANTIZE_BY, DEQUANTIZE_BY = "quantize_by", "dequantize_by"
 
 _INTEGERS = frozenset(dtype for dtype in ir.DataType if dtype.is_integer())
 
@@ -75,6 +81,28 @@ def inherit(before: ir.Value, after: ir.Value) -> None:
     """Let a value that takes the place of another stand for the same real numbers."""
     if quantization(before) is not None:
         after.meta[KEY] = before.meta[KEY]
+
+
+def read_grid(scale: np.ndarray[Any, Any], zero_point: np.ndarray[Any, Any], axis: int = 0) -> Quantization:
+    """The quantization that a scale and a zero point say, or those for each index along an axis."""
+    return Quantization(scale.reshape(-1).astype(np.float32), zero_point.reshape(-1).astype(np.int64), axis)
+
+
+def grid_of(node: ir.Node) -> Quantization:
+    """The quantization that the operands of a node name behind its first; raises ValueError where they are computed."""
+    scale, zero_point = (None if value is None else initial_array(value) for value in node.inputs[1:3])
+    if scale is None or zero_point is None:
+        raise ValueError(f"{node.name} reads a grid that is computed")
+    axis = node.attributes.get("axis")
+    return read_grid(scale, zero_point, 0 if axis is None else axis.as_int())
+
+
+def note_numbers(node: ir.Node) -> None:
+    """Let what a node makes of constant codes tell its real numbers."""
+    codes = None if node.inputs[0] is None else initial_array(node.inputs[0])
+    if codes is not None:
+        known = grid_of(node)
+        node.outputs[0].meta[ELEMENTS] = functools.partial(dequantize, codes, known)
 
 
 def dequantize(codes: np.ndarray[Any, Any], known: Quantization) -> np.ndarray[Any, Any]:

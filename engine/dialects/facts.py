@@ -214,6 +214,9 @@ class OperatorFacts:
         "`same`: kernels take the codes of operands as if these were on the result's grid; `own`: each value has one of"
         " its own; or by element type the scale and zero point that the result always has",
     ] = None
+    coded: Annotated[
+        Mapping[str, Any], "Options that have these values where it computes with codes that rules have not made"
+    ] = field(default_factory=dict)
     products: Annotated[
         Mapping[str, tuple[str, ...]], "Operands whose scale is the product of others', each with these: biases"
     ] = field(default_factory=dict)
@@ -235,6 +238,9 @@ class OperatorFacts:
     defaults: Annotated[
         Mapping[str, Any], "Operands that files leave out, each with the number or list that it is then"
     ] = field(default_factory=dict)
+    micro: Annotated[
+        str | None, "The method by which the resolver of TensorFlow Lite Micro registers it; null where it has none"
+    ] = None
     restores: Annotated[
         str | None, "The operator that puts a changed part back into the whole from which this one took it as a view"
     ] = None
@@ -290,6 +296,9 @@ class DialectPython:
         " method and `{examples}`, the lines that make them",
     ] = ""
     reserved: Annotated[tuple[str, ...], "Names that members of its classes cannot have"] = ()
+    unfused: Annotated[
+        tuple[str, ...], "Rules on the way to it that are left out, as what they make one is trained apart"
+    ] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,6 +324,9 @@ class DialectFacts:
         tuple[str, ...],
         "Element types of variables that begin with the codes that stand for zero; others begin with zeros",
     ] = ()
+    channels: Annotated[
+        Literal["last"] | None, "Where its operators want the channels of images: behind the batch if nothing is said"
+    ] = None
     activation: Annotated[str | None, "The option that the trait `output_activation` is about"] = None
     codes: Annotated[
         Literal["real"] | None,

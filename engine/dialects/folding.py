@@ -15,15 +15,18 @@ from .operators import OperatorSpec
 from .permutations import read_permutation
 
 #: results larger than this are kept only where the operands are about as large
-_GROWTH = 1 << 16
+GROWTH = 1 << 16
 
 
-def fold(node: ir.Node, spec: OperatorSpec, opset: int, inferred: Sequence[Inferred]) -> Sequence[Elements] | None:
+def fold(
+    node: ir.Node, spec: OperatorSpec, opset: int, inferred: Sequence[Inferred], growth: int = GROWTH
+) -> Sequence[Elements] | None:
     """Compute the results of a node whose operands are all constant, or whose results have no elements.
 
     None where it has to stay a node.
 
-    `inferred` is what is known of the results: those that are too large to keep are not computed at all.
+    `inferred` is what is known of the results: those that are too large to keep, above `growth` bytes and twice what
+    the operands take, are not computed at all.
 
     Operators that only rearrange their operand yield views, those that widen it what is computed later. All others are
     computed by onnx.reference.
@@ -50,8 +53,8 @@ def fold(node: ir.Node, spec: OperatorSpec, opset: int, inferred: Sequence[Infer
     operands = [None if value is None else initial_array(value) for value in node.inputs]
     if any(value is not None and operand is None for value, operand in zip(node.inputs, operands, strict=True)):
         return None
-    most = max(_GROWTH, 2 * sum(operand.nbytes for operand in operands if operand is not None))
-    if sum(map(_bytes, inferred)) > most:
+    most = max(growth, 2 * sum(operand.nbytes for operand in operands if operand is not None))
+    if sum(map(count_bytes, inferred)) > most:
         return None
     results = evaluate(node, operands, opset)
     if results is None or sum(result.nbytes for result in results) > most:
@@ -82,7 +85,7 @@ def _empty(result: Inferred) -> bool:
     return 0 in shape and all(type(n) is int for n in shape) and result.dtype not in (None, ir.DataType.STRING)
 
 
-def _bytes(result: Inferred) -> float:
+def count_bytes(result: Inferred) -> float:
     """The least that a result takes, where that can be told."""
     if result.dtype is None or result.dtype == ir.DataType.STRING or result.shape is None:
         return 0

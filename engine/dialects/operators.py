@@ -267,7 +267,7 @@ def _from_schema(dialect: Dialect, name: str, opset: int) -> OperatorSpec | None
 
     options = {a.name: _attribute(a) for a in found.attributes.values()}
     taken = operands(found.inputs)
-    facts = OperatorFacts() if known is None else known.facts
+    facts = OperatorFacts() if known is None else _facts(known, dialect, opset)
     stored = _list_stored(taken, options, operands(onnx.defs.get_schema(name, dialect.domain).inputs), facts.former)
     taken += tuple(Operand(name, not option.required) for name, option in stored.items())
     made = OperatorSpec(
@@ -276,6 +276,12 @@ def _from_schema(dialect: Dialect, name: str, opset: int) -> OperatorSpec | None
     if known is None:
         return made
     return replace(made, traits=known.traits, role=known.role, infix=known.infix)
+
+
+def _facts(known: OperatorSpec, dialect: Dialect, opset: int) -> OperatorFacts:
+    """What ops.yaml says of an operator at an opset: of the older form, where it meant another thing there."""
+    former = next((name for last, name in sorted(known.facts.older.items()) if opset <= last), None)
+    return known.facts if former is None else replace(dialect.operators[former].facts, older=known.facts.older)
 
 
 def _list_stored(

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ..base import file_cache
-from ..base.data_files import BUILT_IN, OPS
+from ..base.data_files import BUILT_IN, OPERATORS
 from ..base.errors import CallError, Diagnostic, RuleError, suggest_nearest
 from ..base.startup import dataclass, replace
 from ..dialects import ops_files
@@ -20,7 +20,7 @@ from ..syntax import tree
 from .digests import digest_code, digest_pack
 from .parse_cache import Parses
 from .scopes import separate_definitions
-from .serialization import Lazy, freeze, thaw
+from .serialization import Lazy, LazyMapping, freeze, thaw
 
 #: the group of entry points by which an installed package offers a pack: name = "package:folder"
 ENTRY_POINTS = "nnrewrite.rules"
@@ -257,19 +257,25 @@ def _read(paths: Sequence[Path], texts: Mapping[str, str], parses: Parses) -> Pa
         # Rules of the target's own come after those of every pack that aims at it.
         return _read([*follow, *paths], {**texts, **_texts(follow)}, parses)
     entries = _entries(paths)
-    catalogue = _catalogue(tuple(entries), tuple(map(read_text, (OPS, *entries))))
+    catalogue = _catalogue(tuple(entries), tuple(map(read_text, (*OPERATORS, *entries))))
     parses.keep()
     files, unknown = separate_definitions(files, parses, complete=not diagnostics)
     files, lacking = _leave_out(files, paths)
     files, misnamed = parses.place_operands(files, catalogue)
     diagnostics += [*unknown, *lacking, *misnamed]
     program = [path for path in paths if is_built_in(path)]
-    if 0 < len(program) < len(paths) and _is_checked(program, parses):
-        # What comes with the program is free of mistakes: only what lies over it is checked.
-        _note_checked([file for file in files if paths[file.rank] in program], catalogue, parses)
+    if len(program) == len(paths):
+        checked = _find_checked(program)
+    else:
+        checked = program if program and _is_checked(program, parses) else []
+    if checked:  # is free of mistakes: only what lies over it is looked at
+        _note_checked([file for file in files if paths[file.rank] in checked], catalogue, parses)
     found, overrides, contents = review(files, catalogue, not diagnostics, parses.sound)
     if len(program) == len(paths) and not found and not diagnostics:
-        file_cache.keep(_mark(program), b"")
+        # Packs lean on those below them alone, so these have no mistakes either; but for rules that were left out.
+        whole = any(file.without for file in files)
+        for count in range(len(program) if whole else len(checked) + 1, len(program) + 1):
+            file_cache.keep(_mark(program[:count]), b"")
     if diagnostics or found:
         raise RuleError([*diagnostics, *found], dict(texts))
     return Pack(tuple(files), catalogue, contents or outline(files, catalogue), tuple(overrides))
@@ -278,6 +284,12 @@ def _read(paths: Sequence[Path], texts: Mapping[str, str], parses: Parses) -> Pa
 def _mark(program: Sequence[Path]) -> str:
     """The key under which it is kept that packs which come with the program have no mistakes."""
     return f"{digest_pack(_entries(program), _texts(program, empty=True))}-checked"
+
+
+def _find_checked(program: Sequence[Path]) -> Sequence[Path]:
+    """The most packs, from the lowest on, of which it is known that they have no mistakes."""
+    lower = (program[:count] for count in range(len(program), 0, -1))
+    return next((packs for packs in lower if file_cache.fetch(_mark(packs)) is not None), ())
 
 
 def _is_checked(program: Sequence[Path], parses: Parses) -> bool:
@@ -371,10 +383,12 @@ def _ranks(paths: Sequence[Path]) -> dict[str, int]:
 
 def _freeze(pack: Pack, parses: Parses) -> bytes:
     files = [(replace(file, items=()), [parses.freeze_item(item) for item in file.items]) for file in pack.files]
-    return freeze((files, pack.catalogue, pack.contents, [tuple(one) for one in pack.overrides]))
+    dialects = {name: freeze(dialect) for name, dialect in pack.catalogue.dialects.items()}
+    return freeze((files, dialects, pack.contents, [tuple(one) for one in pack.overrides]))
 
 
 def _thaw(data: bytes) -> Pack:
-    files, catalogue, contents, overrides = thaw(data)
+    files, dialects, contents, overrides = thaw(data)
+    catalogue = Catalogue(LazyMapping(dialects))
     lazy = tuple(replace(file, items=Lazy(items)) for file, items in files)
     return Pack(lazy, catalogue, contents, tuple(Override(*one) for one in overrides))

@@ -8,9 +8,11 @@ import numpy as np
 import onnx_ir as ir
 
 from ..base.constants import ELEMENTS, FILL, Elements
+from ..base.quantization import quantization
+from ..base.startup import dataclass, field
 from ..dialects.contents import compute_elements, compute_fill, infer_with_elements
 from ..dialects.extents import complete
-from ..dialects.folding import fold
+from ..dialects.folding import GROWTH, count_bytes, fold
 from ..dialects.inference import (
     InferenceError,
     Inferred,
@@ -26,24 +28,38 @@ from .base import Module, Visit
 from .branches import choose_graph, inline, merge_results
 from .known import Known
 
+#: constants of so many bytes take the place of what computes them, whatever that reads
+_SMALL = 4096
 #: constants of strings are left alone
 _NUMBERS = "biufc"
+#: the part of all growth that a value may take by itself of which all elements are equal: its node is as good
+_FILLED = 1 << 4
+#: the part of its constants by which a large model may grow
+_PART = 1 << 6
+#: what a constant may take without being counted: about what its node does
+_NODE = 1 << 8
 
 
+@dataclass(frozen=True, slots=True)
 class Fold:
     """Let results have the types and shapes that follow from the inputs, and be constants where they are known.
 
     Extents that are free get a name, so that it shows which are equal; integers computed from extents are followed as
     polynomials over such names, and are constants where no name is left.
+
+    All constants together may take `growth` bytes more than those that they make superfluous; where that is None, as
+    usual or a 64th of all that there are.
     """
 
+    growth: int | None = None
     name, visits = "fold", Visit.MAIN
 
     def run(self, module: Module) -> None:
         """Go over the nodes of a graph in their order, and over those of their graphs on the way."""
-        self._run(module, Known())
+        held = sum(v.const_value.nbytes for v in module.graph.initializers.values() if v.const_value is not None)
+        self._run(module, Known(), _Growth(max(GROWTH, held // _PART) if self.growth is None else self.growth))
 
-    def _run(self, module: Module, known: Known) -> None:
+    def _run(self, module: Module, known: Known, growth: _Growth) -> None:
         for value in module.graph.inputs:
             known.note(value)
         dialect = module.schematic
@@ -52,6 +68,8 @@ class Fold:
             node = work.pop()
             spec = dialect.operator(node.op_type, module.opset) if node.domain == dialect.domain else None
             if spec is None or schema(node.op_type, module.opset, node.domain) is None:
+                if spec is not None and _is_closed(node, spec):
+                    _replace(node, _evaluate(node, module), module)
                 continue
             if spec.facts.chooses:
                 chosen = choose_graph(node, spec)
@@ -61,13 +79,13 @@ class Fold:
             if inner := bodies(node):
                 # What a graph yields tells what its node does, and the nodes behind it need to know.
                 for graph in inner:
-                    self._run(module.body(graph), Known(known))
+                    self._run(module.body(graph), Known(known), growth)
                 merge_results(node, spec)
                 continue
             inferred = _infer(node, spec, module)
             if inferred is not None:
                 _describe(node, inferred)
-                _replace(node, _compute(node, spec, module, inferred), module)
+                _replace(node, _compute(node, spec, module, inferred, growth), module)
                 equal = known.find(node, spec, module)
                 if equal is not None and not node.outputs[0].is_graph_output():
                     ir.convenience.replace_all_uses_with(node.outputs[0], equal)
@@ -80,6 +98,60 @@ class Fold:
                 known.note(output)
 
 
+@dataclass(slots=True)
+class _Growth:
+    """How many bytes constants may still take beside those that they are made of, of all that they may."""
+
+    left: int
+    most: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.most = self.left
+
+    def measure(self, node: ir.Node, spec: OperatorSpec, inferred: Sequence[Inferred]) -> int | None:
+        """What the results of a node over constants would take; None where that is too much."""
+        filled = spec.facts.fills is not None or (bool(spec.facts.rearranges) and compute_fill(node, spec) is not None)
+        made = sum(map(count_bytes, inferred))
+        if made <= _NODE or spec.role == "copy":  # equal constants are one
+            return 0
+        added = int(made) - sum(_share(value) for value in {*node.inputs} if value is not None)
+        return None if added > (self.most // _FILLED if filled else self.left) else added
+
+
+def _share(value: ir.Value) -> int:
+    """What one reader of a constant sets free when it is computed; nothing where somebody still needs the constant."""
+    if value.const_value is None or not _is_passing(value):
+        return 0
+    return value.const_value.nbytes // max(1, len(value.uses()))
+
+
+def _is_passing(value: ir.Value) -> bool:
+    """Whether all that read a constant read constants alone, and are constants themselves."""
+    return not value.is_graph_output() and all(
+        one is None or one.const_value is not None for usage in value.uses() for one in usage.node.inputs
+    )
+
+
+def _is_closed(node: ir.Node, spec: OperatorSpec) -> bool:
+    """Whether a node without a schema computes with constants alone, none of which stands for other numbers."""
+    known = [value for value in node.inputs if value is not None]
+    plain = not any(map(quantization, (*known, *node.outputs))) and spec.facts.pure and spec.facts.fold
+    constant = all(value.const_value is not None and not value.is_graph_input() for value in known)
+    return bool(known) and plain and constant and not any(bodies(node))
+
+
+def _evaluate(node: ir.Node, module: Module) -> Sequence[Elements | None]:
+    """What a node of constants yields, by the rules that say what its operator computes; nothing where that is larger
+    than what it reads."""
+    types = [(output.type, output.shape) for output in node.outputs]
+    found = module.rules.settle(node) if module.rules.settle is not None else None
+    for output, (dtype, shape) in zip(node.outputs, types, strict=True):
+        output.type, output.shape = dtype, shape
+    read = sum(value.const_value.nbytes for value in node.inputs if value is not None and value.const_value is not None)
+    made = sum(one.nbytes for one in found or ())
+    return found if found is not None and made <= max(read, _SMALL) else ()
+
+
 def _note_fill(output: ir.Value, fill: float) -> None:
     """Let a result have the number that all its elements equal, as its own type holds it."""
     if output.dtype is not None and output.dtype != ir.DataType.STRING:
@@ -89,7 +161,7 @@ def _note_fill(output: ir.Value, fill: float) -> None:
 def _infer(node: ir.Node, spec: OperatorSpec, module: Module) -> list[Inferred] | None:
     try:
         require_within(node, spec.facts.within)
-        found = infer(node, module.opset)
+        found = _count_from_front(node, spec, module.opset)
     except InferenceError:
         return None  # the model as it came; whoever runs it says more of it
     if all(one.shape is not None and None not in one.shape for one in found):
@@ -101,6 +173,21 @@ def _infer(node: ir.Node, spec: OperatorSpec, module: Module) -> list[Inferred] 
         except InferenceError:
             continue
     return complete(node, spec, found)
+
+
+def _count_from_front(node: ir.Node, spec: OperatorSpec, opset: int) -> list[Inferred]:
+    """What results are. An axis counted from the end, as exporters write it and runtimes take it before the opset that
+    has that, is counted from the front."""
+    found = infer(node, opset)
+    rank = len(extents(node.inputs[0]) or ()) if node.inputs and node.inputs[0] is not None else 0
+    if not rank or all(one.shape is not None for one in found):
+        return found
+    for name, word in spec.facts.remap.items():
+        given = node.attributes.get(name)
+        if word == "axis" and given is not None and -rank <= given.as_int() < 0:
+            node.attributes[name] = ir.AttrInt64(name, given.as_int() + rank)
+            return infer(node, opset)
+    return found
 
 
 def _describe(node: ir.Node, inferred: Sequence[Inferred]) -> None:
@@ -124,12 +211,26 @@ def _describe(node: ir.Node, inferred: Sequence[Inferred]) -> None:
 
 
 def _compute(
-    node: ir.Node, spec: OperatorSpec, module: Module, inferred: Sequence[Inferred]
+    node: ir.Node, spec: OperatorSpec, module: Module, inferred: Sequence[Inferred], growth: _Growth
 ) -> Sequence[Elements | None]:
     """The constants that results are; None for one that is none."""
-    folded = fold(node, spec, module.opset, inferred)
-    if folded is not None:
+    if not any(value is not None and value.const_value is None for value in node.inputs):
+        added = growth.measure(node, spec, inferred)
+        folded = None if added is None else fold(node, spec, module.opset, inferred, max(growth.left, GROWTH))
+        if folded is not None:
+            growth.left -= added or 0
+            return folded
+        if added is None:
+            return ()
+    elif (folded := fold(node, spec, module.opset, inferred)) is not None:
         return folded
+    return _follow(node, spec, module, inferred)
+
+
+def _follow(
+    node: ir.Node, spec: OperatorSpec, module: Module, inferred: Sequence[Inferred]
+) -> Sequence[Elements | None]:
+    """The constants that follow from extents; None for one that is none."""
     if not spec.facts.fold or not spec.facts.pure:
         return ()
     found: list[Elements | None] = []
@@ -154,4 +255,5 @@ def _replace(node: ir.Node, constants: Sequence[Elements | None], module: Module
         value = module.names.constant(elements, output.name or node.op_type)
         if value.graph is None:
             module.names.graph.register_initializer(value)
-        ir.convenience.replace_all_uses_with(output, value)
+        for usage in tuple(output.uses()):  # a graph that yields it goes on to do so
+            usage.node.replace_input_with(usage.idx, value)

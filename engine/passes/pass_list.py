@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..base.quantization import QUANTIZE_BY
 from ..base.startup import dataclass, field
 from ..rewrite.rules import INTEGERS, LOWER, NORMALIZE, RECOVER, SIMPLIFY, TUNE, RuleSet
 from .accepted import Accepted
@@ -13,6 +14,7 @@ from .float16 import KeepFloat16
 from .float_interface import FloatInterface
 from .fold import Fold
 from .functions import Functions
+from .integer_kernels import IntegerKernels
 from .layout import Interface, PlaceTransposes
 from .layout.interface import KEPT
 from .newest_forms import NewestForms
@@ -35,8 +37,9 @@ class PassOptions:
     be called `outputs`; None leaves permutations where rules put them. `evaluate` computes initial values of state that
     are not constant, None leaves state as it is; with `internal_state` it is no input or output. With `plain` nothing
     stays quantized, with `float_interface` the inputs and outputs do not. `keep_float16` keeps constants of that type,
-    `keep_custom` custom operators that no rule is about. `part` is what is to become of the main graph's ends, `given`
-    the opset of a source whose operators have versions, where the target has others.
+    `keep_custom` custom operators that no rule is about. `folded` is how many bytes more than what they are made
+    of computed constants may take (None: as usual). `part` is what is to become of the main graph's ends, `given` the
+    opset of a source whose operators have versions, where the target has others.
     """
 
     extents: Asked = field(default_factory=Asked)
@@ -48,6 +51,7 @@ class PassOptions:
     float_interface: bool = False
     keep_float16: bool = False
     keep_custom: bool = False
+    folded: int | None = None
     given: int | None = None
     part: Part = field(default_factory=Part)
 
@@ -55,6 +59,7 @@ class PassOptions:
 def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
     """The passes from the source dialect of some rules to their target, in the order in which they run."""
     resize = Resize(options.extents)
+    fold = Fold(options.folded)
     across = rules.source is not rules.target
     #: the source says by the types of values what is quantized or complex, and not by operators
     implied = across and not rules.source.schemas
@@ -76,24 +81,25 @@ def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
         (Rules(INTEGERS, Visit.FUNCTIONS_FIRST), implied and not options.plain),
         (Complex(), implied),
         (QuantizeDequantize(options.plain), implied),
-        (Fold(), not across or code),
+        (fold, not across or code),
         (CommonSubexpressions(constants=True, visits=Visit.OUTSIDE_FIRST), not across),
         (Rules(NORMALIZE, Visit.FUNCTIONS_FIRST if across else Visit.OUTSIDE_FIRST), True),
         (Rules(LOWER, Visit.OUTSIDE_FIRST), True),
         *rest,
         (Supported(LOWER, Visit.OUTSIDE_FIRST, options.keep_custom), across and not code),
-        (Fold(), not across),
+        (fold, not across),
         (CommonSubexpressions(constants=not across, visits=Visit.MAIN if across else Visit.OUTSIDE_FIRST), True),
         (Rules(RECOVER, Visit.INSIDE_FIRST), True),
         *(
-            [(PlaceTransposes(options.layout, options.outputs), True)]
-            if options.layout is not None and not code
+            [(PlaceTransposes(options.layout, options.outputs, copies=across), True)]
+            if options.layout is not None and not code and (across or rules.source.schemas)
             else []
         ),
         (Rules(SIMPLIFY, Visit.OUTSIDE_FIRST), True),
         (Rules(TUNE, Visit.OUTSIDE_FIRST), True),
-        (Fold(), not across),
+        (fold, not across),
         (CommonSubexpressions(constants=True, visits=Visit.MAIN if across else Visit.OUTSIDE_FIRST), True),
+        (IntegerKernels(), across and rules.target.has_role(QUANTIZE_BY)),
         (Sweep(), not across),
         (Sort(), True),
         (Closures(), rules.target.facts.closed),

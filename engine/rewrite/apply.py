@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from ..base.budget import Budget, Exhausted, TooManyError, attempts
 from ..base.errors import InternalError, Reason, RewriteError, RewriteFailure, Span
-from ..base.quantization import inherit
+from ..base.quantization import inherit, quantization
 from ..base.startup import dataclass, field
 from ..expressions.compile import Frame, Located, evaluate, truth
 from ..expressions.functions import EvaluationError, Unsupported
@@ -33,8 +33,9 @@ from .traversal import walk_nodes
 #: a value and what takes its place
 Pair = tuple[ir.Value, ir.Value]
 
-#: keys of `metadata_props` that say where a node comes from
-RULE, SOURCE = "nnrewrite.rule", "nnrewrite.source"
+#: keys of `metadata_props` that say where a node comes from; the scope is the path of a module
+#: with slashes, each with its class behind a colon where that is known
+RULE, SOURCE, SCOPE = "nnrewrite.rule", "nnrewrite.source", "nnrewrite.scope"
 
 
 @dataclass(slots=True)
@@ -216,6 +217,7 @@ class Applier:
             if after in fresh and after.name is None:
                 before.name, after.name = None, before.name
         source = root.metadata_props.get(SOURCE, root.name or root.op_type)
+        scope = root.metadata_props.get(SCOPE)
         stem = next((output.name for output in root.outputs if output.name), None) or next(
             (after.name for _, after in pairs if after.name), root.op_type
         )
@@ -225,8 +227,10 @@ class Applier:
                 self._edits.register(value)
             node.metadata_props.setdefault(RULE, rule.place)
             node.metadata_props.setdefault(SOURCE, source)
-        if rule.stage == INTEGERS:
-            for before, after in pairs:
+            if scope is not None:
+                node.metadata_props.setdefault(SCOPE, scope)
+        for before, after in pairs:
+            if rule.stage == INTEGERS or (before.dtype == after.dtype and quantization(after) is None):
                 inherit(before, after)
         self._edits.put(root, made, pairs)
         self.outcome.fired[rule.called] += 1

@@ -12,6 +12,7 @@ from ..base.budget import Budget
 from ..base.constants import KEPT, NUMBERS, Elements
 from ..base.errors import Span
 from ..base.names import Scope, permute_dequantized
+from ..base.quantization import DEQUANTIZE_BY, note_numbers, quantization
 from ..dialects.conversions import name_type
 from ..dialects.folding import fold
 from ..dialects.inference import InferenceError, describe, infer, make_shape, require_within
@@ -310,9 +311,10 @@ class Builder:
             if graphs:
                 counted = node.attributes.get(spec.facts.slices or "")
                 stack(node, None if counted is None else counted.as_int(), spec.facts.decides)
-            else:
-                self._inherit(node)
-            found = None if self._settle is None or graphs else self._settle(node)
+            coded = self._inherit(node) and any(map(quantization, node.inputs))
+            found = None if self._settle is None or graphs or coded else self._settle(node)
+            if found is None and spec.role == DEQUANTIZE_BY:
+                note_numbers(node)
             return list(node.outputs) if found is None else self._put_constants(node, found)
         try:
             require_within(node, spec.facts.within)
@@ -346,7 +348,8 @@ class Builder:
     ) -> list[ir.Value]:
         """A node whose own types have no kernel: computed in wider ones, between two conversions."""
         found = signature(spec.name, self._opset, spec.domain) or describe_operator(spec)
-        own = {variable: value.dtype for value, variable in pair_types(inputs, found.operands) if value is not None}
+        pairs = [*pair_types(inputs, found.operands)]  # of one type, but for numbers that a rule gave, which stand last
+        own = {variable: value.dtype for value, variable in reversed(pairs) if value is not None}
         operands = [
             self._convert(value, DTYPES[wider[variable]]) if value is not None and variable in wider else value
             for value, variable in pair_types(inputs, found.operands)
@@ -369,12 +372,14 @@ class Builder:
         spec = target.role("convert")
         return self.make(None, spec, [value], [name_type(target, spec, dtype)], 1)[0]
 
-    def _inherit(self, node: ir.Node) -> None:
-        """A node rebuilt in the source dialect yields what the node it replaces yielded."""
-        if (node.domain, node.op_type) == (self._root.domain, self._root.op_type):
+    def _inherit(self, node: ir.Node) -> bool:
+        """A node rebuilt in the source dialect yields what the node it replaces yielded; whether it is one."""
+        rebuilt = (node.domain, node.op_type) == (self._root.domain, self._root.op_type) and not any(bodies(node))
+        if rebuilt:
             for output, old in zip(node.outputs, self._root.outputs, strict=False):
                 output.type, output.shape = old.type, old.shape
                 output.meta.update(old.meta)
+        return rebuilt
 
     def _attribute(self, span: Span, spec: OperatorSpec, name: str, value: Any) -> ir.Attr | None:
         if value is None or type(value) is ir.Attr:

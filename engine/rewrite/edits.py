@@ -101,7 +101,7 @@ class Edits:
         self._nodes = None
         self._outputs.clear()
         for node in reversed(self.graph):
-            if node.graph is not None and not any(o.uses() or o.is_graph_output() for o in node.outputs):
+            if node.graph is not None and _is_unused(node):
                 self._give_up(node)
         for node in self._gone:
             node.graph = self.graph
@@ -161,10 +161,15 @@ class Edits:
 def remove_unused(graph: ir.Graph) -> None:
     """Remove nodes and constants that nobody uses."""
     for node in reversed(graph):
-        if not any(output.uses() or output.is_graph_output() for output in node.outputs):
+        if _is_unused(node):
             detach(node)
             graph.remove(node)
     _remove_unused_constants(graph)
+
+
+def _is_unused(node: ir.Node) -> bool:
+    """Whether nobody uses what a node yields; one that yields nothing is there for its effect."""
+    return bool(node.outputs) and not any(output.uses() or output.is_graph_output() for output in node.outputs)
 
 
 def _remove_unused_constants(graph: ir.Graph) -> None:

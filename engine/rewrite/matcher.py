@@ -27,6 +27,7 @@ from .pattern import (
     OptionPattern,
     Variable,
     leads_to_all,
+    leave_matched,
     list_bound,
     map_names,
     rest_of,
@@ -54,7 +55,7 @@ class Matcher:
     """The left side of a rule, compiled: its equations, matched from the last one, the root, and its early reject.
 
     `may_fit` tells at once of most nodes that they do not fit. Where equations meet in a value that they share, guards
-    are asked as soon as what they speak of is bound, so that not every set of users is tried.
+    are asked as soon as what they speak of is bound.
     """
 
     __slots__ = ("_definers", "_equations", "_guards", "may_fit")
@@ -130,8 +131,8 @@ class _Search:
         def following(more: Bindings) -> Made | None:
             return self.others(equations, later, more, then, fitting)
 
-        users = (fitting or {}).get(id(left[0]))
-        for user in shared_users(left[0].value, bound) if users is None else users:
+        users = (fitting or {}).get(id(left[0])) or shared_users(left[0].value, bound)
+        for user in leave_matched(users, equations, bound):
             made = self.equation(left[0], user, dict(bound), following)
             if made is not None:
                 return made
@@ -149,12 +150,9 @@ class _Search:
 
     def _fitting(self, equation: Defined, guards: Sequence[Guard], bound: Bindings) -> list[ir.Node]:
         """The users of a shared value that an equation fits by itself."""
-
-        def fits(more: Bindings) -> bool | None:
-            return None if self._asked(guards, more) is None else True
-
         users = shared_users(equation.value, bound)
-        return [user for user in users if self.equation(equation, user, dict(bound), fits)]
+        found = ((u, self.equation(equation, u, dict(bound), lambda more: self._asked(guards, more))) for u in users)
+        return [user for user, fits in found if fits is not None]
 
     def equation(self, equation: Defined, node: ir.Node, bound: Bindings, then: Then[Made]) -> Made | None:
         """Match a node, and bind the names of its results."""
@@ -207,24 +205,26 @@ class _Search:
             bound[pattern.wildcard], bound[rest_of(pattern.wildcard)] = node.op_type, node
         if not self._options(pattern, spec, node, bound):
             return None
-        following = self._inside(pattern.graphs, node, then) if pattern.graphs else then
+        following = self._inside(pattern.graphs, spec, node, then) if pattern.graphs else then
         inputs = spec.inputs(node)
         if not (len(inputs) == len(pattern.operands) == 2 and "commutative" in spec.traits) or inputs[0] is inputs[1]:
             return self._operands(pattern, inputs, bound, following)
         made = self._operands(pattern, inputs, dict(bound), following)
         return self._operands(pattern, inputs[::-1], bound, following) if made is None else made
 
-    def _inside(self, wanted: Sequence[OptionPattern], node: ir.Node, then: Then[Made]) -> Then[Made]:
+    def _inside(
+        self, wanted: Sequence[OptionPattern], spec: OperatorSpec, node: ir.Node, then: Then[Made]
+    ) -> Then[Made]:
         """Match the graphs of a node that a pattern looks into, once its operands fit."""
 
         def look(bound: Bindings) -> Made | None:
-            pattern = wanted[0].graph
-            attribute = node.attributes.get(wanted[0].name)
-            if pattern is None or attribute is None or attribute.type is not ir.AttributeType.GRAPH:
+            pattern, described = wanted[0].graph, spec.options[wanted[0].name]
+            found = subgraphs.bind_option(described, option_value(node, described), self._graphs)
+            if pattern is None or not isinstance(found, subgraphs.Body):
                 self._no(wanted[0].span, "{} is no graph of the node", wanted[0].name)
                 return None
-            body, equations, results = attribute.as_graph(), pattern.equations, pattern.results
-            rest = self._inside(wanted[1:], node, then) if len(wanted) > 1 else then
+            body, equations, results = found.graph, pattern.equations, pattern.results
+            rest = self._inside(wanted[1:], spec, node, then) if len(wanted) > 1 else then
             bound[SEARCHED] = (*bound.get(SEARCHED, ()), body)
 
             def yielding(more: Bindings) -> Made | None:

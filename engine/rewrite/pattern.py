@@ -192,6 +192,14 @@ def shared_users(pattern: Operand, bound: Mapping[str, Any]) -> list[ir.Node]:
     return []
 
 
+def leave_matched(
+    nodes: Iterable[ir.Node], equations: Iterable[Defined], bound: Mapping[str, Any]
+) -> Iterator[ir.Node]:
+    """Those of some nodes that no equation stands for yet: no two equations are one node."""
+    taken = [bound.get(target.name) for one in equations for target in one.targets]
+    return (node for node in nodes if not any(output is value for output in node.outputs for value in taken))
+
+
 def _bound(pattern: Operand, bound: Mapping[str, Any]) -> Iterator[ir.Value]:
     if isinstance(pattern, Variable) and type(bound.get(pattern.name)) is ir.Value:
         yield bound[pattern.name]

@@ -14,7 +14,7 @@ import onnx_ir as ir
 from ..base.constants import Elements
 from ..base.errors import RewriteError
 from ..base.names import Scope
-from ..base.startup import dataclass
+from ..base.startup import dataclass, replace
 from ..dialects.conversions import named_type
 from ..dialects.inference import SHAPE_DATA, Extents, extents, make_shape
 from ..expressions.functions import DTYPES
@@ -82,6 +82,10 @@ class ResultInference:
             again = self._lower(node, first, known) if first is not None else []
             if again and all(one.shape is not None for one in again):
                 return again
+        stated = () if spec is None or len(spec.facts.yields) < len(found) else spec.facts.yields[: len(found)]
+        for place, name in enumerate(stated):
+            if found[place].dtype is None:
+                found[place] = replace(found[place], dtype=DTYPES.get(name.removeprefix("q")))
         return found
 
     def _lower(self, node: ir.Node, dtype: ir.DataType | None, known: bool) -> list[_Result]:

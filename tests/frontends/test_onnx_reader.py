@@ -54,6 +54,18 @@ def test_large_constants_are_views_of_the_file(tmp_path: Path) -> None:
     assert not found.numpy().flags.owndata and not found.numpy().flags.writeable
 
 
+def test_a_constant_that_says_that_it_is_in_the_model_is_read_there(tmp_path: Path) -> None:
+    # As the onnx package leaves models whose external data it has loaded.
+    model = product()
+    model.graph.initializer[0].data_location = TensorProto.DEFAULT
+    model.graph.initializer[0].external_data.add(key="location", value="elsewhere")
+    path = tmp_path / "net.onnx"
+    path.write_bytes(model.SerializeToString())
+    found = read(path, CATALOGUE).graph.initializers["w"].const_value
+    assert found is not None
+    np.testing.assert_array_equal(found.numpy(), WEIGHTS)
+
+
 def test_an_outline_leaves_out_large_tensors_and_nothing_else() -> None:
     model = product()
     small = outline(memoryview(model.SerializeToString()))
@@ -250,3 +262,40 @@ def test_results_that_are_sequences_stay() -> None:
     model.graph.node[1].CopyFrom(helper.make_node("SequenceConstruct", ["y", "y"], ["z"]))
     model.graph.output[0].CopyFrom(helper.make_tensor_sequence_value_info("z", TensorProto.FLOAT, None))
     assert rewrite(model.SerializeToString()).model.graph.output == model.graph.output
+
+
+def test_functions_of_a_model_stand_where_they_are_called() -> None:
+    text = """<ir_version: 8, opset_import: ["": 17, "own": 1]> net (float[n, 3] x) => (float[n, 3] y)
+      { t = own.scaled<k: float = 3.0>(x)  y = own.scaled<k: float = 1.0>(t) }
+      <domain: "own", opset_import: ["": 17, "own": 1]> scaled<k: float = 2.0> (a) => (b)
+      { c = Constant<value_float: float = @k>()  d = own.inner(a)  b = Mul(d, c) }
+      <domain: "own", opset_import: ["": 17, "own": 1]> inner (a) => (b) { b = Relu(a) }"""
+    made = rewrite(onnx.parser.parse_model(text).SerializeToString()).model
+    assert [node.op_type for node in made.graph.node] == ["Relu", "Mul", "Relu"]
+    assert not made.functions
+
+
+@pytest.mark.parametrize("indices", [[0, 5, 11], [[0, 0], [1, 1], [2, 3]]])
+def test_sparse_constants_have_all_their_elements(indices: list[int]) -> None:
+    places = numpy_helper.from_array(np.array(indices, np.int64), "places")
+    values = helper.make_tensor("w", TensorProto.FLOAT, [3], [1.0, 2.0, 3.0])
+    model = product()
+    del model.graph.initializer[:]
+    model.graph.sparse_initializer.append(helper.make_sparse_tensor(values, places, [64, 64]))
+    model.graph.sparse_initializer[0].dims[:] = [3, 4]
+    model.graph.input[0].type.tensor_type.shape.dim[1].dim_value = 3
+    model.graph.output[0].type.tensor_type.shape.dim[1].dim_value = 4
+    found = read(model.SerializeToString(), CATALOGUE).graph.initializers["w"].const_value
+    assert found is not None
+    np.testing.assert_array_equal(found.numpy(), [[1, 0, 0, 0], [0, 2, 0, 0], [0, 0, 0, 3]])
+
+
+def test_a_sparse_constant_with_elements_outside_of_it_is_malformed() -> None:
+    model = product()
+    values = helper.make_tensor("w", TensorProto.FLOAT, [1], [1.0])
+    del model.graph.initializer[:]
+    model.graph.sparse_initializer.append(
+        onnx.SparseTensorProto(values=values, indices=numpy_helper.from_array(np.array([12])), dims=[3, 4])
+    )
+    with pytest.raises(ModelError, match="sparse constant w has elements outside of"):
+        read(model.SerializeToString(), CATALOGUE)

@@ -298,3 +298,75 @@ def test_what_cannot_be_said_is_refused_all_at_once() -> None:
     with pytest.raises(UnsupportedError) as caught:
         convert(make(nodes, {"x": draw(3, 3)}, ["y", "z"]))
     assert {refusal.operator for refusal in caught.value.refusals} == {"Det", "Unique"}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "kernel"),
+    [
+        ([("Equal", "x y", "e"), ("Not", "e", "z")], "NOT_EQUAL"),
+        ([("Sub", "x y", "d"), ("Mul", "d d", "z")], "SQUARED_DIFFERENCE"),
+        ([("Clip", "x zero one", "z")], "RELU_0_TO_1"),
+    ],
+)
+def test_what_is_written_out_is_one_kernel(
+    nodes: list[tuple[str, str, str]], kernel: str, interpreter: Interpreter
+) -> None:
+    made = [helper.make_node(operator, operands.split(), [result]) for operator, operands, result in nodes]
+    constants = {"y": draw(2, 3), "zero": np.float32(0), "one": np.float32(1)}
+    model = make(made, {"x": draw(2, 3, high=2.0)}, ["z"], {name: np.asarray(a) for name, a in constants.items()})
+    assert operators(model) == {kernel}
+    agree(model, {"x": draw(2, 3, high=2.0)}, interpreter)
+
+
+def test_products_of_activations_quantized_by_range_are_dense_layers(interpreter: Interpreter) -> None:
+    nodes = [
+        helper.make_node("DynamicQuantizeLinear", ["x"], ["q", "s", "z"]),
+        helper.make_node("MatMulInteger", ["q", "w", "z", "zero"], ["p"]),
+        helper.make_node("Cast", ["p"], ["f"], to=1),
+        helper.make_node("Mul", ["s", "scale"], ["by"]),
+        helper.make_node("Mul", ["f", "by"], ["y"]),
+    ]
+    weights = np.random.default_rng(1).integers(-60, 61, (16, 5)).astype(np.int8)  # of which no sum of two saturates
+    constants = {"w": weights, "zero": np.array(0, np.int8), "scale": np.array(0.01, np.float32)}
+    x = draw(3, 16)
+    model = make(nodes, {"x": x}, ["y"], constants)
+    assert operators(model) == {"FULLY_CONNECTED"}
+    agree(model, {"x": x}, interpreter, tolerance=0.03)
+
+
+def test_boxes_that_overlap_better_ones_are_left_out(interpreter: Interpreter) -> None:
+    corners = np.random.default_rng(3).uniform(0, 4, (2, 8, 2))
+    boxes = np.concatenate([corners, corners + 3], axis=2).astype(np.float32)
+    scores = np.random.default_rng(4).permutation(48).reshape(2, 3, 8).astype(np.float32) / 48
+    limits = {"most": np.array([3]), "overlap": np.array([0.3], np.float32), "least": np.array([0.2], np.float32)}
+    node = helper.make_node("NonMaxSuppression", ["boxes", "scores", *limits], ["y"])
+    agree(
+        make([node], {"boxes": boxes, "scores": scores}, ["y"], limits), {"boxes": boxes, "scores": scores}, interpreter
+    )
+
+
+@pytest.mark.parametrize("reduction", ["max", "min", "mul"])
+@pytest.mark.parametrize("operator", ["ScatterND", "ScatterElements"])
+def test_updates_to_one_place_are_joined(operator: str, reduction: str, interpreter: Interpreter) -> None:
+    x = draw(3, 4)
+    rows = np.array([[2], [0], [2]]) if operator == "ScatterND" else np.array([[2, 0, 1, 1], [2, 2, 1, 0]])
+    updates = draw(3, 4, high=3.0) if operator == "ScatterND" else draw(2, 4, high=3.0)
+    node = helper.make_node(operator, ["x", "i", "u"], ["y"], reduction=reduction)
+    agree(make([node], {"x": x}, ["y"], {"i": rows, "u": updates}), {"x": x}, interpreter)
+
+
+def test_transposed_convolutions_of_images_of_any_size(interpreter: Interpreter) -> None:
+    x, weights = draw(1, 4, 5, 6), draw(4, 3, 3, 3)
+    node = helper.make_node("ConvTranspose", ["x", "w"], ["y"], strides=[2, 2], pads=[1, 0, 1, 1])
+    model = make([node], {"x": x}, ["y"], {"w": weights})
+    for axis in (2, 3):
+        model.graph.input[0].type.tensor_type.shape.dim[axis].dim_param = f"n{axis}"
+    del model.graph.output[0].type.tensor_type.shape.dim[2:]
+    del model.graph.output[0].type.tensor_type.shape.dim[:]
+    agree(model, {"x": x}, interpreter)
+
+
+def test_pads_may_be_computed(interpreter: Interpreter) -> None:
+    x, pads = draw(2, 3), np.array([1, 0, 2, 1])
+    model = make([helper.make_node("Pad", ["x", "pads"], ["y"])], {"x": x, "pads": pads}, ["y"])
+    agree(model, {"x": x, "pads": pads}, interpreter)

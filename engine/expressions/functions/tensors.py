@@ -150,6 +150,13 @@ def users(x: Tensor) -> list[str | None]:
     return list(dict.fromkeys([*names, None] if type(x) is ir.Value and x.is_graph_output() else names))
 
 
+@function
+def sole(x: Tensor) -> bool:
+    """Whether a value is read, and no other result of its operator."""
+    node = x.producer() if type(x) is ir.Value else None
+    return node is not None and [y for y in node.outputs if y.uses() or y.is_graph_output()] == [x]
+
+
 def _readers(x: Tensor) -> list[ir.Node]:
     if type(x) is not ir.Value:
         raise EvaluationError(

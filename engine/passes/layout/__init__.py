@@ -18,7 +18,6 @@ from ...dialects.operators import Dialect
 from ...rewrite.edits import remove_unused
 from ..base import Module, Visit
 from .axis_groups import Arrangement
-from .cut import solve
 from .interface import KEPT, LAYOUT, SOURCE, TARGET, Interface, Port, impose, ports, word_order
 from .order import Order, compose, identity
 from .permute_weights import Tensors
@@ -34,21 +33,24 @@ class PlaceTransposes:
     """Place permutations where layouts meet, as few and small as can be.
 
     `interface` says what is asked of the inputs and outputs of the main graph, which are to be called `outputs`; bodies
-    of nodes keep theirs.
+    of nodes keep theirs. Without `copies`, no large constant is stored in two orders.
     """
 
     interface: Interface
     outputs: tuple[str, ...]
+    copies: bool = True
     name, visits = "layout", Visit.OUTSIDE_FIRST
 
     def run(self, module: Module) -> None:
         """Arrange one graph; raises CallError where the interface names what the graph has not got, or state."""
         if module.depth:
-            arrange(module.names.inner(module.graph), module.target, module.opset)
+            arrange(module.names.inner(module.graph), module.target, module.opset, copies=self.copies)
         else:
             outputs = (*self.outputs, *module.state.values())
             state = frozenset((*module.state, *module.state.values()))
-            module.layouts.update(arrange(module.names, module.target, module.opset, self.interface, outputs, state))
+            module.layouts.update(
+                arrange(module.names, module.target, module.opset, self.interface, outputs, state, self.copies)
+            )
         remove_unused(module.graph)
 
 
@@ -59,13 +61,15 @@ def arrange(
     interface: Interface = KEPT,
     outputs: tuple[str, ...] = (),
     state: frozenset[str] = frozenset(),
+    copies: bool = True,
 ) -> dict[str, str]:
     """Place the permutations of a graph of one dialect, whose outputs are to be called `outputs`.
 
     What the graph computes stays as it is, up to the order of axes of the inputs and outputs that `interface` names or
     leaves open. Those that are called `state` keep theirs: they are fed to each other, and have initial values.
     Returned are the inputs and outputs with another order than before, as letters before and after. Raises CallError
-    where the interface names what the graph has not got, or state.
+    where the interface names what the graph has not got, or state. Without `copies`, no large constant is stored in
+    two orders.
     """
     graph = scope.graph
     inputs = [value.name or "" for value in graph.inputs]
@@ -84,7 +88,7 @@ def arrange(
             (given, i) for given, side in ((True, inputs), (False, names)) for i, n in enumerate(side) if n in state
         }
         free = frozenset(_open(graph) - set(named) - fixed)
-    turned = _place(scope, dialect, opset, free)
+    turned = _place(scope, dialect, opset, free, copies)
     changed |= {port: word_order(order) for port, order in turned.items() if order != identity(len(order))}
     return {(inputs if given else names)[position]: axes for (given, position), axes in changed.items()}
 
@@ -95,18 +99,16 @@ def _open(graph: ir.Graph) -> set[Port]:
     return {(given, i) for given, side in sides for i, value in enumerate(side) if len(extents(value) or ()) > 2}
 
 
-def _place(scope: Scope, dialect: Dialect, opset: int, free: frozenset[Port]) -> Mapping[Port, Order]:
+def _place(scope: Scope, dialect: Dialect, opset: int, free: frozenset[Port], copies: bool) -> Mapping[Port, Order]:
     """Decide and carry it out, until nothing is left to decide; the orders that free inputs and outputs got."""
     tried: set[tuple[ir.Value, tuple[Order, Order]]] = set()
     turned: dict[Port, Order] = {}
     for _ in range(_ROUNDS):
-        tensors = Tensors(scope.graph, dialect, opset)
+        tensors = Tensors(scope.graph, dialect, opset, copies)
         regions = Regions(tensors, free)
         choices: dict[Unit, Arrangement] = {}
         for region in regions.grow(tried):
-            problem, units = regions.problem(region)
-            for unit, second in zip(units, solve(problem), strict=True):
-                choices[unit] = region.units[unit][second]
+            choices.update(regions.decide(region))
         Layout(tensors, choices, scope).apply()
         for unit, order in choices.items():
             if not isinstance(unit, ir.Node):

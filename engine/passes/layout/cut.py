@@ -47,6 +47,14 @@ class Problem:
             ties += term.ties * len(read)
         return moved, ties
 
+    def count(self, second: Sequence[bool], alone: int) -> int:
+        """Nodes that an assignment costs, where ties of so many stand for one node of a unit alone."""
+        nodes = sum(costs[second[unit]] // alone for unit, costs in self.alone.items())
+        return nodes + sum(
+            len({_layout(user, second) for user in term.users} - {_layout(term.producer, second)})
+            for term in self.terms
+        )
+
 
 def _layout(unit: int, second: Sequence[bool]) -> int:
     return unit if unit < 0 else SECOND if second[unit] else FIRST

@@ -29,8 +29,8 @@ class Tensors(TensorViews):
 
     __slots__ = ("_blocks",)
 
-    def __init__(self, graph: ir.Graph, dialect: Dialect, opset: int) -> None:
-        super().__init__(graph, dialect, opset)
+    def __init__(self, graph: ir.Graph, dialect: Dialect, opset: int, copies: bool = True) -> None:
+        super().__init__(graph, dialect, opset, copies)
         self._blocks: dict[ir.Node, Blocks | None] = {}
 
     def blocks(self, node: ir.Node) -> Blocks | None:

@@ -13,7 +13,7 @@ from ...dialects.inference import extents
 from ...dialects.literals import attribute
 from ...dialects.permutations import make_permutation
 from ...rewrite.driver import RULE, SOURCE
-from ...rewrite.operands import make_operands
+from ...rewrite.operands import make_operands, split_attributes
 from .axis_groups import Arrangement, changes, local, place
 from .order import Order, between, compose, identity, still
 from .permute_weights import Tensors, sources
@@ -208,10 +208,13 @@ class Layout:
 
     def _counting(self, role: str, value: ir.Value, numbers: list[int]) -> ir.Value:
         """What the operator of a role makes of a value by numbers, its second operand."""
-        spec = self._tensors.dialect.role(role)
-        operands = make_operands(spec, [value, numbers], self._tensors.opset, self._scope)
+        dialect, opset = self._tensors.dialect, self._tensors.opset
+        spec = dialect.role(role)
+        spec = dialect.operator(spec.name, opset) or spec
+        given, attributes = split_attributes(spec, [value, numbers], opset)
+        operands = make_operands(spec, given, opset, self._scope)
         inputs = [None if operand is None else self._register(operand) for operand in operands]
-        return self._node(spec.name, inputs, [], value.dtype, value).outputs[0]
+        return self._node(spec.name, inputs, attributes, value.dtype, value).outputs[0]
 
     def _insert_axes(self, value: ir.Value, gaps: Sequence[int]) -> ir.Value:
         if value.const_value is not None and value.is_initializer() and (array := constant(value)) is not None:

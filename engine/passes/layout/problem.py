@@ -9,8 +9,8 @@ import onnx_ir as ir
 
 from ...base.startup import dataclass, field
 from .axis_groups import Arrangement, Side, arrangement, local
-from .cut import FIRST, SECOND, THIRD, Problem, Term
-from .interface import Port, channels_first
+from .cut import FIRST, SECOND, THIRD, Problem, Term, solve
+from .interface import Port, channels_first, channels_last
 from .order import Order, alike, between, compose, elements, identity, still
 from .permute_weights import Tensors
 from .views import Tensor
@@ -20,6 +20,9 @@ Unit = ir.Node | Port
 
 #: what a Transpose counts in ties beside the bytes of an element, so that nodes come before bytes
 _NODE = 16
+
+#: so many elements are moved in the time that one more node takes to start
+_START = 1 << 12
 
 #: the category of an operator with a layout of its own
 IMPLICIT = "implicit"
@@ -133,6 +136,10 @@ class Regions:
         self.unsettled |= fitting is None
         return fitting
 
+    def _order_of_images(self, rank: int) -> Order:
+        """The order in which inputs and outputs may be, other than their own."""
+        return channels_last(rank) if self._tensors.dialect.facts.channels == "last" else channels_first(rank)
+
     def _fit(self, region: Region, unit: Unit, ends: list[_End]) -> list[Tensor] | None:
         known = [end for end in ends if not end.tensor.constant and end.tensor in region.pairs]
         if not known:
@@ -145,7 +152,7 @@ class Regions:
         blocks = self._tensors.blocks(unit) if isinstance(unit, ir.Node) else None
         if blocks is not None and not (blocks.admits(first) and blocks.admits(second)):
             return None
-        if not isinstance(unit, ir.Node) and channels_first(len(asis)) not in (first, second):
+        if not isinstance(unit, ir.Node) and self._order_of_images(len(asis)) not in (first, second):
             return None
         reached: dict[Tensor, Pair] = {}
         for end in ends:
@@ -176,6 +183,17 @@ class Regions:
                 if spec is not None and spec.facts.layout == IMPLICIT:
                     balance += (order == pair[1]) - (order == pair[0])
         return balance < 0
+
+    def decide(self, region: Region) -> Iterator[tuple[Unit, Arrangement]]:
+        """What each unit does at the least cost; what it does now, where more nodes would not be worth it."""
+        problem, units = self.problem(region)
+        choice = solve(problem)
+        now = [one[1] == identity(len(one[1])) for one in region.units.values()]
+        added = problem.count(choice, _NODE) - problem.count(now, _NODE)
+        if added > 0 and problem.cost(now)[0] - problem.cost(choice)[0] < _START * added:
+            choice = now
+        for unit, second in zip(units, choice, strict=True):
+            yield unit, region.units[unit][second]
 
     # ---- costs
 

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
+from ...base.quantization import DEQUANTIZE_BY, QUANTIZE_BY
 from ...base.startup import dataclass, field
+from ...dialects.folding import GROWTH
 from ...dialects.inference import extents
 from ...dialects.operators import Dialect, OperatorSpec
 from ...dialects.permutations import read_permutation
@@ -14,6 +16,8 @@ from .axis_groups import Blocks, blocks
 from .order import Extents, Order, compose, identity
 
 PERMUTE, QUANTIZE, DEQUANTIZE = "permute", "quantize", "dequantize"
+#: what nodes of either kind are called, those too whose operands name the grid
+_SCALES = {QUANTIZE: QUANTIZE, DEQUANTIZE: DEQUANTIZE, QUANTIZE_BY: QUANTIZE, DEQUANTIZE_BY: DEQUANTIZE}
 
 #: a node that quantizes or dequantizes, and the order of the tensor that it saw
 Scaled = tuple[ir.Node, Order]
@@ -60,14 +64,19 @@ class Tensor:
 
 
 class TensorViews:
-    """All tensors of a graph, and what the operator of each node lets through by itself."""
+    """All tensors of a graph, and what the operator of each node lets through by itself.
+
+    Without `copies`, no large constant is stored in two orders: a permutation of one that is read as it stands is a
+    node like any other.
+    """
 
     __slots__ = (
-        *("_permute", "_plain", "_specs"),
+        *("_copies", "_permute", "_plain", "_specs"),
         *("all", "dialect", "graph", "of", "opset", "permutations", "views"),
     )
 
-    def __init__(self, graph: ir.Graph, dialect: Dialect, opset: int) -> None:
+    def __init__(self, graph: ir.Graph, dialect: Dialect, opset: int, copies: bool = True) -> None:
+        self._copies = copies
         self.graph, self.dialect, self.opset = graph, dialect, opset
         self._specs: dict[str, OperatorSpec | None] = {}
         self._permute = dialect.role(PERMUTE)
@@ -105,15 +114,22 @@ class TensorViews:
         if node.op_type != self._permute.name or node.domain != self.dialect.domain or node.graph is not self.graph:
             return None
         shape = extents(node.inputs[0]) if node.inputs and node.inputs[0] is not None else None
-        if shape is None:
+        if shape is None or not (self._copies or self._is_alone(node)):
             return None
         return read_permutation(node, self._permute, len(shape))
+
+    def _is_alone(self, node: ir.Node) -> bool:
+        """Whether what a permutation reads is no large constant that others read as well."""
+        value = node.inputs[0] if node.inputs else None
+        if value is None or value.const_value is None or value.const_value.nbytes <= GROWTH:
+            return True
+        return all(usage.node.op_type == self._permute.name for usage in value.uses())
 
     def scales(self, node: ir.Node) -> str | None:
         """Whether a node quantizes or dequantizes, and does it for any order of axes."""
         spec = self.spec(node)
-        role = spec.role if spec is not None else None
-        return role if role in (QUANTIZE, DEQUANTIZE) and self.plain(node) is not None else None
+        role = _SCALES.get(spec.role or "") if spec is not None else None
+        return role if role is not None and self.plain(node) is not None else None
 
     def _roots(self) -> Iterator[ir.Value]:
         yield from self.graph.inputs

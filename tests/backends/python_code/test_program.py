@@ -266,3 +266,80 @@ def test_types_that_the_dialect_lacks_are_refused_by_name() -> None:
     data = oh.make_model(graph, opset_imports=[oh.make_opsetid("", 21)], ir_version=10).SerializeToString()
     with pytest.raises(RewriteError, match=r"torch has no tensors of the types of words \(string\)"):
         encode(data)
+
+
+# ---- modules of the source
+
+
+def scoped(widths: list[tuple[int, int, int]]) -> bytes:
+    """Two convolutions in each of the modules `body.0`, `body.1`..., and a mask that all share, of the first one."""
+    nodes, weights, x = [], [], "x"
+    for block, (given, between, yields) in enumerate(widths):
+        path = f"/body/body.{block}"
+        weights += [tensor(f"a{block}", between, given, 1, 1), tensor(f"b{block}", yields, between, 3, 3)]
+        nodes.append(oh.make_node("Conv", [x, f"a{block}"], [f"u{block}"], name=f"{path}/expand/Conv"))
+        if block == 0:
+            nodes.append(oh.make_node("Sigmoid", ["mask"], ["m"], name=f"{path}/Sigmoid"))
+        nodes += [
+            oh.make_node("Mul", [f"u{block}", "m"], [f"v{block}"], name=f"{path}/Mul"),
+            oh.make_node("Conv", [f"v{block}", f"b{block}"], [f"w{block}"], name=f"{path}/shrink/Conv", pads=[1] * 4),
+        ]
+        x = f"w{block}"
+    return model(nodes, weights, [("x", [1, widths[0][0], 8, 8]), ("mask", [1, 1, 8, 8])], [x])
+
+
+def test_modules_of_the_source_are_classes_with_its_names() -> None:
+    text = write(scoped([(4, 8, 4), (4, 16, 4), *([(4, 8, 4)] * 5)]))
+    assert "class Body(nn.Module):" in text and "self.expand = nn.Conv2d(4, hidden_channels, 1, bias=False)" in text
+    assert "y = torch.sigmoid(mask)" in text or "mask = torch.sigmoid(mask)" in text
+    assert text.count("torch.sigmoid") == 1 and "sigmoid" not in text.split("class Model")[0]
+
+
+def test_arguments_have_names_by_what_they_are_for() -> None:
+    text = write(scoped([(4, 8, 6), (6, 16, 8), (8, 24, 10), (10, 8, 4), *([(4, 8, 4)] * 3)]))
+    assert "def __init__(self, in_channels: int, hidden_channels: int, out_channels: int) -> None:" in text
+    assert "Body(6, 16, 8)" in text
+
+
+def test_what_most_instances_have_is_a_default() -> None:
+    nodes, weights, x = [], [], "x"
+    for block, stride in enumerate([1, 1, 2, 1, 1]):
+        weights += [tensor(f"a{block}", 4, 4, 3, 3), tensor(f"b{block}", 4, 4, 1, 1)]
+        nodes += [
+            oh.make_node("Conv", [x, f"a{block}"], [f"u{block}"], strides=[stride] * 2, pads=[1] * 4),
+            oh.make_node("Relu", [f"u{block}"], [f"v{block}"]),
+            oh.make_node("Conv", [f"v{block}", f"b{block}"], [f"w{block}"]),
+            oh.make_node("Sigmoid", [f"w{block}"], [f"z{block}"]),
+        ]
+        x = f"z{block}"
+    text = write(model(nodes, weights, [("x", [1, 4, 8, 8])], [x]))
+    assert "class ConvBlock(nn.Sequential):" in text and "stride: int = 1" in text
+    assert "ConvBlock(stride=2)" in text and text.count("            ConvBlock(),\n") == 4
+
+
+@pytest.mark.parametrize("evil", EVIL)
+def test_names_of_modules_are_no_code(evil: str) -> None:
+    data = onnx.ModelProto.FromString(scoped([(4, 8, 4)] * 7))
+    for node in data.graph.node:
+        node.name = node.name.replace("body", evil or "empty").replace("expand", evil or "empty")
+    check_harmless(write(data.SerializeToString()))
+
+
+def test_a_layer_begins_with_zeros_where_nothing_else_is_said() -> None:
+    zeros = onh.from_array(np.zeros((1, 2, 4), np.float32), "zeros")
+    node = oh.make_node("LSTM", ["x", "w", "r", "", "", "zeros", "zeros"], ["y"], hidden_size=4)
+    text = write(model([node], [tensor("w", 1, 16, 3), tensor("r", 1, 16, 4), zeros], [("x", [5, 2, 3])], ["y"]))
+    assert "x, _ = self.lstm(x)" in text and "nn.LSTM(3, 4, bias=False)" in text
+
+
+def test_a_root_mean_square_by_hand_is_a_layer() -> None:
+    nodes = [
+        oh.make_node("Mul", ["x", "x"], ["s"]),
+        oh.make_node("ReduceMean", ["s", "axes"], ["m"]),
+        oh.make_node("Add", ["m", "eps"], ["e"]),
+        oh.make_node("Sqrt", ["e"], ["d"]),
+        oh.make_node("Div", ["x", "d"], ["n"]),
+        oh.make_node("Mul", ["gain", "n"], ["y"]),
+    ]
+    small = [onh.from_array(np.array([-1]), "axes"), onh.from_array(np.array(1e-6, np.float32), "eps")]
+    assert "nn.RMSNorm(8, eps=1e-06)" in write(model(nodes, [*small, tensor("gain", 8)], [("x", [2, 3, 8])], ["y"]))

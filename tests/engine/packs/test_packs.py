@@ -396,14 +396,13 @@ def test_a_user_without_a_home_is_served(make: Make, monkeypatch: pytest.MonkeyP
     assert first(loader.load([str(make("one", ABS))]), "ABS") == "mine"
 
 
-def test_only_the_last_entries_are_kept(kept: Path) -> None:
-    for number in range(file_cache.KEPT + 5):
-        file_cache.keep(f"{number:03}", b"x")
-        os.utime(kept / f"{number:03}.pack", (number, number))
+def test_so_many_bytes_are_kept_of_what_was_used_last(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_cache, "KEPT", 1000)
+    for number in range(8):
+        file_cache.keep(f"{number}", b"x" * 200)
+        os.utime(kept / f"{number}.pack", (number, number))
     file_cache.keep("new", b"x")
-    left = {entry.stem for entry in kept.iterdir()}
-    assert len(left) == file_cache.KEPT
-    assert {"new", f"{file_cache.KEPT + 4:03}"} <= left
+    assert {entry.stem for entry in kept.iterdir()} == {"new", "4", "5", "6", "7"}
 
 
 def test_nothing_half_written_is_left_behind(make: Make, kept: Path) -> None:

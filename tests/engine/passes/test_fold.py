@@ -6,6 +6,7 @@ from collections import Counter
 
 import numpy as np
 import onnx
+import onnx.numpy_helper
 import onnx.parser
 import onnxruntime
 import pytest
@@ -32,6 +33,12 @@ def check_equal(text: str, *cases: dict[str, np.ndarray]) -> onnx.ModelProto:
             assert want.shape == got.shape
             np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
     return made
+
+
+def with_constants(text: str, **constants: np.ndarray) -> onnx.ModelProto:
+    model = onnx.parser.parse_model(text)
+    model.graph.initializer.extend(onnx.numpy_helper.from_array(array, name) for name, array in constants.items())
+    return model
 
 
 HEADS = """
@@ -178,3 +185,96 @@ def test_what_is_known_of_one_node_is_not_taken_for_another_over_equal_extents()
       widths = Concat<axis = 0>(width, other)
     }"""
     check_equal(text, {"x": np.zeros((2, 3), np.float32)})
+
+
+SUMS = """<ir_version: 8, opset_import: ["": 17]>
+g (float[300] x) => (float[300] y) <int64[2] shape = {30, 10}, int64[1] back = {300}> {
+  square = Reshape(start, shape)
+  turned = Transpose<perm = [1, 0]>(square)
+  flat = Reshape(turned, back)
+  sum = Add(flat, start)
+  y = Mul(x, sum)
+}"""
+
+
+@pytest.mark.parametrize(
+    ("most", "left"), [(None, {"Mul": 1}), (0, {"Reshape": 2, "Transpose": 1, "Add": 1, "Mul": 1})]
+)
+def test_constants_that_make_no_other_superfluous_are_computed_up_to_a_limit(most: int | None, left: object) -> None:
+    numbers = np.random.default_rng(0).standard_normal(300).astype(np.float32)
+    model = with_constants(SUMS, start=numbers)
+    made = rewrite(model.SerializeToString(), max_folded_bytes=most).model
+    np.testing.assert_allclose(run(made, {"x": numbers})[0], run(model, {"x": numbers})[0], rtol=1e-6)
+    assert kinds(made) == Counter(left)
+
+
+def test_a_large_constant_is_not_stored_in_two_orders() -> None:
+    table = np.random.default_rng(0).standard_normal((1000, 32)).astype(np.float32)
+    model = with_constants(
+        """<ir_version: 8, opset_import: ["": 17]> g (int64[rows] words) => (float[rows, 1000] y) {
+          found = Gather(table, words)
+          turned = Transpose<perm = [1, 0]>(table)
+          y = MatMul(found, turned)
+        }""",
+        table=table,
+    )
+    made = rewrite(model.SerializeToString()).model
+    assert [list(one.dims) for one in made.graph.initializer] == [[1000, 32]]
+    assert kinds(made) == {"Gather": 1, "Gemm": 1}
+
+
+def test_slices_of_a_slice_take_of_the_whole_and_layouts_put_in_no_more_nodes() -> None:
+    made = check_equal(
+        """<ir_version: 8, opset_import: ["": 17]> g (float[1, 4, 6, 8] x) => (float[1, 12, 8] y)
+        <int64[1] zero = {0}, int64[1] one = {1}, int64[1] far = {100}, int64[1] rows = {2}, int64[1] columns = {3},
+         int64[1] two = {2}, int64[3] merged = {1, 8, 12}> {
+          even = Slice(x, zero, far, rows, two)
+          again = Slice(x, zero, far, rows, two)
+          first = Slice(even, zero, far, columns, two)
+          second = Slice(again, one, far, columns, two)
+          joined = Concat<axis = 1>(first, second)
+          seen = Reshape(joined, merged)
+          y = Transpose<perm = [0, 2, 1]>(seen)
+        }""",
+        {"x": np.random.default_rng(0).standard_normal((1, 4, 6, 8)).astype(np.float32)},
+    )
+    assert kinds(made) == {"Slice": 2, "Concat": 1, "Reshape": 1, "Transpose": 1}
+
+
+@pytest.mark.parametrize(
+    "node", ["y, mask = Dropout(x)", "y, mask = Split<axis = 0>(x, parts)", "y, mask = MaxPool<kernel_shape = [1]>(x)"]
+)
+def test_a_node_whose_other_result_is_wanted_stays_alone(node: str) -> None:
+    kind = {"Dropout": "bool[2, 3, 4]", "Split": "float[0, 3, 4]", "MaxPool": "int64[2, 3, 4]"}
+    mask = next(text for name, text in kind.items() if name in node)
+    made = optimize(
+        f"""<ir_version: 8, opset_import: ["": 17]> g (float[2, 3, 4] x) => (float[2, 3, 4] y, {mask} mask)
+        <int64[2] parts = {{2, 0}}> {{ {node} }}"""
+    )
+    assert len(made.graph.node) == 1
+
+
+def test_equations_of_a_pattern_match_nodes_that_differ() -> None:
+    text = """<ir_version: 8, opset_import: ["": 17]> g (float[2, 3] x) => (float[2, 4] a, float[2, 4] b)
+      { a = MatMul(x, u)  b = MatMul(x, v) }"""
+    model = with_constants(text, u=np.zeros((3, 4), np.float32), v=np.ones((3, 4), np.float32))
+    made = rewrite(model.SerializeToString()).model
+    assert kinds(made) == {"MatMul": 2}  # which are not three
+    assert not made.graph.value_info  # as the source describes none
+
+
+def test_a_constant_that_is_an_output_and_is_read_is_yielded_as_before() -> None:
+    check_equal(
+        """<ir_version: 8, opset_import: ["": 17]> g (float[2, 4] x) => (float[4, 2] y, int64[2] shape)
+        <int64[1] p = {4}, int64[1] q = {2}> { shape = Concat<axis = 0>(p, q)  y = Reshape(x, shape) }""",
+        {"x": np.ones((2, 4), np.float32)},
+    )
+
+
+def test_an_axis_counted_from_the_end_before_there_were_such_is_understood() -> None:
+    made = check_equal(
+        """<ir_version: 4, opset_import: ["": 9]> g (float[2, 4] x) => (int64[2] shape)
+        { y = Concat<axis = -1>(x, x)  shape = Shape(y) }""",
+        {"x": np.ones((2, 4), np.float32)},
+    )
+    assert [node.attribute[0].i for node in made.graph.node if node.op_type == "Concat"] == [1]

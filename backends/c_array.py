@@ -1,0 +1,117 @@
+"""Graphs of the dialect `tflite` as C++ sources for TensorFlow Lite Micro: the model as an array, and what it needs."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import onnx_ir as ir
+
+from ..engine.base.atomic_write import replacing
+from ..engine.base.errors import ModelError
+from ..engine.base.startup import dataclass
+from ..engine.dialects.operators import Dialect
+from . import tflite_file
+from .memory_plan import plan_memory
+from .writers import Output
+
+#: bytes on a line
+_ROW = 16
+#: the bytes that the interpreter keeps for each tensor and each operator, on a machine of 32 bits
+_TENSOR, _OPERATOR = 16, 64
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A model as a source file, with a header of the same name beside it."""
+
+    model: bytes
+    methods: tuple[str, ...]
+    arena: int
+
+    @property
+    def size(self) -> int:
+        """How many bytes the model takes on the device."""
+        return len(self.model)
+
+    def data(self) -> bytes:
+        """The model as a TensorFlow Lite file."""
+        return self.model
+
+    def save(self, path: Path, external_data: bool = False) -> int:
+        """Write the source and the header; the bytes of the model.
+
+        Raises DestinationError for what the system refuses.
+        """
+        name = re.sub(r"\W", "_", path.stem)
+        for place, lines in ((path.with_suffix(".h"), self._header(name)), (path, self._source(name, path))):
+            with replacing(place) as file:
+                for line in lines:
+                    file.write(f"{line}\n".encode())
+        return self.size
+
+    def _header(self, name: str) -> Iterator[str]:
+        yield "#pragma once"
+        yield ""
+        yield "#include <cstddef>"
+        yield ""
+        yield '#include "tensorflow/lite/micro/micro_mutable_op_resolver.h"'
+        yield ""
+        yield f"extern const unsigned char {name}_data[];"
+        yield f"constexpr size_t {name}_size = {len(self.model)};"
+        yield ""
+        yield "// What all tensors take that are alive at once, and what the interpreter keeps about them. What kernels"
+        yield "// keep for themselves comes on top: MicroInterpreter::arena_used_bytes() tells the sum."
+        yield f"constexpr size_t {name}_arena = {self.arena};"
+        yield ""
+        yield f"constexpr unsigned int {name}_operators = {len(self.methods)};"
+        yield ""
+        yield f"inline TfLiteStatus {name}_register(tflite::MicroMutableOpResolver<{name}_operators>& resolver) {{"
+        for method in self.methods:
+            yield f"  if (resolver.{method}() != kTfLiteOk) return kTfLiteError;"
+        yield "  return kTfLiteOk;"
+        yield "}"
+
+    def _source(self, name: str, path: Path) -> Iterator[str]:
+        yield f'#include "{path.with_suffix(".h").name}"'
+        yield ""
+        yield f"alignas(16) const unsigned char {name}_data[] = {{"
+        for start in range(0, len(self.model), _ROW):
+            yield "  " + " ".join(f"0x{byte:02x}," for byte in self.model[start : start + _ROW])
+        yield "};"
+
+
+def encode(output: Output) -> Encoded:
+    """Encode a graph as sources.
+
+    Raises ModelError for operators that TensorFlow Lite Micro does not register, and where the format cannot hold the
+    graph.
+    """
+    graphs = [output.graph, *output.graph.subgraphs()]
+    methods = _list_methods(graphs, output.dialect)
+    arena = sum(plan_memory(graph).size for graph in graphs) + _count_kept(graphs)
+    return Encoded(tflite_file.encode(output).data(), methods, arena)
+
+
+def _list_methods(graphs: list[ir.Graph], dialect: Dialect) -> tuple[str, ...]:
+    found: Counter[str] = Counter()
+    lacking: set[str] = set()
+    for node in (node for graph in graphs for node in graph):
+        spec = dialect.operator(node.op_type) if node.domain == dialect.domain else None
+        if spec is not None and spec.role == "copy":
+            continue
+        if spec is None or spec.facts.micro is None:
+            lacking.add(node.op_type)
+        else:
+            found[spec.facts.micro] += 1
+    if lacking:
+        raise ModelError(f"TensorFlow Lite Micro registers no {', '.join(sorted(lacking))}")
+    return tuple(sorted(found))
+
+
+def _count_kept(graphs: list[ir.Graph]) -> int:
+    nodes = [node for graph in graphs for node in graph]
+    values = {value for node in nodes for value in (*node.inputs, *node.outputs) if value is not None}
+    return len(values) * _TENSOR + len(nodes) * _OPERATOR

@@ -1,0 +1,133 @@
+"""Bring TensorFlow Lite models to ONNX and back, and compare what comes back with the models.
+
+    python benchmarks/round_trip.py FOLDER [--only WORD] [--part K/N] [--limit BYTES]
+
+The ONNX models are for any runtime (`--target portable`) and lose the metadata that says where they are from. FOLDER
+holds models and a MANIFEST.tsv with the columns path and runs; those that the interpreter does not run are left out.
+Prints each model whose outputs differ, that is refused, or that has more operators than before, and a line of all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import nnrewrite
+import numpy as np
+import numpy.typing as npt
+from nnrewrite import RewriteError
+from nnrewrite.backends.tflite_file import Encoded
+from nnrewrite.verify import Interpreter, Kernels
+from nnrewrite.verify.interpreter import Signature
+
+#: how far apart real outputs may be, beside the largest of them
+TOLERANCE = 1e-3
+
+
+def bring_back(path: Path) -> tuple[bytes, Counter[str], Counter[str]]:
+    """A model after the round trip, with the operators that it had and those that it has."""
+    there = nnrewrite.rewrite(path, target="portable")
+    model = there.model
+    del model.metadata_props[:]
+    back = nnrewrite.rewrite(model.SerializeToString(), to="tflite")
+    assert isinstance(back.encoded, Encoded)
+    return back.encoded.data(), Counter(there.report.source_operators), Counter(back.report.target_operators)
+
+
+def draw(signature: Signature, random: np.random.Generator) -> list[npt.NDArray[Any]]:
+    """Inputs of a model, free extents 1."""
+    found = []
+    for tensor in signature.inputs:
+        extents = [max(n, 1) for n in tensor.shape]
+        kind = np.dtype(tensor.dtype)
+        if kind.kind == "f":
+            found.append(random.uniform(-1, 1, extents).astype(kind))
+        elif kind.kind == "b":
+            found.append(random.integers(0, 2, extents).astype(bool))
+        elif kind.itemsize == 1:
+            ends = np.iinfo(kind)
+            found.append(random.integers(ends.min, ends.max + 1, extents).astype(kind))
+        else:
+            found.append(random.integers(0, 2, extents).astype(kind))
+    return found
+
+
+def compare(before: Sequence[npt.NDArray[Any]], after: Sequence[npt.NDArray[Any]]) -> str:
+    """How outputs differ, in words; nothing where they do not. Codes of 8 and 16 bits may be one step apart."""
+    if len(before) != len(after):
+        return f"{len(after)} outputs for {len(before)}"
+    for place, (a, b) in enumerate(zip(before, after, strict=True)):
+        if a.shape != b.shape or a.dtype != b.dtype:
+            return f"output {place} is {b.dtype}{list(b.shape)} for {a.dtype}{list(a.shape)}"
+        if a.dtype.kind not in "biuf" or not a.size:
+            continue
+        known = np.isfinite(a.astype(np.float64))
+        gap = np.abs(np.where(known, a.astype(np.float64) - np.where(known, b.astype(np.float64), 0), 0)).max()
+        size = np.abs(np.where(known, a.astype(np.float64), 0)).max()
+        allowed = TOLERANCE * max(size, 1e-3) if a.dtype.kind == "f" else 1 if a.dtype.itemsize < 4 else 0
+        if gap > allowed:
+            return f"output {place} differs by {gap:.3g} of {size:.3g}"
+    return ""
+
+
+def judge(path: Path, interpreter: Interpreter) -> tuple[str, str]:
+    """What became of a model: `equal`, `more`, `different`, `refused`, `fails` or `not run`, and why."""
+    try:
+        data, had, has = bring_back(path)
+    except RewriteError as error:
+        return "refused", " ".join(str(error).split())[:300]
+    try:
+        feeds = draw(interpreter.describe(path.read_bytes()), np.random.default_rng(7))
+        (before,) = interpreter.run(path.read_bytes(), [feeds], Kernels.DEFAULT)
+    except RewriteError as error:
+        return "not run", f"{error}"[:200]
+    differs = ""
+    for kernels in (Kernels.DEFAULT, Kernels.REFERENCE):  # which may be some codes apart where both models are the same
+        try:
+            (before,) = interpreter.run(path.read_bytes(), [feeds], kernels)
+            (after,) = interpreter.run(data, [feeds], kernels)
+        except RewriteError as error:
+            return "fails", f"{error}"[:300]
+        if not (now := compare(before, after)):
+            differs = ""
+            break
+        differs = differs or now
+    if differs:
+        return "different", differs
+    if has.total() > had.total():
+        return "more", f"{has.total()} for {had.total()}: {dict(has - had)} for {dict(had - has)}"
+    return "equal", ""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print what became of each model."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--only", default="", help="models whose path has this word in it")
+    parser.add_argument("--part", default="0/1", help="K/N: each Nth model from the Kth on")
+    parser.add_argument("--limit", type=int, default=1 << 40, help="models of at most so many bytes")
+    options = parser.parse_args(arguments)
+    first, step = map(int, options.part.split("/"))
+    with (options.folder / "MANIFEST.tsv").open(encoding="utf-8") as table:
+        rows = [row for row in csv.DictReader(table, delimiter="\t") if row["runs"] == "yes"]
+    paths = [options.folder / row["path"] for row in rows if options.only in row["path"]]
+    counts: Counter[str] = Counter()
+    with Interpreter(timeout=60) as interpreter:
+        for path in paths[first::step]:
+            if path.stat().st_size > options.limit:
+                continue
+            outcome, why = judge(path, interpreter)
+            counts[outcome] += 1
+            if outcome != "equal":
+                print(f"{outcome} {path.relative_to(options.folder)}: {why}", flush=True)
+    print(f"{counts.total()} models: {dict(counts)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

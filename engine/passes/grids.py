@@ -1,0 +1,158 @@
+"""Numbers put on grids of codes, and grids written down in the types of values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx_ir as ir
+
+from ..base.constants import initial_array
+from ..base.errors import RewriteError
+from ..base.names import Scope
+from ..base.quantization import DEQUANTIZE_BY, KEY, QUANTIZE_BY, Quantization, dequantize, grid_of, quantization
+from ..dialects.operators import Dialect
+
+#: constants of fewer codes are real numbers where no kernel takes their codes
+_FEW = 1024
+
+
+def on_grid(numbers: npt.NDArray[Any], known: Quantization, dtype: ir.DataType) -> npt.NDArray[Any]:
+    """The codes nearest to some numbers, halves to the even one; what is beyond the type is at its ends."""
+    kind: np.dtype[Any] = dtype.numpy()
+    ends = np.iinfo(kind)
+    steps = np.rint(numbers.astype(np.float64) / known.scale[0].astype(np.float64)) + known.zero_point[0]
+    codes: npt.NDArray[Any] = np.clip(steps, ends.min, ends.max).astype(kind)
+    return codes
+
+
+def exact_grid(numbers: npt.NDArray[Any], dtype: ir.DataType) -> Quantization | None:
+    """A grid on which numbers lie as they are: one number, its negative, and zero. None where there is none."""
+    sizes = np.unique(np.abs(numbers[numbers != 0]))
+    if sizes.size > 1 or not np.isfinite(numbers).all():
+        return None
+    scale = sizes[0] if sizes.size else np.float32(1)
+    return Quantization(np.array([scale], np.float32), np.array([0 if dtype.is_signed() else 1], np.int64))
+
+
+def write_grids(graph: ir.Graph, dialect: Dialect, scope: Scope) -> None:
+    """Let the types of codes say their grids, which operands of forms have named; these become operators.
+
+    Raises RewriteError where codes of unknown extents are written by one grid and read by another.
+    """
+    reads, writes = dialect.role(DEQUANTIZE_BY), dialect.role(QUANTIZE_BY)
+    for node in list(graph):
+        if node.domain == writes.domain and node.op_type == writes.name:
+            _write(graph, node, dialect, scope)
+    for node in list(graph):
+        if node.domain == reads.domain and node.op_type == reads.name:
+            _read(graph, node, dialect, scope)
+    carry_grids(graph, dialect, scope)
+
+
+def _write(graph: ir.Graph, node: ir.Node, dialect: Dialect, scope: Scope) -> None:
+    """Put real numbers on a grid by an operator, or codes on another one; those that are on it stay."""
+    spec, reads = dialect.role("quantize"), dialect.role(DEQUANTIZE_BY)
+    known, source = grid_of(node), node.inputs[0]
+    result = node.outputs[0]
+    form = None if source is None else source.producer()
+    if form is not None and (form.domain, form.op_type) == (reads.domain, reads.name) and form.inputs[0] is not None:
+        source = note_grid(form.inputs[0], grid_of(form), dialect, scope)
+        if grid_of(form) == known and source.dtype == result.dtype and not result.is_graph_output():
+            ir.convenience.replace_all_uses_with(result, source)
+            graph.remove(node, safe=True)
+            return
+    _become(graph, node, spec.name, source)
+    result.meta[KEY] = known
+
+
+def _read(graph: ir.Graph, node: ir.Node, dialect: Dialect, scope: Scope) -> None:
+    """Read real numbers off a grid by an operator; those of a small constant are a constant."""
+    known, codes = grid_of(node), node.inputs[0]
+    assert codes is not None
+    array, result = initial_array(codes), node.outputs[0]
+    if array is not None and (array.size < _FEW or result.is_graph_output()):
+        made = scope.constant(dequantize(array, known), f"{codes.name}/real")
+        if made.graph is None:
+            graph.register_initializer(made)
+        ir.convenience.replace_all_uses_with(result, made, replace_graph_outputs=True)
+        graph.remove(node, safe=True)
+        return
+    _become(graph, node, dialect.role("dequantize").name, note_grid(codes, known, dialect, scope))
+
+
+def _become(graph: ir.Graph, node: ir.Node, operator: str, source: ir.Value | None) -> None:
+    node.op_type = operator
+    node.attributes.clear()
+    node.resize_inputs(1)
+    node.replace_input_with(0, source)
+
+
+def note_grid(codes: ir.Value, known: Quantization, dialect: Dialect, scope: Scope) -> ir.Value:
+    """Let codes say their grid. Where they say another one, a twin of them says it: of what is computed by an operator
+    that leaves all elements where they are."""
+    has = quantization(codes)
+    if has is None or has == known:
+        codes.meta[KEY] = known
+        return codes
+    if codes.const_value is None or codes.is_graph_input():
+        return _read_anew(codes, known, dialect, scope)
+    twin = ir.Value(
+        name=scope.fresh(f"{codes.name}"), shape=codes.shape, type=codes.type, const_value=codes.const_value
+    )
+    twin.meta[KEY] = known
+    scope.graph.register_initializer(twin)
+    return twin
+
+
+def _read_anew(codes: ir.Value, known: Quantization, dialect: Dialect, scope: Scope) -> ir.Value:
+    spec, producer = dialect.role("reshape"), codes.producer()
+    extents = [extent if isinstance(extent, int) else -1 for extent in codes.shape or ()]
+    if codes.shape is None or extents.count(-1) > 1:
+        raise RewriteError(f"{codes.name} is written by another scale or zero point than it is read by")
+    to = scope.constant(np.array(extents, np.int32), "shape")
+    if to.graph is None:
+        scope.graph.register_initializer(to)
+    made = ir.Node(spec.domain, spec.name, [codes, to], num_outputs=1)
+    made.outputs[0].type, made.outputs[0].shape, made.outputs[0].meta[KEY] = codes.type, codes.shape, known
+    scope.name_node(made, f"{codes.name}/codes")
+    graph = scope.graph
+    if producer is not None and producer.graph is not None:
+        producer.graph.insert_after(producer, made)
+    else:
+        graph.insert_before(graph[0], made)
+    return made.outputs[0]
+
+
+def carry_grids(graph: ir.Graph, dialect: Dialect, scope: Scope) -> None:
+    """Let what moves or joins codes take and yield codes on one grid, that of the result where both say one."""
+    for node in graph:
+        _carry(node, dialect)
+    for node in reversed(list(graph)):
+        spec = dialect.operator(node.op_type) if node.domain == dialect.domain else None
+        result = node.outputs[0] if node.outputs else None
+        known = quantization(result)
+        if spec is None or result is None or known is None or spec.facts.quantization not in ("codes", "matched"):
+            continue
+        for position, value in enumerate(node.inputs):
+            if value is None or value.dtype != result.dtype:
+                continue
+            has = quantization(value)
+            if has is None:
+                value.meta[KEY] = known
+            elif has != known and spec.facts.quantization == "matched":
+                node.replace_input_with(position, note_grid(value, known, dialect, scope))
+
+
+def _carry(node: ir.Node, dialect: Dialect) -> None:
+    """Let what moves codes yield codes on the same grid."""
+    spec = dialect.operator(node.op_type) if node.domain == dialect.domain else None
+    if spec is None or spec.facts.quantization not in ("codes", "matched"):
+        return
+    operand = next((value for value in node.inputs if quantization(value) is not None), None)
+    known = quantization(operand)
+    for result in node.outputs:
+        alike = operand is not None and operand.dtype == result.dtype
+        if alike and known is not None and not known.per_axis and quantization(result) is None:
+            result.meta[KEY] = known

@@ -1,0 +1,261 @@
+"""Pass `integer-kernels`: what stands between operands off a grid and results put on one computes with codes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from ..base.constants import initial_array
+from ..base.quantization import (
+    DEQUANTIZE_BY,
+    KEY,
+    QUANTIZE_BY,
+    RAW,
+    Quantization,
+    grid_of,
+    quantization,
+)
+from ..base.startup import dataclass, field
+from ..dialects.literals import attribute
+from ..dialects.operators import OperatorSpec
+from ..rewrite.edits import remove_unused
+from .base import Module, Visit
+from .code_types import settle_types
+from .coded_graph import NAMES, CodedGraph, alike, allows, is_real, producer
+from .grids import exact_grid, note_grid, on_grid, write_grids
+from .moved_codes import hoist, lift, sink
+from .quantize_dequantize import CODES, HYBRID, MATCHED
+
+#: by the type of activations, the types that weights may have beside them
+_WEIGHTS = {
+    ir.DataType.INT8: (ir.DataType.INT8, ir.DataType.INT4),
+    ir.DataType.INT16: (ir.DataType.INT8,),
+    ir.DataType.UINT8: (ir.DataType.UINT8,),
+}
+#: what all operands of an operator are brought to one grid for
+_SAME = "same"
+#: the option of kernels that take real activations beside codes: by their range, which need not lie around zero
+_BY_RANGE = "asymmetric_quantize_inputs"
+
+
+class IntegerKernels:
+    """Let operators read and yield codes where ops.yaml says that there are kernels for them.
+
+    The forms whose operands name a grid become the types of codes, or operators at the borders of what computes with
+    real numbers. What is rounded twice may come out one step apart from what the model says.
+    """
+
+    name, visits = "integer-kernels", Visit.OUTSIDE_FIRST
+
+    def run(self, module: Module) -> None:
+        """Change one graph; raises RewriteError where codes of unknown extents are read by another grid than
+        that they are written by."""
+        if not module.target.has_role(QUANTIZE_BY):
+            return
+        view = _Kernels(module)
+        if not any(view.role(node) for node in module.graph):
+            return
+        lift(view)
+        settle_types(module.graph, module.target, module.names)
+        hoist(view)
+        for node in module.graph:
+            if view.role(node) == QUANTIZE_BY:
+                node.outputs[0].meta[KEY] = grid_of(node)  # which others may read by another one
+        for node in list(module.graph):
+            if node.graph is not None and view.role(node) is None and not view.absorb(node):
+                sink(view, node)
+        write_grids(module.graph, module.target, module.names)
+        remove_unused(module.graph)
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What an operator is given in the place of real operands, and the grids of its results: own and asked for."""
+
+    operands: dict[int, ir.Value] = field(default_factory=dict)
+    results: tuple[tuple[Quantization, Quantization], ...] = ()
+
+
+class _Kernels(CodedGraph):
+    """One graph whose operators are to compute with codes."""
+
+    def absorb(self, node: ir.Node) -> bool:
+        """Let a node compute with codes, where its results are put on grids and its operands are off such."""
+        spec = self.spec(node)
+        if spec is not None and HYBRID in spec.traits and self._asks_for_range(node):
+            self._give_codes(node, spec)
+            return True
+        plan = None if spec is None else self._plan(node, spec)
+        if spec is None or plan is None:
+            return False
+        for position, value in plan.operands.items():
+            node.replace_input_with(position, value)
+        for name, value in spec.facts.coded.items():
+            node.attributes[name] = attribute(spec.options[name], value)
+        for result, (own, asked) in zip(node.outputs, plan.results, strict=True):
+            forms = [use.node for use in result.uses()]
+            dtype = forms[0].outputs[0].dtype
+            assert dtype is not None
+            result.type, result.meta[KEY] = ir.TensorType(dtype), own
+            after = result if own == asked else self.requantize(result, asked, dtype, node)
+            if not any(form.outputs[0].is_graph_output() for form in forms):
+                after.name = forms[0].outputs[0].name
+            for form in forms:
+                self.replace(form, after)
+        return True
+
+    # ---- real operands beside codes
+
+    def _asks_for_range(self, node: ir.Node) -> bool:
+        """Whether a kernel is to quantize its activations by their range."""
+        asked = node.attributes.get(_BY_RANGE)
+        return asked is not None and bool(asked.value)
+
+    def _give_codes(self, node: ir.Node, spec: OperatorSpec) -> None:
+        """Let such a kernel have its weights as codes."""
+        for position, operand in enumerate(spec.operands[: len(node.inputs)]):
+            form = producer(node.inputs[position])
+            known, codes = (None, None) if form is None else self._read(form)
+            if operand.name in spec.facts.channels and known is not None and codes is not None:
+                node.replace_input_with(position, codes)
+
+    # ---- what an operator would read and yield
+
+    def _plan(self, node: ir.Node, spec: OperatorSpec) -> _Plan | None:
+        """How a node computes with codes; None where it cannot."""
+        asked = [self.asked(result) for result in node.outputs]
+        dtypes = {dtype for _, dtype in filter(None, asked)}
+        if not asked or None in asked or len(dtypes) != 1 or not spec.facts.types or spec.facts.quantization == RAW:
+            return None
+        (dtype,) = dtypes
+        wanted = [one[0] for one in asked if one is not None]
+        named, places = f"q{NAMES[dtype]}", {operand.name: p for p, operand in enumerate(spec.operands)}
+        data = [p for p, value in enumerate(node.inputs) if is_real(value)]
+        sums = {places[name] for name in spec.facts.products}
+        weights = {places[name]: axis for name, axis in spec.facts.channels.items()}
+        one_grid = spec.facts.grid == _SAME or spec.facts.quantization in (CODES, MATCHED)
+        if one_grid and (not alike(wanted) or any(self.role(producer(node.inputs[p])) is None for p in data[:1])):
+            return None
+        fixed = spec.facts.grid.get(named) if isinstance(spec.facts.grid, dict) else None
+        own = [
+            Quantization(np.array([fixed[0]], np.float32), np.array([fixed[1]], np.int64)) if fixed else one
+            for one in wanted
+        ]
+        found: dict[int, ir.Value] = {}
+        grids: dict[int, Quantization] = {}
+        for position in [p for p in data if p not in sums]:
+            value = node.inputs[position]
+            form = producer(value)
+            known, codes = (None, None) if form is None else self._read(form, spec.facts.rounding is None)
+            if known is None and value is not None:
+                known, codes = self._encode(value, wanted[0] if one_grid else None, dtype)
+            if known is None or codes is None or codes.dtype is None:
+                return None
+            if not _fits(known, codes.dtype, dtype, position in weights, weights.get(position)):
+                return None
+            if not allows(spec, position, codes.dtype):
+                return None
+            found[position], grids[position] = codes, known
+        if not grids:
+            return None
+        if spec.facts.rounding is not None and (plan := self._average(node, data[0], wanted[0])) is not None:
+            return plan
+        found = {p: note_grid(v, grids[p], self.dialect, self.scope) for p, v in found.items()}
+        if one_grid and len(grids) == 1:
+            own = [next(iter(grids.values()))] * len(own)
+        elif one_grid:
+            found = {p: self._on(codes, grids[p], wanted[0], dtype, node) for p, codes in found.items()}
+        for name, factors in spec.facts.products.items():
+            position = places[name]
+            bias = node.inputs[position] if position < len(node.inputs) else None
+            if bias is None:
+                continue
+            known_sums = self._bias(spec, position, bias, [grids.get(places[f]) for f in factors], dtype)
+            if known_sums is None:
+                return None
+            found[position] = known_sums
+        return _Plan(found, tuple(zip(own, wanted, strict=True)))
+
+    def _average(self, node: ir.Node, position: int, wanted: Quantization) -> _Plan | None:
+        """How codes are averaged as such, on whatever grid: where they are read off one and put on one that differs by
+        less than half a code at the ends of the type, so that halves are rounded in one direction. Those that read the
+        average say its grid."""
+        form = producer(node.inputs[position])
+        codes = None if form is None else form.inputs[0]
+        if form is None or codes is None or not _near(grid_of(form), wanted):
+            return None
+        readers = [use.node for one in node.outputs[0].uses() for use in one.node.outputs[0].uses()]
+        if not readers or any(self.role(one) != DEQUANTIZE_BY for one in readers):
+            return None
+        said, known = [grid_of(one) for one in readers], quantization(codes)
+        if not alike(said) or (known is not None and known != said[0]):
+            return None
+        codes.meta[KEY] = said[0]
+        return _Plan({position: codes}, ((said[0], said[0]),))
+
+    def _read(self, form: ir.Node, note: bool = True) -> tuple[Quantization | None, ir.Value | None]:
+        if self.role(form) != DEQUANTIZE_BY or form.inputs[0] is None:
+            return None, None
+        if not note:
+            return grid_of(form), form.inputs[0]
+        return grid_of(form), note_grid(form.inputs[0], grid_of(form), self.dialect, self.scope)
+
+    def _encode(
+        self, value: ir.Value, wanted: Quantization | None, dtype: ir.DataType
+    ) -> tuple[Quantization | None, ir.Value | None]:
+        """Codes of a constant: on a grid that is asked for, else on one that holds its numbers as they are."""
+        numbers = initial_array(value)
+        known = None if numbers is None else exact_grid(numbers, dtype) if wanted is None else wanted
+        if numbers is None or known is None:
+            return None, None
+        return known, self.constant(on_grid(numbers, known, dtype), value, known)
+
+    def _bias(
+        self,
+        spec: OperatorSpec,
+        position: int,
+        bias: ir.Value,
+        factors: Sequence[Quantization | None],
+        dtype: ir.DataType,
+    ) -> ir.Value | None:
+        """A bias in the steps that sums of products have; None where it is computed, or has more than 32 bits."""
+        numbers = initial_array(bias)
+        if numbers is None or any(one is None for one in factors):
+            return None
+        scale = np.ones(1, np.float32)
+        for one in factors:
+            scale = scale if one is None else scale * one.scale.astype(np.float32)
+        steps = np.rint(numbers.astype(np.float64).reshape(-1) / scale.astype(np.float64))
+        if not np.isfinite(steps).all() or np.abs(steps).max(initial=0) >= 2**31 or scale.size not in (1, steps.size):
+            return None
+        narrow = allows(spec, position, ir.DataType.INT32) and not allows(spec, position, ir.DataType.INT64)
+        wide = dtype == ir.DataType.INT16 and not narrow
+        known = Quantization(scale, np.zeros(scale.size, np.int64))
+        return self.constant(steps.astype(np.int64 if wide else np.int32), bias, known)
+
+    # ---- making
+
+    def _on(
+        self, codes: ir.Value, known: Quantization, wanted: Quantization, dtype: ir.DataType, node: ir.Node
+    ) -> ir.Value:
+        if known == wanted:
+            return codes
+        return self.requantize(codes, wanted, dtype, node, before=True)
+
+
+def _near(one: Quantization, other: Quantization) -> bool:
+    """Whether two grids differ by less than half a code anywhere within eight bits, and have one zero point."""
+    alike = one.scale.size == other.scale.size == 1 and np.array_equal(one.zero_point, other.zero_point)
+    return alike and bool(abs(float(one.scale[0]) / float(other.scale[0]) - 1) < 1 / 512)
+
+
+def _fits(known: Quantization, own: ir.DataType, dtype: ir.DataType, weights: bool, axis: int | None) -> bool:
+    """Whether kernels whose results are of a type take codes of another, on their grid."""
+    if known.block_size or (known.per_axis and (not weights or known.axis != axis)):
+        return False
+    if own not in (_WEIGHTS.get(dtype, ()) if weights else (dtype,)):
+        return False
+    centred = own.is_signed() if weights else dtype == ir.DataType.INT16
+    return not (centred and known.zero_point.any())

@@ -1,0 +1,67 @@
+"""Sparse constants of ONNX models, with all their elements."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+from onnx_ir import serde
+
+from ..engine.base.errors import ModelError
+from .external_data import TensorFiles
+
+#: constants that would take more bytes with all their elements are refused
+_MOST = 1 << 28
+
+
+def densify(graph: onnx.GraphProto, files: TensorFiles) -> None:
+    """Put ordinary initializers in the place of sparse ones, and of nodes that yield sparse constants.
+
+    Raises ModelError for one that takes more than 256 MB, or whose indices lie outside of it.
+    """
+    for sparse in graph.sparse_initializer:
+        graph.initializer.append(_dense(sparse, sparse.values.name, files))
+    del graph.sparse_initializer[:]
+    for place in reversed(range(len(graph.node))):
+        node = graph.node[place]
+        found = [attribute.sparse_tensor for attribute in node.attribute if attribute.name == "sparse_value"]
+        if found and not node.input and not node.domain:
+            graph.initializer.append(_dense(found[0], node.output[0], files))
+            del graph.node[place]
+            continue
+        for inner in _graphs(node):
+            densify(inner, files)
+
+
+def _graphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
+    for attribute in node.attribute:
+        if attribute.HasField("g"):
+            yield attribute.g
+        yield from attribute.graphs
+
+
+def _dense(sparse: onnx.SparseTensorProto, name: str, files: TensorFiles) -> onnx.TensorProto:
+    values, places = (_array(tensor, files) for tensor in (sparse.values, sparse.indices))
+    extents = tuple(sparse.dims)
+    size = math.prod(extents) * values.dtype.itemsize
+    if any(extent < 0 for extent in extents) or size > _MOST:
+        raise ModelError(f"{files.name}: sparse constant {name} of shape {list(extents)} takes more than 256 MB")
+    if places.ndim == 2 and places.shape[1] == len(extents):
+        within = bool((places >= 0).all() and (places < extents).all())
+        flat = places @ np.array([math.prod(extents[axis + 1 :]) for axis in range(len(extents))], np.int64)
+    else:
+        flat = places
+        within = flat.ndim == 1 and bool((flat >= 0).all() and (flat < math.prod(extents)).all())
+    if not within or flat.shape != values.shape:
+        raise ModelError(f"{files.name}: malformed: sparse constant {name} has elements outside of {list(extents)}")
+    dense = np.zeros(math.prod(extents), values.dtype)
+    dense[flat] = values
+    return numpy_helper.from_array(dense.reshape(extents), name)
+
+
+def _array(tensor: onnx.TensorProto, files: TensorFiles) -> np.ndarray[Any, np.dtype[Any]]:
+    return np.asarray(files.constant(serde.deserialize_tensor(tensor)).numpy())

@@ -1,0 +1,123 @@
+"""TensorFlow Lite models rewritten within their own dialect, and brought to ONNX and back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import nnrewrite
+import numpy as np
+import numpy.typing as npt
+import onnx_ir as ir
+from nnrewrite.backends.tflite_file import Encoded
+from nnrewrite.backends.tflite_writer import write
+from nnrewrite.engine.base.quantization import Quantization
+from nnrewrite.engine.dialects.ops_files import load
+from nnrewrite.frontends.tflite_reader import Signature, read
+from nnrewrite.verify import Interpreter, Kernels
+
+CATALOGUE = load()
+
+
+class Graph:
+    """A model made node by node, of one input of real numbers."""
+
+    def __init__(self, *extents: int) -> None:
+        self.nodes: list[ir.Node] = []
+        self.constants: list[ir.Value] = []
+        self.input = self.value("in_0", extents)
+
+    def value(self, name: str, extents: Sequence[int], dtype: ir.DataType = ir.DataType.FLOAT) -> ir.Value:
+        return ir.Value(name=name, type=ir.TensorType(dtype), shape=ir.Shape(extents))
+
+    def constant(self, elements: npt.NDArray[Any]) -> ir.Value:
+        tensor = ir.Tensor(elements)
+        made = self.value(f"c{len(self.constants)}", elements.shape, tensor.dtype)
+        made.const_value = tensor
+        self.constants.append(made)
+        return made
+
+    def add(self, operator: str, inputs: Sequence[ir.Value], *extents: int, **options: Any) -> ir.Value:
+        attributes = [ir.convenience.convert_attribute(name, value) for name, value in options.items()]
+        node = ir.Node("tflite", operator, inputs, attributes, num_outputs=1, name=f"n{len(self.nodes)}")
+        result = node.outputs[0]
+        result.name, result.type, result.shape = f"v{len(self.nodes)}", self.input.type, ir.Shape(extents)
+        self.nodes.append(node)
+        return result
+
+    def encode(self, output: ir.Value) -> bytes:
+        graph = ir.Graph([self.input], [output], nodes=self.nodes, initializers=self.constants, name="main")
+        model = ir.Model(graph, ir_version=10)
+        model.meta["signatures"] = (Signature("detect", 0, {"image": "in_0"}, {"found": output.name or ""}),)
+        model.meta["metadata"] = {"note": b"kept"}
+        return write(model, CATALOGUE)
+
+
+def encoded(made: nnrewrite.Conversion) -> bytes:
+    assert isinstance(made.encoded, Encoded)
+    return made.encoded.data()
+
+
+def run(model: bytes, x: npt.NDArray[np.float32], interpreter: Interpreter) -> npt.NDArray[Any]:
+    ((found,),) = interpreter.run(model, [[x]], Kernels.DEFAULT)
+    return found
+
+
+def build_wasteful() -> tuple[bytes, npt.NDArray[np.float32]]:
+    """A convolution, an activation and a dense layer, with nodes between them that change nothing."""
+    random = np.random.default_rng(2)
+    graph = Graph(1, 4, 4, 2)
+    turned = graph.add("TRANSPOSE", [graph.input, graph.constant(np.array([0, 2, 1, 3], np.int32))], 1, 4, 4, 2)
+    back = graph.add("TRANSPOSE", [turned, graph.constant(np.array([0, 2, 1, 3], np.int32))], 1, 4, 4, 2)
+    weights = graph.constant(random.uniform(-1, 1, (3, 3, 3, 2)).astype(np.float32))
+    bias = graph.constant(np.zeros(3, np.float32))
+    conv = graph.add("CONV_2D", [back, weights, bias], 1, 2, 2, 3, padding="VALID", stride_h=1, stride_w=1)
+    rest = graph.add("RELU", [conv], 1, 2, 2, 3)
+    rest = graph.add("MUL", [rest, graph.constant(np.ones(1, np.float32))], 1, 2, 2, 3)
+    flat = graph.add("RESHAPE", [rest, graph.constant(np.array([1, 12], np.int32))], 1, 12)
+    dense = graph.constant(random.uniform(-1, 1, (5, 12)).astype(np.float32))
+    half = graph.add("MUL", [graph.constant(np.full(5, 0.5, np.float32)), graph.constant(np.full(5, 3, np.float32))], 5)
+    result = graph.add("FULLY_CONNECTED", [flat, dense, half], 1, 5)
+    return graph.encode(result), random.uniform(-1, 1, (1, 4, 4, 2)).astype(np.float32)
+
+
+def test_what_changes_nothing_goes_and_the_rest_stays(tmp_path: Path, interpreter: Interpreter) -> None:
+    model, x = build_wasteful()
+    (tmp_path / "a.tflite").write_bytes(model)
+    made = nnrewrite.rewrite(tmp_path / "a.tflite", to="tflite")
+    assert made.report.target_operators == {"CONV_2D": 1, "FULLY_CONNECTED": 1}
+    np.testing.assert_allclose(run(encoded(made), x, interpreter), run(model, x, interpreter), atol=1e-6)
+    again = read(encoded(made), CATALOGUE, "again")
+    (signature,) = again.meta["signatures"]
+    assert (signature.key, dict(signature.inputs)) == ("detect", {"image": "in_0"})
+    assert signature.outputs["found"] == again.graph.outputs[0].name
+    assert again.meta["metadata"]["note"] == b"kept"
+
+
+def test_codes_come_back_from_onnx_as_they_were(interpreter: Interpreter) -> None:
+    graph = Graph(1, 2, 2, 3)
+    first, last = ((0.02, 5), (0.05, -7))
+    codes = graph.add("QUANTIZE", [graph.input], 1, 2, 2, 3)
+    moved = graph.add(
+        "AVERAGE_POOL_2D", [codes], 1, 1, 1, 3, padding="VALID", filter_height=2, filter_width=2, stride_h=1, stride_w=1
+    )
+    joined = graph.add("CONCATENATION", [moved, moved], 1, 1, 1, 6, axis=3)
+    wide = graph.add("ADD", [joined, joined], 1, 1, 1, 6)
+    result = graph.add("DEQUANTIZE", [wide], 1, 1, 1, 6)
+    for value, (scale, zero) in ((codes, first), (moved, first), (joined, first), (wide, last)):
+        value.type = ir.TensorType(ir.DataType.INT8)
+        value.meta["quantization"] = Quantization(np.array([scale], np.float32), np.array([zero], np.int64))
+    model = graph.encode(result)
+    there = nnrewrite.rewrite(model, target="portable").model
+    del there.metadata_props[:]
+    back = nnrewrite.rewrite(there.SerializeToString(), to="tflite")
+    assert back.report.target_operators == {
+        "QUANTIZE": 1,
+        "AVERAGE_POOL_2D": 1,
+        "CONCATENATION": 1,
+        "ADD": 1,
+        "DEQUANTIZE": 1,
+    }
+    x = np.random.default_rng(4).uniform(-2, 2, (1, 2, 2, 3)).astype(np.float32)
+    np.testing.assert_array_equal(run(encoded(back), x, interpreter), run(model, x, interpreter))

@@ -1,0 +1,167 @@
+"""Graphs of QuantizeLinear and DequantizeLinear run in the integer kernels of TensorFlow Lite."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import nnrewrite
+import numpy as np
+import onnx
+import onnx.helper as helper
+import pytest
+from nnrewrite.backends.tflite_file import Encoded
+from nnrewrite.verify import Interpreter
+from nnrewrite.verify.interpreter import Kernels
+
+TYPES = {"i8": np.int8, "u8": np.uint8, "i16": np.int16}
+#: operator, options, extents of the input and of the weights, the axis of their scales, the kernel
+LAYERS: dict[str, tuple[str, dict[str, Any], tuple[int, ...], tuple[int, ...], int, str]] = {
+    "conv": ("Conv", {"pads": [1, 1, 1, 1]}, (1, 3, 6, 6), (4, 3, 3, 3), 0, "CONV_2D"),
+    "asymmetric": ("Conv", {"pads": [1, 0, 2, 1], "strides": [2, 2]}, (1, 3, 6, 6), (4, 3, 3, 3), 0, "PAD CONV_2D"),
+    "depthwise": ("Conv", {"group": 4}, (1, 4, 6, 6), (4, 1, 3, 3), 0, "DEPTHWISE_CONV_2D"),
+    "rows": ("Conv", {}, (1, 4, 9), (5, 4, 3), 0, "CONV_2D"),
+    "transposed": ("ConvTranspose", {"strides": [2, 2]}, (1, 3, 4, 4), (3, 4, 2, 2), 1, "TRANSPOSE_CONV"),
+    "gemm": ("Gemm", {"transB": 1}, (3, 8), (5, 8), 0, "FULLY_CONNECTED"),
+    "product": ("MatMul", {}, (2, 3, 8), (8, 5), 1, "FULLY_CONNECTED"),
+}
+#: operator, options, extents of the input, constants behind it, the kernel
+FUNCTIONS: dict[str, tuple[str, dict[str, Any], tuple[int, ...], list[Any], str]] = {
+    "max": ("MaxPool", {"kernel_shape": [2, 2], "strides": [2, 2]}, (1, 3, 6, 6), [], "MAX_POOL_2D"),
+    "average": ("AveragePool", {"kernel_shape": [2, 2], "strides": [2, 2]}, (1, 3, 6, 6), [], "AVERAGE_POOL_2D"),
+    "global": ("GlobalAveragePool", {}, (1, 3, 6, 6), [], "MEAN"),
+    "softmax": ("Softmax", {}, (3, 7), [], "SOFTMAX"),
+    "sigmoid": ("Sigmoid", {}, (3, 7), [], "LOGISTIC"),
+    "tanh": ("Tanh", {}, (3, 7), [], "TANH"),
+    "leaky": ("LeakyRelu", {"alpha": 0.1}, (3, 7), [], "LEAKY_RELU"),
+    "reshape": ("Reshape", {}, (3, 8), [np.array([2, 12])], "RESHAPE"),
+    "transpose": ("Transpose", {"perm": [1, 0]}, (3, 8), [], "TRANSPOSE"),
+    "scalar": ("Mul", {}, (3, 8), [np.float32(0.5)], "MUL"),
+}
+#: operators of two operands, each with its kernel
+PAIRS = {"Add": "ADD", "Mul": "MUL", "Sub": "SUB", "Concat": "CONCATENATION"}
+
+
+class Model:
+    """A model that grows branch by branch: each puts its inputs on grids, computes, and puts its result on one."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self.nodes: list[onnx.NodeProto] = []
+        self.inputs: dict[str, tuple[int, ...]] = {}
+        #: outputs, each with a step of its codes
+        self.outputs: dict[str, float] = {}
+        self.constants: dict[str, Any] = {}
+
+    def quantize(self, name: str, scale: float) -> str:
+        """A value put on a grid and read off it; 16 bits are finer, and centred."""
+        scale, zero = (scale / 200, 0) if self.kind == "i16" else (scale, 131 if self.kind == "u8" else 3)
+        self.constants |= {f"{name}_s": np.float32(scale), f"{name}_z": TYPES[self.kind](zero)}
+        self.nodes.append(helper.make_node("QuantizeLinear", [name, f"{name}_s", f"{name}_z"], [f"{name}_q"]))
+        self.nodes.append(helper.make_node("DequantizeLinear", [f"{name}_q", f"{name}_s", f"{name}_z"], [f"{name}_r"]))
+        self.outputs[f"{name}_r"] = scale
+        return f"{name}_r"
+
+    def read(self, name: str, extents: tuple[int, ...], scale: float = 0.0123) -> str:
+        """An input on a grid."""
+        self.inputs[name] = extents
+        found = self.quantize(name, scale)
+        del self.outputs[found]
+        return found
+
+    def layer(self, name: str, relu: bool) -> None:
+        """A layer with weights that have a scale for each channel."""
+        operator, options, extents, shape, axis, _ = LAYERS[name]
+        random = np.random.default_rng(3)
+        channels = shape[axis]
+        self.constants |= {
+            f"{name}_w": random.integers(-127, 128, shape).astype(np.int8),
+            f"{name}_ws": random.uniform(0.002, 0.01, channels).astype(np.float32),
+            f"{name}_wz": np.zeros(channels, np.int8),
+            f"{name}_b": random.uniform(-1, 1, channels).astype(np.float32),
+        }
+        operands = [self.read(f"{name}_x", extents), f"{name}_wr"]
+        operands += [f"{name}_b"] if operator != "MatMul" else []
+        weights = [f"{name}_w", f"{name}_ws", f"{name}_wz"]
+        self.nodes.append(helper.make_node("DequantizeLinear", weights, [f"{name}_wr"], axis=axis))
+        self.nodes.append(helper.make_node(operator, operands, [f"{name}_t" if relu else f"{name}_y"], **options))
+        if relu:
+            self.nodes.append(helper.make_node("Relu", [f"{name}_t"], [f"{name}_y"]))
+        self.quantize(f"{name}_y", 0.0457)
+
+    def function(self, name: str) -> None:
+        """An operator of one operand on the grid of its result."""
+        operator, options, extents, more, _ = FUNCTIONS[name]
+        self.constants |= {f"{name}_c{place}": array for place, array in enumerate(more)}
+        operands = [self.read(f"{name}_x", extents), *(f"{name}_c{place}" for place in range(len(more)))]
+        self.nodes.append(helper.make_node(operator, operands, [f"{name}_y"], **options))
+        self.quantize(f"{name}_y", 0.0123)
+
+    def pair(self, name: str) -> None:
+        """An operator of two operands and a result on three grids."""
+        operands = [self.read(f"{name}_a", (2, 3)), self.read(f"{name}_b", (2, 3), 0.0177)]
+        options: dict[str, Any] = {"axis": 1} if name == "Concat" else {}
+        self.nodes.append(helper.make_node(name, operands, [f"{name}_y"], **options))
+        self.quantize(f"{name}_y", 0.0251)
+
+    def serialize(self) -> bytes:
+        """The model as a file."""
+        given = [helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, shape) for n, shape in self.inputs.items()]
+        wanted = [helper.make_empty_tensor_value_info(name) for name in self.outputs]
+        graph = helper.make_graph(self.nodes, "m", given, wanted)
+        arrays = self.constants.items()
+        graph.initializer.extend(onnx.numpy_helper.from_array(np.asarray(array), name) for name, array in arrays)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+        return onnx.shape_inference.infer_shapes(model).SerializeToString()
+
+
+def check(model: Model, kernels: set[str], interpreter: Interpreter) -> None:
+    """All outputs are at most a step apart, and nothing but the ends computes with real numbers."""
+    import onnxruntime
+
+    data = model.serialize()
+    options = onnxruntime.SessionOptions()  # its own integer kernels saturate on some processors
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+    random = np.random.default_rng(5)
+    feeds = {name: random.uniform(-1.5, 1.5, shape).astype(np.float32) for name, shape in model.inputs.items()}
+    wanted = session.run(None, feeds)
+    made = nnrewrite.rewrite(data, to="tflite")
+    assert isinstance(made.encoded, Encoded)
+    (found,) = interpreter.run(made.encoded.data(), [list(feeds.values())], Kernels.DEFAULT)
+    for (name, step), a, b in zip(model.outputs.items(), wanted, found, strict=True):
+        assert a.shape == b.shape, name
+        assert np.abs(a - b).max() <= step * 1.01, name
+    operators = Counter(made.report.target_operators)
+    assert operators["DEQUANTIZE"] == len(model.outputs)
+    assert set(operators) >= kernels
+    assert set(operators) - kernels <= {"QUANTIZE", "DEQUANTIZE", "TRANSPOSE", "RESHAPE", "EXPAND_DIMS", "SQUEEZE"}
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_layers_with_weights_compute_with_codes(kind: str, interpreter: Interpreter) -> None:
+    model = Model(kind)
+    for place, name in enumerate(LAYERS):
+        model.layer(name, relu=place % 2 == 0)
+    check(model, {word for layer in LAYERS.values() for word in layer[-1].split()}, interpreter)
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_functions_pairs_and_moves_compute_with_codes(kind: str, interpreter: Interpreter) -> None:
+    model = Model(kind)
+    for name in FUNCTIONS:
+        model.function(name)
+    for name in PAIRS:
+        model.pair(name)
+    check(model, {*(one[-1] for one in FUNCTIONS.values()), *PAIRS.values()}, interpreter)
+
+
+def test_codes_that_are_read_by_another_grid_mean_what_it_says(interpreter: Interpreter) -> None:
+    model = Model("i8")
+    real = model.read("x", (2, 3))
+    model.constants |= {"s": np.float32(0.5), "z": np.int8(-7)}
+    model.nodes.append(helper.make_node("DequantizeLinear", ["x_q", "s", "z"], ["other"]))
+    model.nodes.append(helper.make_node("Add", [real, "other"], ["y"]))
+    model.quantize("y", 0.6)
+    check(model, {"ADD"}, interpreter)
