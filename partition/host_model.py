@@ -36,7 +36,7 @@ def write_host(
     """
     host = _Host(model, files, plans, functions)
     try:
-        for graph in reversed(plans):  # bodies stand behind what names them
+        for graph in reversed(tuple(plans)):  # bodies stand behind what names them
             host.copies[graph] = _copy_graph(host, graph, name if graph is model.graph else graph.name or "")
         files.save(path, host.copies[model.graph], model, host.made, host.copies)
     finally:

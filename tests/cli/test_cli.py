@@ -294,7 +294,7 @@ def test_a_wrong_call_exits_with_two(folder: Path, relu: bytes, arguments: tuple
         (("net.tflite", "--opset", "9"), "opset 9 is none of 13 to 25"),
         (
             ("net.tflite", "--target", "nowhere"),
-            "no target nowhere: it is neither ethos-u, litert, onnxruntime, onnxruntime-avx2,",
+            "no target nowhere: it is neither edge-tpu, ethos-u, litert, onnxruntime, onnxruntime-avx2,",
         ),
         (("help", "chek"), "there is no command chek; did you mean check?"),
         (("--quiet", "check"), "a command stands first: rewrite check ..."),

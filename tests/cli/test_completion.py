@@ -70,6 +70,7 @@ def test_no_command_is_offered_after_an_option_or_a_model() -> None:
         (
             "rewrite --target ",
             [
+                "edge-tpu",
                 "ethos-u",
                 "litert",
                 "onnxruntime",
