@@ -24,7 +24,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-FILES = ("ops.yaml", *sorted(str(p.relative_to(ROOT)) for p in ROOT.glob("rules/*/*.rules")))
+FILES = tuple(
+    str(path.relative_to(ROOT))
+    for kind in ("ops.yaml", "ops/*.yaml", "rules/*/*.rules")
+    for path in sorted(ROOT.glob(kind))
+)
 CODE = re.compile(r"^(\s*)(?!test\b|for\b|ruleset\b|#)")
 
 
@@ -150,7 +154,7 @@ OPS: dict[str, tuple[str, Change]] = {
 
 def mutants(file: str, text: str) -> Iterator[Mutant]:
     """All mutants of one file."""
-    known = _covered(text) if file == "ops.yaml" else None
+    known = _covered(text) if not file.endswith(".rules") else None
     skipped = _skipped(text) if known is None else []
     for kind, (pattern, change) in (OPS if known is not None else RULES).items():
         for match in re.finditer(pattern, text):
@@ -200,7 +204,7 @@ def drawn(count: int, seed: int, only: str) -> list[Mutant]:
     for file in FILES:
         for mutant in mutants(file, (ROOT / file).read_text(encoding="utf-8")):
             if only in str(mutant):
-                kinds.setdefault(f"{file == 'ops.yaml'} {mutant.kind}", []).append(mutant)
+                kinds.setdefault(f"{not file.endswith('.rules')} {mutant.kind}", []).append(mutant)
     shuffle = random.Random(seed)
     for found in kinds.values():
         shuffle.shuffle(found)

@@ -3,8 +3,8 @@
     python benchmarks/tflite_peers.py FOLDER --onnx2tf PROGRAM [--only WORD] [--limit BYTES]
 
 PROGRAM is the command of onnx2tf in an environment of its own: Python 3.12, with TensorFlow and what it asks for. The
-seconds of both are those of a whole command. Latencies are medians of runs of the interpreter on one thread. Prints
-a table for docs/tflite.md.
+seconds of both are those of a whole command; both may turn inputs to channels last. Latencies are medians of runs of
+the interpreter on one thread. Prints a table for docs/tflite.md.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 continue
             ours, theirs = Path(folder) / f"{path.stem}.tflite", Path(folder) / path.stem
             rows = [
-                convert([sys.executable, "-m", "nnrewrite", f"{path}", "-o", f"{ours}"], ours),
+                convert([sys.executable, "-m", "nnrewrite", f"{path}", "--layout", "target", "-o", f"{ours}"], ours),
                 convert([options.onnx2tf, "-i", f"{path}", "-o", f"{theirs}", "-n"], theirs),
             ]
             times = [[measure(model, interpreter) for _, model in rows] for _ in range(_TURNS)]

@@ -202,13 +202,11 @@ class _GraphReader:
     def _node(self, number: int, record: Mapping[str, Any]) -> None:
         library, base, overload = split_target(record["target"])
         name = operator_name(library, functional(base), overload)
-        spec = self.dialect.operators.get(name)
-        writes = functional(base) != base
+        spec, writes = self.dialect.operators.get(name), functional(base) != base
         if spec is None:
             writes, name = False, operator_name(library, base, overload)
-        operands, attributes = self._arguments(
-            rename_first(record["inputs"], spec) if writes else record["inputs"], spec
-        )
+        given = rename_first(record["inputs"], spec) if writes else record["inputs"]
+        operands, attributes = self._arguments(given, spec)
         names, tags = list_results(record["outputs"])
         scope = find_scope(record)
         node = ir.Node(
@@ -220,8 +218,7 @@ class _GraphReader:
             name="/".join([*(word.partition(":")[0] for word in scope.split("/") if word), f"{name.lower()}_{number}"]),
             metadata_props={"nnrewrite.source": f"{record['target'].removeprefix('torch.ops.')}@{self.name}:{number}"},
         )
-        if scope:
-            node.metadata_props["nnrewrite.scope"] = scope
+        node.metadata_props.update({"nnrewrite.scope": scope} if scope else {})
         self.made.append(node)
         self._bind(node, names, record, spec, writes)
 

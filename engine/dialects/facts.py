@@ -324,6 +324,9 @@ class DialectFacts:
         tuple[str, ...],
         "Element types of variables that begin with the codes that stand for zero; others begin with zeros",
     ] = ()
+    channels: Annotated[
+        Literal["last"] | None, "Where its operators want the channels of images: behind the batch if nothing is said"
+    ] = None
     activation: Annotated[str | None, "The option that the trait `output_activation` is about"] = None
     codes: Annotated[
         Literal["real"] | None,

@@ -1,4 +1,4 @@
-"""ops.yaml, and the same file of each pack laid over it, read as dialects with their operators."""
+"""ops.yaml and the files in ops/, and the ops.yaml of each pack over them, read as dialects with their operators."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..base.data_files import OPS
+from ..base.data_files import OPERATORS
 from ..base.errors import RewriteError, RuleError
 from .facts import DialectFacts, DialectPython, DialectTrials, OperatorFacts, OperatorPython, OperatorTrials
 from .operators import Catalogue, Dialect, Operand, OperatorSpec, Option
@@ -18,8 +18,8 @@ _ZERO = {"bool": False, "float": 0.0, "string": "", "bytes": b"", "subgraph": No
 
 
 def load(paths: Iterable[Path] = ()) -> Catalogue:
-    """Read ops.yaml and, over it, the same file of each pack; raises RuleError with the mistakes of a pack's."""
-    documents = [_yaml(OPS), *(_yaml(path, checked=True) for path in paths)]
+    """Read the program's files and, over them, those of packs; raises RuleError with the mistakes of a pack's."""
+    documents = [_read_own(), *(_yaml(path, checked=True) for path in paths)]
     merged: dict[str, dict[str, Any]] = {}
     for document in documents:
         for name, entry in document.items():
@@ -27,6 +27,11 @@ def load(paths: Iterable[Path] = ()) -> Catalogue:
             for key, value in (entry or {}).items():
                 known[key] = {**known.get(key, {}), **value} if isinstance(value, dict) else value
     return Catalogue({name: _dialect(name, entry) for name, entry in merged.items()})
+
+
+def _read_own() -> dict[str, dict[str, Any]]:
+    """The dialects that come with the program, each in one file."""
+    return {name: entry for path in OPERATORS for name, entry in _yaml(path).items()}
 
 
 def _yaml(path: Path, checked: bool = False) -> dict[str, dict[str, Any]]:
@@ -37,7 +42,7 @@ def _yaml(path: Path, checked: bool = False) -> dict[str, dict[str, Any]]:
         if checked:
             from .schema import mistakes
 
-            found = mistakes(path, text, _yaml(OPS))
+            found = mistakes(path, text, _read_own())
             if found:
                 raise RuleError(found, {str(path): text})
         document = _document(text)

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import onnx
 
-from ..base.data_files import BUILT_IN, OPS
+from ..base.data_files import BUILT_IN, OPERATORS
 
 
 def digest_pack(entries: Sequence[Path], texts: Mapping[str, str]) -> str:
     """A name for everything that a pack in its final form depends on."""
     rules = sorted(_below(BUILT_IN, (".rules",)))
-    digest = digest_code([*map(Path, rules), OPS, *entries])
+    digest = digest_code([*map(Path, rules), *OPERATORS, *entries])
     for name, text in texts.items():
         digest.update(f"{name}\0{text}\0".encode())
     return digest.hexdigest()

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ..base import file_cache
-from ..base.data_files import BUILT_IN, OPS
+from ..base.data_files import BUILT_IN, OPERATORS
 from ..base.errors import CallError, Diagnostic, RuleError, suggest_nearest
 from ..base.startup import dataclass, replace
 from ..dialects import ops_files
@@ -20,7 +20,7 @@ from ..syntax import tree
 from .digests import digest_code, digest_pack
 from .parse_cache import Parses
 from .scopes import separate_definitions
-from .serialization import Lazy, freeze, thaw
+from .serialization import Lazy, LazyMapping, freeze, thaw
 
 #: the group of entry points by which an installed package offers a pack: name = "package:folder"
 ENTRY_POINTS = "nnrewrite.rules"
@@ -257,7 +257,7 @@ def _read(paths: Sequence[Path], texts: Mapping[str, str], parses: Parses) -> Pa
         # Rules of the target's own come after those of every pack that aims at it.
         return _read([*follow, *paths], {**texts, **_texts(follow)}, parses)
     entries = _entries(paths)
-    catalogue = _catalogue(tuple(entries), tuple(map(read_text, (OPS, *entries))))
+    catalogue = _catalogue(tuple(entries), tuple(map(read_text, (*OPERATORS, *entries))))
     parses.keep()
     files, unknown = separate_definitions(files, parses, complete=not diagnostics)
     files, lacking = _leave_out(files, paths)
@@ -383,10 +383,12 @@ def _ranks(paths: Sequence[Path]) -> dict[str, int]:
 
 def _freeze(pack: Pack, parses: Parses) -> bytes:
     files = [(replace(file, items=()), [parses.freeze_item(item) for item in file.items]) for file in pack.files]
-    return freeze((files, pack.catalogue, pack.contents, [tuple(one) for one in pack.overrides]))
+    dialects = {name: freeze(dialect) for name, dialect in pack.catalogue.dialects.items()}
+    return freeze((files, dialects, pack.contents, [tuple(one) for one in pack.overrides]))
 
 
 def _thaw(data: bytes) -> Pack:
-    files, catalogue, contents, overrides = thaw(data)
+    files, dialects, contents, overrides = thaw(data)
+    catalogue = Catalogue(LazyMapping(dialects))
     lazy = tuple(replace(file, items=Lazy(items)) for file, items in files)
     return Pack(lazy, catalogue, contents, tuple(Override(*one) for one in overrides))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import pickle
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, NoReturn, TypeVar, overload
 
@@ -89,3 +89,24 @@ class Lazy(Sequence[_T]):
 
     def __iter__(self) -> Iterator[_T]:
         return (self[index] for index in range(len(self)))
+
+
+class LazyMapping(Mapping[str, _T]):
+    """A mapping whose values are thawed one by one, each when it is first asked for."""
+
+    __slots__ = ("_found", "_frozen")
+
+    def __init__(self, frozen: Mapping[str, bytes]) -> None:
+        self._frozen = frozen
+        self._found: dict[str, _T] = {}
+
+    def __getitem__(self, name: str) -> _T:
+        if name not in self._found:
+            self._found[name] = thaw(self._frozen[name])
+        return self._found[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._frozen)
+
+    def __len__(self) -> int:
+        return len(self._frozen)

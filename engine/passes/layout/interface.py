@@ -122,7 +122,14 @@ def channels_first(rank: int) -> Order:
     return (0, rank - 1, *range(1, rank - 1))
 
 
+def channels_last(rank: int) -> Order:
+    """The order that brings the axis behind the first to the end."""
+    return (0, *range(2, rank), 1)
+
+
 def word_order(order: Sequence[int]) -> str:
     """An order of axes as letters before and after."""
     letters = _LETTERS.get(len(order)) or "".join(chr(ord("A") + axis) for axis in range(len(order)))
+    if len(order) in _LETTERS and tuple(order) == channels_last(len(order)) != channels_first(len(order)):
+        letters = "".join(letters[axis] for axis in channels_first(len(order)))
     return f"{letters}:{''.join(letters[axis] for axis in order)}"

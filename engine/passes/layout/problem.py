@@ -10,7 +10,7 @@ import onnx_ir as ir
 from ...base.startup import dataclass, field
 from .axis_groups import Arrangement, Side, arrangement, local
 from .cut import FIRST, SECOND, THIRD, Problem, Term, solve
-from .interface import Port, channels_first
+from .interface import Port, channels_first, channels_last
 from .order import Order, alike, between, compose, elements, identity, still
 from .permute_weights import Tensors
 from .views import Tensor
@@ -136,6 +136,10 @@ class Regions:
         self.unsettled |= fitting is None
         return fitting
 
+    def _order_of_images(self, rank: int) -> Order:
+        """The order in which inputs and outputs may be, other than their own."""
+        return channels_last(rank) if self._tensors.dialect.facts.channels == "last" else channels_first(rank)
+
     def _fit(self, region: Region, unit: Unit, ends: list[_End]) -> list[Tensor] | None:
         known = [end for end in ends if not end.tensor.constant and end.tensor in region.pairs]
         if not known:
@@ -148,7 +152,7 @@ class Regions:
         blocks = self._tensors.blocks(unit) if isinstance(unit, ir.Node) else None
         if blocks is not None and not (blocks.admits(first) and blocks.admits(second)):
             return None
-        if not isinstance(unit, ir.Node) and channels_first(len(asis)) not in (first, second):
+        if not isinstance(unit, ir.Node) and self._order_of_images(len(asis)) not in (first, second):
             return None
         reached: dict[Tensor, Pair] = {}
         for end in ends:

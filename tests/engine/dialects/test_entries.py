@@ -9,7 +9,7 @@ from pathlib import Path
 import fastjsonschema
 import pytest
 import yaml
-from nnrewrite.engine.base.data_files import BUILT_IN, OPS
+from nnrewrite.engine.base.data_files import BUILT_IN, OPERATORS, OPS
 from nnrewrite.engine.base.errors import RuleError
 from nnrewrite.engine.dialects import ops_files
 from nnrewrite.engine.dialects.facts import DialectFacts, DialectTrials, OperatorFacts, OperatorTrials
@@ -157,7 +157,8 @@ def test_keys_that_are_unknown_or_elsewhere_and_what_they_hold_are_mistakes(
 
 
 def test_what_comes_with_the_program_has_no_mistakes() -> None:
-    assert [str(one) for one in mistakes(OPS, OPS.read_text(encoding="utf-8"), {})] == []
+    for path in OPERATORS:
+        assert [str(one) for one in mistakes(path, path.read_text(encoding="utf-8"), {})] == []
 
 
 def test_the_schema_for_editors_is_that_of_the_program_and_admits_what_comes_with_it() -> None:
@@ -166,7 +167,7 @@ def test_the_schema_for_editors_is_that_of_the_program_and_admits_what_comes_wit
         "python -m nnrewrite.engine.dialects.json_schema > editors/ops.schema.json"
     )
     admit = fastjsonschema.compile(make_schema())
-    for path in (OPS, *sorted(BUILT_IN.glob("*/ops.yaml"))):
+    for path in (*OPERATORS, *sorted(BUILT_IN.glob("*/ops.yaml"))):
         admit(json.loads(json.dumps(yaml.safe_load(path.read_text(encoding="utf-8")))))
 
 
