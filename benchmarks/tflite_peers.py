@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import statistics
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -96,9 +97,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if options.only not in path.name or path.stat().st_size > options.limit:
                 continue
             ours, theirs = Path(folder) / f"{path.stem}.tflite", Path(folder) / path.stem
+            copy = Path(shutil.copyfile(path, Path(folder) / path.name))  # onnx2tf writes to the model that it reads
             rows = [
                 convert([sys.executable, "-m", "nnrewrite", f"{path}", "--layout", "target", "-o", f"{ours}"], ours),
-                convert([options.onnx2tf, "-i", f"{path}", "-o", f"{theirs}", "-n"], theirs),
+                convert([options.onnx2tf, "-i", f"{copy}", "-o", f"{theirs}", "-n"], theirs),
             ]
             times = [[measure(model, interpreter) for _, model in rows] for _ in range(_TURNS)]
             least = [min((one for one in each if one is not None), default=None) for each in zip(*times, strict=True)]
