@@ -10,8 +10,8 @@ the interpreter on one thread. Prints a table for docs/tflite.md.
 from __future__ import annotations
 
 import argparse
-import statistics
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from ..base.data_files import BUILT_IN
 from . import loader
 
 _DIALECTS = re.compile(r"^\s*ruleset\s+\w+[^:]*:\s*(\w+)\s*->\s*(\w+)", re.MULTILINE)
@@ -34,7 +35,7 @@ def _list_built_in() -> frozenset[str]:
 
 @functools.cache
 def _pair_of_built_in(name: str) -> tuple[str, str] | None:
-    return _read_pair(loader.BUILT_IN / name)
+    return _read_pair(BUILT_IN / name)
 
 
 def _read_pair(folder: Path) -> tuple[str, str] | None:
