@@ -97,7 +97,7 @@ def _plan(model: ir.Model, prepared: Prepared, judged: Prices) -> dict[ir.Graph,
 
 
 def _read(source: str | bytes, dialect: str, target: str, options: Options) -> tuple[ir.Model, Prepared]:
-    """A model as a graph of a dialect, with a target's rules; as it stands where no rule set is named as the dialect."""
+    """A model as a graph of a dialect, with a target's rules; as it stands where no rule set has its name."""
     reader = next(one for one in readers.READERS if one.dialect == dialect)
     if dialect in list_built_in():
         conversion = rewrite(source, options.but(target=target))
