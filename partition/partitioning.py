@@ -21,7 +21,6 @@ from ..frontends import readers
 from ..frontends.source import Source, accept
 from ..options import Options
 from ..pipeline import rewrite
-from ..routes import find_route
 from ..target import prices
 from .bodies import list_bodies
 from .capability import find_supported
@@ -98,9 +97,9 @@ def _plan(model: ir.Model, prepared: Prepared, judged: Prices) -> dict[ir.Graph,
 
 
 def _read(source: str | bytes, dialect: str, target: str, options: Options) -> tuple[ir.Model, Prepared]:
-    """A model as a graph of a dialect, with a target's rules; as it stands where no rules lead within the dialect."""
+    """A model as a graph of a dialect, with a target's rules; as it stands where no rule set has its name."""
     reader = next(one for one in readers.READERS if one.dialect == dialect)
-    if any(find_route(dialect, dialect) == [(name,)] for name in list_built_in()):
+    if dialect in list_built_in():
         conversion = rewrite(source, options.but(target=target))
         prepared = prepare((dialect, target), conversion.report.opset)
         return reader.read(conversion.model.SerializeToString(), prepared.pack.catalogue), prepared
