@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
 import re
@@ -163,7 +162,6 @@ def _document(folder: Path) -> Mapping[str, Any]:
     return _parse(file, file.read_bytes())
 
 
-@functools.lru_cache(maxsize=16)
 def _parse(file: Path, data: bytes) -> Mapping[str, Any]:
     # Each conversion asks, and reading YAML takes longer than a small one.
     key = hashlib.sha256(b"settings" + data).hexdigest()

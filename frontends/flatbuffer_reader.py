@@ -98,7 +98,6 @@ def schema(dialect: Dialect) -> Schema:
     return Schema(tables, unions)
 
 
-@functools.cache
 def _members(known: Schema) -> dict[str, tuple[str, int]]:
     return {table: (union, number) for union, tables in known.unions.items() for number, table in tables.items()}
 

@@ -149,12 +149,12 @@ class Dialect:
 
     def by_code(self, code: int) -> OperatorSpec | None:
         """Find an operator by the number its file format gives it."""
-        return _codes(self).get(code)
+        return next((one for one in self.operators.values() if one.code == code and not one.when), None)
 
     def form(self, spec: OperatorSpec, options: Mapping[str, Any]) -> OperatorSpec:
         """The operator that a node is with these options: some share a number, and are told apart by an option."""
-        for form in _forms(self).get(-1 if spec.code is None else spec.code, ()):
-            if all(options.get(name) == value for name, value in form.when.items()):
+        for form in self.operators.values():
+            if form.when and form.code == spec.code is not None and form.when.items() <= options.items():
                 return form
         return spec
 
@@ -163,18 +163,21 @@ class Dialect:
 
         Raises RewriteError when ops.yaml gives the role to no operator.
         """
-        spec = _roles(self).get(role)
+        spec = self._find_role(role)
         if spec is None:
             raise RewriteError(f"ops.yaml: no operator of dialect {self.name} has the role {role}")
         return spec
 
     def has_role(self, role: str) -> bool:
         """Whether an operator of this dialect plays a role."""
-        return role in _roles(self)
+        return self._find_role(role) is not None
+
+    def _find_role(self, role: str) -> OperatorSpec | None:
+        return next((one for one in self.operators.values() if one.role == role), None)
 
     def infix(self, symbol: str) -> str | None:
         """The operator that an infix symbol of the rule language stands for."""
-        return _infixes(self).get(symbol)
+        return next((one.name for one in self.operators.values() if one.infix == symbol), None)
 
     def __hash__(self) -> int:
         return id(self)
@@ -202,34 +205,6 @@ class Catalogue:
             if spec is not None and spec.domain == node.domain:
                 return spec
         return None
-
-
-@functools.cache
-def _codes(dialect: Dialect) -> dict[int, OperatorSpec]:
-    found: dict[int, OperatorSpec] = {}
-    for spec in dialect.operators.values():
-        if spec.code is not None and not spec.when and (first := found.setdefault(spec.code, spec)) is not spec:
-            raise RewriteError(f"ops.yaml: {first.name} and {spec.name} have the same code, {spec.code}")
-    return found
-
-
-@functools.cache
-def _forms(dialect: Dialect) -> dict[int, list[OperatorSpec]]:
-    forms: dict[int, list[OperatorSpec]] = {}
-    for spec in dialect.operators.values():
-        if spec.code is not None and spec.when:
-            forms.setdefault(spec.code, []).append(spec)
-    return forms
-
-
-@functools.cache
-def _roles(dialect: Dialect) -> dict[str, OperatorSpec]:
-    return {spec.role: spec for spec in dialect.operators.values() if spec.role is not None}
-
-
-@functools.cache
-def _infixes(dialect: Dialect) -> dict[str, str]:
-    return {spec.infix: spec.name for spec in dialect.operators.values() if spec.infix is not None}
 
 
 @functools.cache

@@ -77,8 +77,16 @@ def _dialect(name: str, entry: Mapping[str, Any]) -> Dialect:
         python=DialectPython(**_said(DialectPython, entry["python"])) if "python" in entry else None,
     )
     found = Dialect(name, domain, entry.get("types", {}), enums, operators, facts, bool(entry.get("schemas")))
-    found.by_code(0)  # raises where two operators have one
+    _require_own_codes(operators.values())
     return found
+
+
+def _require_own_codes(operators: Iterable[OperatorSpec]) -> None:
+    """Raise RewriteError where two operators have one code, and no option tells them apart."""
+    known: dict[int, OperatorSpec] = {}
+    for spec in operators:
+        if spec.code is not None and not spec.when and (first := known.setdefault(spec.code, spec)) is not spec:
+            raise RewriteError(f"ops.yaml: {first.name} and {spec.name} have the same code, {spec.code}")
 
 
 def _enumeration(values: Any, entry: Mapping[str, Any]) -> dict[str, int]:
