@@ -158,14 +158,6 @@ def test_integer_biases_beside_real_numbers_are_refused(single: Make) -> None:
     assert "biases are integers that stand for no real numbers" in refusal(lstm(single, 5, "INT8", "TANH"))
 
 
-def test_what_is_padded_to_nothing_is_refused(single: Make) -> None:
-    operands = {"x": (FLOATS, [0, 3]), "v": np.zeros((), np.float32)}
-    edges = {"edge_padding_low": [0, 1], "edge_padding_high": [0, -1], "interior_padding": [0, 0]}
-    assert "rule stablehlo_pad: nothing is left of [0, 3]" in refusal(
-        single("STABLEHLO_PAD", operands, [(FLOATS, [0, 0])], **edges)
-    )
-
-
 @pytest.mark.parametrize("alpha", [0.5, -0.5])
 def test_a_window_of_fewer_than_one_channel_is_refused(single: Make, alpha: float) -> None:
     image = (FLOATS, [1, 3, 4, 6])
