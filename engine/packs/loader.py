@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+import onnx.defs
+
 from ..base import file_cache
 from ..base.data_files import BUILT_IN, OPERATORS
 from ..base.errors import CallError, Diagnostic, RuleError, suggest_nearest
@@ -326,9 +328,13 @@ def _parse_files(
     ranks = _ranks(paths)
     files: list[tree.RuleFile] = []
     diagnostics: list[Diagnostic] = []
+    newest = onnx.defs.onnx_opset_version()
     for name, text in texts.items():
         try:
-            files.append(replace(parses.parse(text, name), rank=ranks[name]))
+            file = parses.parse(text, name)
+            if is_built_in(paths[ranks[name]]):  # which may know opsets that an older onnx does not
+                file = replace(file, opsets=(file.opsets[0], min(file.opsets[1], newest)))
+            files.append(replace(file, rank=ranks[name]))
         except RuleError as error:
             diagnostics += error.diagnostics
     return files, diagnostics

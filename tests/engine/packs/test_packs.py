@@ -478,3 +478,8 @@ def test_what_comes_with_the_program_is_checked_once_below_packs_of_ones_own(
     monkeypatch.setattr(checker, "_item", lambda item, context: checked.append(item.name) or True)
     loader.load(("portable", str(make("two", ABS.replace("rule mine", "rule other")))))
     assert checked == ["other"]
+
+
+def test_an_older_onnx_bounds_the_opsets_of_the_programs_packs(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(onnx.defs, "onnx_opset_version", lambda: 27)
+    assert loader.read(["onnx"]).opsets == (7, 27)
