@@ -8,6 +8,7 @@ from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 
+import onnx
 import onnx_ir as ir
 import pytest
 from nnrewrite import compiled_rules, pipeline
