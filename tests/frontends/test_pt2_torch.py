@@ -56,3 +56,18 @@ def test_what_is_written_to_a_permuted_view_is_seen_in_the_whole() -> None:
     model = nnrewrite.convert(torch.export.export(Written(), (x,)))
     session = onnxruntime.InferenceSession(model.SerializeToString())
     np.testing.assert_allclose(session.run(None, {"x": x.numpy()})[0], Written()(x).numpy(), rtol=1e-5)
+
+
+@pytest.mark.parametrize("pairs", [False, True])
+@pytest.mark.parametrize(("normalized", "onesided", "extents"), [(False, None, (2, 400)), (True, False, (400,))])
+def test_spectra_are_torchs(pairs: bool, normalized: bool, onesided: bool | None, extents: tuple[int, ...]) -> None:
+    class Spectrum(torch.nn.Module):  # type: ignore[misc]
+        def forward(self, x: Any) -> Any:
+            window = torch.hann_window(64)
+            z = torch.stft(x, 64, 16, window=window, normalized=normalized, onesided=onesided, return_complex=True)
+            return torch.view_as_real(z) if pairs else z.abs()
+
+    x = torch.randn(*extents)
+    model = nnrewrite.convert(torch.export.export(Spectrum(), (x,)))
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    np.testing.assert_allclose(session.run(None, {"x": x.numpy()})[0], Spectrum()(x).numpy(), rtol=1e-3, atol=1e-4)
