@@ -94,8 +94,8 @@ FLAGS = (
         "--opset",
         type=int,
         metavar="N",
-        help="The ONNX opset to write: 13 to 25, or 7 to 28 where the model is ONNX already. [default: 18, or the"
-        " first that can hold the model; that of an ONNX model]",
+        help="The ONNX opset to write: 13 to 25, or 7 to the newest of the installed onnx where the"
+        " model is ONNX already. [default: 18, or the first that can hold the model; that of an ONNX model]",
     ),
     click.option(
         "--target",
