@@ -1,6 +1,6 @@
 """Convert every model of a folder, compare each with the interpreter, and print a table by tier and kind.
 
-    python benchmarks/models.py FOLDER > docs/appendix/models.md
+    python benchmarks/models.py FOLDER
 
 FOLDER holds models and a MANIFEST.tsv with the columns path, kind, tier and runs.
 """
@@ -43,11 +43,6 @@ def main(folder: Path) -> None:
     counts: dict[tuple[str, str], Counter[str]] = {}
     for row, (outcome, _) in zip(rows, outcomes, strict=True):
         counts.setdefault((row["tier"], row["kind"]), Counter())[outcome] += 1
-    print("# Real models\n")
-    print(
-        "Every model of a collection of published ones, converted and compared with the TensorFlow Lite interpreter on"
-    )
-    print("seeded inputs. Made by `python benchmarks/models.py FOLDER`.\n")
     print("| tier | kind | models | verified | different | interpreter refuses | not converted |")
     print("|---|---|--:|--:|--:|--:|--:|")
     total: Counter[str] = Counter()

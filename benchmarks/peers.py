@@ -2,7 +2,7 @@
 
 Writes docs/appendix/benchmarks.md.
 
-    python benchmarks/peers.py [--models FOLDER] [--runs N] [--write] [NAME | FILE]...
+    python benchmarks/peers.py [--models FOLDER] [--runs N] [NAME | FILE]...
 
 A NAME is one of benchmarks/large.py. Each command runs as a process of its own, all in turn, N times; figures are
 medians. The limit is what `cp` of the file and a Python that imports numpy and onnx take together, `ms` a run in ONNX
@@ -25,10 +25,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from environments import PEERS, ROOT, python
+from environments import PEERS, python
 
-PAGE = ROOT / "docs" / "appendix" / "benchmarks.md"
-MARK = "<!-- benchmarks/peers.py writes what follows -->\n"
 DEFAULT = ("mobilenet_v2", "nasnet_mobile", "inception_v3", "resnet_152")
 OPSET = 18
 #: a peer that takes longer is not run again
@@ -191,7 +189,6 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help="files, or models of benchmarks/large.py")
     parser.add_argument("--models", type=Path, default=PEERS / "models", help="where large models are made")
     parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--write", action="store_true", help="write the table into docs/appendix/benchmarks.md")
     parser.add_argument("--look", nargs="+", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--alone", action="store_true", help="without peers")
     asked = parser.parse_args()
@@ -213,11 +210,7 @@ def main() -> None:
             make = [sys.executable, Path(__file__).with_name("large.py"), asked.models, name]
             subprocess.run(make, check=True, stdout=subprocess.DEVNULL)
         lines += compared(model, commands, asked.runs)
-        print("\n".join(lines), flush=True)
-    if asked.write:
-        PAGE.write_text(
-            PAGE.read_text(encoding="utf-8").split(MARK)[0] + MARK + "\n".join(lines) + "\n", encoding="utf-8"
-        )
+    print("\n".join(lines))
 
 
 if __name__ == "__main__":
