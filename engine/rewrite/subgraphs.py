@@ -68,7 +68,7 @@ def bind_option(option: Option, value: Any, subgraphs: Sequence[ir.Graph]) -> An
     if isinstance(value, ir.Graph):
         return Body(value)
     if option.type == _ONE:
-        return Body(subgraphs[value]) if 0 <= value < len(subgraphs) else None
+        return Body(subgraphs[value]) if isinstance(value, int) and 0 <= value < len(subgraphs) else None
     if option.type == _SEVERAL:
         return [Body(subgraphs[index]) for index in value if 0 <= index < len(subgraphs)]
     return value
