@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import onnx
 import onnx.inliner
@@ -155,24 +156,24 @@ def _infer(proto: onnx.ModelProto, name: str) -> ir.Model:
 
 def _check_nodes(model: ir.Model, name: str) -> None:
     """Raise ModelError where a node has too few operands for its operator, or an attribute of another type."""
-    declared: dict[tuple[str, str], tuple[int, Mapping[str, int]]] = {}
+    declared: dict[tuple[str, str], tuple[int, Mapping[str, Any]]] = {}
     imported = {"" if domain in _STANDARD else domain: opset for domain, opset in model.opset_imports.items()}
     for node in model.graph.all_nodes():
         operator = "" if node.domain in _STANDARD else node.domain, node.op_type
         if operator not in declared:
             found = schema(operator[1], imported.get(operator[0], 1), operator[0])
-            types = {} if found is None else {key: one.type.value for key, one in found.attributes.items()}
-            declared[operator] = 0 if found is None else found.min_input, types
+            kinds = {} if found is None else {key: one.type for key, one in found.attributes.items()}
+            declared[operator] = 0 if found is None else found.min_input, kinds
         least, types = declared[operator]
         said = f"{name}: malformed: node {node.name or node.op_type}"
         if len(node.inputs) < least:
             raise ModelError(f"{said} has {len(node.inputs)} operands, {node.op_type} takes {least} at least")
         for attribute in node.attributes.values():
-            wanted = types.get(attribute.name, attribute.type)
-            if wanted != attribute.type:
+            wanted = types.get(attribute.name)
+            if wanted is not None and wanted.value != attribute.type:
                 raise ModelError(
-                    f"{said} has the attribute {attribute.name} of type {attribute.type}, {node.op_type} takes"
-                    f" {ir.AttributeType(wanted)}"
+                    f"{said} has the attribute {attribute.name} of type {attribute.type.name}, {node.op_type} takes"
+                    f" {wanted.name}"
                 )
 
 
