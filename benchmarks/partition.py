@@ -3,9 +3,9 @@
     python benchmarks/partition.py [--torch PYTHON] TARGET MODEL...
     python benchmarks/partition.py [--torch PYTHON] --random COUNT
 
-For each model the parts, the bytes between host and device, and the bytes that go in and out of parts, between two parts
-too. `--torch` names an interpreter that has PyTorch, whose partitioner is then asked as well; partition_peers.py says
-what the others are. Where a body is divided too it is a graph of its own.
+For each model the parts, the bytes between host and device, and the bytes that go in and out of parts, between two of
+them too. `--torch` names an interpreter that has PyTorch, whose partitioner is then asked as well; partition_peers.py
+says what the others are. Where a body is divided too it is a graph of its own.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Greedy merging is what TVM's MergeCompilerRegions does: all that the target takes is on the device; each node joins the
 parts of the nodes that it reads, one after the other, where that makes no circle. ONNX Runtime's is
-CreateSupportedPartitions, by which its execution providers answer GetCapability: what they take joins the open group, in
-topological order, and a node that they do not take and that reads the group closes it. PyTorch's own partitioner is
+CreateSupportedPartitions, by which its execution providers answer GetCapability: what they take joins the open group,
+in topological order, and a node that they do not take and that reads the group closes it. PyTorch's own partitioner is
 asked where it is installed. In the order of a file is what stands in it without a node of the host between.
 """
 

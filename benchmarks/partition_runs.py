@@ -4,7 +4,7 @@
 
 The whole is the model itself where the target's parts are of its format, else what it is converted to. Steps run in the
 runtime of their format, twice on drawn inputs so that state is seen; parts of ONNX are also run as functions of the
-host's model. Where a runtime's own fusions across a cut make the difference, both sides run without them.
+host's model. Where a runtime's own optimizations of the whole or of steps make the difference, both sides run without.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import signal
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -34,15 +34,13 @@ _SECONDS = 300
 #: what a model comes to, best first
 EQUAL, WRITTEN, UNTRIED, REFUSED, DIFFERENT = (
     "equal",
-    "equal without the runtime's fusions",
+    "equal without the runtime's optimizations",
     "whole does not run",
     "refused",
     "different",
 )
 
 Array = np.ndarray[Any, Any]
-#: what runs a model: its inputs by name; its outputs by name, and maybe more
-Run = Callable[[Mapping[str, Array]], Mapping[str, Array]]
 
 
 class _TimeoutError(Exception):
@@ -71,19 +69,22 @@ def _take(values: Mapping[str, Array], signature: Signature, manifest: Mapping[s
     return [values[entry["name"]] for entry in manifest["outputs"]]
 
 
-def run_written(folder: Path, manifest: Mapping[str, Any]) -> Run:
-    """The steps of a partition in ONNX Runtime without its own optimizations."""
-    steps = [
-        (step, Runtime(folder / step["file"], optimized=False)) for step in manifest["steps"]
-    ]
-
-    def run(inputs: Mapping[str, Array]) -> Mapping[str, Array]:
-        values = dict(inputs)
-        for step, runtime in steps:
-            values.update(zip(runtime.outputs, runtime.run([values[name] for name in runtime.inputs]), strict=True))
-        return values
-
-    return run
+def run_plainly(folder: Path, manifest: Mapping[str, Any], given: Mapping[str, Array]) -> Mapping[str, Array]:
+    """What the steps of a partition yield without their runtime's own optimizations: ONNX Runtime as it is written,
+    LiteRT without its delegate."""
+    values = dict(given)
+    with Interpreter() as interpreter:
+        for step in manifest["steps"]:
+            file = folder / step["file"]
+            feeds = [values[entry["name"]] for entry in step["inputs"]]
+            if file.suffix == ".onnx":
+                runtime = Runtime(file, optimized=False)
+                found = runtime.run([values[name] for name in runtime.inputs])
+                values.update(zip(runtime.outputs, found, strict=True))
+            else:
+                (found,) = interpreter.run(file, [feeds], Kernels.OPTIMIZED)
+                values.update(zip((entry["name"] for entry in step["outputs"]), found, strict=True))
+    return values
 
 
 def differ(signature: Signature, wanted: Sequence[Array], found: Sequence[Array]) -> str:
@@ -100,9 +101,7 @@ def try_model(path: Path, target: str) -> tuple[str, str, int]:
     try:
         oracle, whole = take_whole(path, target)
         signature = oracle.describe(whole)
-        drawn = next(
-            (one for one in draw(signature.inputs, samples=2) if _runs(oracle, whole, one)), None
-        )
+        drawn = next((one for one in draw(signature.inputs, samples=2) if _runs(oracle, whole, one)), None)
     except (RewriteError, InterpreterError) as error:
         return UNTRIED, _shorten(error), 0
     if drawn is None:
@@ -130,17 +129,16 @@ def try_model(path: Path, target: str) -> tuple[str, str, int]:
                 why = why or differ(signature, wanted[0], _take(inside, signature, manifest))
             if not why:
                 return EQUAL, "", parts
-            if not divided.files.functions:
-                return DIFFERENT, why, parts
-            run = run_written(folder, manifest)
             plain = _run(oracle, whole, drawn, Kernels.OPTIMIZED)[0]
-            written = differ(signature, plain, _take(run(feeds[0]), signature, manifest))
+            written = differ(signature, plain, _take(run_plainly(folder, manifest, feeds[0]), signature, manifest))
         except Exception as error:  # whatever a runtime raises of a step that was written
             return DIFFERENT, _shorten(error), parts
         return (DIFFERENT, written, parts) if written else (WRITTEN, why, parts)
 
 
-def _run(oracle: Reference | Interpreter, whole: Path | bytes, drawn: Sequence[Sequence[Array]], kernels: Kernels) -> Any:
+def _run(
+    oracle: Reference | Interpreter, whole: Path | bytes, drawn: Sequence[Sequence[Array]], kernels: Kernels
+) -> Any:
     if isinstance(oracle, Interpreter):
         return oracle.run(whole, drawn, kernels, keep=True)
     return oracle.run(whole, drawn, kernels)

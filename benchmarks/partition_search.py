@@ -3,9 +3,9 @@
     python benchmarks/partition_search.py --optimum COUNT
     python benchmarks/partition_search.py --large UNITS
 
-The first compares answers with the best of all, which is found by trying everything: every choice of sides, and for each
-the fewest parts in any order, by running what the device can and what the host can in turn. The second takes the time
-of one large graph.
+The first compares answers with the best of all, which is found by trying everything: every choice of sides, and for
+each the fewest parts in any order, by running what the device can and what the host can in turn. The second takes the
+time of one large graph.
 """
 
 from __future__ import annotations
@@ -97,7 +97,9 @@ def compare(count: int) -> None:
     print(f"| parts at a cost | {whole} of {count} |")
     print(f"| parts at a cost, by the search for larger graphs | {alone} of {count} |")
     print(f"| parts without a cost, by the minimum cut | {exact} of {count} |")
-    print(f"largest distance of the search: {max(map(int.__sub__, costs, least))}, mean of the best {np.mean(least):.1f}")
+    print(
+        f"largest distance of the search: {max(map(int.__sub__, costs, least))}, mean of the best {np.mean(least):.1f}"
+    )
 
 
 def main() -> None:

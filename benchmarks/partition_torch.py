@@ -52,9 +52,7 @@ def divide(network: dict[str, Any], vertical: bool) -> list[int]:
         allows_single_node_partition=True,
         skip_horizontal_fusion=vertical,
     )
-    part = {
-        node.name: number for number, one in enumerate(partitioner.propose_partitions()) for node in one.nodes
-    }
+    part = {node.name: number for number, one in enumerate(partitioner.propose_partitions()) for node in one.nodes}
     return [part.get(node.name, -1) for node in nodes]
 
 

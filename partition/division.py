@@ -49,8 +49,8 @@ def divide(network: Network) -> Answer:
 
 
 def search(network: Network) -> list[bool]:
-    """The best sides that a bounded search finds: from the minimum cut, from all that the device takes, and from nothing
-    there, levels, pieces and units go to the other side as long as that costs less.
+    """The best sides that a bounded search finds: from the minimum cut, from all that the device takes, and from
+    nothing there, levels, pieces and units go to the other side as long as that costs less.
     """
     found = _Search(network)
     starts = (choose_sides(network), list(network.supported), [False] * network.units)

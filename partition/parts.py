@@ -47,9 +47,7 @@ def find_parts(network: Network, device: Sequence[bool]) -> list[int]:
     return parts
 
 
-def find_pieces(
-    before: Sequence[Sequence[int]], device: Sequence[bool], levels: Sequence[int]
-) -> list[list[int]]:
+def find_pieces(before: Sequence[Sequence[int]], device: Sequence[bool], levels: Sequence[int]) -> list[list[int]]:
     """Units of the device that are of one level and connected."""
     parent = list(range(len(before)))
 

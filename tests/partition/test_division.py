@@ -202,7 +202,12 @@ def test_parts_that_nothing_lies_between_become_one_where_parts_cost_something()
 
 def test_a_piece_is_of_the_part_that_reads_it_rather_than_of_one_before() -> None:
     """Of 0 -> 1 (host) -> 2 -> 4 and 3 -> 4, the last three are one part, although 3 could run with 0."""
-    edges = [Edge(0, frozenset({1}), 4), Edge(1, frozenset({2}), 4), Edge(3, frozenset({4}), 4), Edge(2, frozenset({4}), 4)]
+    edges = [
+        Edge(0, frozenset({1}), 4),
+        Edge(1, frozenset({2}), 4),
+        Edge(3, frozenset({4}), 4),
+        Edge(2, frozenset({4}), 4),
+    ]
     network = Network((True, False, True, True, True), (*edges, Edge(4, frozenset({OUTSIDE}), 4)), (100,) * 5, 1)
     parts = find_parts(network, network.supported)
     assert parts[2] == parts[3] == parts[4] != parts[0]
