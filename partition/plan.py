@@ -66,6 +66,10 @@ def plan(graph: ir.Graph, supported: Supported, prices: Prices, numbers: Iterato
             sizes[part] += len(unit)
     parts = [part if part >= 0 and sizes[part] >= prices.least else -1 for part in chosen]
     reasons = dict(supported.reasons)
+    few = f"the device takes it, and a part of fewer than {prices.least} nodes is not worth its cost"
+    reasons.update(
+        (node, few) for unit, old, new in zip(units, chosen, parts, strict=True) if old != new for node in unit
+    )
     parts = _keep_untyped_within_steps(network, units, parts, reasons)
     for unit, part in zip(units, parts, strict=True):
         for node in unit if part < 0 else ():
