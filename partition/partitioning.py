@@ -24,10 +24,10 @@ from ..pipeline import rewrite
 from ..target import prices
 from .bodies import list_bodies
 from .capability import find_supported
+from .computed_constants import fold_shape_arithmetic, fold_stored
 from .files import write
 from .model_files import DIALECTS, ModelFiles, find_files
 from .plan import Plan, Prices, plan
-from .stored_constants import fold_shape_arithmetic, fold_stored
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,9 +89,9 @@ def _print(manifest: dict[str, Any], model: str, folder: Path) -> None:
     device = [step for step in manifest["steps"] if step["on"] == "device"]
     taken, left = (sum(step["nodes"] for step in steps) for steps in (device, host))
     click.echo(f"{click.style(model, bold=True)} -> {click.style(f'{folder}', bold=True)}")
-    parts = _count(len(device), "part")
-    click.echo(f"  on {manifest['target']}: {taken} of {_count(taken + left, 'node')} in {parts}")
-    click.echo(f"  on the host: {_count(left, 'node')} in {_count(len(host), 'step')}")
+    share = f"{taken:,} of {_count(taken + left, 'node')} in {_count(len(device), 'part')}"
+    click.echo(f"  on {manifest['target']}: {share if device else 'nothing'}")
+    click.echo(f"  on the host: {_count(left, 'node') + ' in ' + _count(len(host), 'step') if host else 'nothing'}")
     inner = [part for body in manifest["bodies"] for part in body["parts"]]
     if inner:
         nodes = _count(sum(part["nodes"] for part in inner), "node")
@@ -101,7 +101,7 @@ def _print(manifest: dict[str, Any], model: str, folder: Path) -> None:
     for (operator, reason), count in why.most_common(_TOLD):
         click.echo(f"    {operator} x {count}: {reason}")
     if len(why) > _TOLD:
-        click.echo(f"    and {len(why) - _TOLD} more reasons, in {folder / 'manifest.json'}")
+        click.echo(f"    and {_count(len(why) - _TOLD, 'more reason')}, in {folder / 'manifest.json'}")
 
 
 def _count(number: int, noun: str) -> str:
