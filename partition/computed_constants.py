@@ -13,6 +13,7 @@ from ..engine.base.quantization import dequantize, inherit, quantization
 from ..engine.dialects.operators import Dialect
 from ..engine.rewrite.rules import RuleSet
 from ..engine.rewrite.subgraphs import bodies
+from .units import count_bytes
 
 #: what stays a node where it would be larger
 _SMALL = 4096
@@ -61,6 +62,8 @@ def fold_shape_arithmetic(graph: ir.Graph, rules: RuleSet) -> None:
         read = [value for value in node.inputs if value is not None and not sizes_alone]
         if any(map(quantization, (*read, output))):
             continue
+        if _is_sized(output) and count_bytes(output) > _SMALL:
+            continue
         operands = [None if value is None else _stand_in(value, sizes_alone) for value in node.inputs]
         if not operands or any(value is not None and value.const_value is None for value in operands):
             continue
@@ -78,11 +81,11 @@ def _infer_sizes(node: ir.Node, rules: RuleSet) -> None:
     if not all(value is None or value.const_value is not None or _is_sized(value) for value in node.inputs):
         return
     known = [(output.type, output.shape) for output in node.outputs]
-    elements = rules.settle(node) or [None] * len(known)
-    for output, one, (held, shape) in zip(node.outputs, elements, known, strict=True):
+    elements = rules.settle(node) or ()
+    for output, one in zip(node.outputs, elements, strict=False):
+        output.shape = ir.Shape(one.shape)
+    for output, (held, shape) in zip(node.outputs, known, strict=True):
         output.type = held
-        if one is not None:
-            output.shape = ir.Shape(one.shape)
         if not _is_sized(output):
             output.shape = shape
 
@@ -95,8 +98,8 @@ def _stand_in(value: ir.Value, extents_only: bool) -> ir.Value:
     """A constant with the elements of a small one, or of zeros where only their number is read; else one of unknown
     elements."""
     array = initial_array(value) if value.const_value is not None and value.const_value.nbytes <= _SMALL else None
-    if array is None and extents_only and value.dtype is not None and _is_sized(value):
-        array = np.broadcast_to(np.zeros((), value.dtype.numpy()), value.shape)
+    if array is None and extents_only and value.dtype is not None and value.shape is not None and _is_sized(value):
+        array = np.broadcast_to(np.zeros((), value.dtype.numpy()), [size for size in value.shape if isinstance(size, int)])
     held = None if array is None else ir.Tensor(array)
     return ir.Value(name=value.name, type=value.type, shape=value.shape, const_value=held)
 
