@@ -1,0 +1,155 @@
+"""Models as their makers make them: built by other programs, converted, and compared with the interpreter.
+
+    python -m nnrewrite.benchmarks.wild build/wild [--build keras,functions,quantizer,torch] [--seed N] [--count N] [--peer]
+
+Each generator runs in an environment of its own and writes FOLDER/GENERATOR/KIND/NAME.tflite; models that are there are
+not made again. Without --build what is in FOLDER is judged. Prints a table by generator and kind, and what is not right.
+Models with operators of TensorFlow run in the interpreter of that environment, the others in that of ai-edge-litert.
+With --peer tf2onnx converts each model too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from nnrewrite import RewriteError, UnsupportedError, rewrite
+from nnrewrite.verify import Interpreter, compare_models
+
+from .environments import ROOT, python
+
+HERE = Path(__file__).parent
+#: the script of each generator, and the environment that it runs in
+GENERATORS = {
+    "keras": ("wild_networks.py", "wild"),
+    "functions": ("wild_functions.py", "wild"),
+    "quantizer": ("wild_quantizer.py", "wild"),
+    "torch": ("wild_torch.py", "wild-torch"),
+}
+VERIFIED, SPREAD, UNCHECKED, DIFFERENT, REFUSED = "right", "within the spread", "not run", "different", "refused"
+#: a result larger than this many times its source says so
+LARGER = 1.5
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one model: in words, how often its size, milliseconds an operator, and the peer's outcome."""
+
+    outcome: str
+    reason: str = ""
+    size: float = 0.0
+    milliseconds: float = 0.0
+    peer: str = ""
+
+
+def judge(path: Path) -> Outcome:
+    """Convert a model and compare it with the interpreter."""
+    began = time.perf_counter()
+    try:
+        converted = rewrite(path)
+    except UnsupportedError as error:
+        return Outcome(REFUSED, ", ".join(sorted({f"{one.operator}: {one.reason}" for one in error.refusals})))
+    except RewriteError as error:
+        return Outcome(REFUSED, str(error).splitlines()[0].removeprefix(f"{path}: "))
+    except Exception as error:
+        return Outcome(REFUSED, f"{type(error).__name__} {error}")
+    content = converted.model.SerializeToString()
+    milliseconds = (time.perf_counter() - began) * 1000 / max(len(converted.model.graph.node), 1)
+    size = len(content) / path.stat().st_size
+    try:
+        with Interpreter(command=worker(path)) as interpreter:
+            result = compare_models(path, content, interpreter=interpreter)
+    except RewriteError as error:
+        return Outcome(UNCHECKED, str(error), size, milliseconds)
+    found = (SPREAD if result.within_spread else VERIFIED) if result.passed else DIFFERENT
+    return Outcome(found, "; ".join(result.differences), size, milliseconds)
+
+
+def worker(path: Path) -> list[str] | None:
+    """The worker to run a model in: where it has operators of TensorFlow, one whose interpreter has them."""
+    return [str(python("wild")), str(HERE / "wild_worker.py"), str(ROOT)] if b"Flex" in path.read_bytes() else None
+
+
+def judge_peer(path: Path) -> str:
+    """What tf2onnx makes of a model."""
+    target = path.with_suffix(".peer.onnx")
+    command = [str(python("tf2onnx")), "-m", "tf2onnx.convert", "--tflite", str(path), "--output", str(target)]
+    try:
+        subprocess.run(command, check=True, capture_output=True, timeout=300)
+        with Interpreter(command=worker(path)) as interpreter:
+            return VERIFIED if compare_models(path, target, interpreter=interpreter).passed else DIFFERENT
+    except (subprocess.SubprocessError, OSError):
+        return REFUSED
+    except RewriteError:
+        return UNCHECKED
+    finally:
+        target.unlink(missing_ok=True)
+
+
+def build(folder: Path, name: str, seed: int, count: int) -> None:
+    """Run a generator."""
+    script, environment = GENERATORS[name]
+    command = [python(environment), HERE / script, folder / name, "--seed", str(seed), "--count", str(count)]
+    with (folder / f"{name}.log").open("a") as log:
+        subprocess.run(command, check=True, stdout=log, stderr=log)
+
+
+def show(rows: list[tuple[Path, Outcome]]) -> Iterator[str]:
+    """The lines of the tables."""
+    counts: dict[tuple[str, str], Counter[str]] = {}
+    peers: dict[tuple[str, str], Counter[str]] = {}
+    for path, one in rows:
+        key = (path.parts[0], path.parts[1].replace("_", " "))
+        counts.setdefault(key, Counter())[one.outcome] += 1
+        peers.setdefault(key, Counter())[one.peer] += 1
+    columns = (VERIFIED, SPREAD, DIFFERENT, REFUSED, UNCHECKED)
+    head = ["generator", "kind", "models", *columns, *(["tf2onnx: right"] if any(one.peer for _, one in rows) else [])]
+    yield f"| {' | '.join(head)} |"
+    yield f"|---|---|{'--:|' * (len(head) - 2)}"
+    counts["all", ""] = sum(counts.values(), Counter())
+    peers["all", ""] = sum(peers.values(), Counter())
+    for key, found in counts.items():
+        cells = [*key, found.total(), *(found[column] for column in columns)]
+        yield f"| {' | '.join(str(cell) for cell in [*cells, *([peers[key][VERIFIED]] if len(head) > 8 else [])])} |"
+    yield "\nThose that are not right:\n"
+    for path, one in rows:
+        if one.outcome not in (VERIFIED, SPREAD):
+            yield f"* `{path}`: {one.outcome}: {' '.join(one.reason.split())[:300]}"
+    large = [(one.size, path) for path, one in rows if one.size > LARGER]
+    yield f"\nLarger than {LARGER} times the source: {len(large)}\n"
+    for size, path in sorted(large, reverse=True)[:20]:
+        yield f"* `{path}`: {size:.1f}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--build", default="", help="generators, separated by commas")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--count", type=int, default=100, help="how many models a generator tries to make")
+    parser.add_argument("--peer", action="store_true")
+    parser.add_argument("--only", default="", help="a part of the paths of models")
+    parser.add_argument("--processes", type=int, default=2)
+    asked = parser.parse_args()
+    asked.folder.mkdir(parents=True, exist_ok=True)
+    for name in filter(None, asked.build.split(",")):
+        build(asked.folder, name, asked.seed, asked.count)
+    paths = [path for path in sorted(asked.folder.glob("*/*/*.tflite")) if asked.only in str(path)]
+    rows: list[tuple[Path, Outcome]] = []
+    with ProcessPoolExecutor(asked.processes, max_tasks_per_child=50) as pool:
+        peers = pool.map(judge_peer, paths) if asked.peer else [""] * len(paths)
+        for path, one, peer in zip(paths, pool.map(judge, paths), peers, strict=True):
+            rows.append((path.relative_to(asked.folder), Outcome(one.outcome, one.reason, one.size, one.milliseconds, peer)))
+            print(*rows[-1], file=sys.stderr, flush=True)
+    print("\n".join(show(rows)))
+
+
+if __name__ == "__main__":
+    main()
