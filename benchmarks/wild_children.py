@@ -6,11 +6,26 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 
-def write_each(folder: Path, makers: dict[str, Callable[[], bytes]], seconds: int = 120) -> None:
-    """Write FOLDER/NAME for each name and the maker of its content; standard error says what could not be made."""
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A model, and what its maker's own runtime computes: arrays by `in:NAME` and `out:NUMBER`, where that was asked."""
+
+    content: bytes
+    sample: dict[str, Any] = field(default_factory=dict)
+
+
+def write_each(folder: Path, makers: dict[str, Callable[[], Made]], seconds: int = 120) -> None:
+    """Write FOLDER/NAME for each name and the maker of its content, with its sample as FOLDER/NAME.npz.
+
+    Standard error says what could not be made.
+    """
     for name, make in makers.items():
         path = folder / name
         if path.exists():
@@ -21,7 +36,10 @@ def write_each(folder: Path, makers: dict[str, Callable[[], bytes]], seconds: in
             signal.alarm(seconds)
             code = 1
             try:
-                path.with_suffix(".part").write_bytes(make())
+                made = make()
+                if made.sample:
+                    np.savez(path.with_suffix(".npz"), **made.sample)
+                path.with_suffix(".part").write_bytes(made.content)
                 path.with_suffix(".part").rename(path)
                 code = 0
             except Exception as error:  # whatever it is, this is no model

@@ -24,7 +24,7 @@ import tensorflow as tf
 from keras import layers
 from numpy.random import Generator
 from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
-from wild_children import write_each
+from wild_children import Made, write_each
 from wild_layers import ANY, BLOCKS, one
 
 LARGEST = 40000
@@ -74,10 +74,13 @@ def draw_network(seed: int) -> tuple[Any, list[str]]:
     return model, names
 
 
-def convert(model: Any, kind: str, seed: int, batch: int | None) -> bytes:
-    """A model as TensorFlow's converter makes it of a kind."""
+def convert(model: Any, kind: str, seed: int, batch: int | None, named: bool = False) -> bytes:
+    """A model as TensorFlow's converter makes it of a kind, with a signature where the batch is free or it is `named`."""
     entry = model.inputs[0]
-    if batch is None:
+    if named:
+        fixed = layers.Input(batch_shape=(batch, *entry.shape[1:]), dtype=entry.dtype)
+        converter = tf.lite.TFLiteConverter.from_keras_model(keras.Model(fixed, model(fixed)))
+    elif batch is None:
         converter = tf.lite.TFLiteConverter.from_keras_model(model)
     else:
         specification = tf.TensorSpec((batch, *entry.shape[1:]), entry.dtype)
@@ -124,11 +127,16 @@ def main() -> None:
     write_each(asked.folder, makers)
 
 
-def make(seed: int, kind: str) -> bytes:
-    """The network of a seed as a model; in half of the cases of any batch."""
+def make(seed: int, kind: str) -> Made:
+    """The network of a seed as a model, in half of the cases of any batch, and what Keras computes with real numbers."""
     model, names = draw_network(seed)
     print(seed, *names, file=sys.stderr)
-    return convert(model, kind, seed, one(np.random.default_rng(seed), None, None, 1, 2))
+    batch = one(np.random.default_rng(seed), None, None, 1, 2)
+    content = convert(model, kind, seed, batch)
+    if kind != "float32" or b"Flex" not in content:  # the others run in an interpreter
+        return Made(content)
+    (value,) = next(samples(model.inputs[0], seed, batch or 2))
+    return Made(content, {"in:": value, "out:0": np.asarray(model(value))})
 
 
 if __name__ == "__main__":
