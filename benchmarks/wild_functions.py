@@ -168,16 +168,20 @@ def make(name: str, seed: int, known: bool) -> Made:
         shapes = [[None if letters[0] == "n" else shape[0], *shape[1:]] for shape, (letters, _) in zip(shapes, operands, strict=True)]
     draw = np.random.default_rng(seed)
     values = [operand(draw, extents(letters, seed), kind) for letters, kind in operands]
-    specifications = [tf.TensorSpec(shape, kind) for shape, (_, kind) in zip(shapes, operands, strict=True)]
+    specifications = [tf.TensorSpec(shape, kind, name) for name, shape, (_, kind) in zip("abc", shapes, operands, strict=False)]
     module = tf.Module()
-    module.call = tf.function(function, input_signature=specifications)
+    module.call = tf.function(lambda *xs: numbered(function(*xs)), input_signature=specifications)
     concrete = module.call.get_concrete_function()
-    names = [one.name.split(":")[0] for one in concrete.inputs]
-    results = tf.nest.flatten(module.call(*[tf.constant(value) for value in values]))
+    results = module.call(*[tf.constant(value) for value in values]).values()
     converter = tf.lite.TFLiteConverter.from_concrete_functions([concrete], module)
     converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS, tf.lite.OpsSet.SELECT_TF_OPS]
-    sample = {f"in:{name}": value for name, value in zip(names, values, strict=False)}
+    sample = {f"in:{name}": value for name, value in zip("abc", values, strict=False)}
     return Made(bytes(converter.convert()), sample | {f"out:{at}": plain(result) for at, result in enumerate(results)})
+
+
+def numbered(results: Any) -> dict[str, Any]:
+    """Results under names whose order is theirs."""
+    return {f"result_{at:02}": result for at, result in enumerate(tf.nest.flatten(results))}
 
 
 def operand(draw: Any, shape: list[int], kind: Any) -> Any:
