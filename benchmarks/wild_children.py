@@ -15,7 +15,7 @@ import numpy as np
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A model, and what its maker's own runtime computes: arrays by `in:NAME` and `out:NUMBER`, where that was asked."""
+    """A model, and what its maker's runtime computes: arrays by `in:NAME` and `out:NUMBER`, where that was asked."""
 
     content: bytes
     sample: dict[str, Any] = field(default_factory=dict)

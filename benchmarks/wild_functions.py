@@ -23,7 +23,7 @@ import numpy as np
 import tensorflow as tf
 from wild_children import Made, write_each
 
-F, I, S = tf.float32, tf.int32, tf.string
+F, I, S = tf.float32, tf.int32, tf.string  # noqa: E741
 raw = tf.raw_ops
 
 
@@ -40,7 +40,9 @@ def gathered(x: Any) -> Any:
 
 
 def branches(x: Any) -> Any:
-    return tf.switch_case(tf.cast(tf.abs(x[0, 0]) * 4.0, I), [lambda: x + 1.0, lambda: tf.nn.relu(x), lambda: tf.sin(x) * 2.0])
+    return tf.switch_case(
+        tf.cast(tf.abs(x[0, 0]) * 4.0, I), [lambda: x + 1.0, lambda: tf.nn.relu(x), lambda: tf.sin(x) * 2.0]
+    )
 
 
 def nested(x: Any) -> Any:
@@ -165,10 +167,15 @@ def make(name: str, seed: int, known: bool) -> Made:
     function, operands = FUNCTIONS[name]
     shapes = [extents(letters, seed) for letters, _ in operands]
     if not known:
-        shapes = [[None if letters[0] == "n" else shape[0], *shape[1:]] for shape, (letters, _) in zip(shapes, operands, strict=True)]
+        shapes = [
+            [None if letters[0] == "n" else shape[0], *shape[1:]]
+            for shape, (letters, _) in zip(shapes, operands, strict=True)
+        ]
     draw = np.random.default_rng(seed)
     values = [operand(draw, extents(letters, seed), kind) for letters, kind in operands]
-    specifications = [tf.TensorSpec(shape, kind, name) for name, shape, (_, kind) in zip("abc", shapes, operands, strict=False)]
+    specifications = [
+        tf.TensorSpec(shape, kind, name) for name, shape, (_, kind) in zip("abc", shapes, operands, strict=False)
+    ]
     module = tf.Module()
     module.call = tf.function(lambda *xs: numbered(function(*xs)), input_signature=specifications)
     concrete = module.call.get_concrete_function()
@@ -193,7 +200,13 @@ def operand(draw: Any, shape: list[int], kind: Any) -> Any:
 
 def plain(result: Any) -> Any:
     array = result.numpy()
-    return array.astype("S") if array.dtype == object else array.astype(np.float32) if result.dtype == tf.bfloat16 else array
+    return (
+        array.astype("S")
+        if array.dtype == object
+        else array.astype(np.float32)
+        if result.dtype == tf.bfloat16
+        else array
+    )
 
 
 def main() -> None:

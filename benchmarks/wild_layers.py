@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-
 from keras import layers, ops
 from numpy.random import Generator
 

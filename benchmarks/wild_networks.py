@@ -75,7 +75,7 @@ def draw_network(seed: int) -> tuple[Any, list[str]]:
 
 
 def convert(model: Any, kind: str, seed: int, batch: int | None, named: bool = False) -> bytes:
-    """A model as TensorFlow's converter makes it of a kind, with a signature where the batch is free or it is `named`."""
+    """A model as TensorFlow's converter makes it of a kind, with a signature where the batch is free or `named`."""
     entry = model.inputs[0]
     if named:
         fixed = layers.Input(batch_shape=(batch, *entry.shape[1:]), dtype=entry.dtype)
@@ -128,7 +128,7 @@ def main() -> None:
 
 
 def make(seed: int, kind: str) -> Made:
-    """The network of a seed as a model, in half of the cases of any batch, and what Keras computes with real numbers."""
+    """The network of a seed as a model, half of them of any batch, and what Keras computes with real numbers."""
     model, names = draw_network(seed)
     print(seed, *names, file=sys.stderr)
     batch = one(np.random.default_rng(seed), None, None, 1, 2)

@@ -18,9 +18,12 @@ from ai_edge_quantizer import quantizer, recipe
 from wild_children import Made, write_each
 from wild_networks import convert, draw_network
 
+#: the interpreter reads weights of 2 bits of convolutions as bytes, and what lies behind them: none of their recipes
 RECIPES = (
-    "dynamic_wi8c_afp32", "dynamic_wi4c_afp32", "dynamic_wi2c_afp32", "dynamic_wi8b32_afp32", "dynamic_wi4b32_afp32", "dynamic_wi2b32_afp32", "dynamic_legacy_wi8_afp32",
-    "static_wi8_ai8", "static_wi8_ai16", "weight_only_wi8_afp32", "weight_only_wi4_afp32", "dynamic_wi4c_hr_afp32", "static_wi8_ai8", "static_wi8_ai16",
+    "dynamic_wi8c_afp32", "dynamic_wi4c_afp32", "dynamic_wi8c_hr_afp32", "dynamic_wi8b32_afp32",
+    "dynamic_wi4b32_afp32", "dynamic_wi2b32_afp32", "dynamic_legacy_wi8_afp32",
+    "static_wi8_ai8", "static_wi8_ai16", "weight_only_wi8_afp32", "weight_only_wi4_afp32",
+    "dynamic_wi4c_hr_afp32", "static_wi8_ai8", "static_wi8_ai16",
 )  # fmt: skip
 
 

@@ -5,6 +5,8 @@
 Models have random weights, and sizes drawn from the seed.
 """
 
+# The table has several models a line.
+# ruff: noqa: E501
 from __future__ import annotations
 
 import argparse
@@ -52,24 +54,39 @@ def convolutions(c: int, n: int) -> Called:
 
 
 def decoder(c: int, n: int) -> Called:
-    body = [nn.ConvTranspose2d(4, c, 4, 2, 1), nn.PReLU(), nn.Upsample(scale_factor=2, mode="bilinear"), nn.Conv2d(c, 12, 3, padding=1), nn.PixelShuffle(2), nn.Sigmoid()]
+    body = [
+        nn.ConvTranspose2d(4, c, 4, 2, 1),
+        nn.PReLU(),
+        nn.Upsample(scale_factor=2, mode="bilinear"),
+        nn.Conv2d(c, 12, 3, padding=1),
+        nn.PixelShuffle(2),
+        nn.Sigmoid(),
+    ]
     return nn.Sequential(*body), (image(4, n, n + 1),)
 
 
 def encoder(c: int, n: int) -> Called:
-    return nn.TransformerEncoder(nn.TransformerEncoderLayer(8 * c, 4, 24, batch_first=True, activation="gelu", norm_first=True), 2), (sequence(n, 8 * c),)
+    return nn.TransformerEncoder(
+        nn.TransformerEncoderLayer(8 * c, 4, 24, batch_first=True, activation="gelu", norm_first=True), 2
+    ), (sequence(n, 8 * c),)
 
 
 def attention(c: int, n: int) -> Called:
-    return Functional(lambda m, x: m(x, x, x, need_weights=False)[0], nn.MultiheadAttention(8 * c, 2, batch_first=True)), (sequence(n, 8 * c),)
+    return Functional(
+        lambda m, x: m(x, x, x, need_weights=False)[0], nn.MultiheadAttention(8 * c, 2, batch_first=True)
+    ), (sequence(n, 8 * c),)
 
 
 def causal(c: int, n: int) -> Called:
-    return Functional(lambda q, x: functional.scaled_dot_product_attention(q(x), x, x, is_causal=True), nn.Linear(8 * c, 8 * c)), (sequence(n, 8 * c)[None],)
+    return Functional(
+        lambda q, x: functional.scaled_dot_product_attention(q(x), x, x, is_causal=True), nn.Linear(8 * c, 8 * c)
+    ), (sequence(n, 8 * c)[None],)
 
 
 def lstm(c: int, n: int) -> Called:
-    return Functional(lambda m, x: m(x)[0], nn.LSTM(c, 2 * c, 2, batch_first=True, bidirectional=True)), (sequence(n, c),)
+    return Functional(lambda m, x: m(x)[0], nn.LSTM(c, 2 * c, 2, batch_first=True, bidirectional=True)), (
+        sequence(n, c),
+    )
 
 
 def gru(c: int, n: int) -> Called:
@@ -85,7 +102,15 @@ def mixture(c: int, n: int) -> Called:
 
 
 def norms(c: int, n: int) -> Called:
-    body = [nn.GroupNorm(2, 2 * c), nn.InstanceNorm2d(2 * c, affine=True), nn.Softplus(), nn.ReflectionPad2d(1), nn.Conv2d(2 * c, c, (1, 3), dilation=2), nn.LocalResponseNorm(2), nn.ELU()]
+    body = [
+        nn.GroupNorm(2, 2 * c),
+        nn.InstanceNorm2d(2 * c, affine=True),
+        nn.Softplus(),
+        nn.ReflectionPad2d(1),
+        nn.Conv2d(2 * c, c, (1, 3), dilation=2),
+        nn.LocalResponseNorm(2),
+        nn.ELU(),
+    ]
     return nn.Sequential(*body), (image(2 * c, n, n),)
 
 
@@ -102,13 +127,23 @@ def rotary(c: int, n: int) -> Called:
 def indexing(c: int, n: int) -> Called:
     def run(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         values, places = x.sort(1, descending=True)
-        return values.cumsum(1), places, x.roll(2, 1).flip(1), x.gather(1, places), x.masked_fill(x > 0.3, -2.0), x.argmax(-1), x.tril()
+        return (
+            values.cumsum(1),
+            places,
+            x.roll(2, 1).flip(1),
+            x.gather(1, places),
+            x.masked_fill(x > 0.3, -2.0),
+            x.argmax(-1),
+            x.tril(),
+        )
 
     return Functional(run), (sequence(n, c),)
 
 
 def embedding(c: int, n: int) -> Called:
-    return nn.Sequential(nn.Embedding(20, 4 * c), nn.Conv1d(n, 6, 3, padding=1), nn.GLU(1), nn.Linear(4 * c, 5)), (torch.randint(0, 10, (1, n)),)
+    return nn.Sequential(nn.Embedding(20, 4 * c), nn.Conv1d(n, 6, 3, padding=1), nn.GLU(1), nn.Linear(4 * c, 5)), (
+        torch.randint(0, 10, (1, n)),
+    )
 
 
 def spectra(c: int, n: int) -> Called:

@@ -29,8 +29,8 @@ Kinds = Mapping[str, frozenset[str]]
 def widenings(dialect: Dialect, operator: str, opset: int, operands: Sequence[ir.Value | None]) -> dict[str, str]:
     """The type variables of an operator that stand for a type without a kernel, and the type to compute in.
 
-    `kernels` of the dialect in ops.yaml says which types have one; where it is silent, the operator's schema does. Codes
-    are numbers to operators of schemas; other dialects type kernels of codes apart.
+    `kernels` of the dialect in ops.yaml says which types have one; where it is silent, the operator's schema does.
+    Codes are numbers to operators of schemas; other dialects type kernels of codes apart.
     """
     if not dialect.schemas and any(value is not None and "quantization" in value.meta for value in operands):
         return {}

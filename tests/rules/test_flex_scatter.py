@@ -56,7 +56,11 @@ def sparse() -> Iterator[Case]:
 
 
 def coarse() -> Iterator[Case]:
-    x, least, most = np.float32([[0.3, -0.8, 1.2], [0.111, 0.5, 7.0]]), np.float32([-1, -0.3, 0]), np.float32([1, 0.7, 6])
+    x, least, most = (
+        np.float32([[0.3, -0.8, 1.2], [0.111, 0.5, 7.0]]),
+        np.float32([-1, -0.3, 0]),
+        np.float32([1, 0.7, 6]),
+    )
     wanted = np.float32([[0.29803923, -0.3019608, 1.2], [0.10980393, 0.5019608, 6.0]])  # TensorFlow 2.21
     yield Case("FlexFakeQuantWithMinMaxVarsPerChannel", (x, least, most), (wanted,))
 
