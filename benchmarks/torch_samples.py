@@ -152,7 +152,7 @@ def judge(program: Any, tensors: list[torch.Tensor], expected: list[Any]) -> tup
         options.log_severity_level = 4
         session = onnxruntime.InferenceSession(model.SerializeToString(), options)
         names = [one.name for one in session.get_inputs()]
-        feeds = {name: tensor.detach().contiguous().numpy() for name, tensor in zip(names, tensors, strict=False)}
+        feeds = {name: np.ascontiguousarray(as_array(one)) for name, one in zip(names, tensors, strict=False)}
         results = session.run(None, feeds)
     except Exception as error:
         return "not run", " ".join(f"{error}".split())
@@ -164,7 +164,7 @@ def compare(results: list[Any], expected: list[Any]) -> tuple[str, str]:
     if len(results) < len(expected):
         return "different", f"{len(results)} results of {len(expected)}"
     for position, (found, wanted) in enumerate(zip(results, expected, strict=False)):
-        right = wanted.detach().resolve_conj().numpy() if isinstance(wanted, torch.Tensor) else np.asarray(wanted)
+        right = as_array(wanted) if isinstance(wanted, torch.Tensor) else np.asarray(wanted)
         if found.shape != right.shape:
             return "different", f"result {position} has shape {found.shape}, not {right.shape}"
         if found.dtype != right.dtype and isinstance(wanted, torch.Tensor):
@@ -177,6 +177,12 @@ def compare(results: list[Any], expected: list[Any]) -> tuple[str, str]:
             worst = np.abs(a - b)[finite].max(initial=0.0) / scale
             return "different", f"result {position} differs by {worst:.3g} of its magnitude ({right.dtype})"
     return "right", ""
+
+
+def as_array(tensor: torch.Tensor) -> Any:
+    """A tensor as an array; a complex one as pairs of real numbers."""
+    whole = tensor.detach().resolve_conj()
+    return (torch.view_as_real(whole) if whole.is_complex() else whole).numpy()
 
 
 if __name__ == "__main__":
