@@ -152,7 +152,7 @@ def judge(program: Any, tensors: list[torch.Tensor], expected: list[Any]) -> tup
         options.log_severity_level = 4
         session = onnxruntime.InferenceSession(model.SerializeToString(), options)
         names = [one.name for one in session.get_inputs()]
-        feeds = {name: np.ascontiguousarray(as_array(one)) for name, one in zip(names, tensors, strict=False)}
+        feeds = {name: np.array(as_array(one), order="C") for name, one in zip(names, tensors, strict=False)}
         results = session.run(None, feeds)
     except Exception as error:
         return "not run", " ".join(f"{error}".split())
