@@ -2,7 +2,8 @@
 
     python -m nnrewrite.benchmarks.aten_operators rules/aten2onnx/ops.yaml
 
-Entries come from the schemas that torch registers, and torchao and torchvision where they are installed; what no schema
+Entries come from the schemas that torch registers, and torchao, torchvision and transformers where they are
+installed; what no schema
 says (roles, what restores a view) is in `FACTS`. Entries that the file has and this torch has not stay: programs of
 earlier versions have these operators.
 """
@@ -20,9 +21,9 @@ from typing import Any
 from ..frontends.pt2_names import functional, operator_name
 
 #: libraries of operators that exported programs call
-LIBRARIES = ("aten", "prims", "quantized_decomposed", "torchao", "torchvision")
+LIBRARIES = ("aten", "prims", "quantized_decomposed", "torchao", "torchvision", "transformers")
 #: packages that register operators of their own, where they are installed
-PACKAGES = ("torchao", "torchvision")
+PACKAGES = ("torchao", "torchvision", "transformers.integrations.moe")
 #: arguments that say where or how elements lie in memory, and not what they are
 IMMATERIAL = frozenset({"Device", "Layout", "MemoryFormat", "Generator"})
 #: types of arguments that may be computed, so that they are operands
@@ -181,7 +182,7 @@ def _entries() -> dict[str, dict[str, Any]]:
     import torch.ao.quantization.fx._decomposed  # registers quantized_decomposed
 
     for package in PACKAGES:
-        if importlib.util.find_spec(package) is not None:
+        if importlib.util.find_spec(package.partition(".")[0]) is not None:
             importlib.import_module(package)
     from torchgen.model import FunctionSchema
 
