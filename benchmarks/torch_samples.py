@@ -3,9 +3,8 @@
     python -m nnrewrite.benchmarks.torch_samples [--only NAME ...] [--most 6] [--decomposed] [--core] [--failures]
 
 Prints for each operator how many samples are right, different, refused, and not run by ONNX Runtime, whether it is one
-of torch's core operators, and the totals; with --failures only those with a sample that is not right, and the first reasons.
-
---core leaves out programs with an operator that is not core: with --decomposed, what core ATen consists of.
+of torch's core operators, and the totals; with --failures only those with a sample that is not right, and the first
+reasons. --core leaves out programs with an operator that is not core: with --decomposed, what core ATen consists of.
 """
 
 from __future__ import annotations
