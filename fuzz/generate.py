@@ -174,6 +174,11 @@ class CaseBuilder:
         for operand in pattern.operands:
             if not isinstance(operand, Variable) or not operand.spread:
                 found.append((operand, declared.get(operand.name) if isinstance(operand, Variable) else None))
+            elif operand.name in self.definers:  # results of a node that is made before this one
+                if operand.name not in self.values:
+                    self.node(self.definers[operand.name].value, self.definers[operand.name])
+                self.places[operand.name] = len(found)
+                found += [(operand, None)] * len(self.values.get(operand.name, ()))
             elif operand.count is not None and operand.name in declared:
                 if operand.count not in self.counts:
                     self.counts[operand.count] = self.choices.number(0, _FEW)
@@ -208,6 +213,9 @@ class CaseBuilder:
             return self._constant(number(pattern.value, spec, position, given, opset))
         if not isinstance(pattern, Variable):
             return self.node(pattern, None)[0]
+        if pattern.spread and pattern.name in self.values:
+            made: Value = self.values[pattern.name][position - self.places[pattern.name]]
+            return made
         if pattern.name in self.definers and pattern.name not in self.values:
             self.node(self.definers[pattern.name].value, self.definers[pattern.name])
         if pattern.name in self.values and not pattern.spread:
