@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 import onnx_ir as ir
 
-from ..engine.dialects.operators import Dialect, OperatorSpec
+from ..engine.dialects.operators import OperatorSpec
 from ..engine.expressions.functions import DTYPES
 from ..engine.rewrite.pattern import Absent, AnyOf, Defined, NodePattern, Number, Operand, Variable
 from ..engine.rewrite.variadics import assign_places
@@ -362,10 +362,6 @@ class CaseBuilder:
         """A name that no other value has."""
         self.named_values += 1
         return f"{stem}_{self.position}_{self.named_values}"
-
-    @property
-    def dialect(self) -> Dialect:
-        return self.subject.reads
 
     def shape(self, declaration: tree.Declaration) -> list[int]:
         """The extents that a test declares, or those of the operand of an earlier step that was declared alike."""
