@@ -50,7 +50,7 @@ class CaseBuilder:
     """One case in the making: what the test names and what has been drawn so far.
 
     `given` are values of earlier steps that operands may take instead of new ones, `position` how many steps there are;
-    with `free` the first operand may also have another rank than the test declares.
+    with `free` the first operand may also have another rank than the test declares; what is `astray` is drawn otherwise.
     """
 
     choices: Choices
@@ -61,7 +61,6 @@ class CaseBuilder:
     given: Sequence[Value] = ()
     position: int = 0
     free: bool = False
-    #: what is drawn otherwise than the test says
     astray: str | None = None
     widened: bool = False
     made: list[Step] = field(default_factory=list)
@@ -71,7 +70,6 @@ class CaseBuilder:
     sizes: list[int] = field(default_factory=list)
     definers: dict[str, Defined] = field(default_factory=dict)
     types: tuple[str, str] = ("", "")
-    #: the types of operands whose elements the test names
     listed: set[ir.DataType] = field(default_factory=set)
     unknown: bool = False
     bare: bool = False
@@ -79,7 +77,6 @@ class CaseBuilder:
     named_values: int = 0
     #: how many values the pattern's counts stand for
     counts: dict[str, int] = field(default_factory=dict)
-    #: where the operands begin that stand for one name
     places: dict[str, int] = field(default_factory=dict)
     #: how names begin in the graph that steps are added to, what it is given, and whether its steps depend on that
     within: str = ""

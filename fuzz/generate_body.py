@@ -196,11 +196,11 @@ def _counters(values: Sequence[Value]) -> list[Value]:
 
 
 def _convert(bench: Bench, value: Value, dtype: ir.DataType) -> Value:
-    return _run(bench, Step(_spec(bench, bench.dialect.role("convert")), (value,), {"to": int(dtype)}), dtype)
+    return _run(bench, Step(_spec(bench, bench.subject.reads.role("convert")), (value,), {"to": int(dtype)}), dtype)
 
 
 def _copy(bench: Bench, value: Value) -> Value:
-    return _run(bench, Step(_spec(bench, bench.dialect.role("copy")), (value,), {}), value.dtype)
+    return _run(bench, Step(_spec(bench, bench.subject.reads.role("copy")), (value,), {}), value.dtype)
 
 
 def _run(bench: Bench, step: Step, dtype: ir.DataType) -> Value:
@@ -209,7 +209,7 @@ def _run(bench: Bench, step: Step, dtype: ir.DataType) -> Value:
 
 def _spec(bench: Bench, known: OperatorSpec) -> OperatorSpec:
     """An operator as it is at the opset of the case."""
-    found = bench.dialect.operator(known.name, bench.opset)
+    found = bench.subject.reads.operator(known.name, bench.opset)
     if found is None:
         raise Rejected(f"there is no {known.name} at opset {bench.opset}")
     return found
