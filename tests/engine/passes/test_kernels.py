@@ -149,7 +149,9 @@ def test_functions_of_complex_numbers_are_those_of_their_parts(
     np.testing.assert_allclose(found.view(np.complex64), function(x.view(np.complex64)), rtol=1e-5)
 
 
-@pytest.mark.parametrize(("name", "function"), [("FlexReal", np.real), ("FlexImag", np.imag), ("FlexComplexAbs", np.abs)])
+@pytest.mark.parametrize(
+    ("name", "function"), [("FlexReal", np.real), ("FlexImag", np.imag), ("FlexComplexAbs", np.abs)]
+)
 def test_parts_of_complex_numbers_are_real(
     single: Callable[..., bytes], name: str, function: Callable[..., npt.NDArray[Any]]
 ) -> None:
