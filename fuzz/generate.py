@@ -50,7 +50,7 @@ class CaseBuilder:
     """One case in the making: what the test names and what has been drawn so far.
 
     `given` are values of earlier steps that operands may take instead of new ones, `position` how many steps there are;
-    with `free` the first operand may also have another rank than the test declares; what is `astray` is drawn otherwise.
+    with `free` the first operand may have another rank than the test declares; what is `astray` is drawn otherwise.
     """
 
     choices: Choices
