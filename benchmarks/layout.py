@@ -58,7 +58,7 @@ def main() -> None:
     parser.add_argument("--latency", action="store_true", help="run float models too, two threads, side by side")
     asked = parser.parse_args()
     models = sorted(asked.models.rglob("*.tflite"))
-    theirs = converted(models, asked.models)
+    theirs = convert_by_peer(models, asked.models)
     rows, seconds = [], []
     for model in models:
         path = theirs[model]
@@ -78,7 +78,7 @@ def main() -> None:
                 seconds.append((name, *pair))
                 print(f"{pair[0] / pair[1]:.3f} {name}", file=sys.stderr, flush=True)
             continue
-        counted = left(ours), left(peer)
+        counted = count_transposes(ours), count_transposes(peer)
         if None not in counted:
             rows.append((name, *counted))
     print(times(seconds) if asked.latency else table(rows))
@@ -106,7 +106,7 @@ def times(rows: list[tuple[str, float, float]]) -> str:
     return "\n".join(lines) + "\n\n"
 
 
-def converted(models: list[Path], folder: Path) -> dict[Path, Path]:
+def convert_by_peer(models: list[Path], folder: Path) -> dict[Path, Path]:
     """What tf2onnx makes of each model, made where it is not there yet; nothing where it fails."""
     interpreter = python("tf2onnx")
     out = PEERS / "tf2onnx"
@@ -120,7 +120,7 @@ def converted(models: list[Path], folder: Path) -> dict[Path, Path]:
     return targets
 
 
-def left(model: onnx.ModelProto) -> Left | None:
+def count_transposes(model: onnx.ModelProto) -> Left | None:
     """Count the Transposes of a model, those of constants left out, and measure in a run what they move.
 
     None for a model that does not run.

@@ -20,7 +20,7 @@ TIERS = ("core", "model", "unit", "vendor")
 VERIFIED, UNCHECKED, DIFFERENT, REFUSED = "verified", "converted, not run by the interpreter", "different", "refused"
 
 
-def tried(path: Path) -> tuple[str, str]:
+def try_model(path: Path) -> tuple[str, str]:
     """What became of one model, and why where it is not verified."""
     try:
         model = rewrite(path).model
@@ -39,7 +39,7 @@ def main(folder: Path) -> None:
     with (folder / "MANIFEST.tsv").open(encoding="utf-8") as table:
         rows = list(csv.DictReader(table, delimiter="\t"))
     with ProcessPoolExecutor(2) as pool:
-        outcomes = list(pool.map(tried, [folder / row["path"] for row in rows]))
+        outcomes = list(pool.map(try_model, [folder / row["path"] for row in rows]))
     counts: dict[tuple[str, str], Counter[str]] = {}
     for row, (outcome, _) in zip(rows, outcomes, strict=True):
         counts.setdefault((row["tier"], row["kind"]), Counter())[outcome] += 1

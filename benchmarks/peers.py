@@ -74,7 +74,7 @@ def tools(peers: bool = True) -> list[Tool]:
     ]
 
 
-def measured(tool: Tool, model: Path, out: Path, runs: Runs) -> None:
+def measure(tool: Tool, model: Path, out: Path, runs: Runs) -> None:
     """Run a command once, and add what it took."""
     source = out.with_name(f"{tool.after}.onnx") if tool.after else model
     if tool.after and not source.exists():
@@ -100,19 +100,19 @@ def measured(tool: Tool, model: Path, out: Path, runs: Runs) -> None:
     runs.memory.append(usage.ru_maxrss * 1024)
 
 
-def compared(model: Path, commands: Sequence[Tool], repeats: int) -> list[str]:
+def compare_tools(model: Path, commands: Sequence[Tool], repeats: int) -> list[str]:
     """The rows of the table for one model."""
     folder = PEERS / "out" / model.stem
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     found = {tool.name: Runs() for tool in commands}
     for tool in commands[:3]:
-        measured(tool, model, folder / f"{tool.name}.onnx", Runs())  # not counted: rules and modules get compiled
+        measure(tool, model, folder / f"{tool.name}.onnx", Runs())  # not counted: rules and modules get compiled
     for _ in range(repeats):
         for tool in commands:
             runs = found[tool.name]
             if not runs.failed and sum(runs.wall) < PATIENCE:
-                measured(tool, model, folder / f"{tool.name}.onnx", runs)
+                measure(tool, model, folder / f"{tool.name}.onnx", runs)
     made = {tool.name: path for tool in commands if (path := folder / f"{tool.name}.onnx").exists() and tool.name != CP}
     looked = [sys.executable, __file__, "--look", *(f"{path}" for path in made.values())]
     seen = json.loads(subprocess.run(looked, capture_output=True, text=True, check=True).stdout)
@@ -209,7 +209,7 @@ def main() -> None:
             model = asked.models / f"{name}.tflite"
             make = [sys.executable, Path(__file__).with_name("large.py"), asked.models, name]
             subprocess.run(make, check=True, stdout=subprocess.DEVNULL)
-        lines += compared(model, commands, asked.runs)
+        lines += compare_tools(model, commands, asked.runs)
     print("\n".join(lines))
 
 

@@ -54,7 +54,7 @@ class Row:
         return max(times) >= LARGE
 
 
-def measured(
+def measure(
     path: Path, peer: Path | None, quantized: bool, threads: int, rounds: int, interpreter: Interpreter
 ) -> Bench | None:
     """Time one model; None for one that is too small, or that one side does not run."""
@@ -124,7 +124,7 @@ def main() -> None:
         for entry in entries:
             peer = given.peers / f"{entry['path'].replace('/', '__')}.onnx" if given.peers else None
             quantized = entry["kind"].split()[0] in QUANTIZED
-            found = measured(given.folder / entry["path"], peer, quantized, given.threads, given.rounds, interpreter)
+            found = measure(given.folder / entry["path"], peer, quantized, given.threads, given.rounds, interpreter)
             if found is not None:
                 rows.append(Row(Path(entry["path"]).stem, entry["kind"], found))
     rows.sort(key=lambda row: -row.ratio)
