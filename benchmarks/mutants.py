@@ -280,7 +280,8 @@ def main() -> None:
     if arguments.list:
         print(*chosen, sep="\n")
         return
-    killed, mistakes, survivors, seconds = 0, 0, [], 0.0
+    killed, mistakes, seconds = 0, 0, 0.0
+    survivors: list[Mutant] = []
     with tempfile.TemporaryDirectory() as folder:
         package = Path(folder) / "nnrewrite"
         shutil.copytree(ROOT, package, ignore=shutil.ignore_patterns(".*", "tests", "docs", "__pycache__"))
@@ -318,7 +319,7 @@ def main() -> None:
         f"{killed} of {tried} mutants killed ({killed / max(tried, 1):.0%}) in {seconds:.0f} s;"
         f" {mistakes} more were refused when the rules were read"
     )
-    print("survivors:", *survivors or ["none"], sep="\n  ")
+    print("survivors:", *map(str, survivors), sep="\n  ")
 
 
 if __name__ == "__main__":
