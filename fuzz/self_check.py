@@ -10,11 +10,8 @@ import numpy as np
 import onnx_ir as ir
 
 from .. import compiled_rules
-from ..backends import onnx_writer
-from ..backends.writers import Output
 from ..engine.base.errors import RewriteError, RewriteFailure, VerificationError
 from ..engine.dialects.inference import Extents, InferenceError, infer
-from ..engine.dialects.operators import Dialect
 from ..engine.packs.loader import Pack
 from ..engine.passes.evaluation import convert_graph
 from ..engine.passes.layout.axis_groups import ATTRIBUTE, TRANSPARENT
@@ -22,9 +19,10 @@ from ..engine.passes.layout.views import QUANTIZE
 from ..engine.rewrite.rules import RuleSet, compile_rules
 from ..verify.comparison import compare
 from ..verify.frames import Array
-from ..verify.interpreter import Kernels, Tensor
-from ..verify.runtime import Runtime
+from ..verify.formats import REFERENCE
+from ..verify.interpreter import Interpreter, Kernels, Tensor
 from .finding import End, Finding, Grids, Rejected
+from .runtimes import run_model, write_model
 from .sketch import Blank, Case, Step, Value, graph
 
 #: half of what a real result may lose, of the largest number that a graph reads: sums cancel, and the runtime's
@@ -35,23 +33,24 @@ _PATIENCE = 0.5
 
 
 class SelfCheck:
-    """ONNX Runtime alone, which runs the left side of a rule and what the rule makes of it."""
+    """One runtime alone, which runs the left side of a rule and what the rule makes of it: that of the dialect."""
 
-    def __init__(self, rules: tuple[str, ...]) -> None:
+    def __init__(self, rules: tuple[str, ...], interpreter: Interpreter) -> None:
         self._rules = rules
+        self._interpreter = interpreter
 
     def settle(self, step: Step, counts: Sequence[int], types: Sequence[ir.DataType], grids: Grids, opset: int) -> Step:
-        """Run a step on its own to find its results; raises Rejected where the runtime does not take it."""
+        """Run a step in ONNX Runtime to find its results; raises Rejected where the runtime does not take it."""
         blanks = tuple(Blank(f"result_{place}") for place in range(counts[0]))
-        named = graph([step], blanks, self._dialect)
+        dialect = compiled_rules.prepare(self._rules, None).pack.catalogue.dialect(REFERENCE)
+        named = graph([step], blanks, dialect)
         try:
             for value, (dtype, shape) in zip(named.outputs, _describe(step, named.node(0), opset), strict=True):
                 value.type = None if dtype is None else ir.TensorType(dtype)
                 value.shape = None if shape is None else ir.Shape(shape)
-            model = write_model(named, [blank.name for blank in blanks], self._dialect, opset)
-            arrays = Runtime(model, threads=1, precise=True).run(
-                [value.content for value in step.fed], _PATIENCE if step.graphs else None
-            )
+            model = write_model(named, [blank.name for blank in blanks], dialect, opset)
+            feeds = [value.content for value in step.fed]
+            arrays = run_model(model, feeds, seconds=_PATIENCE if step.graphs else None)
         except (RewriteError, VerificationError, InferenceError) as error:
             raise Rejected(f"{error}") from error
         results = (
@@ -65,11 +64,12 @@ class SelfCheck:
         prepared = compiled_rules.prepare(self._rules, case.opset)
         outputs = case.outputs
         names = [value.name for value in outputs]
-        made = graph(case.steps, outputs, self._dialect)
+        dialect = prepared.rules.target
+        made = graph(case.steps, outputs, dialect)
         alone = _alone(prepared.pack, case.rule, prepared.opset)
         try:
             module = convert_graph(made, alone)
-            model = write_model(made, names, self._dialect, prepared.opset)
+            model = write_model(made, names, dialect, prepared.opset)
         except RewriteFailure as failure:
             return Finding(End.FAILED, f"{failure}")
         except RewriteError as error:
@@ -80,18 +80,24 @@ class SelfCheck:
         expected = tuple(value.content for value in outputs)
         if not fired:
             return Finding(End.REFUSED, "the rule does not match its own left side", fired, expected)
-        return replace(self.compare_case(case, model, fired), operators=len(made))
+        interpreter = None if dialect.name == REFERENCE else self._interpreter
+        return replace(self.compare_case(case, model, fired, interpreter=interpreter), operators=len(made))
 
     @staticmethod
     def compare_case(
-        case: Case, model: bytes, fired: Mapping[str, int], said: str = "", optimized: bool = True
+        case: Case,
+        model: bytes,
+        fired: Mapping[str, int],
+        said: str = "",
+        optimized: bool = True,
+        interpreter: Interpreter | None = None,
     ) -> Finding:
-        """Run what became of a case, by the runtime as `optimized` says, and compare; `said` precedes what is wrong."""
+        """Run what became of a case, as `run_model` does, and compare; `said` precedes what is wrong."""
         outputs = case.outputs
         expected = tuple(value.content for value in outputs)
         try:
-            runtime = Runtime(model, threads=1, optimized=optimized, precise=True)
-            actual = runtime.run([value.content for value in case.inputs], _PATIENCE if _turns(case) else None)
+            feeds = [value.content for value in case.inputs]
+            actual = run_model(model, feeds, interpreter, _PATIENCE if _turns(case) else None, optimized)
         except VerificationError as error:
             return Finding(End.FAILED, f"{said}{error}", fired, expected)
         rounded = _list_rounded(case)
@@ -110,10 +116,6 @@ class SelfCheck:
             End.FAILED if wrong else End.PASSED, f"{said}{wrong}" if wrong else "", fired, expected, tuple(actual)
         )
 
-    @property
-    def _dialect(self) -> Dialect:
-        return compiled_rules.prepare(self._rules, None).rules.target
-
 
 def _describe(step: Step, node: ir.Node, opset: int) -> list[tuple[ir.DataType | None, Extents | None]]:
     """The types and shapes of what a step yields, as far as they are known: of its graphs, the types alone."""
@@ -123,11 +125,6 @@ def _describe(step: Step, node: ir.Node, opset: int) -> list[tuple[ir.DataType |
     dtype, shape = (None, None) if first is None else (first.dtype, first.content.shape)
     known = infer(node, opset)  # few have no inference
     return [(found.dtype or dtype, shape if found.shape is None else found.shape) for found in known]
-
-
-def write_model(made: ir.Graph, names: Sequence[str], dialect: Dialect, opset: int) -> bytes:
-    """A graph of the target dialect as the bytes of a model; raises RewriteError where it is none."""
-    return b"".join(onnx_writer.encode(Output(made, names, dialect, opset)).parts())
 
 
 def _alone(pack: Pack, name: str, opset: int) -> RuleSet:
