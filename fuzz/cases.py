@@ -39,7 +39,8 @@ def find_settle(subject: Subject, laboratory: Oracle, opset: int | None) -> Sett
     """What finds the results of a step: the interpreter, or ONNX Runtime where the left side of a rule is of ONNX."""
     if subject.interpreted:
         return laboratory.settle
-    return functools.partial(laboratory.twins.settle, opset=opset or subject.newest)
+    runtime = laboratory.conversions if subject.of_source else laboratory.twins
+    return functools.partial(runtime.settle, opset=opset or subject.newest)
 
 
 def draw_opset(choices: Choices, subject: Subject, usual: int | None = None) -> int | None:

@@ -3,32 +3,68 @@
 from __future__ import annotations
 
 import traceback
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import onnx_ir as ir
 
 from .. import compiled_rules, pipeline
 from ..engine.base.errors import InternalError, RewriteError, RewriteFailure, UnsupportedError
-from ..verify.formats import REFERENCE
+from ..engine.dialects.operators import Catalogue
+from ..verify.comparison import largest_difference
+from ..verify.frames import Array
 from ..verify.interpreter import Interpreter
-from .finding import End, Finding
-from .runtimes import read_bytes, write_model
-from .self_check import SelfCheck
-from .sketch import Case, graph
+from .elements import shifted
+from .finding import End, Finding, Grids, Rejected
+from .runtimes import encode_case, read_bytes
+from .self_check import SelfCheck, quantizes, yield_arrays
+from .sketch import Case, Step, Value
+
+_CODES = (ir.DataType.INT8, ir.DataType.UINT8, ir.DataType.INT16)
 
 
 class ConversionCheck:
     """The rules under trial, and the interpreter that runs what they make of models that ONNX Runtime has run."""
 
-    def __init__(self, rules: tuple[str, ...], interpreter: Interpreter) -> None:
+    def __init__(
+        self, rules: tuple[str, ...], interpreter: Interpreter, catalogue: Catalogue, runtime: SelfCheck
+    ) -> None:
         self._rules = rules
         self._interpreter = interpreter
+        self._catalogue = catalogue
+        self._runtime = runtime
+
+    def settle(self, step: Step, counts: Sequence[int], types: Sequence[ir.DataType], grids: Grids, opset: int) -> Step:
+        """Run a step on its own to find its results; raises Rejected where there are none, or none of some elements."""
+        try:
+            step = self._runtime.settle(step, counts, types, grids, opset)
+        except Rejected:
+            if not step.operator.facts.fuzz.reference:
+                raise
+            step = self._evaluate(step, counts[0], opset)
+        if not all(value.content.size for value in step.results):
+            raise Rejected("a result has no elements")
+        return step
+
+    def _evaluate(self, step: Step, count: int, opset: int) -> Step:
+        """Find the results of a step by the evaluator of the standard; raises Rejected where that fails."""
+        import onnx
+        from onnx.reference import ReferenceEvaluator
+
+        evaluator = ReferenceEvaluator(onnx.load_from_string(self._runtime.draft(step, count, opset)))
+        try:
+            feeds = zip(evaluator.input_names, [value.content for value in step.fed], strict=True)
+            arrays = evaluator.run(None, dict(feeds))
+        except Exception as error:  # of any kind, as numpy's own are among them
+            raise Rejected(f"the evaluator fails: {error}") from error
+        return yield_arrays(step, [np.asarray(array) for array in arrays])
 
     def judge(self, case: Case) -> Finding:
         """Convert a case and compare what the interpreter computes with what ONNX Runtime did."""
-        prepared = compiled_rules.prepare(self._rules, None)
-        dialect = prepared.pack.catalogue.dialect(REFERENCE)
-        names = [value.name for value in case.outputs]
-        source = write_model(graph(case.steps, case.outputs, dialect), names, dialect, case.opset or prepared.opset)
+        opset = case.opset or compiled_rules.prepare(self._rules, None).opset
         try:
-            conversion = pipeline.rewrite(source, rules=self._rules)
+            conversion = pipeline.rewrite(encode_case(case, self._catalogue, opset), rules=self._rules)
         except InternalError as error:
             return Finding(End.FAILED, "".join(traceback.format_exception(error)))
         except RewriteFailure as failure:
@@ -38,16 +74,41 @@ class ConversionCheck:
             return Finding(End.REFUSED if case.widened else End.FAILED, said)
         except RewriteError as error:
             return Finding(End.REFUSED, f"{error}")
-        fired = dict(conversion.report.rules)
-        found = SelfCheck.compare_case(case, read_bytes(conversion.encoded), fired, interpreter=self._interpreter)
-        return Finding(
-            found.end,
-            found.reason,
-            fired,
-            found.expected,
-            found.actual,
-            sum(conversion.report.target_operators.values()),
-        )
+        fired, model = dict(conversion.report.rules), read_bytes(conversion.encoded)
+        operators = sum(conversion.report.target_operators.values())
+        found = SelfCheck.compare_case(case, model, fired, interpreter=self._interpreter)
+        if found.end is End.FAILED and found.actual and self._is_shaky(case, found.actual, opset):
+            found = replace(found, end=End.PASSED, reason="")
+        return replace(found, operators=operators)
+
+    def _is_shaky(self, case: Case, actual: Sequence[Array], opset: int) -> bool:
+        """Whether results are off by no more than twice what the model's own are where its codes are off by one.
+
+        Kernels round real operands to codes in ways of their own, and sums in another order are rounded elsewhere.
+        """
+        if not any(map(_rounds, case.steps)):
+            return False
+        spreads = [0.0] * len(actual)
+        for way in (0, 1, -1):
+            made: dict[Value | None, Value] = {}
+            for step in case.steps:
+                operands = tuple(made.get(value, value) for value in step.operands)
+                try:
+                    again = self.settle(replace(step, operands=operands), [len(step.results)], [], lambda _: (), opset)
+                except Rejected:
+                    return False
+                for value, other in zip(step.results, again.results, strict=True):
+                    codes = _rounds(step) and value.content.dtype.kind in "iu" and value.content.ndim > 0
+                    made[value] = replace(value, content=shifted(other.content, codes, way))
+            found = (largest_difference(value.content, made[value].content) for value in case.outputs)
+            spreads = list(map(max, spreads, found))
+        off = (largest_difference(value.content, got) for value, got in zip(case.outputs, actual, strict=True))
+        return all(one <= 2 * spread for one, spread in zip(off, spreads, strict=True))
+
+
+def _rounds(step: Step) -> bool:
+    """Whether an operator makes codes of real numbers, or of sums of products of codes."""
+    return (step.results[0].dtype in _CODES and step.reads[0].dtype not in _CODES) or quantizes(step)
 
 
 __all__ = ["ConversionCheck"]

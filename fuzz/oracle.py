@@ -24,8 +24,8 @@ from ..verify.frames import Array
 from ..verify.interpreter import Interpreter, InterpreterError, Kernels, Tensor
 from ..verify.runtime import Runtime
 from ..verify.verification import compare_models
-from .elements import shifted
 from .conversion_check import ConversionCheck
+from .elements import shifted
 from .finding import End, Finding, Grids, Kind, Rejected
 from .meaning_oracle import explain_step, has_meaning
 from .memory import Memory
@@ -72,7 +72,7 @@ class Oracle:
         self.catalogue, self.opset = catalogue, opset
         self._exact = exact
         self.twins = SelfCheck(rules, interpreter)
-        self.conversions = ConversionCheck(rules, interpreter)
+        self.conversions = ConversionCheck(rules, interpreter, catalogue, self.twins)
         self._interpreter = interpreter
         self.rules = rules
         self._versions: dict[str, int] = {}

@@ -145,7 +145,14 @@ def fuzz(
     )
     turns: Iterator[Task] = itertools.chain(_early(first, early, graphs, budget, soon), order, late)
     if only_odd:
-        turns = _odd([one for one in chosen if any(one in _sources(stack) for stack in stacks)], budget)
+        turns = _odd(
+            [
+                one
+                for one in chosen
+                if any(one in _sources(stack) for stack in stacks) and isinstance(one, Subject) and one.interpreted
+            ],
+            budget,
+        )
     if first:  # where what changed fails, the rest has no turns
 
         def go_on(task: Task) -> bool:
@@ -227,6 +234,7 @@ def _turns(chosen: Sequence[Trial], graphs: bool, budget: Budget, of_any: bool) 
                 yield Task(random_graphs.NAME, _ABOUT, f"{seed}/{subject.name}", subject.name)
             if graphs and of_any and place % _BETWEEN == 0:
                 yield Task(random_graphs.NAME, _TURN, f"{seed}/{place}")
+            if graphs and of_any and place % _BETWEEN == 0 and isinstance(subject, Subject) and subject.interpreted:
                 yield Task(odd_models.NAME, _ODD, f"{seed}/{place}", odd=True)
 
 

@@ -18,8 +18,8 @@ from ..engine.passes.layout.axis_groups import ATTRIBUTE, TRANSPARENT
 from ..engine.passes.layout.views import QUANTIZE
 from ..engine.rewrite.rules import RuleSet, compile_rules
 from ..verify.comparison import compare
-from ..verify.frames import Array
 from ..verify.formats import REFERENCE
+from ..verify.frames import Array
 from ..verify.interpreter import Interpreter, Kernels, Tensor
 from .finding import End, Finding, Grids, Rejected
 from .runtimes import run_model, write_model
@@ -28,6 +28,8 @@ from .sketch import Blank, Case, Step, Value, graph
 #: half of what a real result may lose, of the largest number that a graph reads: sums cancel, and the runtime's
 #: recurrent layers have a Sigmoid that is 6e-7 off, where a state of any size is multiplied by it
 _CANCELLED = 5e-7
+#: bits of an element from which on it is no code
+_WORD = 32
 #: seconds that a model may run: loops may have no end
 _PATIENCE = 0.5
 
@@ -41,23 +43,26 @@ class SelfCheck:
 
     def settle(self, step: Step, counts: Sequence[int], types: Sequence[ir.DataType], grids: Grids, opset: int) -> Step:
         """Run a step in ONNX Runtime to find its results; raises Rejected where the runtime does not take it."""
-        blanks = tuple(Blank(f"result_{place}") for place in range(counts[0]))
+        model = self.draft(step, counts[0], opset)
+        feeds = [value.content for value in step.fed]
+        try:
+            arrays = run_model(model, feeds, seconds=_PATIENCE if step.graphs else None)
+        except VerificationError as error:
+            raise Rejected(f"{error}") from error
+        return yield_arrays(step, arrays)
+
+    def draft(self, step: Step, count: int, opset: int) -> bytes:
+        """Write a step on its own, whose results nobody knows yet; raises Rejected where it is no model."""
+        blanks = tuple(Blank(f"result_{place}") for place in range(count))
         dialect = compiled_rules.prepare(self._rules, None).pack.catalogue.dialect(REFERENCE)
         named = graph([step], blanks, dialect)
         try:
             for value, (dtype, shape) in zip(named.outputs, _describe(step, named.node(0), opset), strict=True):
                 value.type = None if dtype is None else ir.TensorType(dtype)
                 value.shape = None if shape is None else ir.Shape(shape)
-            model = write_model(named, [blank.name for blank in blanks], dialect, opset)
-            feeds = [value.content for value in step.fed]
-            arrays = run_model(model, feeds, seconds=_PATIENCE if step.graphs else None)
-        except (RewriteError, VerificationError, InferenceError) as error:
+            return write_model(named, [blank.name for blank in blanks], dialect, opset)
+        except (RewriteError, InferenceError) as error:
             raise Rejected(f"{error}") from error
-        results = (
-            Value(blank.name, ir.DataType.from_numpy(array.dtype), array)
-            for blank, array in zip(blanks, arrays, strict=True)
-        )
-        return replace(step, results=tuple(results))
 
     def judge(self, case: Case) -> Finding:
         """Rewrite the left side by the one rule and compare both graphs on the case's inputs."""
@@ -117,6 +122,14 @@ class SelfCheck:
         )
 
 
+def yield_arrays(step: Step, arrays: Sequence[Array]) -> Step:
+    """A step whose results are some arrays."""
+    results = (
+        Value(f"result_{place}", ir.DataType.from_numpy(array.dtype), array) for place, array in enumerate(arrays)
+    )
+    return replace(step, results=tuple(results))
+
+
 def _describe(step: Step, node: ir.Node, opset: int) -> list[tuple[ir.DataType | None, Extents | None]]:
     """The types and shapes of what a step yields, as far as they are known: of its graphs, the types alone."""
     if step.graphs:
@@ -150,7 +163,13 @@ def _turns(case: Case) -> bool:
 def _list_rounded(case: Case) -> set[Value]:
     """The codes that sums are rounded to: other orders of summation may fall on the other side of a half."""
     sums = any(step.operator.facts.layout not in (TRANSPARENT, ATTRIBUTE) for step in case.steps)
-    return {value for step in case.steps if sums and step.operator.role == QUANTIZE for value in step.results}
+    return {value for step in case.steps if sums and quantizes(step) for value in step.results}
+
+
+def quantizes(step: Step) -> bool:
+    """Whether an operator yields codes: it quantizes, or is given the scale of what it yields."""
+    scaled = "scale" in step.operator.facts.fuzz.limits.values() and step.results[0].dtype.bitwidth < _WORD
+    return step.operator.role == QUANTIZE or scaled
 
 
 def _tensor(value: Value, rounded: bool) -> Tensor:
