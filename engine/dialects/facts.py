@@ -45,8 +45,9 @@ class OperatorTrials:
     said: tuple[str, ...] = ()
     untried: Annotated[str | None, "In words, why the interpreter cannot be asked about it"] = None
     reference: Annotated[
-        bool, "Whether the evaluator of the onnx package is asked where ONNX Runtime has no kernel"
-    ] = False
+        tuple[str, ...],
+        "Options that ONNX Runtime takes at their default alone: of others the evaluator of the onnx package is asked",
+    ] = ()
     counts: Annotated[Mapping[str, str], "Options, each with the operands or results whose number it is"] = field(
         default_factory=dict
     )
