@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import traceback
 from collections.abc import Sequence
 from dataclasses import replace
@@ -38,13 +39,20 @@ class ConversionCheck:
         self._runtime = runtime
 
     def settle(self, step: Step, counts: Sequence[int], types: Sequence[ir.DataType], grids: Grids, opset: int) -> Step:
-        """Run a step on its own to find its results; raises Rejected where there are none, or none of some elements."""
+        """Run a step on its own to find its results, by the first number of them that the runtime takes.
+
+        Raises Rejected where there are none, or none of some elements.
+        """
+        *others, last = counts
+        for count in others:
+            with contextlib.suppress(Rejected):
+                return self.settle(step, [count], types, grids, opset)
         try:
-            step = self._runtime.settle(step, counts, types, grids, opset)
+            step = self._runtime.settle(step, [last], types, grids, opset)
         except Rejected:
             if not any(step.options.get(name) for name in step.operator.facts.fuzz.reference):
                 raise
-            step = self._evaluate(step, counts[0], opset)
+            step = self._evaluate(step, last, opset)
         if not all(value.content.size for value in step.results):
             raise Rejected("a result has no elements")
         return step

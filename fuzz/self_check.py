@@ -12,6 +12,7 @@ import onnx_ir as ir
 from .. import compiled_rules
 from ..engine.base.errors import RewriteError, RewriteFailure, VerificationError
 from ..engine.dialects.inference import Extents, InferenceError, infer
+from ..engine.dialects.operators import schema
 from ..engine.packs.loader import Pack
 from ..engine.passes.evaluation import convert_graph
 from ..engine.passes.layout.axis_groups import ATTRIBUTE, TRANSPARENT
@@ -136,6 +137,8 @@ def _describe(step: Step, node: ir.Node, opset: int) -> list[tuple[ir.DataType |
         return [(value.dtype, None) for value in step.graphs[0].yields[-len(node.outputs) :]]
     first = next((operand for operand in step.operands if operand is not None), None)
     dtype, shape = (None, None) if first is None else (first.dtype, first.content.shape)
+    if schema(node.op_type, opset, node.domain) is None:  # the older form of another
+        return [(dtype, None) for _ in node.outputs]
     known = infer(node, opset)  # few have no inference
     return [(found.dtype or dtype, shape if found.shape is None else found.shape) for found in known]
 
