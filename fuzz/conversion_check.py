@@ -19,7 +19,7 @@ from ..verify.interpreter import Interpreter
 from .elements import shifted
 from .finding import End, Finding, Grids, Rejected
 from .runtimes import encode_case, read_bytes
-from .self_check import SelfCheck, quantizes, yield_arrays
+from .self_check import SelfCheck, yield_arrays
 from .sketch import Case, Step, Value
 
 #: what the interpreter says of a model that it takes, where a kernel does not take the numbers that it is then given
@@ -94,15 +94,16 @@ class ConversionCheck:
         return replace(found, operators=operators)
 
     def _is_shaky(self, case: Case, actual: Sequence[Array], opset: int) -> bool:
-        """Whether results are off by no more than twice what the model's own are where its codes are off by one.
+        """Whether results are off by no more than twice what the model's own are where each operator's are.
 
-        Kernels round real operands to codes in ways of their own, and sums in another order are rounded elsewhere.
+        Codes are off by one: kernels round real operands in ways of their own. Of real numbers it
+        is the last digits, of inputs as well.
         """
-        if not any(map(_rounds, case.steps)):
-            return False
         spreads = [0.0] * len(actual)
         for way in (0, 1, -1):
-            made: dict[Value | None, Value] = {}
+            made: dict[Value | None, Value] = {
+                value: replace(value, content=shifted(value.content, False, way)) for value in case.inputs
+            }
             for step in case.steps:
                 operands = tuple(made.get(value, value) for value in step.operands)
                 try:
@@ -122,7 +123,7 @@ class ConversionCheck:
 
 def _rounds(step: Step) -> bool:
     """Whether an operator makes codes of real numbers, or of sums of products of codes."""
-    return (step.results[0].dtype in _CODES and step.reads[0].dtype not in _CODES) or quantizes(step)
+    return step.results[0].dtype in _CODES and any(value.dtype.is_floating_point() for value in step.reads)
 
 
 __all__ = ["ConversionCheck"]

@@ -224,6 +224,7 @@ def _turns(chosen: Sequence[Trial], graphs: bool, budget: Budget, of_any: bool) 
     With `of_any` there are graphs of any operators among them.
     """
     order = _list_heard(chosen)
+    oddly = any(isinstance(one, Subject) and one.of_source and one.interpreted for one in order)
     shuffle = random.Random(budget.seed)
     for turn in range(-(-budget.examples // _TURN)):
         shuffle.shuffle(order)
@@ -234,7 +235,7 @@ def _turns(chosen: Sequence[Trial], graphs: bool, budget: Budget, of_any: bool) 
                 yield Task(random_graphs.NAME, _ABOUT, f"{seed}/{subject.name}", subject.name)
             if graphs and of_any and place % _BETWEEN == 0:
                 yield Task(random_graphs.NAME, _TURN, f"{seed}/{place}")
-            if graphs and of_any and place % _BETWEEN == 0 and isinstance(subject, Subject) and subject.interpreted:
+            if graphs and of_any and place % _BETWEEN == 0 and oddly:
                 yield Task(odd_models.NAME, _ODD, f"{seed}/{place}", odd=True)
 
 

@@ -126,9 +126,18 @@ class SelfCheck:
 def yield_arrays(step: Step, arrays: Sequence[Array]) -> Step:
     """A step whose results are some arrays."""
     results = (
-        Value(f"result_{place}", ir.DataType.from_numpy(array.dtype), array) for place, array in enumerate(arrays)
+        Value(f"result_{place}", ir.DataType.from_numpy(array.dtype), _encode_texts(array))
+        for place, array in enumerate(arrays)
     )
     return replace(step, results=tuple(results))
+
+
+def _encode_texts(array: Array) -> Array:
+    """Strings as the bytes that they are in files."""
+    if array.dtype != object:
+        return array
+    texts = [item.encode() if isinstance(item, str) else item for item in array.ravel()]
+    return np.array(texts, dtype=object).reshape(array.shape)
 
 
 def _describe(step: Step, node: ir.Node, opset: int) -> list[tuple[ir.DataType | None, Extents | None]]:
@@ -154,8 +163,9 @@ def _bound_cancellation(value: Value, inputs: Sequence[Value]) -> float:
     """What a real result may lose by cancellation, whatever is left of it: units of the result."""
     if value.content.dtype.kind != "f":
         return 0.0
+    cancelled = _CANCELLED * max(float(np.finfo(value.content.dtype).eps / np.finfo(np.float32).eps), 1.0)
     real = [np.abs(one.content[np.isfinite(one.content)]) for one in inputs if one.content.dtype.kind == "f"]
-    return _CANCELLED * max((float(one.max()) for one in real if one.size), default=0.0)
+    return cancelled * max((float(one.max()) for one in real if one.size), default=0.0)
 
 
 def _turns(case: Case) -> bool:
