@@ -127,8 +127,8 @@ class OperatorFacts:
     versions: Annotated[
         Mapping[int, tuple[Mapping[str, Any], ...]],
         "Later versions, each with conditions of which one makes it needed: operands and results with element types,"
-        " options with a value (of numbers the least), `rank` (at least), `operands` (at most so many), `coded`, `broadcast`, and `channels`,"
-        " the operand that has a scale for each index",
+        " options with a value (of numbers the least), `rank` (at least), `operands` (at most so many), `coded`,"
+        " `broadcast`, and `channels`, the operand that has a scale for each index",
     ] = field(default_factory=dict)
     older: Annotated[
         Mapping[int, str],
