@@ -145,14 +145,7 @@ def fuzz(
     )
     turns: Iterator[Task] = itertools.chain(_early(first, early, graphs, budget, soon), order, late)
     if only_odd:
-        turns = _odd(
-            [
-                one
-                for one in chosen
-                if any(one in _sources(stack) for stack in stacks) and isinstance(one, Subject) and one.interpreted
-            ],
-            budget,
-        )
+        turns = _odd(list(filter(odd_models.takes, chosen)), budget)
     if first:  # where what changed fails, the rest has no turns
 
         def go_on(task: Task) -> bool:
@@ -224,7 +217,7 @@ def _turns(chosen: Sequence[Trial], graphs: bool, budget: Budget, of_any: bool) 
     With `of_any` there are graphs of any operators among them.
     """
     order = _list_heard(chosen)
-    oddly = any(isinstance(one, Subject) and one.of_source and one.interpreted for one in order)
+    oddly = any(map(odd_models.takes, order))
     shuffle = random.Random(budget.seed)
     for turn in range(-(-budget.examples // _TURN)):
         shuffle.shuffle(order)

@@ -33,18 +33,18 @@ def _is_so(name: str, said: Any, spec: OperatorSpec, node: ir.Node) -> bool:
     values = _name_values(spec, node)
     first = next(iter(node.inputs), None)
     if name == _RANK:
-        return first is not None and first.shape is not None and len(first.shape) >= said
+        return bool(first is not None and first.shape is not None and len(first.shape) >= said)
     if name == _OPERANDS:
-        return sum(value is not None for value in node.inputs) <= said
+        return bool(sum(value is not None for value in node.inputs) <= said)
     if name == _CODED:
-        return (first is not None and quantization(first) is not None) == said
+        return bool((first is not None and quantization(first) is not None) == said)
     if name == _CHANNELS:
         value = values.get(said)
         grid = None if value is None else quantization(value)
         return grid is not None and grid.scale.size > 1
     if name == _BROADCAST:
         shapes = {f"{value.shape}" for value in node.inputs if value is not None}
-        return (len(shapes) > 1) == said
+        return bool((len(shapes) > 1) == said)
     if name in spec.options:
         given = option_value(node, spec.options[name])
         return bool(given >= said if type(said) is int else given == said)

@@ -210,7 +210,8 @@ def _support(spec: OperatorSpec, uses: Sequence[Use], declared: Opsets, dialect:
 def _is_function(spec: OperatorSpec) -> bool:
     """Whether the definition of an operator says what it is made of."""
     found = schema(spec.name, onnx.defs.onnx_opset_version(), spec.domain)
-    return found is not None and (found.has_function or found.has_context_dependent_function)
+    bodies = () if found is None else (found.function_opset_versions, found.context_dependent_function_opset_versions)
+    return any(bodies)
 
 
 def _describe_rewriting(spec: OperatorSpec, uses: Sequence[Use], declared: Opsets) -> Support:
