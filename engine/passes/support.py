@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import onnx.defs
 
@@ -209,7 +210,7 @@ def _support(spec: OperatorSpec, uses: Sequence[Use], declared: Opsets, dialect:
 
 def _is_function(spec: OperatorSpec) -> bool:
     """Whether the definition of an operator says what it is made of."""
-    found = schema(spec.name, onnx.defs.onnx_opset_version(), spec.domain)
+    found: Any = schema(spec.name, onnx.defs.onnx_opset_version(), spec.domain)
     bodies = () if found is None else (found.function_opset_versions, found.context_dependent_function_opset_versions)
     return any(bodies)
 
