@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import select
 import subprocess
 import tempfile
 import time
@@ -24,6 +25,8 @@ from ..engine.base.errors import RewriteError
 from .torch_judge import TYPES
 
 _JUDGE = Path(__file__).with_name("torch_judge.py")
+#: how long the judge may take for a model
+_SECONDS = 300
 
 
 def write_package(model: Path, folder: Path) -> tuple[Encoded, float]:
@@ -56,17 +59,33 @@ def draw(plan: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def judge(python: str, package: Path, original: Path, inputs: Path | None) -> dict[str, Any]:
-    """Run the judge in another interpreter; what it says, or the last line of its error."""
-    call = [python, f"{_JUDGE}", f"{package}", f"{original}", *([f"{inputs}"] if inputs is not None else [])]
-    done = subprocess.run(call, capture_output=True, text=True, check=False)
-    if done.returncode:
-        return {"failed": (done.stderr.strip().splitlines() or ["?"])[-1][:160]}
-    found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
-    return found
+class Judge:
+    """The judge in another interpreter, which is started anew where a model ends it or takes too long."""
+
+    def __init__(self, python: str) -> None:
+        self._call = [python, f"{_JUDGE}"]
+        self._process: subprocess.Popen[str] | None = None
+
+    def ask(self, package: Path, original: Path, inputs: Path | None) -> dict[str, Any]:
+        """What it says of a package."""
+        if self._process is None or self._process.poll() is not None:
+            self._process = subprocess.Popen(
+                self._call, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+            )
+        process = self._process
+        assert process.stdin is not None and process.stdout is not None
+        process.stdin.write(json.dumps([f"{package}", f"{original}", None if inputs is None else f"{inputs}"]) + "\n")
+        process.stdin.flush()
+        ready, _, _ = select.select([process.stdout], [], [], _SECONDS)
+        line = process.stdout.readline() if ready else ""
+        if not line:
+            process.kill()
+            return {"failed": "it ended the interpreter" if ready else f"it took more than {_SECONDS} seconds"}
+        found: dict[str, Any] = json.loads(line)
+        return found
 
 
-def measure(model: Path, python: str, plans: dict[str, Any], folder: Path) -> dict[str, Any]:
+def measure(model: Path, judge: Judge, plans: dict[str, Any], folder: Path) -> dict[str, Any]:
     """Convert and judge one model."""
     try:
         encoded, seconds = write_package(model, folder)
@@ -82,7 +101,7 @@ def measure(model: Path, python: str, plans: dict[str, Any], folder: Path) -> di
     if model.stem in plans:
         inputs = folder / "inputs.npz"
         np.savez(inputs, **draw(plans[model.stem]))
-    return result | judge(python, folder, original, inputs)
+    return result | judge.ask(folder, original, inputs)
 
 
 def main() -> None:
@@ -94,10 +113,11 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, help="a folder for the code")
     asked = parser.parse_args()
     plans = json.loads(asked.inputs.read_text()) if asked.inputs is not None else {}
+    judge = Judge(asked.torch)
     with tempfile.TemporaryDirectory() as made:
         for model in asked.models:
             folder = (asked.keep or Path(made)) / model.stem
-            print(model.stem, json.dumps(measure(model, asked.torch, plans, folder)), flush=True)
+            print(model.stem, json.dumps(measure(model, judge, plans, folder)), flush=True)
 
 
 if __name__ == "__main__":

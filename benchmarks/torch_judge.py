@@ -1,9 +1,10 @@
 """Generated PyTorch code held against ONNX Runtime; runs where torch is, and needs nothing of nnrewrite.
 
-    python torch_judge.py PACKAGE MODEL.onnx [INPUTS.npz]
+    python torch_judge.py
 
-prints one JSON object: the largest error of the outputs by their magnitude, the same of both from double precision, and
-whether the weights go round and one step of an optimizer lowers a loss.
+reads lines `["PACKAGE", "MODEL.onnx", "INPUTS.npz" or null]` and prints one JSON object for each: the largest error of the
+outputs by their magnitude, the same of both from double precision, and whether the weights go round and one step of an
+optimizer lowers a loss; or `failed`, with what was raised.
 """
 
 from __future__ import annotations
@@ -139,6 +140,16 @@ def judge(package: Path, original: Path, inputs: dict[str, Any] | None) -> dict[
     return result
 
 
+def answer(line: str) -> dict[str, Any]:
+    """What came of the model of one line; what is raised is what the caller asks about."""
+    package, original, inputs = json.loads(line)
+    try:
+        return judge(Path(package), Path(original), None if inputs is None else dict(np.load(inputs)))
+    except Exception as error:
+        said = f"{error}".strip().splitlines() or ["?"]
+        return {"failed": f"{type(error).__name__}: {said[0]}"[:200]}
+
+
 if __name__ == "__main__":
-    loaded = dict(np.load(sys.argv[3])) if len(sys.argv) > 3 else None
-    print(json.dumps(judge(Path(sys.argv[1]), Path(sys.argv[2]), loaded)))
+    for asked in sys.stdin:
+        print(json.dumps(answer(asked)), flush=True)

@@ -13,7 +13,7 @@ from ...engine.dialects.facts import DialectPython
 from ...engine.expressions.functions.registry import SHORT
 from .identifiers import make_identifier
 from .members import Body
-from .printer import write_expression
+from .printer import write_expression, write_head
 from .statements import LETTERS, Scribe, Statement, Suite, is_number
 from .steps import Block, Slot, Step, count_reads, is_truth, read_option, read_truth
 from .templates import Filling, fill, make_literal, parse_template
@@ -50,16 +50,11 @@ class Method:
         names = scribe.given
         lines = list(scribe.write(suite))
         self.inputs = [names[value] for value in body.inputs]
-        taken = [f"{names[value]}: {'int' if is_number(value) else tensor}" for value in body.inputs]
-        signature = ", ".join(taken)
-        kind = tensor if len(body.outputs) == 1 else f"tuple[{', '.join([tensor] * len(body.outputs))}]"
-        head = f"    def {method}(self, {signature}) -> {kind}:"
-        if len(head) > 100:
-            inner = [f"        {one}," for one in taken]
-            joined = f"        self, {signature}"
-            opened = [joined] if len(joined) <= 100 else ["        self,", *inner]
-            return [f"    def {method}(", *opened, f"    ) -> {kind}:", *lines]
-        return [head, *lines]
+        taken = [
+            f"{names[value]}: {'int' if is_number(value) else tensor}" if tensor else names[value]
+            for value in body.inputs
+        ]
+        return [*write_head(method, taken, write_kind(tensor, len(body.outputs))), *lines]
 
     def _suite(self) -> Suite:
         """The statements of the body that is worked on, and what it yields."""
@@ -293,6 +288,11 @@ class _Noted(dict[ir.Value, ast.expr]):
     def __getitem__(self, value: ir.Value) -> ast.expr:
         self._used.append(value)
         return super().__getitem__(value)
+
+
+def write_kind(tensor: str, count: int) -> str:
+    """The type of some results; nothing where there is none of tensors."""
+    return tensor if count == 1 or not tensor else f"tuple[{', '.join([tensor] * count)}]"
 
 
 def read_options(step: Step) -> dict[str, Filling]:

@@ -189,7 +189,8 @@ class Scribe:
         lists = []
         for _ in statement.targets[count:]:
             lists.append(self.names.give("rows"))
-            yield f"{_indent(depth)}{lists[-1]}: list[{self._python.tensor}] = []"
+            kind = f": list[{self._python.tensor}]" if self._python.tensor else ""
+            yield f"{_indent(depth)}{lists[-1]}{kind} = []"
         going = ""
         if statement.condition is not None:
             going = self.names.give("going")

@@ -37,6 +37,9 @@ _HEADER = re.compile(
     r"^\s*ruleset\s+\w+\s+over\s+(?P<base>\w+)(?:\s+without\s+(?P<without>[\w\s,]+?))?\s*:", re.MULTILINE
 )
 
+#: how it says what dialect it reads
+_SOURCE = re.compile(r"^\s*ruleset\s+\w+[^:]*:\s*(?P<source>\w+)\s*->", re.MULTILINE)
+
 #: the files of packs with their times and sizes
 Stamp = tuple[tuple[str, int, int], ...]
 
@@ -244,7 +247,20 @@ def read_text(file: Path) -> str:
 
 
 def _entries(paths: Sequence[Path]) -> list[Path]:
-    return [path / "ops.yaml" for path in paths if (path / "ops.yaml").is_file()]
+    """The ops.yaml of packs, behind those of the program's packs that describe the dialects which they read."""
+    own = [path / "ops.yaml" for path in paths if (path / "ops.yaml").is_file()]
+    lent = [entry for path in paths for entry in _find_lent(path) if entry not in own]
+    return [*dict.fromkeys(lent), *own]
+
+
+def _find_lent(path: Path) -> list[Path]:
+    file = min(path.glob("**/*.rules"), default=None)
+    said = None if file is None else _SOURCE.search(read_text(file))
+    if said is None:
+        return []
+    begins = re.compile(rf"^{said['source']}:", re.MULTILINE)
+    found = sorted(BUILT_IN.glob(f"*2{said['source']}/ops.yaml"))
+    return [entry for entry in found if begins.search(read_text(entry))]
 
 
 def _read(paths: Sequence[Path], texts: Mapping[str, str], parses: Parses) -> Pack:
