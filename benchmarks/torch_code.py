@@ -24,15 +24,15 @@ from ..backends.python_writer import Encoded
 from ..engine.base.errors import RewriteError
 from .torch_judge import TYPES
 
-_JUDGE = Path(__file__).with_name("torch_judge.py")
+_JUDGES = {name: Path(__file__).with_name(f"{name}_judge.py") for name in ("torch", "keras")}
 #: how long the judge may take for a model
 _SECONDS = 300
 
 
-def write_package(model: Path, folder: Path) -> tuple[Encoded, float]:
+def write_package(model: Path, folder: Path, to: str = "torch") -> tuple[Encoded, float]:
     """Convert a model to code in a folder; what was written, and the seconds that it took."""
     began = time.perf_counter()
-    conversion = pipeline.rewrite(f"{model}", to="/")
+    conversion = pipeline.rewrite(f"{model}", to=to)
     encoded = conversion.encoded
     assert isinstance(encoded, Encoded)
     conversion.save(folder)
@@ -62,8 +62,9 @@ def draw(plan: dict[str, Any]) -> dict[str, Any]:
 class Judge:
     """The judge in another interpreter, which is started anew where a model ends it or takes too long."""
 
-    def __init__(self, python: str) -> None:
-        self._call = [python, f"{_JUDGE}"]
+    def __init__(self, python: str, library: str = "torch") -> None:
+        self.library = library
+        self._call = [python, f"{_JUDGES[library]}"]
         self._process: subprocess.Popen[str] | None = None
 
     def ask(self, package: Path, original: Path, inputs: Path | None) -> dict[str, Any]:
@@ -88,7 +89,7 @@ class Judge:
 def measure(model: Path, judge: Judge, plans: dict[str, Any], folder: Path) -> dict[str, Any]:
     """Convert and judge one model."""
     try:
-        encoded, seconds = write_package(model, folder)
+        encoded, seconds = write_package(model, folder, judge.library)
         original = model
         if model.suffix != ".onnx":
             original = folder / "original.onnx"
@@ -109,11 +110,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("models", nargs="+", type=Path)
     parser.add_argument("--torch", required=True, help="a Python with torch, safetensors and onnxruntime")
+    parser.add_argument("--to", choices=tuple(_JUDGES), default="torch")
     parser.add_argument("--inputs", type=Path)
     parser.add_argument("--keep", type=Path, help="a folder for the code")
     asked = parser.parse_args()
     plans = json.loads(asked.inputs.read_text()) if asked.inputs is not None else {}
-    judge = Judge(asked.torch)
+    judge = Judge(asked.torch, asked.to)
     with tempfile.TemporaryDirectory() as made:
         for model in asked.models:
             folder = (asked.keep or Path(made)) / model.stem

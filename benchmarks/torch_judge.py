@@ -41,15 +41,20 @@ def draw(session: Any) -> dict[str, Any]:
     return found
 
 
-def load(package: Path) -> Any:
-    """The generated model with its weights; all of them, and no others."""
-    from safetensors.torch import load_file
-
+def construct(package: Path) -> Any:
+    """The generated model as it is made, without its weights."""
     spec = importlib.util.spec_from_file_location("generated", package / "model.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    model = getattr(module, json.loads((package / "main.json").read_text())["name"])()
+    return getattr(module, json.loads((package / "main.json").read_text())["name"])()
+
+
+def load(package: Path) -> Any:
+    """The generated model with its weights; all of them, and no others."""
+    from safetensors.torch import load_file
+
+    model = construct(package)
     model.load_state_dict(load_file(package / "model.safetensors"), strict=True)
     return model.eval()
 

@@ -62,7 +62,7 @@ def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
     fold = Fold(options.folded)
     across = rules.source is not rules.target
     #: the source says by the types of values what is quantized or complex, and not by operators
-    implied = across and not rules.source.schemas
+    implied = across and not rules.source.schemas and rules.source.facts.python is None
     newest: list[tuple[Pass, bool]] = []
     rest: list[tuple[Pass, bool]] = []
     if options.given is not None:
