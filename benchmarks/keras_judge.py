@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from torch_judge import construct, draw, measure, run
+from torch_judge import compute, construct, draw, measure, run
 
 os.environ.setdefault("KERAS_BACKEND", "torch")
 
@@ -35,7 +35,7 @@ def judge(package: Path, original: Path, inputs: dict[str, Any] | None) -> dict[
     options.log_severity_level = 3
     session = onnxruntime.InferenceSession(original, options, providers=["CPUExecutionProvider"])
     given = inputs if inputs is not None else draw(session)
-    expected = session.run(None, given)
+    expected = compute(session, given)
     model = construct(package)
     names = json.loads((package / "main.json").read_text())["inputs"]
     values = [keras.ops.convert_to_tensor(given[name]) for name in names]
@@ -53,8 +53,8 @@ def answer(line: str) -> dict[str, Any]:
     try:
         return judge(Path(package), Path(original), None if inputs is None else dict(np.load(inputs)))
     except Exception as error:
-        said = f"{error}".strip().splitlines() or ["?"]
-        return {"failed": f"{type(error).__name__}: {said[0]}"[:200]}
+        said = " ".join(f"{error}".split())
+        return {"failed": f"{type(error).__name__}: {said}"[:240]}
 
 
 if __name__ == "__main__":

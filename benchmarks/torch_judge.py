@@ -41,6 +41,18 @@ def draw(session: Any) -> dict[str, Any]:
     return found
 
 
+def compute(session: Any, given: dict[str, Any]) -> list[Any]:
+    """What ONNX Runtime computes, of ones where it does not take what was drawn, as a divisor of 0."""
+    from onnxruntime.capi.onnxruntime_pybind11_state import Fail
+
+    try:
+        return list(session.run(None, given))
+    except Fail:
+        for one in given.values():
+            one[...] = 1
+        return list(session.run(None, given))
+
+
 def construct(package: Path) -> Any:
     """The generated model as it is made, without its weights."""
     spec = importlib.util.spec_from_file_location("generated", package / "model.py")
@@ -114,7 +126,7 @@ def judge(package: Path, original: Path, inputs: dict[str, Any] | None) -> dict[
     options.log_severity_level = 3
     session = onnxruntime.InferenceSession(original, options, providers=["CPUExecutionProvider"])
     given = inputs if inputs is not None else draw(session)
-    expected = session.run(None, given)
+    expected = compute(session, given)
     model = load(package)
     names = json.loads((package / "main.json").read_text())["inputs"]
     values = [torch.from_numpy(np.array(given[name])) for name in names]

@@ -258,9 +258,9 @@ class _Writer:
                 step = steps[place]
                 if step.block is not None:
                     yield from self._tensors(self._bodies[step.block], step.inner, inner)
-                part = "" if step.spec is None else step.spec.facts.python.within
+                stored = {} if step.spec is None else step.spec.facts.python.stored
                 for name, value in step.held.items():
-                    yield f"{inner}{part}.{name}" if part else f"{inner}{name}", value
+                    yield f"{inner}{stored.get(name, name)}", value
         for inside in body.inner.values():
             yield from self._tensors(inside, inside.steps, path)
 

@@ -89,7 +89,9 @@ class OperatorPython:
     held: Annotated[
         tuple[str, ...], "Operands that the layer holds; as an argument of it their name says whether there is one"
     ] = ()
-    within: Annotated[str | None, "The part of the layer that holds them, where that is not the layer itself"] = None
+    stored: Annotated[
+        Mapping[str, str], "Those that the layer has under other names or in parts of it: `{kernel: cell.kernel}`"
+    ] = field(default_factory=dict)
     numbers: Annotated[
         tuple[str, ...], "Operands that are written as numbers where they are constants of one element"
     ] = ()
