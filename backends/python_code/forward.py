@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import onnx_ir as ir
 
-from ...engine.base.errors import RewriteError
 from ...engine.base.startup import dataclass, field
 from ...engine.dialects.facts import DialectPython
 from ...engine.expressions.functions.registry import SHORT
@@ -115,8 +114,6 @@ class Method:
             going = None
         elif going is None:
             going = ast.Constant(True)
-        if count is None and any(self._numbers[counter] == number for number in _list_names(suites[0])):
-            raise RewriteError("a loop that counts its rounds without knowing how many there are has no code yet")
         known = [begin for begin in begins if begin is not None]
         self._statements.append(Statement(writes, count, suites=suites, begins=known, condition=going))
 
@@ -310,13 +307,6 @@ def read_options(step: Step) -> dict[str, Filling]:
 
 def _attribute(name: str) -> ast.expr:
     return ast.Attribute(ast.Name("self"), name)
-
-
-def _list_names(suite: Suite) -> Iterator[int]:
-    for statement in (*suite.statements, Statement([], ast.Tuple(suite.results))):
-        for node in (statement.value, *statement.begins):
-            if node is not None:
-                yield from (int(one.id[1:]) for one in ast.walk(node) if isinstance(one, ast.Name) and one.id[0] == "$")
 
 
 def _write_shape(value: ir.Value) -> str:
