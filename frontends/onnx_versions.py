@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import onnx
 import onnx.shape_inference
 import onnx.version_converter
@@ -57,8 +59,8 @@ def convert_opset(model: ir.Model, opset: int) -> ir.Model:
 
 
 def _register_foreign(proto: onnx.ModelProto) -> list[tuple[str, str]]:
-    """Let onnx know operators of other domains, which its converter refuses else: with any operands and results."""
-    kinds = {(node.op_type, node.domain) for node in proto.graph.node if node.domain not in ("", "ai.onnx")}
+    """Let onnx know operators that it has no schemas of, which its converter refuses else: with any operands and results."""
+    kinds = {(node.op_type, node.domain) for node in _walk(proto.graph)}
     unknown = sorted(one for one in kinds if not onnx.defs.has(*one))
     for name, domain in unknown:
         any_number = onnx.defs.OpSchema.FormalParameterOption.Variadic
@@ -71,3 +73,11 @@ def _register_foreign(proto: onnx.ModelProto) -> list[tuple[str, str]]:
         )
         onnx.defs.register_schema(schema)
     return unknown
+
+
+def _walk(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            for inner in (attribute.g, *attribute.graphs):
+                yield from _walk(inner)
