@@ -304,6 +304,10 @@ class DialectPython:
         " method and `{examples}`, the lines that make them",
     ] = ""
     reserved: Annotated[tuple[str, ...], "Names that members of its classes cannot have"] = ()
+    unfolded: Annotated[str | None, "The rule set that puts layers back which were folded into others"] = None
+    fake_quantized: Annotated[
+        str | None, "The rule set by which quantized values are real numbers on the grid of their codes"
+    ] = None
     unfused: Annotated[
         tuple[str, ...], "Rules on the way to it that are left out, as what they make one is trained apart"
     ] = ()
