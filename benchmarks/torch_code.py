@@ -25,14 +25,17 @@ from ..engine.base.errors import RewriteError
 from .torch_judge import TYPES
 
 _JUDGES = {name: Path(__file__).with_name(f"{name}_judge.py") for name in ("torch", "keras")}
+_PEER = Path(__file__).with_name("torch_peer.py")
+#: the error by the magnitude of an output up to which outputs are equal
+_EQUAL = 1e-5
 #: how long the judge may take for a model
 _SECONDS = 300
 
 
-def write_package(model: Path, folder: Path, to: str = "torch") -> tuple[Encoded, float]:
+def write_package(model: Path, folder: Path, to: str = "torch", **options: Any) -> tuple[Encoded, float]:
     """Convert a model to code in a folder; what was written, and the seconds that it took."""
     began = time.perf_counter()
-    conversion = pipeline.rewrite(f"{model}", to=to)
+    conversion = pipeline.rewrite(f"{model}", to=to, **options)
     encoded = conversion.encoded
     assert isinstance(encoded, Encoded)
     conversion.save(folder)
@@ -62,9 +65,12 @@ def draw(plan: dict[str, Any]) -> dict[str, Any]:
 class Judge:
     """The judge in another interpreter, which is started anew where a model ends it or takes too long."""
 
-    def __init__(self, python: str, library: str = "torch") -> None:
-        self.library = library
+    def __init__(self, python: str, library: str = "torch", peer: str | None = None, **options: Any) -> None:
+        self.library, self.options = library, options
+        self.peer = None if peer is None else Judge(peer)
         self._call = [python, f"{_JUDGES[library]}"]
+        if self.peer is not None:
+            self.peer._call[1] = f"{_PEER}"
         self._process: subprocess.Popen[str] | None = None
 
     def ask(self, package: Path, original: Path, inputs: Path | None) -> dict[str, Any]:
@@ -89,11 +95,11 @@ class Judge:
 def measure(model: Path, judge: Judge, plans: dict[str, Any], folder: Path) -> dict[str, Any]:
     """Convert and judge one model."""
     try:
-        encoded, seconds = write_package(model, folder, judge.library)
+        encoded, seconds = write_package(model, folder, judge.library, **judge.options)
         original = model
         if model.suffix != ".onnx":
             original = folder / "original.onnx"
-            pipeline.rewrite(f"{model}", float=True).save(original)
+            pipeline.rewrite(f"{model}", float=not judge.options.get("fake_quantize"), float_io=True).save(original)
     except RewriteError as error:
         return {"refused": f"{error}".splitlines()[0][:160]}
     lines = len(encoded.program.lines)
@@ -102,7 +108,19 @@ def measure(model: Path, judge: Judge, plans: dict[str, Any], folder: Path) -> d
     if model.stem in plans:
         inputs = folder / "inputs.npz"
         np.savez(inputs, **draw(plans[model.stem]))
-    return result | judge.ask(folder, original, inputs)
+    result |= judge.ask(folder, original, inputs)
+    return result if judge.peer is None else result | {"peer": judge.peer.ask(folder, original, inputs)}
+
+
+def write_row(name: str, found: dict[str, Any]) -> str:
+    """A line of the table beside onnx2torch."""
+
+    def say(one: dict[str, Any]) -> str:
+        if "error" in one:
+            return f"{'equal' if one['error'] <= _EQUAL else 'different'}, {one['error']:.0e}"
+        return str(one.get("failed") or one.get("refused") or one.get("untried")).replace("|", "\\|")[:90]
+
+    return f"| {name} | {found.get('lines', '')} | {say(found)} | {say(found.get('peer', {'untried': ''}))} |"
 
 
 def main() -> None:
@@ -111,15 +129,19 @@ def main() -> None:
     parser.add_argument("models", nargs="+", type=Path)
     parser.add_argument("--torch", required=True, help="a Python with torch, safetensors and onnxruntime")
     parser.add_argument("--to", choices=tuple(_JUDGES), default="torch")
+    parser.add_argument("--peer", help="a Python with onnx2torch, torch and onnxruntime: a table of both is printed")
+    parser.add_argument("--unfold", action="store_true")
+    parser.add_argument("--fake-quantize", action="store_true")
     parser.add_argument("--inputs", type=Path)
     parser.add_argument("--keep", type=Path, help="a folder for the code")
     asked = parser.parse_args()
     plans = json.loads(asked.inputs.read_text()) if asked.inputs is not None else {}
-    judge = Judge(asked.torch, asked.to)
+    judge = Judge(asked.torch, asked.to, peer=asked.peer, unfold=asked.unfold, fake_quantize=asked.fake_quantize)
     with tempfile.TemporaryDirectory() as made:
         for model in asked.models:
             folder = (asked.keep or Path(made)) / model.stem
-            print(model.stem, json.dumps(measure(model, judge, plans, folder)), flush=True)
+            found = measure(model, judge, plans, folder)
+            print(write_row(model.stem, found) if asked.peer else f"{model.stem} {json.dumps(found)}", flush=True)
 
 
 if __name__ == "__main__":
