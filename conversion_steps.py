@@ -69,7 +69,11 @@ def _add_asked(routes: list[tuple[str, ...]], options: Options) -> list[tuple[st
     found, had = [], set()
     for names in routes:
         pair = read_pair(names[-1])
-        facts = None if pair is None else prepare(options.but(rules=names).stacked, None).pack.catalogue.dialect(pair[1]).facts
+        facts = (
+            None
+            if pair is None
+            else prepare(options.but(rules=names).stacked, None).pack.catalogue.dialect(pair[1]).facts
+        )
         sets = {field: getattr(facts.python, flag) for field, flag in asked if facts is not None and facts.python}
         had |= {field for field, name in sets.items() if name is not None}
         found.append((*names, *(name for name in sets.values() if name is not None and name not in names)))

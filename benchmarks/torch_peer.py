@@ -9,6 +9,7 @@ magnitude, or `failed` with why there are none.
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -43,7 +44,9 @@ def try_model(path: Path, inputs: dict[str, Any] | None) -> dict[str, Any]:
 
 
 def _shorten(error: Exception) -> str:
-    return f"{type(error).__name__}: {' '.join(f'{error}'.split())}"[:160]
+    said = " ".join(f"{error}".split())
+    lacking = re.search(r"operation_type='(\w+)', version=(\d+)", said)
+    return f"no converter of {lacking[1]} {lacking[2]}" if lacking else f"{type(error).__name__}: {said}"[:160]
 
 
 if __name__ == "__main__":

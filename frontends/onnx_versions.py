@@ -64,7 +64,9 @@ def _register_foreign(proto: onnx.ModelProto) -> list[tuple[str, str]]:
     unknown = sorted(one for one in kinds if not onnx.defs.has(*one))
     for name, domain in unknown:
         any_number = onnx.defs.OpSchema.FormalParameterOption.Variadic
-        types = [f"tensor({kind})" for kind in ("float", "float16", "double", "int8", "uint8", "int32", "int64", "bool")]
+        types = [
+            f"tensor({kind})" for kind in ("float", "float16", "double", "int8", "uint8", "int32", "int64", "bool")
+        ]
         operands = onnx.defs.OpSchema.FormalParameter("xs", "T", param_option=any_number, is_homogeneous=False)
         results = onnx.defs.OpSchema.FormalParameter("ys", "T", param_option=any_number, is_homogeneous=False)
         constraint = ("T", types, "")
