@@ -62,7 +62,7 @@ def _plan(read: readers.Reader, dialect: str, options: Options) -> list[Options]
 
 
 def _add_asked(routes: list[tuple[str, ...]], options: Options) -> list[tuple[str, ...]]:
-    """The rule sets of each step, with those of its dialect that options ask for; raises CallError where none has any."""
+    """The rule sets of each step, with those that options ask for; raises CallError where no dialect has any."""
     asked = [(field, flag) for field, flag in _ADDED if getattr(options, field)]
     if not asked:
         return routes
