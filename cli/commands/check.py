@@ -75,6 +75,7 @@ def _read(names: Sequence[str]) -> Pack:
     """
     from ...engine.base.errors import RuleError
     from ...engine.packs import loader
+    from ...engine.packs.entries import read_text
     from ...target_settings import mistakes
 
     settings = _settings(names)
