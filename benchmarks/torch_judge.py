@@ -2,9 +2,9 @@
 
     python torch_judge.py
 
-reads lines `["PACKAGE", "MODEL.onnx", "INPUTS.npz" or null]` and prints one JSON object for each: the largest error of the
-outputs by their magnitude, the same of both from double precision, and whether the weights go round and one step of an
-optimizer lowers a loss; or `failed`, with what was raised.
+reads lines `["PACKAGE", "MODEL.onnx", "INPUTS.npz" or null]` and prints one JSON object for each: the largest error of
+the outputs by their magnitude, the same of both from double precision, and whether the weights go round and one step of
+an optimizer lowers a loss; or `failed`, with what was raised.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ def convert_opset(model: ir.Model, opset: int) -> ir.Model:
 
 
 def _register_foreign(proto: onnx.ModelProto) -> list[tuple[str, str]]:
-    """Let onnx know operators that it has no schemas of, with any operands and results: its converter refuses others."""
+    """Let onnx know operators that it has no schemas of, with any operands: its converter refuses others."""
     kinds = {(node.op_type, node.domain) for node in _walk(proto.graph)}
     unknown = sorted(one for one in kinds if not onnx.defs.has(*one))
     for name, domain in unknown:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
@@ -107,7 +107,7 @@ class Method:
         count, going, *all_begins = values
         begins = [begin for at, begin in enumerate(all_begins) if at not in kept]
         writes = [value for at, value in enumerate(step.writes) if at not in kept]
-        counter, condition, *_ = suites[0].inputs
+        condition = suites[0].inputs[1]
         keeps = suites[0].results[0]
         same = isinstance(keeps, ast.Constant) or ast.dump(keeps) == ast.dump(self._name(condition))
         if same and (going is None or (isinstance(going, ast.Constant) and going.value)) and count is not None:
