@@ -173,7 +173,7 @@ CASES: dict[str, Case] = {
         "Resize",
         [1, 2, 4, 5],
         onh.from_array(np.zeros(0, np.float32), "roi"),
-        onh.from_array(np.array([1, 1, 1.5, 1.4], np.float32), "by"),
+        onh.from_array(np.array([1, 1, 1.5, 1.6], np.float32), "by"),
         mode="nearest",
         nearest_mode="round_prefer_ceil",
     ),
