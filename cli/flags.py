@@ -94,15 +94,16 @@ FLAGS = (
         "--opset",
         type=int,
         metavar="N",
-        help="The ONNX opset to write: 13 to 25, or 7 to 28 where the model is ONNX already. [default: 18, or the"
-        " first that can hold the model; that of an ONNX model]",
+        help="The ONNX opset to write: 13 to 25, or 7 to the newest of the installed onnx where the"
+        " model is ONNX already. [default: 18, or the first that can hold the model; that of an ONNX model]",
     ),
     click.option(
         "--target",
         metavar="TARGET",
         shell_complete=completion.targets,
-        help="The runtime to make models for: onnxruntime, a folder of rules, or portable for none in particular."
-        " [default: onnxruntime; portable for ONNX models]",
+        help="The runtime to make models for: onnxruntime, onnxruntime-avx2 or onnxruntime-small; litert or tflm for"
+        " TensorFlow Lite models; a folder of rules; or portable for none in particular. [default: onnxruntime, for"
+        " TensorFlow Lite models litert; portable for ONNX models]",
     ),
     click.option(
         "--to", metavar="FORMAT", help="The format to write, by the ending of its files. [default: that of -o]"

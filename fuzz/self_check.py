@@ -95,13 +95,14 @@ class SelfCheck:
         except VerificationError as error:
             return Finding(End.FAILED, f"{said}{error}", fired, expected)
         rounded = _list_rounded(case)
+        read = [operand for step in case.steps for operand in step.operands if operand is not None]
         compared = [
             compare(
                 _tensor(value, value in rounded),
                 value.content,
                 got,
                 Kernels.REFERENCE,
-                _bound_cancellation(value, case.inputs),
+                _bound_cancellation(value, read),
             )
             for value, got in zip(outputs, actual, strict=True)
         ]
@@ -137,11 +138,11 @@ def _alone(pack: Pack, name: str, opset: int) -> RuleSet:
     return compile_rules(pack.files, pack.catalogue, opset, replace(pack.contents, outlines=outlines))
 
 
-def _bound_cancellation(value: Value, inputs: Sequence[Value]) -> float:
-    """What a real result may lose by cancellation, whatever is left of it: units of the result."""
+def _bound_cancellation(value: Value, read: Sequence[Value]) -> float:
+    """What a real result may lose by cancellation of what was read for it: units of the result."""
     if value.content.dtype.kind != "f":
         return 0.0
-    real = [np.abs(one.content[np.isfinite(one.content)]) for one in inputs if one.content.dtype.kind == "f"]
+    real = [np.abs(one.content[np.isfinite(one.content)]) for one in read if one.content.dtype.kind == "f"]
     return _CANCELLED * max((float(one.max()) for one in real if one.size), default=0.0)
 
 
