@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 
 import onnx_ir as ir
@@ -19,6 +20,8 @@ from .printer import quote, write_expression, write_head, write_statement
 from .steps import Block, Slot, Step, list_steps, share_prefix
 from .templates import Filling, fill, list_arguments, make_literal, name_call, parse_template
 
+#: equal layers in a row that are written once
+_RUN = 3
 #: names that exporters give every graph
 _USUAL = ("main", "maingraph", "torchjit", "torchjitexport", "torch", "graph", "model", "tf2onnx", "tfmodel", "g")
 
@@ -58,6 +61,7 @@ class _Writer:
         self._classes = Names([name for line in python.imports for name in line.replace(",", " ").split()])
         self.placeholders: list[str] = []
         self._inputs: list[str] = []  # what the class written last calls its inputs
+        self._parts: dict[str, set[str]] = {}
 
     def program(self, graph: ir.Graph) -> Program:
         """Write a graph."""
@@ -69,7 +73,7 @@ class _Writer:
         for block in blocks:
             if block not in used:
                 continue
-            block.name = self._classes.give(_name_block(block, self._python.sequential), "Block")
+            block.name = self._classes.give(self._tell_apart(block), "Block")
             inputs = list(dict.fromkeys(v for s in block.steps for v in s.inputs))
             own = {value for step in block.steps for value in step.writes}
             results = [block.steps[place].writes[result] for place, result in block.results]
@@ -85,6 +89,12 @@ class _Writer:
         tensors = list(self._tensors(body, steps, ""))
         taken = [_describe_input(value, said) for value, said in zip(inputs, self._inputs, strict=True)]
         return Program([*head, *lines], tensors, name, taken, self.placeholders)
+
+    def _tell_apart(self, block: Block) -> str:
+        """The name of a block; where another has it, behind the part of the source that this one has besides."""
+        name, parts = _name_block(block, self._python.sequential), set(_list_parts(block))
+        more = parts - self._parts.setdefault(name, parts)
+        return make_class_name(more.pop()) + name if len(more) == 1 else name
 
     def _imports(self, text: str) -> list[str]:
         """The lines of imports that something refers to."""
@@ -192,15 +202,15 @@ class _Writer:
     def _chain(self, member: Member, body: Body, slots: Mapping[tuple[int, Slot], str]) -> ast.expr:
         layers = [self._layer(place, body.steps[place], slots) for place in member.places]
         alike = all(ast.dump(one) == ast.dump(layers[0]) for one in layers)
-        items: list[ast.expr] = layers
-        if alike and len(layers) > 1:
-            each = ast.comprehension(ast.Name("_"), ast.Call(ast.Name("range"), [ast.Constant(len(layers))], []), [], 0)
-            items = [ast.GeneratorExp(layers[0], [each])]
-            if member.kind == "chain":
-                items = [ast.Starred(items[0])]
+        items: list[ast.expr] = []
+        for _, run in itertools.groupby(layers, ast.dump):
+            same = list(run)
+            several = len(same) >= _RUN or (alike and len(same) > 1)
+            items += [ast.Starred(_repeat(same[0], len(same)))] if several else same
         if member.kind == "chain":
             return fill(parse_template(self._python.sequential), {"layers": items})
-        return fill(parse_template(self._python.list), {"layers": items[0] if alike else ast.List(items)})
+        whole = _repeat(layers[0], len(layers)) if alike and len(layers) > 1 else ast.List(items)
+        return fill(parse_template(self._python.list), {"layers": whole})
 
     def _layer(self, place: int, step: Step, slots: Mapping[tuple[int, Slot], str]) -> ast.expr:
         def literal(slot: Slot) -> ast.expr:
@@ -290,6 +300,11 @@ def _describe_input(value: ir.Value, name: str) -> Input:
     return Input(name, value.name or "", shape, SHORT.get(value.dtype or ir.DataType.FLOAT, "f32"))
 
 
+def _repeat(layer: ast.expr, count: int) -> ast.GeneratorExp:
+    each = ast.comprehension(ast.Name("_"), ast.Call(ast.Name("range"), [ast.Constant(count)], []), [], 0)
+    return ast.GeneratorExp(layer, [each])
+
+
 def _held(body: Body, member: Member) -> ir.Value:
     step = body.steps[member.places[0]]
     assert member.slot is not None
@@ -343,6 +358,13 @@ def _name_block(block: Block, sequential: str) -> str:
         if len(words) == 1 and (word := words.pop()) and word not in called:
             return make_class_name(word.removesuffix("s") if len(word) > 3 else word)
     return "ConvBlock" if "conv" in called else "LinearBlock" if "linear" in called else "Block"
+
+
+def _list_parts(block: Block) -> Iterator[str]:
+    """The modules of the source right below that of a block in which it has steps, as far as these have names."""
+    for instance in block.instances:
+        length = len(share_scope(instance))
+        yield from (one.scope[length] for one in instance if len(one.scope) > length and one.scope[length].isalpha())
 
 
 def _list_paths(steps: Sequence[Step]) -> Iterator[list[str]]:

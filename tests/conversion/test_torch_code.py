@@ -5,6 +5,7 @@ It is the one that runs the tests, or that which the variable NNREWRITE_TORCH na
 
 from __future__ import annotations
 
+import ast
 import functools
 import json
 import os
@@ -270,6 +271,58 @@ def test_what_was_quantized_is_rounded_where_it_is_asked_for() -> None:
     case: Case = (nodes, grid, [("x", [2, 3])])
     assert "quantize" not in convert(case)
     assert "torch.fake_quantize_per_tensor_affine(x, 0.05, 3, -128, 127)" in convert(case, fake_quantize=True)
+
+
+@pytest.mark.parametrize("to", ["torch", "keras"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        'x"""\n    import os\n"""',
+        "');__import__('os')#",
+        "x\r\nimport os",
+        "__class__",
+        "forward",
+        "layers",
+        "\u202e",
+        "{name.__class__}",
+        "\\",
+    ],
+)
+def test_no_text_of_a_model_becomes_code(text: str, to: str) -> None:
+    nodes = [
+        oh.make_node("Conv", [text, f"{text}.weight"], ["c"], name=f"{text}/{text}"),
+        oh.make_node(f"Made{text}", ["c"], ["y"], domain="made.up", told=text, **{f"t{text}": text}),
+    ]
+    given = [oh.make_tensor_value_info(text, onnx.TensorProto.FLOAT, [1, 2, 5, text])]
+    outputs = [oh.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [1, 3, 3, 3])]
+    weight = onh.from_array(np.ones((3, 2, 3, 3), np.float32), f"{text}.weight")
+    graph = oh.make_graph(nodes, text, given, outputs, [weight], doc_string=text)
+    imports = [oh.make_opsetid("", 21), oh.make_opsetid("made.up", 1)]
+    model = oh.make_model(graph, opset_imports=imports, ir_version=10, doc_string=text)
+    for node in model.graph.node:
+        node.metadata_props.add(key="namespace", value=f"{text}: {text}/{text}")
+    encoded = pipeline.rewrite(model.SerializeToString(), to=to).encoded
+    assert isinstance(encoded, Encoded)
+    tree = ast.parse(encoded.program.text)
+    imported = {
+        name.name for one in ast.walk(tree) if isinstance(one, ast.Import | ast.ImportFrom) for name in one.names
+    }
+    assert imported <= {"torch", "torch.nn.functional", "Tensor", "nn", "keras", "layers", "ops"}
+    called = {one.id for one in ast.walk(tree) if isinstance(one, ast.Name)}
+    assert called <= {
+        "torch",
+        "F",
+        "Tensor",
+        "nn",
+        "keras",
+        "layers",
+        "ops",
+        "self",
+        "super",
+        "NotImplementedError",
+        "x",
+    }
+    assert "import os" not in encoded.readme
 
 
 def test_options_of_code_are_refused_elsewhere() -> None:
