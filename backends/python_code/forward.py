@@ -73,6 +73,8 @@ class Method:
         return Suite(statements, result.elts)
 
     def _name_input(self, at: int, value: ir.Value, scribe: Scribe) -> str:
+        if is_number(value):
+            return scribe.names.number("n")
         if self.body.block is not None or len(self.body.inputs) == 1:
             return LETTERS[at] if at < len(LETTERS) else scribe.names.number("x")
         return scribe.names.give(make_identifier(value.name or ""), "x")

@@ -146,7 +146,7 @@ def _escape(letter: str, mark: str) -> str:
 
 
 def _number(value: object) -> str:
-    return repr(value)
+    return repr(value).replace("e+", "e") if isinstance(value, float) else repr(value)
 
 
 def write_head(method: str, taken: Sequence[str], kind: str) -> Iterator[str]:
@@ -160,7 +160,13 @@ def write_head(method: str, taken: Sequence[str], kind: str) -> Iterator[str]:
     inner = _INDENT * 2
     yield f"{_INDENT}def {method}("
     yield from [inner + joined] if len(inner + joined) <= WIDTH else (f"{inner}{one}," for one in ("self", *taken))
-    yield f"{_INDENT}){arrow}:"
+    if len(f"{_INDENT}){arrow}:") <= WIDTH:
+        yield f"{_INDENT}){arrow}:"
+        return
+    outer, _, items = kind.removesuffix("]").partition("[")
+    yield f"{_INDENT}) -> {outer}["
+    yield from (f"{inner}{item}," for item in items.split(", "))
+    yield f"{_INDENT}]:"
 
 
 def write_statement(prefix: str, node: ast.expr, depth: int, comment: str = "") -> Iterator[str]:

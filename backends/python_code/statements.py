@@ -195,7 +195,9 @@ class Scribe:
         if statement.condition is not None:
             going = self.names.give("going")
             self.given[condition] = going
-            yield from write_statement(f"{going} = ", self._rename(statement.condition), depth)
+            constant = isinstance(statement.condition, ast.Constant) and self._python.tensor
+            kind = f": bool | {self._python.tensor}" if constant else ""
+            yield from write_statement(f"{going}{kind} = ", self._rename(statement.condition), depth)
         index = self.names.give("i")
         self.given[counter] = index
         inner = {**live, **dict.fromkeys([going, index], _END)}
