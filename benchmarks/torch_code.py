@@ -99,7 +99,8 @@ def measure(model: Path, judge: Judge, plans: dict[str, Any], folder: Path) -> d
         original = model
         if model.suffix != ".onnx":
             original = folder / "original.onnx"
-            pipeline.rewrite(f"{model}", float=not judge.options.get("fake_quantize"), float_io=True).save(original)
+            real = {"float_io": True} if judge.options.get("fake_quantize") else {"float": True}
+            pipeline.rewrite(f"{model}", **real).save(original)
     except RewriteError as error:
         return {"refused": f"{error}".splitlines()[0][:160]}
     lines = len(encoded.program.lines)

@@ -37,7 +37,8 @@ def draw(session: Any) -> dict[str, Any]:
     for one in [*session.get_inputs(), *session.get_overridable_initializers()]:
         shape, dtype = [n if isinstance(n, int) and n > 0 else 1 for n in one.shape], TYPES[one.type]
         real = np.issubdtype(dtype, np.floating)
-        found[one.name] = (random.standard_normal(shape) * 0.5 if real else random.integers(0, 2, shape)).astype(dtype)
+        drawn = random.standard_normal(shape) * 0.5 if real else random.integers(0, 2, shape)
+        found[one.name] = np.asarray(drawn, dtype)
     return found
 
 
