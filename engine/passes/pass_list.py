@@ -62,14 +62,15 @@ def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
     fold = Fold(options.folded)
     across = rules.source is not rules.target
     #: the source says by the types of values what is quantized or complex, and not by operators
-    implied = across and not rules.source.schemas
+    implied = across and not rules.source.schemas and rules.source.facts.python is None
     newest: list[tuple[Pass, bool]] = []
     rest: list[tuple[Pass, bool]] = []
     if options.given is not None:
         newest = [(NewestForms(options.given), True), (Functions(options.given), True)]
         rest = [(Functions(options.given, left=True), True), (Rules(LOWER, Visit.OUTSIDE_FIRST), True)]
-    code = rules.target.facts.python is not None  # in which there are no layouts, and methods to be filled in
-    if code:
+    code = rules.target.facts.python is not None  # in which there are methods to be filled in
+    ordered = not code or rules.target.facts.channels is not None
+    if code and rules.source.schemas:
         rest = [(Functions(rules.opset, left=True), True), (Rules(LOWER, Visit.OUTSIDE_FIRST), True)]
     steps: list[tuple[Pass, bool]] = [
         (options.part, bool(options.part.inputs or options.part.outputs)),
@@ -81,7 +82,7 @@ def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
         (Rules(INTEGERS, Visit.FUNCTIONS_FIRST), implied and not options.plain),
         (Complex(), implied),
         (QuantizeDequantize(options.plain), implied),
-        (fold, not across or code or rules.source.schemas),
+        (fold, not across or rules.source.schemas),
         (CommonSubexpressions(constants=True, visits=Visit.OUTSIDE_FIRST), not across),
         (Rules(NORMALIZE, Visit.FUNCTIONS_FIRST if across else Visit.OUTSIDE_FIRST), True),
         (Rules(LOWER, Visit.OUTSIDE_FIRST), True),
@@ -92,7 +93,7 @@ def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
         (Rules(RECOVER, Visit.INSIDE_FIRST), True),
         *(
             [(PlaceTransposes(options.layout, options.outputs, copies=across), True)]
-            if options.layout is not None and not code and (across or rules.source.schemas)
+            if options.layout is not None and ordered and (across or rules.source.schemas)
             else []
         ),
         (Rules(SIMPLIFY, Visit.OUTSIDE_FIRST), True),
