@@ -140,9 +140,10 @@ def _kinds(spec: OperatorSpec) -> Sequence[str]:
     return next(iter(spec.facts.parameters.values()), ())
 
 
-def expand(module: Module, node: ir.Node, given: int) -> bool:
-    """Put the body of a node's function in its place; whether it has one."""
-    found = _find_function(node, module.opset, given)
+def expand(module: Module, node: ir.Node, given: int, newest: int | None = None) -> bool:
+    """Put the body of a node's function in its place, in the forms of an opset, as a rule that of the rules; whether it
+    has one."""
+    found = _find_function(node, newest or module.opset, given)
     if found is None:
         return False
     body, version = found
@@ -178,7 +179,7 @@ def expand(module: Module, node: ir.Node, given: int) -> bool:
             result.name, output.name = output.name, None
         ir.convenience.replace_all_uses_with(output, result, replace_graph_outputs=True)
     module.graph.remove(node, safe=True)
-    renew([n for made in nodes for n in _with_bodies(made)], module, version)
+    renew([n for made in nodes for n in _with_bodies(made)], module, version, newest)
     return True
 
 

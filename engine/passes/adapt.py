@@ -1,0 +1,171 @@
+"""Pass `adapt`: the nodes of a model are given the form that their operators have in another opset.
+
+Each node gets the form of the newest opset first. A rule of the stage `adapt` may then write it in operators of the
+opset that is asked for; any other is written as its operator stands there: operands that were attributes as these, in
+wider types where its own are not among those of the schema. An operator that the opset has no such form of becomes
+what its schema says that it is made of.
+"""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from ..base.errors import Reason, Refusal
+from ..base.startup import dataclass
+from ..dialects.kernels import list_schema_types, wider_type
+from ..dialects.literals import attribute
+from ..dialects.onnx_schemas import pair_types, signature
+from ..dialects.opsets import NEWEST
+from ..dialects.operators import OperatorSpec, schema
+from ..expressions.functions import DTYPES, EvaluationError, to_python
+from ..rewrite.apply import SOURCE
+from ..rewrite.operands import split_attributes
+from ..rewrite.rules import ADAPT
+from .base import Module, Visit
+from .functions import expand
+from .newest_forms import renew
+from .rule_stage import drive
+
+#: how often functions may be made of functions
+_DEPTH = 8
+_NAMES = {dtype: name for name, dtype in DTYPES.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Adapt:
+    """Write a model of the opset `given` in that for which rules are compiled."""
+
+    given: int
+    name, visits = ADAPT, Visit.OUTSIDE_FIRST
+
+    def run(self, module: Module) -> None:
+        """Change the nodes of one graph; what the opset cannot say is noted as refused."""
+        first = list(module.graph)
+        renew(first, module, self.given, NEWEST)
+        driver = drive(module, ADAPT)
+        work = [(node, 0) for node in reversed(first)]
+        while work:
+            node, depth = work.pop()
+            before = set(module.graph)
+            driver.rewrite_nodes([node])
+            if node.graph is None:
+                for made in [one for one in module.graph if one not in before]:
+                    _call_by_name(made, module)
+                continue
+            if node.domain != module.target.domain:
+                _call_by_name(node, module)
+                continue
+            why = _lower(node, module)
+            if why is None:
+                continue
+            if depth < _DEPTH and expand(module, node, NEWEST, NEWEST):
+                work += [(one, depth + 1) for one in reversed([one for one in module.graph if one not in before])]
+                continue
+            reasons = (Reason("", None, f"opset {module.opset}: {why}"),)
+            module.refusals.append(
+                Refusal(node.op_type, node.name or "", reasons, source=node.metadata_props.get(SOURCE, ""))
+            )
+
+
+def _call_by_name(node: ir.Node, module: Module) -> None:
+    """Call an operator that meant another thing in older opsets as these do."""
+    for name, spec in module.target.operators.items():
+        for last, former in spec.facts.older.items():
+            form = module.target.operators[former]
+            if module.opset <= last and (form.domain, form.name) == (node.domain, node.op_type):
+                if module.target.operator(name, module.opset) is None:
+                    continue
+                node.op_type, node.domain = name, module.target.domain
+                _lower(node, module)
+                return
+
+
+def _lower(node: ir.Node, module: Module) -> str | None:
+    """Write a node as its operator stands at the opset; None where that is done, or else why it is not."""
+    newest = module.target.operator(node.op_type, NEWEST)
+    spec = module.target.operator(node.op_type, module.opset)
+    if spec is None:
+        return None if newest is None else f"{node.op_type} is of a later one"
+    try:
+        operands, attributes = split_attributes(spec, list(node.inputs), module.opset)
+    except EvaluationError as error:
+        return f"{error}"
+    while operands and operands[-1] is None:
+        operands.pop()
+    _, most = spec.arity()
+    if most is not None and len(operands) > most - len(spec.stored):
+        return f"{node.op_type} has no operand {newest.operands[len(operands) - 1].name if newest else ''}"
+    kept: dict[str, ir.Attr] = {one.name: one for one in attributes}
+    for name, given in node.attributes.items():
+        if name in spec.options:
+            kept[name] = given
+            continue
+        later = None if newest is None else newest.options.get(name)
+        if later is None or later.default is None or to_python(given.value) != to_python(later.default):
+            return f"{node.op_type} has no attribute {name}"
+    for name, option in spec.options.items():
+        later = None if newest is None else newest.options.get(name)
+        if name not in kept and later is not None and later.default != option.default and later.default is not None:
+            kept[name] = attribute(option, later.default)
+        if option.required and name not in kept:
+            return f"{node.op_type} needs attribute {name}"
+    if len(node.outputs) > len(spec.results) and not any(one.variadic for one in spec.results):
+        if any(one.uses() or one.is_graph_output() for one in node.outputs[len(spec.results) :]):
+            return f"{node.op_type} has no result {len(spec.results) + 1}"
+        node.resize_outputs(len(spec.results))
+    why = _widen(node, operands, spec, module)
+    if why is None:
+        node.resize_inputs(len(operands))
+        for place, operand in enumerate(operands):
+            node.replace_input_with(place, operand)
+        node.attributes.clear()
+        node.attributes.update(kept)
+    return why
+
+
+def _widen(node: ir.Node, operands: list[ir.Value | None], spec: OperatorSpec, module: Module) -> str | None:
+    """Let a node compute in wider types where the opset does not have its own; None, or why that cannot be."""
+    found = signature(spec.name, module.opset, spec.domain)
+    if found is None or schema(spec.name, NEWEST, spec.domain) is None:
+        return None
+    allowed, wider = list_schema_types(module.target, spec.name, module.opset), dict[str, str]()
+    values = [*pair_types(operands, found.operands), *pair_types(node.outputs, found.results)]
+    for value, variable in values:
+        own = None if value is None or value.dtype is None else _NAMES.get(value.dtype)
+        if own is None or variable not in allowed or own in allowed[variable]:
+            continue
+        instead = wider_type(own, allowed[variable], {})
+        if instead is None:
+            return f"{spec.name} takes no {own}"
+        wider[variable] = instead
+    if not wider:
+        return None
+    convert = module.target.role("convert")
+    if spec.name == convert.name:
+        return f"{spec.name} does not convert {', '.join(sorted(wider))}"
+
+    def cast(value: ir.Value, dtype: ir.DataType) -> ir.Node:
+        to = ir.AttrInt64(convert.facts.names_type or "to", int(dtype))
+        made = ir.Node(convert.domain, convert.name, [value], [to], num_outputs=1)
+        made.outputs[0].name = module.names.fresh(f"{value.name}_{_NAMES[dtype]}")
+        made.outputs[0].type, made.outputs[0].shape = ir.TensorType(dtype), value.shape
+        return made
+
+    for place, (value, variable) in enumerate(pair_types(list(operands), found.operands)):
+        if value is not None and variable in wider:
+            made = cast(value, DTYPES[wider[variable]])
+            module.graph.insert_before(node, made)
+            operands[place] = made.outputs[0]
+    for output, variable in list(pair_types(list(node.outputs), found.results)):
+        if variable not in wider or output.dtype is None:
+            continue
+        made = cast(output, output.dtype)
+        result = made.outputs[0]
+        ir.convenience.replace_all_uses_with(output, result, replace_graph_outputs=True)
+        made.replace_input_with(0, output)
+        result.name, output.name = output.name, result.name
+        output.type = ir.TensorType(DTYPES[wider[variable]])
+        module.graph.insert_after(node, made)
+    return None
+
+
