@@ -79,7 +79,7 @@ def _rule(written: tree.Rule, reads: Dialect, context: Context) -> None:
     if written.stage not in (*OF_SOURCE, ADAPT):  # a rule is passed over where there is nothing for it to match
         there = context.world.availability.list_opsets(written.equations, (reads,), context.opsets, pattern=True)
         context = context.at(there or context.opsets)
-    newest = context.at(frozenset({max(context.world.opsets)})) if written.stage == ADAPT else context
+    newest = context.at(frozenset({max(context.declared)})) if written.stage == ADAPT else context
     found = check_pattern(written.equations, reads, newest)
     context = replace(context, root=found.root).inner(*found.variables.values())
     before = len(context.world.diagnosis.found)

@@ -22,7 +22,7 @@ from ..rewrite.apply import SOURCE
 from ..rewrite.operands import split_attributes
 from ..rewrite.rules import ADAPT
 from .base import Module, Visit
-from .functions import expand
+from .functions import evaluate_nodes, expand
 from .newest_forms import renew
 from .rule_stage import drive
 
@@ -43,9 +43,12 @@ class Adapt:
         first = list(module.graph)
         renew(first, module, self.given, NEWEST)
         driver = drive(module, ADAPT)
+        settled = set(first)
         work = [(node, 0) for node in reversed(first)]
         while work:
             node, depth = work.pop()
+            if node.graph is None:
+                continue
             before = set(module.graph)
             driver.rewrite_nodes([node])
             if node.graph is None:
@@ -59,6 +62,7 @@ class Adapt:
             if why is None:
                 continue
             if depth < _DEPTH and expand(module, node, NEWEST, NEWEST):
+                evaluate_nodes(module, settled, NEWEST)
                 work += [(one, depth + 1) for one in reversed([one for one in module.graph if one not in before])]
                 continue
             reasons = (Reason("", None, f"opset {module.opset}: {why}"),)

@@ -58,9 +58,12 @@ class Functions:
         return not any(module.rules.candidates(stage, node.domain, node.op_type) for stage in (NORMALIZE, LOWER))
 
 
-def evaluate_nodes(module: Module, settled: set[ir.Node]) -> None:
-    """Let nodes of the source have types and shapes, and put constants in the place of those that yield such."""
-    opset, dialect = module.opset, module.source
+def evaluate_nodes(module: Module, settled: set[ir.Node], newest: int | None = None) -> None:
+    """Let nodes of the source have types and shapes, and put constants in the place of those that yield such.
+
+    They have the forms of the opset `newest`, as a rule of that of the rules.
+    """
+    opset, dialect = newest or module.opset, module.source
     for node in list(module.graph):
         if node.domain != dialect.domain or node in settled:
             continue
