@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from ..base.errors import Reason, Refusal
+from ..base.errors import Refusal
 from ..base.startup import dataclass
 from ..dialects.kernels import list_schema_types, wider_type
 from ..dialects.literals import attribute
@@ -40,10 +40,11 @@ class Adapt:
 
     def run(self, module: Module) -> None:
         """Change the nodes of one graph; what the opset cannot say is noted as refused."""
+        settled: set[ir.Node] = set()
+        evaluate_nodes(module, settled, self.given)
         first = list(module.graph)
         renew(first, module, self.given, NEWEST)
         driver = drive(module, ADAPT)
-        settled = set(first)
         work = [(node, 0) for node in reversed(first)]
         while work:
             node, depth = work.pop()
@@ -65,10 +66,8 @@ class Adapt:
                 evaluate_nodes(module, settled, NEWEST)
                 work += [(one, depth + 1) for one in reversed([one for one in module.graph if one not in before])]
                 continue
-            reasons = (Reason("", None, f"opset {module.opset}: {why}"),)
-            module.refusals.append(
-                Refusal(node.op_type, node.name or "", reasons, source=node.metadata_props.get(SOURCE, ""))
-            )
+            source = node.metadata_props.get(SOURCE, "")
+            module.refusals.append(Refusal(node.op_type, node.name or "", (), f"at opset {module.opset} {why}", source=source))
 
 
 def _call_by_name(node: ir.Node, module: Module) -> None:

@@ -72,7 +72,7 @@ def evaluate_nodes(module: Module, settled: set[ir.Node], newest: int | None = N
         if spec is None:
             continue
         if graphs := bodies(node):
-            _evaluate_bodies(module, node, graphs, spec, settled)
+            _evaluate_bodies(module, node, graphs, spec, settled, newest)
             continue
         try:
             inferred = infer(node, opset)
@@ -101,7 +101,7 @@ def evaluate_nodes(module: Module, settled: set[ir.Node], newest: int | None = N
 
 
 def _evaluate_bodies(
-    module: Module, node: ir.Node, graphs: list[ir.Graph], spec: OperatorSpec, settled: set[ir.Node]
+    module: Module, node: ir.Node, graphs: list[ir.Graph], spec: OperatorSpec, settled: set[ir.Node], newest: int | None
 ) -> None:
     """Let the inputs of a node's graphs be like its operands, and its results like what the graphs yield."""
     counted = node.attributes.get(spec.facts.slices or "")
@@ -117,7 +117,7 @@ def _evaluate_bodies(
                 given.shape = make_shape(shape[1:])
             elif shape is not None and not _kinds(spec):
                 given.shape = make_shape(shape)
-        evaluate_nodes(module.body(graph), settled)
+        evaluate_nodes(module.body(graph), settled, newest)
     if slices is not None:
         stack(node, slices)
     elif not spec.facts.parameters:
