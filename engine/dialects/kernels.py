@@ -74,6 +74,14 @@ def list_schema_types(dialect: Dialect, operator: str, opset: int) -> Kinds:
 
 
 @functools.cache
+def list_types_of(text: str) -> frozenset[str]:
+    """The element type that a schema asks for by itself, by its short name; none where the text is no such type."""
+    names = {dtype.name.lower(): name for name, dtype in DTYPES.items()}
+    found = names.get(text.removeprefix("tensor(").removesuffix(")"))
+    return frozenset() if found is None or not text.startswith("tensor(") else frozenset([found])
+
+
+@functools.cache
 def _kinds(dialect: Dialect, operator: str, version: int) -> Kinds:
     """The element types that each type variable of an operator, as its schema stood since `version`, may stand for."""
     allowed = {**list_schema_types(dialect, operator, version)}

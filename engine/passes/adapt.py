@@ -12,7 +12,7 @@ import onnx_ir as ir
 
 from ..base.errors import Refusal
 from ..base.startup import dataclass
-from ..dialects.kernels import list_schema_types, wider_type
+from ..dialects.kernels import list_schema_types, list_types_of, wider_type
 from ..dialects.literals import attribute
 from ..dialects.onnx_schemas import pair_types, signature
 from ..dialects.opsets import NEWEST
@@ -53,13 +53,15 @@ class Adapt:
             before = set(module.graph)
             driver.rewrite_nodes([node])
             if node.graph is None:
-                for made in [one for one in module.graph if one not in before]:
+                for made in [one for one in module.graph if one not in before and one.domain != module.target.domain]:
                     _call_by_name(made, module)
                 continue
             if node.domain != module.target.domain:
-                _call_by_name(node, module)
-                continue
-            why = _lower(node, module)
+                why = _call_by_name(node, module)
+            elif not depth and module.target.operator(node.op_type, self.given) is None:
+                why = f"{node.op_type} of opset {self.given} is not known" if _is_known(node, module) else None
+            else:
+                why = _lower(node, module)
             if why is None:
                 continue
             if depth < _DEPTH and expand(module, node, NEWEST, NEWEST):
@@ -70,17 +72,23 @@ class Adapt:
             module.refusals.append(Refusal(node.op_type, node.name or "", (), f"at opset {module.opset} {why}", source=source))
 
 
-def _call_by_name(node: ir.Node, module: Module) -> None:
-    """Call an operator that meant another thing in older opsets as these do."""
+def _is_known(node: ir.Node, module: Module) -> bool:
+    return module.target.operator(node.op_type, NEWEST) is not None
+
+
+def _call_by_name(node: ir.Node, module: Module) -> str | None:
+    """Call an operator that meant another thing in older opsets as these do; None where it is none or that is done, or
+    else why it is not."""
+    called = None
     for name, spec in module.target.operators.items():
         for last, former in spec.facts.older.items():
             form = module.target.operators[former]
-            if module.opset <= last and (form.domain, form.name) == (node.domain, node.op_type):
-                if module.target.operator(name, module.opset) is None:
-                    continue
-                node.op_type, node.domain = name, module.target.domain
-                _lower(node, module)
-                return
+            if (form.domain, form.name) == (node.domain, node.op_type):
+                called = f"{name} has not the meaning of opset {last}"
+                if module.opset <= last and module.target.operator(name, module.opset) is not None:
+                    node.op_type, node.domain = name, module.target.domain
+                    return _lower(node, module)
+    return called
 
 
 def _lower(node: ir.Node, module: Module) -> str | None:
@@ -98,6 +106,9 @@ def _lower(node: ir.Node, module: Module) -> str | None:
     _, most = spec.arity()
     if most is not None and len(operands) > most - len(spec.stored):
         return f"{node.op_type} has no operand {newest.operands[len(operands) - 1].name if newest else ''}"
+    for place, formal in enumerate(spec.operands[: len(spec.operands) - len(spec.stored)]):
+        if not (formal.optional or formal.variadic) and (place >= len(operands) or operands[place] is None):
+            return f"{node.op_type} needs operand {formal.name}"
     kept: dict[str, ir.Attr] = {one.name: one for one in attributes}
     for name, given in node.attributes.items():
         if name in spec.options:
@@ -135,9 +146,10 @@ def _widen(node: ir.Node, operands: list[ir.Value | None], spec: OperatorSpec, m
     values = [*pair_types(operands, found.operands), *pair_types(node.outputs, found.results)]
     for value, variable in values:
         own = None if value is None or value.dtype is None else _NAMES.get(value.dtype)
-        if own is None or variable not in allowed or own in allowed[variable]:
+        types = allowed.get(variable) or list_types_of(variable)
+        if own is None or not types or own in types:
             continue
-        instead = wider_type(own, allowed[variable], {})
+        instead = wider_type(own, types, {})
         if instead is None:
             return f"{spec.name} takes no {own}"
         wider[variable] = instead
@@ -155,12 +167,12 @@ def _widen(node: ir.Node, operands: list[ir.Value | None], spec: OperatorSpec, m
         return made
 
     for place, (value, variable) in enumerate(pair_types(list(operands), found.operands)):
-        if value is not None and variable in wider:
+        if value is not None and variable in wider and value.dtype != DTYPES[wider[variable]]:
             made = cast(value, DTYPES[wider[variable]])
             module.graph.insert_before(node, made)
             operands[place] = made.outputs[0]
     for output, variable in list(pair_types(list(node.outputs), found.results)):
-        if variable not in wider or output.dtype is None:
+        if variable not in wider or output.dtype in (None, DTYPES[wider[variable]]):
             continue
         made = cast(output, output.dtype)
         result = made.outputs[0]
