@@ -134,7 +134,7 @@ def _clauses(written: tree.Rule, context: Context) -> Context:
             placeholders(clause.message, clause.span, context)
             continue
         condition(clause.condition, context)
-        if isinstance(clause, tree.Require) and written.stage not in (*OF_SOURCE, *JUDGING):
+        if isinstance(clause, tree.Require) and written.stage not in (*OF_SOURCE, *JUDGING, ADAPT):
             context.error(clause.span, f"`require` refuses nothing in stage {written.stage}", _REFUSING)
         if (
             written.stage not in JUDGING

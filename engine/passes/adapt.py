@@ -28,6 +28,8 @@ from .rule_stage import drive
 
 #: how often functions may be made of functions
 _DEPTH = 8
+#: the first opset in which axes may be counted from the end
+_FROM_BACK = 11
 _NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 
@@ -52,6 +54,10 @@ class Adapt:
                 continue
             before = set(module.graph)
             driver.rewrite_nodes([node])
+            refused = module.outcome.refused.get(node)
+            if refused is not None:
+                self._refuse(node, module, refused.message)
+                continue
             if node.graph is None:
                 for made in [one for one in module.graph if one not in before and one.domain != module.target.domain]:
                     _call_by_name(made, module)
@@ -68,8 +74,12 @@ class Adapt:
                 evaluate_nodes(module, settled, NEWEST)
                 work += [(one, depth + 1) for one in reversed([one for one in module.graph if one not in before])]
                 continue
-            source = node.metadata_props.get(SOURCE, "")
-            module.refusals.append(Refusal(node.op_type, node.name or "", (), f"at opset {module.opset} {why}", source=source))
+            self._refuse(node, module, why)
+
+    def _refuse(self, node: ir.Node, module: Module, why: str) -> None:
+        source = node.metadata_props.get(SOURCE, "")
+        told = f"at opset {module.opset} {why}"
+        module.refusals.append(Refusal(node.op_type, node.name or "", (), told, source=source))
 
 
 def _is_known(node: ir.Node, module: Module) -> bool:
@@ -129,12 +139,26 @@ def _lower(node: ir.Node, module: Module) -> str | None:
         node.resize_outputs(len(spec.results))
     why = _widen(node, operands, spec, module)
     if why is None:
+        if module.opset < _FROM_BACK:
+            _count_from_front(kept, operands, spec)
         node.resize_inputs(len(operands))
         for place, operand in enumerate(operands):
             node.replace_input_with(place, operand)
         node.attributes.clear()
         node.attributes.update(kept)
     return why
+
+
+def _count_from_front(kept: dict[str, ir.Attr], operands: list[ir.Value | None], spec: OperatorSpec) -> None:
+    """Let axes that are counted from the end be counted from the front, where the rank is known."""
+    shape = operands[0].shape if operands and operands[0] is not None else None
+    for name, word in spec.facts.remap.items():
+        if shape is None or name not in kept:
+            continue
+        if word == "axis" and kept[name].as_int() < 0:
+            kept[name] = ir.AttrInt64(name, kept[name].as_int() + len(shape))
+        elif word == "axes" and min(kept[name].as_ints(), default=0) < 0:
+            kept[name] = ir.AttrInt64s(name, [axis % len(shape) for axis in kept[name].as_ints()])
 
 
 def _widen(node: ir.Node, operands: list[ir.Value | None], spec: OperatorSpec, module: Module) -> str | None:
