@@ -15,8 +15,8 @@ from ..base.startup import dataclass
 from ..dialects.kernels import list_schema_types, list_types_of, wider_type
 from ..dialects.literals import attribute
 from ..dialects.onnx_schemas import pair_types, signature
-from ..dialects.opsets import NEWEST
 from ..dialects.operators import OperatorSpec, schema
+from ..dialects.opsets import NEWEST
 from ..expressions.functions import DTYPES, EvaluationError, to_python
 from ..rewrite.apply import SOURCE
 from ..rewrite.operands import split_attributes
@@ -206,5 +206,3 @@ def _widen(node: ir.Node, operands: list[ir.Value | None], spec: OperatorSpec, m
         output.type = ir.TensorType(DTYPES[wider[variable]])
         module.graph.insert_after(node, made)
     return None
-
-
