@@ -61,7 +61,7 @@ class Late(BaseException):
     """The time for one file is over."""
 
 
-def damaged(paths: list[Path], seed: int, number: int) -> tuple[Path, str, bytes]:
+def damage(paths: list[Path], seed: int, number: int) -> tuple[Path, str, bytes]:
     """The damaged copy of a number: of which model, damaged in which way."""
     chance = random.Random(f"{seed}/{number}")
     path = chance.choice(paths)
@@ -73,7 +73,7 @@ def damaged(paths: list[Path], seed: int, number: int) -> tuple[Path, str, bytes
         return path, "bytes", KINDS["bytes"](data, chance)
 
 
-def converted(data: bytes, interpreter: Interpreter) -> tuple[str, str]:
+def convert_copy(data: bytes, interpreter: Interpreter) -> tuple[str, str]:
     """How the conversion of a file ends, and what is said."""
     try:
         conversion = pipeline.rewrite(data)
@@ -92,11 +92,11 @@ def converted(data: bytes, interpreter: Interpreter) -> tuple[str, str]:
     try:
         Runtime(target, threads=1)
     except VerificationError as error:
-        return ("unloadable", f"{error}") if taken(data, interpreter) else ("converted", "")
+        return ("unloadable", f"{error}") if is_taken(data, interpreter) else ("converted", "")
     return "converted", ""
 
 
-def taken(data: bytes, interpreter: Interpreter) -> bool:
+def is_taken(data: bytes, interpreter: Interpreter) -> bool:
     """Whether the interpreter runs a file, on zeros."""
     try:
         inputs = interpreter.describe(data).inputs
@@ -115,11 +115,11 @@ def work(pipe: Connection, paths: list[Path], seed: int, memory: float, seconds:
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     with Interpreter(seconds) as interpreter:
         while (number := pipe.recv()) is not None:
-            path, kind, data = damaged(paths, seed, number)
+            path, kind, data = damage(paths, seed, number)
             started = time.process_time()
             signal.setitimer(signal.ITIMER_PROF, seconds)
             try:
-                end, said = converted(data, interpreter)
+                end, said = convert_copy(data, interpreter)
             except Late:
                 end, said = "slow", traceback.format_exc()
             finally:
@@ -136,7 +136,7 @@ def late(number: int, frame: Any) -> None:
 
 def outcomes(paths: list[Path], options: argparse.Namespace) -> Iterator[Outcome]:
     """Convert all files in a process of its own, which is started anew where it dies."""
-    worker, pipe = started(paths, options)
+    worker, pipe = start_worker(paths, options)
     for number in range(options.first, options.first + options.count):
         pipe.send(number)
         if not pipe.poll(_PATIENCE * options.seconds):  # native code that does not come back hears of no limit
@@ -145,14 +145,14 @@ def outcomes(paths: list[Path], options: argparse.Namespace) -> Iterator[Outcome
             yield pipe.recv()
         except EOFError:
             worker.join()
-            path, kind, _ = damaged(paths, options.seed, number)
+            path, kind, _ = damage(paths, options.seed, number)
             yield Outcome(number, path.name, kind, "crashed", f"exit status {worker.exitcode}", 0.0)
-            worker, pipe = started(paths, options)
+            worker, pipe = start_worker(paths, options)
     pipe.send(None)
     worker.join()
 
 
-def started(paths: list[Path], options: argparse.Namespace) -> tuple[Any, Connection]:
+def start_worker(paths: list[Path], options: argparse.Namespace) -> tuple[Any, Connection]:
     context = multiprocessing.get_context("fork")
     pipe, theirs = context.Pipe()
     arguments = (theirs, paths, options.seed, options.memory, options.seconds)
@@ -187,7 +187,7 @@ def main() -> int:
             if options.out:
                 options.out.mkdir(parents=True, exist_ok=True)
                 (options.out / f"{options.seed}-{outcome.number}.tflite").write_bytes(
-                    damaged(paths, options.seed, outcome.number)[2]
+                    damage(paths, options.seed, outcome.number)[2]
                 )
     print(
         f"{options.count} damaged copies of {len(paths)} models: {', '.join(f'{n} {e}' for e, n in ends.most_common())}"

@@ -101,8 +101,9 @@ FLAGS = (
         "--target",
         metavar="TARGET",
         shell_complete=completion.targets,
-        help="The runtime to make models for: onnxruntime, a folder of rules, or portable for none in particular."
-        " [default: onnxruntime; portable for ONNX models]",
+        help="The runtime to make models for: onnxruntime, onnxruntime-avx2 or onnxruntime-small; litert or tflm for"
+        " TensorFlow Lite models; a folder of rules; or portable for none in particular. [default: onnxruntime, for"
+        " TensorFlow Lite models litert; portable for ONNX models]",
     ),
     click.option(
         "--to", metavar="FORMAT", help="The format to write, by the ending of its files. [default: that of -o]"

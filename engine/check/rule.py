@@ -14,7 +14,7 @@ from ..syntax.diagnostics import a, suggest
 from ..syntax.tree_traversal import walk
 from .definitions import FAIL
 from .messages import placeholders
-from .operations import find, needed
+from .operations import find, list_required
 from .pattern import LeftSide, check_pattern
 from .scope import LET, OPERAND, OPTION, Context, Variable
 from .template import templates
@@ -234,7 +234,7 @@ def _entry(entry: tree.Entry, context: Context) -> None:
     if source is None:
         return
     for target in targets.values():
-        required = needed(target)
+        required = list_required(target)
         if required:
             context.error(
                 entry.span,

@@ -49,7 +49,7 @@ def rule_tests(rule: tree.Rule, left: LeftSide, context: Context) -> None:
     }
     # What no interpreter yields has the types and shapes that files say.
     said = set(left.results) if spec is not None and spec.facts.fuzz.untried is not None else set()
-    demanded = _demanded(rule, context)
+    demanded = _list_demands(rule, context)
     for test in rule.tests:
         given = _clause(test, operands | said, domains, context)
         _matches(test, left, demanded, context)
@@ -61,7 +61,7 @@ def rule_tests(rule: tree.Rule, left: LeftSide, context: Context) -> None:
             context.error(test.span, f"the test says nothing about `{name}`", help)
 
 
-def _demanded(rule: tree.Rule, context: Context) -> dict[str, tuple[Any, str]]:
+def _list_demands(rule: tree.Rule, context: Context) -> dict[str, tuple[Any, str]]:
     """The values that the root of a pattern wants options to have, those that it does not mention their defaults, each
     with why."""
     call = rule.equations[-1].value

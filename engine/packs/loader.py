@@ -362,7 +362,7 @@ def _leave_out(files: Sequence[tree.RuleFile], paths: Sequence[Path]) -> tuple[l
         below = [place for place, file in enumerate(found) if file.rank == paths.index(BUILT_IN / f"{top.base}")]
         known = {item.name for place in below for item in found[place].items if not isinstance(item, tree.Definition)}
         for place in below:
-            items = tuple(item for item in found[place].items if not _left_out(item, top.without))
+            items = tuple(item for item in found[place].items if not _is_left_out(item, top.without))
             found[place] = replace(found[place], items=items)
         for name in top.without:
             if name not in known:
@@ -371,7 +371,7 @@ def _leave_out(files: Sequence[tree.RuleFile], paths: Sequence[Path]) -> tuple[l
     return found, lacking
 
 
-def _left_out(item: tree.Rule | tree.Table | tree.Definition, names: Sequence[str]) -> bool:
+def _is_left_out(item: tree.Rule | tree.Table | tree.Definition, names: Sequence[str]) -> bool:
     return not isinstance(item, tree.Definition) and item.name in names
 
 

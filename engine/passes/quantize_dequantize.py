@@ -127,9 +127,10 @@ def _require_scales(node: ir.Node) -> None:
     """Refuse codes that nothing says the real numbers of; raises ModelError."""
     known = {value.dtype: value for value in node.inputs if value is not None and quantization(value)}
     for result in node.outputs:
-        if result.dtype in known and result.dtype.bitwidth <= _CODE_BITS and not quantization(result):
+        dtype = result.dtype
+        if dtype is not None and dtype in known and dtype.bitwidth <= _CODE_BITS and not quantization(result):
             raise ModelError(
-                f"{node.name}: result {result.name} of {node.op_type} has no scale, and {known[result.dtype].name},"
+                f"{node.name}: result {result.name} of {node.op_type} has no scale, and {known[dtype].name},"
                 " which it is computed of, has one: the file does not say what its integers stand for"
             )
 

@@ -200,7 +200,7 @@ class Builder:
         for argument in expression.results:
             found = evaluate(argument.value, inner)
             results += found if argument.spread else [found]
-        old.stands(frame.values, inner.values)
+        old.note_names(frame.values, inner.values)
         for node in self.nodes:
             for place, value in enumerate(node.inputs):
                 if old.owns(value):

@@ -102,10 +102,10 @@ class Contents:
         if not skip and not only:
             return self
 
-        def named(one: Outline, names: Sequence[str]) -> bool:
+        def is_named(one: Outline, names: Sequence[str]) -> bool:
             return one.name in names or one.name.partition(".")[0] in names
 
-        kept = (one for one in self.outlines if not named(one, skip) and (not only or named(one, only)))
+        kept = (one for one in self.outlines if not is_named(one, skip) and (not only or is_named(one, only)))
         return Contents(tuple(kept), self.definitions)
 
     def list_names(self) -> set[str]:

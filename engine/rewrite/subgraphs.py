@@ -68,7 +68,7 @@ def bind_option(option: Option, value: Any, subgraphs: Sequence[ir.Graph]) -> An
     if isinstance(value, ir.Graph):
         return Body(value)
     if option.type == _ONE:
-        return Body(subgraphs[value]) if 0 <= value < len(subgraphs) else None
+        return Body(subgraphs[value]) if isinstance(value, int) and 0 <= value < len(subgraphs) else None
     if option.type == _SEVERAL:
         return [Body(subgraphs[index]) for index in value if 0 <= index < len(subgraphs)]
     return value
@@ -82,14 +82,14 @@ def list_called(
     naming: dict[str, list[Option]] = {}  # the options of an operator that name graphs
     work = [graph]
     while work:
-        for body in _named(work.pop(), dialect, subgraphs, naming):
+        for body in _list_named(work.pop(), dialect, subgraphs, naming):
             if body is not graph and body not in found:
                 found.append(body)
                 work += [body] if deep else []
     return found
 
 
-def _named(
+def _list_named(
     nodes: Iterable[ir.Node], dialect: Dialect, subgraphs: Sequence[ir.Graph], naming: dict[str, list[Option]]
 ) -> Iterator[ir.Graph]:
     """The graphs that nodes name, in their order; `naming` keeps which options of an operator do."""
@@ -107,7 +107,7 @@ def _named(
 
 def check_calls(graphs: Sequence[ir.Graph], dialect: Dialect, subgraphs: Sequence[ir.Graph]) -> None:
     """Raise ModelError where one of some graphs comes to call itself, which would have no end."""
-    calls = {graph: set(_named(graph, dialect, subgraphs, {})) for graph in graphs}
+    calls = {graph: set(_list_named(graph, dialect, subgraphs, {})) for graph in graphs}
     while ends := [graph for graph, named in calls.items() if named.isdisjoint(calls)]:
         for graph in ends:
             del calls[graph]
