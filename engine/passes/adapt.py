@@ -167,7 +167,8 @@ def _widen(node: ir.Node, operands: list[ir.Value | None], spec: OperatorSpec, m
     if found is None or schema(spec.name, NEWEST, spec.domain) is None:
         return None
     allowed, wider = list_schema_types(module.target, spec.name, module.opset), dict[str, str]()
-    values = [*pair_types(operands, found.operands), *pair_types(node.outputs, found.results)]
+    read = [one if one.uses() or one.is_graph_output() else None for one in node.outputs]
+    values = [*pair_types(operands, found.operands), *pair_types(read, found.results)]
     for value, variable in values:
         own = None if value is None or value.dtype is None else _NAMES.get(value.dtype)
         types = allowed.get(variable) or list_types_of(variable)
