@@ -97,13 +97,16 @@ def _call_by_name(node: ir.Node, module: Module) -> str | None:
                 called = f"{name} has not the meaning of opset {last}"
                 if module.opset <= last and module.target.operator(name, module.opset) is not None:
                     node.op_type, node.domain = name, module.target.domain
-                    return _lower(node, module)
+                    return _lower(node, module, form)
     return called
 
 
-def _lower(node: ir.Node, module: Module) -> str | None:
-    """Write a node as its operator stands at the opset; None where that is done, or else why it is not."""
-    newest = module.target.operator(node.op_type, NEWEST)
+def _lower(node: ir.Node, module: Module, former: OperatorSpec | None = None) -> str | None:
+    """Write a node as its operator stands at the opset; None where that is done, or else why it is not.
+
+    Its defaults are those of the newest form, or of a `former` one.
+    """
+    newest = former or module.target.operator(node.op_type, NEWEST)
     spec = module.target.operator(node.op_type, module.opset)
     if spec is None:
         return None if newest is None else f"{node.op_type} is of a later one"
