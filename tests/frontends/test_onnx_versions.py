@@ -69,6 +69,7 @@ FORMS = {
     "parts that are not counted": (13, 18, "float[2, 3, 4, 2] y, float[2, 3, 4, 2] z", "y, z = Split<axis = 3>(x)"),
     "Softmax over an inner axis": (13, 11, SAME, "y = Softmax<axis = 1>(x)"),
     "Softmax over rows": (11, 13, SAME, "y = Softmax<axis = 2>(x)"),
+    "Softmax over rows by default": (9, 11, SAME, "y = Softmax(x)"),
     "functions": (20, 13, SAME, 'y = Gelu<approximate = "tanh">(x)'),
     "functions of functions": (18, 10, SAME, "y = Mish(x)"),
     "bounds that are computed": (13, 10, SAME, "b = ReduceMin<keepdims = 0>(x) y = Clip(x, , b)"),
