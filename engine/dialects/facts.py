@@ -44,6 +44,10 @@ class OperatorTrials:
 
     said: tuple[str, ...] = ()
     untried: Annotated[str | None, "In words, why the interpreter cannot be asked about it"] = None
+    reference: Annotated[
+        tuple[str, ...],
+        "Options that ONNX Runtime takes at their default alone: of others the evaluator of the onnx package is asked",
+    ] = ()
     counts: Annotated[Mapping[str, str], "Options, each with the operands or results whose number it is"] = field(
         default_factory=dict
     )
@@ -123,6 +127,12 @@ class OperatorFacts:
     ] = ()
     yields: Annotated[tuple[str, ...], "The element types of results where these are not those of the operands"] = ()
     version: Annotated[int, "The first version of it that runtimes have"] = 1
+    versions: Annotated[
+        Mapping[int, tuple[Mapping[str, Any], ...]],
+        "Later versions, each with conditions of which one makes it needed: operands and results with element types,"
+        " options with a value (of numbers the least), `rank` (at least), `operands` (at most so many), `coded`,"
+        " `broadcast`, and `channels`, the operand that has a scale for each index",
+    ] = field(default_factory=dict)
     older: Annotated[
         Mapping[int, str],
         "Opsets up to which it meant something else, each with the name that rules have for what it was",
