@@ -6,6 +6,7 @@ from ..base.quantization import QUANTIZE_BY
 from ..base.startup import dataclass, field
 from ..rewrite.rules import INTEGERS, LOWER, NORMALIZE, RECOVER, SIMPLIFY, TUNE, RuleSet
 from .accepted import Accepted
+from .adapt import Adapt
 from .base import Pass, Visit
 from .closures import Closures
 from .common_subexpressions import CommonSubexpressions
@@ -39,7 +40,8 @@ class PassOptions:
     stays quantized, with `float_interface` the inputs and outputs do not. `keep_float16` keeps constants of that type,
     `keep_custom` custom operators that no rule is about. `folded` is how many bytes more than what they are made
     of computed constants may take (None: as usual). `part` is what is to become of the main graph's ends, `given` the
-    opset of a source whose operators have versions, where the target has others.
+    opset of a source whose operators have versions, where the target has others, `adapted` that of one which is written
+    in another opset of the same dialect.
     """
 
     extents: Asked = field(default_factory=Asked)
@@ -53,6 +55,7 @@ class PassOptions:
     keep_custom: bool = False
     folded: int | None = None
     given: int | None = None
+    adapted: int | None = None
     part: Part = field(default_factory=Part)
 
 
@@ -75,6 +78,7 @@ def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
     steps: list[tuple[Pass, bool]] = [
         (options.part, bool(options.part.inputs or options.part.outputs)),
         *newest,
+        *([(Adapt(options.adapted), True)] if options.adapted is not None else []),
         (resize, bool(options.extents)),
         (FloatInterface(), options.float_interface),
         (KeepFloat16(), options.keep_float16),
@@ -120,5 +124,6 @@ def list_names(rules: RuleSet) -> list[str]:
         keep_float16=True,
         part=Part(("input",)),
         given=1 if rules.target.facts.reference is not None else None,
+        adapted=1 if rules.source is rules.target and rules.target.schemas else None,
     )
     return list(dict.fromkeys(one.name for one in list_passes(rules, all_on)))
