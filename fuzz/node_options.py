@@ -107,5 +107,5 @@ def _others(option: Option, subject: Subject) -> list[Any]:
         unheeded = subject.reads.facts.fuzz.unheeded.get(option.type, ())
         return [name for name in enumeration if name != option.default and name not in unheeded]
     if option.type.startswith("int") and isinstance(option.default, int) and option.default > 0:
-        return [option.default + 1, option.default + 2]
+        return [option.default + 1, option.default - 1 if subject.reads.schemas else option.default + 2]
     return []

@@ -127,7 +127,7 @@ def fuzz(
         any(map(_in_graphs, chosen)) and any(map(random_graphs.of_images, sources)) if reach else bool(sources)
     )
     tallies = {
-        subject.name: Tally(subject.name, subject.place, excuse=subject.excuse, fires=not (subject.excuse or only_odd))
+        subject.name: Tally(subject.name, subject.place, excuse=subject.excuse, fires=not only_odd)
         for subject in chosen
     }
     for name in (random_graphs.NAME, odd_models.NAME) if graphs else ():

@@ -41,19 +41,27 @@ class SelfCheck:
         self._rules = rules
 
     def settle(self, step: Step, counts: Sequence[int], types: Sequence[ir.DataType], grids: Grids, opset: int) -> Step:
-        """Run a step on its own to find its results; raises Rejected where the runtime does not take it."""
-        blanks = tuple(Blank(f"result_{place}") for place in range(counts[0]))
+        """Run a step on its own to find its results, as many as first run; raises Rejected where the runtime takes
+        none."""
+        said = ""
+        for count in counts:
+            try:
+                return self._run(step, count, opset)
+            except (RewriteError, VerificationError, InferenceError) as error:
+                said = said or f"{error}"
+        raise Rejected(said)
+
+    def _run(self, step: Step, count: int, opset: int) -> Step:
+        """A step with so many results, as the runtime computes them."""
+        blanks = tuple(Blank(f"result_{place}") for place in range(count))
         named = graph([step], blanks, self._dialect)
-        try:
-            for value, (dtype, shape) in zip(named.outputs, _describe(step, named.node(0), opset), strict=True):
-                value.type = None if dtype is None else ir.TensorType(dtype)
-                value.shape = None if shape is None else ir.Shape(shape)
-            model = write_model(named, [blank.name for blank in blanks], self._dialect, opset)
-            arrays = Runtime(model, threads=1, precise=True).run(
-                [value.content for value in step.fed], _PATIENCE if step.graphs else None
-            )
-        except (RewriteError, VerificationError, InferenceError) as error:
-            raise Rejected(f"{error}") from error
+        for value, (dtype, shape) in zip(named.outputs, _describe(step, named.node(0), opset), strict=True):
+            value.type = None if dtype is None else ir.TensorType(dtype)
+            value.shape = None if shape is None else ir.Shape(shape)
+        model = write_model(named, [blank.name for blank in blanks], self._dialect, opset)
+        arrays = Runtime(model, threads=1, precise=True).run(
+            [value.content for value in step.fed], _PATIENCE if step.graphs else None
+        )
         results = (
             Value(blank.name, ir.DataType.from_numpy(array.dtype), array)
             for blank, array in zip(blanks, arrays, strict=True)

@@ -205,6 +205,9 @@ def _since(
     early = [name for name in now if name in others and name in chosen]
     if early and 2 * len(early) <= len(now):
         click.echo(f"changed since they were last recorded, and tried first: {_list_names(early)}", err=True)
+    elif early:
+        said = f"{len(early)} of {len(now)} are not as they were recorded, so that the record tells little"
+        click.echo(f"{said}: `rewrite fuzz --record` makes it anew", err=True)
     gone = sorted(known.keys() - now.keys()) if whole else []
     return early, gone
 

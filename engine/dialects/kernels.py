@@ -30,8 +30,9 @@ def widenings(dialect: Dialect, operator: str, opset: int, operands: Sequence[ir
     """The type variables of an operator that stand for a type without a kernel, and the type to compute in.
 
     `kernels` of the dialect in ops.yaml says which types have one; where it is silent, the operator's schema does.
+    Codes are numbers to operators of schemas; other dialects type kernels of codes apart.
     """
-    if any(value is not None and "quantization" in value.meta for value in operands):
+    if not dialect.schemas and any(value is not None and "quantization" in value.meta for value in operands):
         return {}
     return _widenings(dialect, operator, opset, tuple([None if value is None else value.dtype for value in operands]))
 
