@@ -66,7 +66,9 @@ def read(
         try:
             files = TensorFiles(name, data, folder)
             densify(proto.graph, files)
-            model = _infer(onnx.inliner.inline_local_functions(proto) if proto.functions else proto, name)
+            inlined = onnx.inliner.inline_local_functions(proto) if proto.functions else proto
+            spans = {one.name for one in catalogue.dialect("onnx").operators.values() if one.facts.span}
+            model = _infer(inlined, name, not any(node.op_type in spans for node in _list_nodes(inlined.graph)))
             _read_constants(model, files)
         except _MALFORMED as error:
             raise ModelError(f"{name}: malformed: {_word(error)}") from error
@@ -106,8 +108,11 @@ def _parse(data: memoryview, name: str) -> onnx.ModelProto:
     return proto
 
 
-def _infer(proto: onnx.ModelProto, name: str) -> ir.Model:
-    """The model with types and shapes as its inputs make them; raises ModelError for a graph that is none."""
+def _infer(proto: onnx.ModelProto, name: str, follow: bool) -> ir.Model:
+    """The model with types and shapes as its inputs make them; raises ModelError for a graph that is none.
+
+    Elements are to `follow` where no operator makes as many of them as a number says: nothing bounds that number.
+    """
     graph = proto.graph
     given = {tensor.name for tensor in graph.initializer}
     listed = len(given & {value.name for value in graph.input})
@@ -125,7 +130,7 @@ def _infer(proto: onnx.ModelProto, name: str) -> ir.Model:
     del bare.graph.value_info[:]
     for output in bare.graph.output:
         output.ClearField("type")
-    inferred = onnx.shape_inference.infer_shapes(bare, data_prop=True)
+    inferred = onnx.shape_inference.infer_shapes(bare, data_prop=follow)
     inferred.ir_version = proto.ir_version
     model = serde.deserialize_model(inferred)
     known = {value.name for value in model.graph.inputs} | set(model.graph.initializers)
@@ -142,6 +147,14 @@ def _infer(proto: onnx.ModelProto, name: str) -> ir.Model:
                 raise ModelError(f"{name}: malformed: node {reader} reads {operand.name}, which comes from nowhere")
     model.graph.sort()
     return model
+
+
+def _list_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            for inner in (attribute.g, *attribute.graphs):
+                yield from _list_nodes(inner)
 
 
 def _list_texts(graph: onnx.GraphProto) -> list[str]:

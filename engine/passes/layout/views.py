@@ -154,7 +154,7 @@ class TensorViews:
                 tensor.uses.append(Use(None, position, order, stem, chain))
             for node, position in value.uses():
                 perm = self.permutation(node) if position == 0 else None
-                if perm is not None:
+                if perm is not None and sorted(perm) == list(range(len(order))):
                     views.append((node, perm))
                     pending.append((node.outputs[0], compose(order, perm), path))
                 elif position == 0 and self.scales(node) is not None:
