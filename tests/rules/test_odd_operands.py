@@ -58,13 +58,6 @@ def test_codes_are_chosen_whatever_they_stand_for(single: Make, interpreter: Int
     np.testing.assert_array_equal(expected, actual)
 
 
-def test_wide_codes_are_padded(single: Make, interpreter: Interpreter) -> None:
-    described = ("INT16", [2, 3], grid(0.5)), ("INT16", [3, 5], grid(0.5))
-    model = single("PAD", {"x": described[0], "p": np.array([[1, 0], [0, 2]], np.int32)}, [described[1]])
-    expected, actual = both(model, [np.arange(6, dtype=np.int16).reshape(2, 3)], interpreter)
-    np.testing.assert_array_equal(expected, actual)
-
-
 @pytest.mark.parametrize(("padding", "shape"), [("VALID", [1, 3, 8, 2]), ("SAME", [1, 0, 8, 2])])
 def test_an_image_without_room_for_a_window_is_refused(single: Make, padding: str, shape: list[int]) -> None:
     model = single(
