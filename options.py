@@ -46,6 +46,8 @@ class OptionsDict(TypedDict, total=False):
     batch: int | str | None
     float: bool
     float_io: bool
+    unfold: bool
+    fake_quantize: bool
     keep_float16: bool
     activations: str | None
     exact: bool
@@ -81,6 +83,9 @@ class Options:
     a quantized model (None: what the target has most integer kernels for). `exact` computes quantized operators with
     integers, bit for bit as the reference kernels of the source's runtime do, where there are rules for that.
 
+    `unfold` puts a batch normalization that changes nothing behind layers of source code into which one may have been
+    folded, `fake_quantize` lets that code round what was quantized to the grid of its codes.
+
     `hybrid` is `integers` or `real`: whether products of real activations and integer weights quantize the
     activations in each run, as the kernels of the source's runtime do, or compute with real numbers (None: what the
     target asks for).
@@ -103,6 +108,8 @@ class Options:
     batch: int | str | None = None
     float: bool = False
     float_io: bool = False
+    unfold: bool = False
+    fake_quantize: bool = False
     keep_float16: bool = False
     activations: str | None = None
     exact: bool = False
@@ -120,7 +127,7 @@ class Options:
     def __post_init__(self) -> None:
         """Take a path for its text and a single text where several are held; raises CallError for a wrong value."""
         for name, kind in Options.__annotations__.items():
-            object.__setattr__(self, name, _taken(name, kind, getattr(self, name)))
+            object.__setattr__(self, name, _take(name, kind, getattr(self, name)))
         if not self.rules:
             object.__setattr__(self, "rules", _RULES)
 
@@ -207,7 +214,7 @@ class Options:
         return replace(self, **unsaid) if unsaid else self
 
 
-def _taken(name: str, kind: str, value: Any) -> Any:
+def _take(name: str, kind: str, value: Any) -> Any:
     """A value as a field of a kind, which is its annotation, holds it; raises CallError where it cannot."""
     wanted, convert = _KINDS[kind.removesuffix(" | None")]
     if value is None and kind.endswith(" | None"):
@@ -215,10 +222,10 @@ def _taken(name: str, kind: str, value: Any) -> Any:
     try:
         found = convert(value)
     except TypeError:
-        raise CallError(f"{name} takes {wanted}, got {_told(value)}") from None
+        raise CallError(f"{name} takes {wanted}, got {_tell(value)}") from None
     known = _KNOWN.get(name, (found,))
     if found not in known:
-        raise CallError(f"{name} takes {' or '.join(known)}, got {_told(value)}{suggest_nearest(found, known)}")
+        raise CallError(f"{name} takes {' or '.join(known)}, got {_tell(value)}{suggest_nearest(found, known)}")
     return found
 
 
@@ -249,7 +256,7 @@ def _texts(value: Any) -> tuple[str, ...]:
     return tuple(_text(one) for one in value)
 
 
-def _told(value: Any) -> str:
+def _tell(value: Any) -> str:
     if isinstance(value, str):
         return f'the text "{value}"'
     if isinstance(value, bool) or value is None:

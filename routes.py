@@ -25,7 +25,7 @@ def find_route(source: str, target: str, rules: Sequence[str] = ()) -> list[tupl
     while frontier and target not in ways:
         reached = []
         for dialect in frontier:
-            for name, (begins, ends) in _known_pairs().items():
+            for name, (begins, ends) in _list_pairs().items():
                 if begins == dialect and ends not in ways:
                     ways[ends] = [*ways[dialect], (name,)]
                     reached.append(ends)
@@ -50,7 +50,7 @@ def _group(source: str, rules: Sequence[str]) -> list[tuple[str, ...]]:
 
 
 @functools.cache
-def _known_pairs() -> dict[str, tuple[str, str]]:
+def _list_pairs() -> dict[str, tuple[str, str]]:
     """The rule sets of the program that lead from one dialect to another, laid over no other, with the two."""
     found: dict[str, tuple[str, str]] = {}
     for name in loader.list_built_in():

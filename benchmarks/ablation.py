@@ -35,7 +35,7 @@ def lacking(target: str, rule: str, folder: Path) -> str:
     return str(copy)
 
 
-def fired(path: Path, target: str) -> list[str]:
+def list_fired(path: Path, target: str) -> list[str]:
     """The rules of a target that a conversion used."""
     used = {name.partition(".")[0] for name in rewrite(path, target=target).report.rules}
     return [one.rule for one in changes(target) if one.rule in used]
@@ -76,7 +76,7 @@ def main(arguments: list[str]) -> None:
         for path in map(Path, arguments):
             [[feed]] = [next(draw(interpreter.describe(path).inputs))]
             whole = rewrite(path, target=target).model.SerializeToString()
-            for rule in fired(path, target):
+            for rule in list_fired(path, target):
                 if asked and rule not in asked.split(","):
                     continue
                 shutil.rmtree(Path(folder) / rule, ignore_errors=True)

@@ -22,6 +22,7 @@ from nnrewrite.compiled_rules import prepare
 from nnrewrite.engine.base.budget import Budget, TooManyError, attempts
 from nnrewrite.engine.dialects.literals import attribute
 from nnrewrite.engine.expressions.compile import Frame, Located, evaluate
+from nnrewrite.engine.expressions.functions import EvaluationError
 from nnrewrite.engine.packs import loader
 from nnrewrite.engine.rewrite.pattern import (
     Absent,
@@ -141,7 +142,7 @@ def count(rule: Rule, size: int, opset: int) -> Count | None:
     """Try a rule at its root in a graph of about a size; None for a pattern that no such graph can be made for."""
     try:
         made = Maker(rule, size)
-    except (LookupError, Located, ValueError, TypeError, AttributeError):
+    except (LookupError, Located, EvaluationError, ValueError, TypeError, AttributeError):
         return None
     nodes = len(made.nodes) + len(made.root.inputs)
     budget = Budget(attempts=attempts(nodes))

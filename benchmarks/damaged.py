@@ -1,13 +1,13 @@
 """Damaged models, each converted within the limits of a user's machine: what comes of them.
 
-    python benchmarks/damaged.py MODEL.tflite|FOLDER... [--count 1000] [--seed 0] [--largest BYTES] [--out FOLDER]
+    python benchmarks/damaged.py MODEL|FOLDER... [--count 1000] [--seed 0] [--largest BYTES] [--out FOLDER]
 
 Each copy is damaged by a seed of its own: bits, bytes and numbers changed, tails cut, ranges exchanged, or the tables
-of the file changed in a well-formed way (nnrewrite.verify.damage). It is converted in a process that has 4 GB of
-address space, and 20 seconds for it. Counted are those converted, those refused with an error of the library, and each
-way in which a conversion must not end: `internal` errors, `raw` errors, `slow`, `memory`, `crashed`, and models that
-onnx.checker refuses (`invalid`) or that ONNX Runtime does not load although the interpreter takes the source
-(`unloadable`). The program exits with 1 where there is one of these, and saves each with `--out`.
+or messages of the file changed in a well-formed way (nnrewrite.fuzz.damage). It is converted to ONNX in a process that
+has 4 GB of address space, and 20 seconds for it. Counted are those converted, those refused with an error of the
+library, and each way in which a conversion must not end: `internal` errors, `raw` errors, `slow`, `memory`, `crashed`,
+and models that onnx.checker refuses (`invalid`) or that ONNX Runtime does not load (`unloadable`) although the source's
+own runtime takes the source. The program exits with 1 where there is one of these, and saves each with `--out`.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from nnrewrite import compiled_rules, pipeline
 from nnrewrite.backends.onnx_writer import check
 from nnrewrite.engine.base.errors import InternalError, ModelError, RewriteError, VerificationError
 from nnrewrite.engine.dialects.ops_files import load
+from nnrewrite.frontends.onnx_reader import recognize
 from nnrewrite.fuzz.damage import kinds
 from nnrewrite.options import DEFAULT
 from nnrewrite.verify import Interpreter
@@ -42,6 +43,7 @@ from nnrewrite.verify.runtime import Runtime
 GOOD = ("converted", "refused")
 #: by how many times its limit a file may take on a busy machine before its process is killed
 _PATIENCE = 10
+SUFFIXES = (".tflite", ".onnx")
 KINDS = kinds(load().dialect("tflite"))
 
 
@@ -61,11 +63,12 @@ class Late(BaseException):
     """The time for one file is over."""
 
 
-def damaged(paths: list[Path], seed: int, number: int) -> tuple[Path, str, bytes]:
+def damage(paths: list[Path], seed: int, number: int) -> tuple[Path, str, bytes]:
     """The damaged copy of a number: of which model, damaged in which way."""
     chance = random.Random(f"{seed}/{number}")
     path = chance.choice(paths)
-    kind = chance.choice(("bytes", "ranges", "tables", "tables", "tables"))
+    inner = "messages" if path.suffix == ".onnx" else "tables"
+    kind = chance.choice(("bytes", "ranges", inner, inner, inner))
     data = path.read_bytes()
     try:
         return path, kind, KINDS[kind](data, chance)
@@ -73,7 +76,7 @@ def damaged(paths: list[Path], seed: int, number: int) -> tuple[Path, str, bytes
         return path, "bytes", KINDS["bytes"](data, chance)
 
 
-def converted(data: bytes, interpreter: Interpreter) -> tuple[str, str]:
+def convert_copy(data: bytes, interpreter: Interpreter) -> tuple[str, str]:
     """How the conversion of a file ends, and what is said."""
     try:
         conversion = pipeline.rewrite(data)
@@ -88,16 +91,30 @@ def converted(data: bytes, interpreter: Interpreter) -> tuple[str, str]:
     try:
         check(target)
     except RewriteError as error:
-        return "invalid", f"{error}"
+        return ("invalid", f"{error}") if is_valid(data) else ("converted", "")
     try:
         Runtime(target, threads=1)
     except VerificationError as error:
-        return ("unloadable", f"{error}") if taken(data, interpreter) else ("converted", "")
+        return ("unloadable", f"{error}") if is_taken(data, interpreter) else ("converted", "")
     return "converted", ""
 
 
-def taken(data: bytes, interpreter: Interpreter) -> bool:
-    """Whether the interpreter runs a file, on zeros."""
+def is_valid(data: bytes) -> bool:
+    """Whether a source that is an ONNX model itself is one that onnx.checker takes; others are."""
+    try:
+        return not recognize(data[:8]) or check(data) is None
+    except RewriteError:
+        return False
+
+
+def is_taken(data: bytes, interpreter: Interpreter) -> bool:
+    """Whether the interpreter runs a file, on zeros, or ONNX Runtime loads it."""
+    if recognize(data[:8]):
+        try:
+            Runtime(data, threads=1)
+        except VerificationError:
+            return False
+        return True
     try:
         inputs = interpreter.describe(data).inputs
         feeds = [np.full(one.shape, b"" if one.dtype == "object" else 0, one.dtype) for one in inputs]
@@ -115,11 +132,11 @@ def work(pipe: Connection, paths: list[Path], seed: int, memory: float, seconds:
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     with Interpreter(seconds) as interpreter:
         while (number := pipe.recv()) is not None:
-            path, kind, data = damaged(paths, seed, number)
+            path, kind, data = damage(paths, seed, number)
             started = time.process_time()
             signal.setitimer(signal.ITIMER_PROF, seconds)
             try:
-                end, said = converted(data, interpreter)
+                end, said = convert_copy(data, interpreter)
             except Late:
                 end, said = "slow", traceback.format_exc()
             finally:
@@ -136,7 +153,7 @@ def late(number: int, frame: Any) -> None:
 
 def outcomes(paths: list[Path], options: argparse.Namespace) -> Iterator[Outcome]:
     """Convert all files in a process of its own, which is started anew where it dies."""
-    worker, pipe = started(paths, options)
+    worker, pipe = start_worker(paths, options)
     for number in range(options.first, options.first + options.count):
         pipe.send(number)
         if not pipe.poll(_PATIENCE * options.seconds):  # native code that does not come back hears of no limit
@@ -145,14 +162,14 @@ def outcomes(paths: list[Path], options: argparse.Namespace) -> Iterator[Outcome
             yield pipe.recv()
         except EOFError:
             worker.join()
-            path, kind, _ = damaged(paths, options.seed, number)
+            path, kind, _ = damage(paths, options.seed, number)
             yield Outcome(number, path.name, kind, "crashed", f"exit status {worker.exitcode}", 0.0)
-            worker, pipe = started(paths, options)
+            worker, pipe = start_worker(paths, options)
     pipe.send(None)
     worker.join()
 
 
-def started(paths: list[Path], options: argparse.Namespace) -> tuple[Any, Connection]:
+def start_worker(paths: list[Path], options: argparse.Namespace) -> tuple[Any, Connection]:
     context = multiprocessing.get_context("fork")
     pipe, theirs = context.Pipe()
     arguments = (theirs, paths, options.seed, options.memory, options.seconds)
@@ -174,7 +191,9 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="where to save the files that ended badly")
     options = parser.parse_args()
     found = [
-        path for given in options.models for path in (sorted(given.rglob("*.tflite")) if given.is_dir() else [given])
+        path
+        for given in options.models
+        for path in (sorted(one for one in given.rglob("*") if one.suffix in SUFFIXES) if given.is_dir() else [given])
     ]
     paths = [path for path in found if path.stat().st_size <= options.largest]
     ends: collections.Counter[str] = collections.Counter()
@@ -186,9 +205,8 @@ def main() -> int:
             print(f"{outcome.number} {outcome.model} ({outcome.damage}): {outcome.end}: {outcome.said}", flush=True)
             if options.out:
                 options.out.mkdir(parents=True, exist_ok=True)
-                (options.out / f"{options.seed}-{outcome.number}.tflite").write_bytes(
-                    damaged(paths, options.seed, outcome.number)[2]
-                )
+                path, _, data = damage(paths, options.seed, outcome.number)
+                (options.out / f"{options.seed}-{outcome.number}{path.suffix}").write_bytes(data)
     print(
         f"{options.count} damaged copies of {len(paths)} models: {', '.join(f'{n} {e}' for e, n in ends.most_common())}"
     )

@@ -63,7 +63,7 @@ def kind(source: Path | bytes, catalogue: Catalogue) -> str:
     return QUANTIZED if any(quantization(value) is not None for value in values) else FLOAT
 
 
-def converted(source: Path | bytes) -> tuple[str, float]:
+def convert_timed(source: Path | bytes) -> tuple[str, float]:
     """The SHA-256 of what a model becomes, or the refusal in one line, and the seconds that it took."""
     gc.collect()
     started = time.process_time()
@@ -80,7 +80,7 @@ def converted(source: Path | bytes) -> tuple[str, float]:
 
 def digest(source: Path | bytes, catalogue: Catalogue, runs: int) -> Digest:
     """Convert a model several times; raises AssertionError where it does not become the same each time."""
-    outcomes = [converted(source) for _ in range(runs)]
+    outcomes = [convert_timed(source) for _ in range(runs)]
     (outcome,) = {text for text, _ in outcomes}
     return Digest(kind(source, catalogue), outcome, min(seconds for _, seconds in outcomes))
 

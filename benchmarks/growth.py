@@ -15,7 +15,7 @@ from pathlib import Path
 
 from environments import PEERS
 from graphs import GRAPHS, SIZES
-from peers import OURS, Runs, machine, measured, tools
+from peers import OURS, Runs, machine, measure, tools
 
 
 def main() -> None:
@@ -35,10 +35,10 @@ def main() -> None:
         names = {size: f"{graph}_{size}" for size in SIZES}
         make = [sys.executable, Path(__file__).with_name("large.py"), asked.models, *names.values()]
         subprocess.run(make, check=True, stdout=subprocess.DEVNULL)
-        measured(ours, asked.models / f"{names[SIZES[0]]}.tflite", out, Runs())  # not counted
+        measure(ours, asked.models / f"{names[SIZES[0]]}.tflite", out, Runs())  # not counted
         for _ in range(asked.runs):
             for size, runs in found.items():
-                measured(ours, asked.models / f"{names[size]}.tflite", out, runs)
+                measure(ours, asked.models / f"{names[size]}.tflite", out, runs)
         for size, runs in found.items():
             if runs.failed:
                 raise SystemExit(f"{names[size]}: {runs.failed}")

@@ -21,7 +21,7 @@ from nnrewrite.pipeline import rewrite
 INTEGER = {"Conv": ("QLinearConv",), "Gemm": ("QGemm", "QLinearMatMul"), "Add": ("QLinearAdd",)}
 
 
-def optimized(model: onnx.ModelProto) -> Counter[str]:
+def count_optimized(model: onnx.ModelProto) -> Counter[str]:
     """The operators of the graph that the runtime runs."""
     with tempfile.TemporaryDirectory() as folder:
         options = onnxruntime.SessionOptions()
@@ -41,7 +41,7 @@ def main(paths: list[str]) -> None:
     print("|---|---|--:|--:|--:|--:|")
     for path in map(Path, paths):
         for target in (PORTABLE, TARGET):
-            counts = optimized(rewrite(path, target=target).model)
+            counts = count_optimized(rewrite(path, target=target).model)
             cells = " | ".join(cell(counts, operator) for operator in INTEGER)
             left = counts["DequantizeLinear"] + counts["QuantizeLinear"]
             print(f"| {path.stem} | {target} | {cells} | {left} |")

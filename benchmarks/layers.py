@@ -86,7 +86,7 @@ def faults(model: onnx.ModelProto, node: NodeProto, chance: random.Random) -> It
         yield "operands exchanged", lambda: exchange(node)
     for attribute in node.attribute:
         if attribute.name == "pads" and sum(attribute.ints):
-            yield "pads moved", lambda a=attribute: a.ints.__setitem__(slice(None), reflected(list(a.ints)))
+            yield "pads moved", lambda a=attribute: a.ints.__setitem__(slice(None), reflect(list(a.ints)))
         elif attribute.name == "axis" and node.op_type in ("Softmax", "Gather", "ArgMax"):
             yield "another axis", lambda a=attribute: setattr(a, "i", a.i - 1 if a.i != 0 else 1)
         elif attribute.name == "perm" and len(attribute.ints) > 2:
@@ -116,7 +116,7 @@ def exchange(node: NodeProto) -> None:
     node.input[0], node.input[1] = node.input[1], node.input[0]
 
 
-def reflected(pads: list[int]) -> list[int]:
+def reflect(pads: list[int]) -> list[int]:
     """As much at both ends together, but at the other one."""
     half = len(pads) // 2
     begins, ends = pads[:half], pads[half:]

@@ -2,8 +2,8 @@
 
 Writes the tables of docs/appendix/layout.md.
 
-    python benchmarks/layout.py FOLDER_OF_MODELS [--write]
-    python benchmarks/layout.py FOLDER_OF_MODELS --latency [--write]
+    python benchmarks/layout.py FOLDER_OF_MODELS
+    python benchmarks/layout.py FOLDER_OF_MODELS --latency
 
 The first run makes an environment for tf2onnx in build/peers (TensorFlow is large) and keeps what it converts there.
 """
@@ -23,12 +23,9 @@ from typing import Any
 
 import numpy as np
 import onnx
-from environments import PEERS, ROOT, python
+from environments import PEERS, python
 from nnrewrite import RewriteError, RuleError, rewrite
 
-PAGE = ROOT / "docs" / "appendix" / "layout.md"
-MARK = "<!-- benchmarks/layout.py writes what follows -->\n"
-TIMES = "<!-- benchmarks/layout.py --latency writes what follows -->\n"
 OPSET = 18
 
 #: run by the other environment: model and target files in pairs, one process for each eight models
@@ -58,11 +55,10 @@ class Left:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("models", type=Path)
-    parser.add_argument("--write", action="store_true", help="write what is found into docs/appendix/layout.md")
     parser.add_argument("--latency", action="store_true", help="run float models too, two threads, side by side")
     asked = parser.parse_args()
     models = sorted(asked.models.rglob("*.tflite"))
-    theirs = converted(models, asked.models)
+    theirs = convert_by_peer(models, asked.models)
     rows, seconds = [], []
     for model in models:
         path = theirs[model]
@@ -80,18 +76,12 @@ def main() -> None:
             pair = latency(ours, peer) if real(ours) else None
             if pair is not None and min(pair) > 1e-4:
                 seconds.append((name, *pair))
-                print(f"{pair[0] / pair[1]:.3f} {name}", flush=True)
+                print(f"{pair[0] / pair[1]:.3f} {name}", file=sys.stderr, flush=True)
             continue
-        counted = left(ours), left(peer)
+        counted = count_transposes(ours), count_transposes(peer)
         if None not in counted:
             rows.append((name, *counted))
-    mark, text = (TIMES, times(seconds)) if asked.latency else (MARK, table(rows))
-    print(text)
-    if asked.write:
-        page = PAGE.read_text(encoding="utf-8")
-        before, rest = page.split(mark)
-        after = rest[rest.index("<!--") :] if "<!--" in rest else ""
-        PAGE.write_text(before + mark + text + after, encoding="utf-8")
+    print(times(seconds) if asked.latency else table(rows))
 
 
 def real(model: onnx.ModelProto) -> bool:
@@ -116,7 +106,7 @@ def times(rows: list[tuple[str, float, float]]) -> str:
     return "\n".join(lines) + "\n\n"
 
 
-def converted(models: list[Path], folder: Path) -> dict[Path, Path]:
+def convert_by_peer(models: list[Path], folder: Path) -> dict[Path, Path]:
     """What tf2onnx makes of each model, made where it is not there yet; nothing where it fails."""
     interpreter = python("tf2onnx")
     out = PEERS / "tf2onnx"
@@ -130,7 +120,7 @@ def converted(models: list[Path], folder: Path) -> dict[Path, Path]:
     return targets
 
 
-def left(model: onnx.ModelProto) -> Left | None:
+def count_transposes(model: onnx.ModelProto) -> Left | None:
     """Count the Transposes of a model, those of constants left out, and measure in a run what they move.
 
     None for a model that does not run.

@@ -1,10 +1,9 @@
 """How long it takes to find that nothing is to be rewritten: this engine beside onnxscript's default rewriter.
 
 Both run 46 rules over chains of nodes in which none of them fires. onnxscript is not needed by anything else here, so
-it is looked for in an environment of its own:
+it runs in an environment of its own (benchmarks/environments.py), which is made where it is not there:
 
-    python -m venv /tmp/peer && /tmp/peer/bin/pip install onnxscript==0.7.2
-    python benchmarks/matching.py --peer /tmp/peer/bin/python
+    python benchmarks/matching.py [--peer]
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ import time
 from collections.abc import Callable
 
 import onnx_ir as ir
+from environments import python
 
 SIZES = (500, 2_000, 20_000)
 #: a peer whose time grows with the square of the size is not waited for again and again
@@ -110,7 +110,7 @@ def measure(run: Callable[[ir.Model], None], repeats: int = 7) -> dict[int, floa
 def main() -> None:
     """Measure, and print a table with the ratios."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--peer", metavar="PYTHON", help="an interpreter that has onnxscript")
+    parser.add_argument("--peer", action="store_true", help="beside onnxscript")
     parser.add_argument("--as-peer", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.as_peer:
@@ -119,15 +119,16 @@ def main() -> None:
     own = measure(ours())
     peer: dict[int, float] = {}
     if arguments.peer:
-        done = subprocess.run([arguments.peer, __file__, "--as-peer"], capture_output=True, text=True, check=True)
+        done = subprocess.run([python("onnxscript"), __file__, "--as-peer"], capture_output=True, text=True, check=True)
         peer = {int(size): seconds for size, seconds in json.loads(done.stdout).items()}
-    print(f"{'nodes':>7}  {'ours':>10}" + (f"  {'onnxscript':>10}  {'ratio':>7}" if peer else ""))
+    print("| nodes | ours |" + (" onnxscript | ratio |" if peer else ""))
+    print("|--:|--:|" + ("--:|--:|" if peer else ""))
     for size in SIZES:
-        line = f"{size:>7,}  {1000 * own[size]:>7.1f} ms"
+        line = f"| {size:,} | {1000 * own[size]:.1f} ms |"
         if peer:
-            line += f"  {1000 * peer[size]:>7.0f} ms  {peer[size] / own[size]:>6.0f}x"
+            line += f" {1000 * peer[size]:,.0f} ms | {peer[size] / own[size]:,.0f} |"
         print(line)
-    print(f"from {SIZES[1]:,} to {SIZES[2]:,} nodes our time grows {own[SIZES[2]] / own[SIZES[1]]:.1f} times")
+    print(f"\nFrom {SIZES[1]:,} to {SIZES[2]:,} nodes our time grows {own[SIZES[2]] / own[SIZES[1]]:.1f} times.")
 
 
 if __name__ == "__main__":

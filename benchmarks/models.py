@@ -1,6 +1,6 @@
 """Convert every model of a folder, compare each with the interpreter, and print a table by tier and kind.
 
-    python benchmarks/models.py FOLDER > docs/appendix/models.md
+    python benchmarks/models.py FOLDER
 
 FOLDER holds models and a MANIFEST.tsv with the columns path, kind, tier and runs.
 """
@@ -20,7 +20,7 @@ TIERS = ("core", "model", "unit", "vendor")
 VERIFIED, UNCHECKED, DIFFERENT, REFUSED = "verified", "converted, not run by the interpreter", "different", "refused"
 
 
-def tried(path: Path) -> tuple[str, str]:
+def try_model(path: Path) -> tuple[str, str]:
     """What became of one model, and why where it is not verified."""
     try:
         model = rewrite(path).model
@@ -39,15 +39,10 @@ def main(folder: Path) -> None:
     with (folder / "MANIFEST.tsv").open(encoding="utf-8") as table:
         rows = list(csv.DictReader(table, delimiter="\t"))
     with ProcessPoolExecutor(2) as pool:
-        outcomes = list(pool.map(tried, [folder / row["path"] for row in rows]))
+        outcomes = list(pool.map(try_model, [folder / row["path"] for row in rows]))
     counts: dict[tuple[str, str], Counter[str]] = {}
     for row, (outcome, _) in zip(rows, outcomes, strict=True):
         counts.setdefault((row["tier"], row["kind"]), Counter())[outcome] += 1
-    print("# Real models\n")
-    print(
-        "Every model of a collection of published ones, converted and compared with the TensorFlow Lite interpreter on"
-    )
-    print("seeded inputs. Made by `python benchmarks/models.py FOLDER`.\n")
     print("| tier | kind | models | verified | different | interpreter refuses | not converted |")
     print("|---|---|--:|--:|--:|--:|--:|")
     total: Counter[str] = Counter()

@@ -1,10 +1,11 @@
-"""Mutants: one thing changed at a time in the rules and in ops.yaml; how many of them `rewrite fuzz` finds.
+"""Mutants: one thing changed at a time in the rules and in what is said of operators; how many `rewrite fuzz` finds.
 
     python benchmarks/mutants.py [--count 60] [--seed 0] [--time 15] [--only TEXT] [--list]
 
-Each mutant is a copy of the package with one change, drawn at random over the kinds of change below. It is killed when
-`rewrite fuzz` ends with another exit status than 0. A mutant whose rules are refused as mistaken counts too,
-and is told apart. Prints a row for each and the share at the end.
+Each mutant is a copy of the package with one change, drawn at random over the kinds of change below, in the packs that
+have a record of outcomes. It is killed when `rewrite fuzz` ends with another exit status than 0, for a pack that the
+default run does not try as `rewrite fuzz --rules PACK`. A mutant whose rules are refused as mistaken is drawn again.
+Prints a row for each and the share at the end.
 """
 
 from __future__ import annotations
@@ -28,8 +29,10 @@ FILES = tuple(
     str(path.relative_to(ROOT))
     for kind in ("ops.yaml", "ops/*.yaml", "rules/*/*.rules")
     for path in sorted(ROOT.glob(kind))
+    if "rules/" not in kind or (path.parent / "outcomes.yaml").is_file()
 )
-CODE = re.compile(r"^(\s*)(?!test\b|for\b|ruleset\b|#)")
+#: packs that the default run does not try
+APART = ("onnx2onnx",)
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,16 @@ def entries(match: re.Match[str]) -> str:
     return f"{a} => {y}{gap}{b} => {x}"
 
 
+def reversed_list(match: re.Match[str]) -> str | None:
+    items = match[1].split(", ")
+    return f"[{', '.join(items[::-1])}]" if items != items[::-1] else None
+
+
+def arguments_swapped(match: re.Match[str]) -> str | None:
+    callee, *arguments = match.groups()
+    return f"{callee}({arguments[0]}, {arguments[2]}, {arguments[1]}" if arguments[1] != arguments[2] else None
+
+
 RULES: dict[str, tuple[str, Change]] = {
     "number": (r"(?<![\w.\"])\d+(?:\.\d+)?(?:e-?\d+)?(?![\w.\"])", number),
     "truth": (r"\b(?:true|false)\b", swapped(("true", "false"))),
@@ -111,6 +124,25 @@ RULES: dict[str, tuple[str, Change]] = {
             ('"add"', '"mul"'), ('"max"', '"min"'),
         ),
     ),
+    "type": (
+        r'"(?:i64|i32|f32|f64|i8|u8)"',
+        swapped(('"i64"', '"i32"'), ('"f32"', '"f64"'), ('"i8"', '"u8"')),
+    ),
+    "choice": (r"(?<= if )(?!not )(?=[^\n]* else )", lambda match: "not "),
+    "list": (r"(?<![\w\])])\[([\w.]+(?:, [\w.]+)+)\]", reversed_list),
+    "last arguments": (r"\b(\w+)\((\w+), (\w+), (\w+)(?=[,)])", arguments_swapped),
+    "optional": (r"(?<=[\w])\?(?=[,)])", lambda match: ""),
+    "constant": (r"\bconst (?=\w)", lambda match: ""),
+    "attribute": (r"(?<=\) \{)\w+: [^,{}]+, |(?<=\)) \{\w+: [^,{}]+\}$", lambda match: ""),
+    "condition": (r"(?<==> )when [^:]+: ", lambda match: ""),
+    "term": (r" [+*] (?:\w+|\d+\.\d+)(?=[,)\n])", lambda match: ""),
+    "index": (r"(?<=\w\[)[01](?=\])", lambda match: str(1 - int(match.group()))),
+    "scale": (r"\b(?:scale|zero_point)(?=\()", swapped(("scale", "zero_point"))),
+    "of another": (
+        r"\b(scale|zero_point|dtype|rank|shape|size)\((\w)\)",
+        lambda m: f"{m[1]}({'xyab'['bxya'.find(m[2])]})",
+    ),
+    "rounding": (r"\b(?:Round|Floor|Ceil)\((?=\w)", swapped(("Round(", "Floor("), ("Ceil(", "Floor("))),
 }  # fmt: skip
 
 
@@ -154,32 +186,50 @@ OPS: dict[str, tuple[str, Change]] = {
 
 def mutants(file: str, text: str) -> Iterator[Mutant]:
     """All mutants of one file."""
-    known = _covered(text) if not file.endswith(".rules") else None
-    skipped = _skipped(text) if known is None else []
-    for kind, (pattern, change) in (OPS if known is not None else RULES).items():
-        for match in re.finditer(pattern, text):
-            line = text.count("\n", 0, match.start())
-            if known is not None and not known(match.start()):
+    rules = file.endswith(".rules")
+    known = None if rules else _list_covered(text)
+    skipped = _list_skipped(text) if rules else []
+    for kind, (pattern, change) in (RULES if rules else OPS).items():
+        for match in re.finditer(pattern, text, re.M):
+            if known is not None and not any(a <= match.start() < b for a, b in known):
                 continue
-            if known is None and any(a <= match.start() < b for a, b in skipped):
+            if any(a <= match.start() < b for a, b in skipped):
                 continue
             after = change(match)
             if after is not None and after != match.group():
+                line = text.count("\n", 0, match.start())
                 yield Mutant(file, line + 1, kind, match.start(), match.group(), after)
+        if rules and kind == "number":
+            yield from _rename(file, text, skipped)
 
 
-def _skipped(text: str) -> list[tuple[int, int]]:
+def _rename(file: str, text: str, skipped: list[tuple[int, int]]) -> Iterator[Mutant]:
+    """Mutants in which a template or clause reads another variable of its rule."""
+    for rule in re.finditer(r"^rule .*?^\}", text, re.M | re.S):
+        body = re.split(r"^  test\b", rule.group(), maxsplit=1, flags=re.M)[0]
+        names = sorted(set(re.findall(r"(?<=[(, ])(?:const )?([a-z_]\w*)(?=\??[,)])", body.split("=>", 1)[0])))
+        for match in re.finditer(r"(?<=[(\[ ])[a-z_]\w*(?=[,)\]])", body):
+            start = rule.start() + match.start()
+            others = [name for name in names if name != match.group()]
+            shown = match.group() in names and not any(a <= start < b for a, b in skipped)
+            if others and shown:
+                line = text.count("\n", 0, start)
+                other = others[(start * 7919) % len(others)]
+                yield Mutant(file, line + 1, "name", start, match.group(), other)
+
+
+def _list_skipped(text: str) -> list[tuple[int, int]]:
     """Where comments, headers and test clauses stand, and messages."""
-    found = [match.span() for match in re.finditer(r"#.*|^ruleset.*|\"[^\"\n]* [^\"\n]*\"", text, re.M)]
+    found = [match.span() for match in re.finditer(r"#.*|^(?:ruleset|use) .*|\"[^\"\n]* [^\"\n]*\"", text, re.M)]
     for match in re.finditer(r"^ +test\b", text, re.M):
         end = re.search(r"^ *(?:\}|test\b|where\b|=>)", text[match.end() :], re.M)
         found.append((match.start(), match.end() + (end.start() if end else len(text))))
     return found
 
 
-def _covered(text: str) -> Callable[[int], bool]:
-    """Whether a place of ops.yaml is about an operator that some rule names, or its options' table."""
-    rules = "\n".join((ROOT / file).read_text() for file in FILES[1:])
+def _list_covered(text: str) -> list[tuple[int, int]]:
+    """Where a file about operators is about one that some rule names, or about its options' table."""
+    rules = "\n".join((ROOT / file).read_text() for file in FILES if file.endswith(".rules"))
     named = set(re.findall(r"\b[A-Z][A-Za-z0-9_]+\b", rules))
     used: list[tuple[int, int]] = []
     tables: set[str] = set()
@@ -193,9 +243,7 @@ def _covered(text: str) -> Callable[[int], bool]:
         if match[1] in tables:
             used.append(match.span())
     enums = re.search(r"^  enums:.*?^  activation:", text, re.M | re.S)
-    assert enums is not None
-    used.append(enums.span())
-    return lambda place: any(a <= place < b for a, b in used)
+    return used + ([enums.span()] if enums else [])
 
 
 def drawn(count: int, seed: int, only: str) -> list[Mutant]:
@@ -228,11 +276,12 @@ def main() -> None:
     parser.add_argument("--only", default="")
     parser.add_argument("--list", action="store_true")
     arguments = parser.parse_args()
-    chosen = drawn(arguments.count, arguments.seed, arguments.only)
+    chosen = drawn(arguments.count * 2, arguments.seed, arguments.only)
     if arguments.list:
         print(*chosen, sep="\n")
         return
-    killed, mistakes, survivors, started = 0, 0, [], time.monotonic()
+    killed, mistakes, seconds = 0, 0, 0.0
+    survivors: list[Mutant] = []
     with tempfile.TemporaryDirectory() as folder:
         package = Path(folder) / "nnrewrite"
         shutil.copytree(ROOT, package, ignore=shutil.ignore_patterns(".*", "tests", "docs", "__pycache__"))
@@ -242,27 +291,35 @@ def main() -> None:
         if subprocess.run(command, capture_output=True, cwd=folder, env=environment, check=False).returncode:
             sys.exit("what is not changed fails already: `rewrite fuzz` tells of it")
         for mutant in chosen:
+            if killed + len(survivors) == arguments.count:
+                break
             text = (package / mutant.file).read_text(encoding="utf-8")
             (package / mutant.file).write_text(mutant.apply(text), encoding="utf-8")
+            apart = [pack for pack in APART if f"rules/{pack}/" in mutant.file]
             began, spent = time.monotonic(), cpu()
-            run = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment, check=False)
+            run = subprocess.run(
+                [*command, *(part for pack in apart for part in ("--rules", pack))],
+                capture_output=True, text=True, cwd=folder, env=environment, check=False,
+            )  # fmt: skip
             (package / mutant.file).write_text(text, encoding="utf-8")
             lines = [line for line in run.stderr.splitlines() if "error" in line]
-            killed += run.returncode != 0
-            refused = run.returncode not in (0, 1)
-            mistakes += refused
-            word = "SURVIVED" if run.returncode == 0 else "refused " if refused else "killed  "
+            if run.returncode not in (0, 1):
+                mistakes += 1
+                continue
+            killed += run.returncode
+            seconds += time.monotonic() - began
             if run.returncode == 0:
                 survivors.append(mutant)
                 lines = [run.stdout.splitlines()[-1]]
             took = f"{time.monotonic() - began:5.1f} s ({cpu() - spent:4.1f} s of processors)"
+            word = "killed  " if run.returncode else "SURVIVED"
             print(f"{word} {took}  {mutant}\n{' ' * 18}{' '.join(lines)[:140]}", flush=True)
-    share = killed / len(chosen)
+    tried = killed + len(survivors)
     print(
-        f"{killed} of {len(chosen)} mutants killed ({share:.0%}), {mistakes} of them refused when the rules were read,"
-        f" in {time.monotonic() - started:.0f} s"
+        f"{killed} of {tried} mutants killed ({killed / max(tried, 1):.0%}) in {seconds:.0f} s;"
+        f" {mistakes} more were refused when the rules were read"
     )
-    print("survivors:", *survivors or ["none"], sep="\n  ")
+    print("survivors:", *map(str, survivors), sep="\n  ")
 
 
 if __name__ == "__main__":

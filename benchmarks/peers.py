@@ -2,7 +2,7 @@
 
 Writes docs/appendix/benchmarks.md.
 
-    python benchmarks/peers.py [--models FOLDER] [--runs N] [--write] [NAME | FILE]...
+    python benchmarks/peers.py [--models FOLDER] [--runs N] [NAME | FILE]...
 
 A NAME is one of benchmarks/large.py. Each command runs as a process of its own, all in turn, N times; figures are
 medians. The limit is what `cp` of the file and a Python that imports numpy and onnx take together, `ms` a run in ONNX
@@ -25,10 +25,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from environments import PEERS, ROOT, python
+from environments import PEERS, python
 
-PAGE = ROOT / "docs" / "appendix" / "benchmarks.md"
-MARK = "<!-- benchmarks/peers.py writes what follows -->\n"
 DEFAULT = ("mobilenet_v2", "nasnet_mobile", "inception_v3", "resnet_152")
 OPSET = 18
 #: a peer that takes longer is not run again
@@ -76,7 +74,7 @@ def tools(peers: bool = True) -> list[Tool]:
     ]
 
 
-def measured(tool: Tool, model: Path, out: Path, runs: Runs) -> None:
+def measure(tool: Tool, model: Path, out: Path, runs: Runs) -> None:
     """Run a command once, and add what it took."""
     source = out.with_name(f"{tool.after}.onnx") if tool.after else model
     if tool.after and not source.exists():
@@ -102,19 +100,19 @@ def measured(tool: Tool, model: Path, out: Path, runs: Runs) -> None:
     runs.memory.append(usage.ru_maxrss * 1024)
 
 
-def compared(model: Path, commands: Sequence[Tool], repeats: int) -> list[str]:
+def compare_tools(model: Path, commands: Sequence[Tool], repeats: int) -> list[str]:
     """The rows of the table for one model."""
     folder = PEERS / "out" / model.stem
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     found = {tool.name: Runs() for tool in commands}
     for tool in commands[:3]:
-        measured(tool, model, folder / f"{tool.name}.onnx", Runs())  # not counted: rules and modules get compiled
+        measure(tool, model, folder / f"{tool.name}.onnx", Runs())  # not counted: rules and modules get compiled
     for _ in range(repeats):
         for tool in commands:
             runs = found[tool.name]
             if not runs.failed and sum(runs.wall) < PATIENCE:
-                measured(tool, model, folder / f"{tool.name}.onnx", runs)
+                measure(tool, model, folder / f"{tool.name}.onnx", runs)
     made = {tool.name: path for tool in commands if (path := folder / f"{tool.name}.onnx").exists() and tool.name != CP}
     looked = [sys.executable, __file__, "--look", *(f"{path}" for path in made.values())]
     seen = json.loads(subprocess.run(looked, capture_output=True, text=True, check=True).stdout)
@@ -191,7 +189,6 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help="files, or models of benchmarks/large.py")
     parser.add_argument("--models", type=Path, default=PEERS / "models", help="where large models are made")
     parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--write", action="store_true", help="write the table into docs/appendix/benchmarks.md")
     parser.add_argument("--look", nargs="+", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--alone", action="store_true", help="without peers")
     asked = parser.parse_args()
@@ -212,12 +209,8 @@ def main() -> None:
             model = asked.models / f"{name}.tflite"
             make = [sys.executable, Path(__file__).with_name("large.py"), asked.models, name]
             subprocess.run(make, check=True, stdout=subprocess.DEVNULL)
-        lines += compared(model, commands, asked.runs)
-        print("\n".join(lines), flush=True)
-    if asked.write:
-        PAGE.write_text(
-            PAGE.read_text(encoding="utf-8").split(MARK)[0] + MARK + "\n".join(lines) + "\n", encoding="utf-8"
-        )
+        lines += compare_tools(model, commands, asked.runs)
+    print("\n".join(lines))
 
 
 if __name__ == "__main__":

@@ -58,7 +58,7 @@ class Share:
         return share if self.worst <= 1 else f"{share}, {self.worst} steps"
 
 
-def quantized(subject: Subject, wanted: str) -> Subject | None:
+def quantize(subject: Subject, wanted: str) -> Subject | None:
     """A rule with tests whose operands are quantized; None where ops.yaml has no such operands for its operator."""
     root = subject.pattern(subject.newest)[-1].value
     if not subject.of_source or not isinstance(root, NodePattern) or root.wildcard or len(root.specs) != 1:
@@ -128,7 +128,7 @@ def main() -> None:
         rows: dict[tuple[str, str], list[Share]] = {}
         for subject in subjects(pack):
             for wanted in TYPES:
-                trial = quantized(subject, wanted) if subject.tests and subject.equations else None
+                trial = quantize(subject, wanted) if subject.tests and subject.equations else None
                 if trial is None or (asked.operators and not trial.operators() & set(asked.operators)):
                     continue
                 name = next(iter(trial.operators()))

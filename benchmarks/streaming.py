@@ -1,6 +1,6 @@
 """Run every model of a folder that remembers in step with the interpreter, state fed back, and print a table.
 
-    python benchmarks/streaming.py FOLDER > docs/appendix/streaming.md
+    python benchmarks/streaming.py FOLDER
 
 Both sides begin anew and then run on for 20 steps on the same seeded inputs. A model passes when every output agrees at
 every step as `--verify` judges it.
@@ -34,11 +34,6 @@ def row(path: Path, interpreter: Interpreter) -> tuple[str, int, str, str]:
 
 
 def main(folder: Path) -> None:
-    print("# Models with state, step by step\n")
-    print(
-        f"Published models that keep state between calls, run for {STEPS} steps with the state fed back and compared\n"
-        "with the interpreter. Printed by `python benchmarks/streaming.py FOLDER`.\n"
-    )
     print("| model | variables | in step | largest difference |\n|---|--:|---|--:|")
     with Interpreter() as interpreter:
         for path in remembering(folder):

@@ -1,13 +1,13 @@
 """The latency of a folder of models in ONNX Runtime over that in TensorFlow Lite, side by side, as tables.
 
-    python benchmarks/targets.py FOLDER [--threads 2] [--rounds 8] [--peers FOLDER] [--processor-time] [--write]
+    python benchmarks/targets.py FOLDER [--threads 2] [--rounds 8] [--peers FOLDER] [--processor-time]
 
 FOLDER holds models and a MANIFEST.tsv with the columns path, kind, tier and runs; models that TensorFlow Lite runs in
 less than 0.1 ms are left out. A folder of peers holds what another converter made of the same models, named by their
 paths with `__` for the slashes and the ending `.onnx`. Ratios are those of the least times: other processes lengthen
 some runs of all sides, and leave some alone. On a busy machine `--processor-time` with one thread is what can be relied
 on: it leaves out the time in which other processes have the processor. Quantized models are timed beside what `--float`
-makes of them, too. The tables are printed, with `--write` into docs/appendix/latency.md.
+makes of them, too.
 """
 
 from __future__ import annotations
@@ -26,8 +26,6 @@ from nnrewrite.verify import Interpreter
 from nnrewrite.verify.latency import Bench, bench
 
 LEAST, LARGE, SHOWN = 0.1, 0.5, 3
-PAGE = Path(__file__).parents[1] / "docs" / "appendix" / "latency.md"
-MARK = "<!-- benchmarks/targets.py --write writes what follows -->"
 QUANTIZED = ("int8", "uint8", "int16", "mixed")
 
 
@@ -56,7 +54,7 @@ class Row:
         return max(times) >= LARGE
 
 
-def measured(
+def measure(
     path: Path, peer: Path | None, quantized: bool, threads: int, rounds: int, interpreter: Interpreter
 ) -> Bench | None:
     """Time one model; None for one that is too small, or that one side does not run."""
@@ -113,7 +111,6 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--peers", type=Path)
     parser.add_argument("--processor-time", action="store_true")
-    parser.add_argument("--write", action="store_true")
     given = parser.parse_args()
     command = None
     if given.processor_time:
@@ -127,15 +124,11 @@ def main() -> None:
         for entry in entries:
             peer = given.peers / f"{entry['path'].replace('/', '__')}.onnx" if given.peers else None
             quantized = entry["kind"].split()[0] in QUANTIZED
-            found = measured(given.folder / entry["path"], peer, quantized, given.threads, given.rounds, interpreter)
+            found = measure(given.folder / entry["path"], peer, quantized, given.threads, given.rounds, interpreter)
             if found is not None:
                 rows.append(Row(Path(entry["path"]).stem, entry["kind"], found))
     rows.sort(key=lambda row: -row.ratio)
-    lines = [*tables(rows)]
-    print("\n".join(lines))
-    if given.write:
-        page = PAGE.read_text(encoding="utf-8")
-        PAGE.write_text(page[: page.index(MARK)] + "\n".join([MARK, *lines]) + "\n", encoding="utf-8")
+    print("\n".join(tables(rows)))
 
 
 if __name__ == "__main__":

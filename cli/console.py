@@ -81,7 +81,7 @@ class Console:
         verification = result.verification
         if not self._quiet:
             self._note(result.report)
-            self._print(block(result) if self._jobs == 1 else [line(result), *_explained(result)])
+            self._print(block(result) if self._jobs == 1 else [line(result), *_explain(result)])
         if verification is not None and not self._quiet and (self._jobs == 1 or not verification.passed):
             from ..verify.verification_table import table
 
@@ -174,7 +174,7 @@ def block(result: Result) -> list[str]:
     width = _width()
     lines = [[*_fact(name, text, width)] for name, text in facts]
     above, below = lines[:3], lines[3:]
-    return [heading, *chain(*above), *_explained(result), *chain(*below)]
+    return [heading, *chain(*above), *_explain(result), *chain(*below)]
 
 
 def _opset(report: Report) -> str:
@@ -240,7 +240,7 @@ def _permutations(report: Report) -> str:
     return f"{report.permutations}, moving {moved}{added}"
 
 
-def _explained(result: Result) -> list[str]:
+def _explain(result: Result) -> list[str]:
     """Of each Transpose, where they were asked about, in lines no wider than the terminal."""
     return [" " * _INDENT + text for one in result.explained for text in one.lines(_width() - _INDENT)]
 

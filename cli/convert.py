@@ -122,8 +122,8 @@ def command(
 ) -> None:
     """Rewrite neural networks by rules: convert each MODEL, as ONNX where -o or --to name no other format.
 
-    MODEL is a .tflite or .onnx file, a .task bundle (each model inside is converted) or a folder (every model below it
-    that is not of the format to write). The output is named like the model, with the ending of its format.
+    MODEL is a .tflite, .onnx or .pt2 file, a .task bundle (each model inside is converted) or a folder (every model
+    below it that is not of the format to write). The output is named like the model, with the ending of its format.
 
     Exit status: 0 all done; 1 a model was not converted, or --verify found a difference; 2 the call or a rule file is
     wrong.
@@ -137,7 +137,7 @@ def command(
     from ..engine.passes.layout import Interface
     from ..engine.passes.resize import Asked
     from ..engine.rewrite.trace import Trace, trace_rules
-    from ..options import Options
+    from ..options import DEFAULT, Options
     from ..signatures import ALL
     from ..subject import list_signatures as names
     from ..subject import members
@@ -149,13 +149,18 @@ def command(
             "",
         )  # `--trace MODEL`: the option stands before what it takes no value of
     if not models:
-        raise click.UsageError("Missing argument MODEL: a .tflite or .onnx file, a .task bundle or a folder.", ctx)
+        raise click.UsageError(
+            "Missing argument MODEL: a .tflite, .onnx or .pt2 file, a .task bundle or a folder.", ctx
+        )
     if not models[0].exists() and (unknown := no_command(f"{models[0]}")):
         raise CallError(unknown)
     # Every other option of the command is a field of Options, by its name.
     options = Options(**asked)
-    if options.to is None and output is not None and find_writer(output.suffix) is not None:
-        options = options.but(to=output.suffix)
+    if options.to is None and output is not None and output.suffix:
+        if find_writer(output.suffix) is not None:
+            options = options.but(to=output.suffix)
+        elif options.rules == DEFAULT.rules:
+            raise CallError(f"{output}: no format has the ending {output.suffix}: --to says which one is to be written")
     if options.to is None and f"{flags.FOLDER}.output" in ctx.meta:
         options = options.but(to="/")
     written = find_format(options)

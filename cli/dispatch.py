@@ -6,6 +6,7 @@ import contextlib
 import errno
 import gc
 import importlib
+import logging
 import os
 import signal
 import sys
@@ -66,6 +67,7 @@ class Commands(click.Group):
             from ..engine.base.startup import import_onnx_ir
 
             import_onnx_ir()
+            logging.getLogger("onnx_ir").setLevel(logging.ERROR)  # what is wrong with a model we say ourselves
             if ctx.command is not self:
                 return ctx.command.invoke(ctx)
             gc.enable()

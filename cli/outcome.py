@@ -69,7 +69,7 @@ def convert(job: Job, call: Call, interpreter: Interpreter | None = None) -> Res
             file.write(picture(conversion.sketch, call.options.rules).encode())
     result = Result(job, conversion.report, size, written, seconds, explained=explained, profile=profile)
     if interpreter is not None:
-        result = _verified(result, source, interpreter)
+        result = _verify(result, source, interpreter)
     if job.page is not None:
         from .pages import write_result
 
@@ -88,7 +88,7 @@ def interpreting(call: Call) -> contextlib.AbstractContextManager[Interpreter | 
     return Interpreter()
 
 
-def _verified(result: Result, source: Path | bytes, interpreter: Interpreter) -> Result:
+def _verify(result: Result, source: Path | bytes, interpreter: Interpreter) -> Result:
     from ..engine.base.errors import VerificationError
     from ..verify import compare_models
 
@@ -111,12 +111,12 @@ def attempt(job: Job, call: Call, interpreter: Interpreter | None) -> Result | F
     except (RuleError, BrokenPipeError):
         raise
     except RewriteError as error:
-        return _failed(job, call, error)
+        return _fail(job, call, error)
     except Exception as error:
-        return _failed(job, call, InternalError("what is done with the converted model", error))
+        return _fail(job, call, InternalError("what is done with the converted model", error))
 
 
-def _failed(job: Job, call: Call, error: RewriteError) -> Failure:
+def _fail(job: Job, call: Call, error: RewriteError) -> Failure:
     if job.page is not None:
         from .pages import write_refusal
 

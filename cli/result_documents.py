@@ -28,7 +28,10 @@ def show_conversions(
 
     `interruption` says that it was interrupted, in words.
     """
-    entries = [*map(_converted, results), *({"source": f.job.name, "target": None, "ok": False} for f in failures)]
+    entries = [
+        *map(_describe_conversion, results),
+        *({"source": f.job.name, "target": None, "ok": False} for f in failures),
+    ]
     told = [
         *(one for failure in failures for one in failure.diagnostics),
         *(one for result in results for one in _remarks(result)),
@@ -61,7 +64,7 @@ def differences(found: Verification, name: str) -> list[dict[str, Any]]:
     return [diagnostic(f"differs from the original: {one}", "Difference", file=name) for one in found.differences]
 
 
-def _converted(result: Result) -> dict[str, Any]:
+def _describe_conversion(result: Result) -> dict[str, Any]:
     report, verification = result.report, result.verification
     return {
         "source": result.job.name,

@@ -9,9 +9,9 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Iterator
-from typing import Any
 
 from ..engine.base.errors import ModelError
+from .byte_view import ByteView
 from .mapping import load
 from .tensor import quote_name
 
@@ -73,34 +73,6 @@ def open_member(path: str | os.PathLike[str], member: str) -> memoryview:
     )
 
 
-class _View(io.RawIOBase):
-    """Bytes as a file, without a copy of them."""
-
-    def __init__(self, data: memoryview) -> None:
-        super().__init__()
-        self._data = data
-        self._at = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: len(self._data)}[whence]
-        if at < 0:
-            raise ValueError(f"there is no byte {at}")
-        self._at = at
-        return at
-
-    def readinto(self, buffer: Any) -> int:
-        content = self._data[self._at : self._at + len(buffer)]
-        buffer[: len(content)] = content
-        self._at += len(content)
-        return len(content)
-
-
 def _is_archive(data: memoryview) -> bool:
     if bytes(data[4:8]) == _IDENTIFIER:
         return False
@@ -110,7 +82,7 @@ def _is_archive(data: memoryview) -> bool:
 def _models(data: memoryview, name: str, prefix: str, depth: int = 1) -> Iterator[tuple[str, memoryview]]:
     """All models of an archive, with those of archives inside it."""
     try:
-        with zipfile.ZipFile(io.BufferedReader(_View(data))) as archive:
+        with zipfile.ZipFile(io.BufferedReader(ByteView(data))) as archive:
             for entry in archive.infolist():
                 if not entry.filename or entry.filename.endswith("/"):
                     continue

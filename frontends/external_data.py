@@ -44,9 +44,9 @@ class TensorFiles:
                 size = -(-math.prod(extents) * tensor.dtype.bitwidth // 8)
                 return constant.tensor(self._bytes(tensor, size), tensor.dtype, extents, said)
             if tensor.dtype.bitwidth < 8:
-                return tensor
+                return constant.tensor(memoryview(tensor.tobytes()), tensor.dtype, extents, said)
             return ir.Tensor(tensor.numpy(), tensor.dtype, name=tensor.name)
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, AssertionError) as error:
             raise ModelError(f"{self.name}: malformed: {said}: {' '.join(f'{error}'.split())}") from error
 
     def _bytes(self, tensor: ir.ExternalTensor, size: int) -> memoryview:

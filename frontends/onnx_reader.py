@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import onnx
 import onnx.inliner
@@ -16,7 +17,7 @@ from onnx_ir.passes.common import LiftConstantsToInitializersPass
 
 from ..engine.base.errors import ModelError
 from ..engine.base.garbage_collection import pause_collection
-from ..engine.dialects.operators import Catalogue
+from ..engine.dialects.operators import Catalogue, schema
 from .external_data import TensorFiles
 from .mapping import load
 from .onnx_sparse import densify
@@ -103,6 +104,14 @@ def _parse(data: memoryview, name: str) -> onnx.ModelProto:
         about += _list_texts(onnx.GraphProto(node=function.node))
     if not all(isinstance(text, str) for text in (*about, *_list_texts(proto.graph))):
         raise ModelError(f"{name}: malformed: a name is no text in UTF-8")
+    for tensor in _list_tensors(proto.graph):
+        if any(extent < 0 for extent in tensor.dims):  # which onnx.shape_inference would believe
+            raise ModelError(f"{name}: malformed: {tensor.name or 'a constant'} has the shape {[*tensor.dims]}")
+    for node in _list_nodes(proto.graph):
+        for attribute in node.attribute:
+            if not attribute.type and not attribute.ref_attr_name:
+                said = node.name or node.op_type
+                raise ModelError(f"{name}: malformed: attribute {attribute.name} of node {said} is of no type")
     return proto
 
 
@@ -128,6 +137,7 @@ def _infer(proto: onnx.ModelProto, name: str) -> ir.Model:
     inferred = onnx.shape_inference.infer_shapes(bare, data_prop=True)
     inferred.ir_version = proto.ir_version
     model = serde.deserialize_model(inferred)
+    _check_nodes(model, name)
     known = {value.name for value in model.graph.inputs} | set(model.graph.initializers)
     known |= {value.name for node in model.graph for value in node.outputs}
     for value in model.graph.outputs:
@@ -144,18 +154,61 @@ def _infer(proto: onnx.ModelProto, name: str) -> ir.Model:
     return model
 
 
+def _check_nodes(model: ir.Model, name: str) -> None:
+    """Raise ModelError where a node has too few operands for its operator, or an attribute of another type."""
+    declared: dict[tuple[str, str], tuple[int, Mapping[str, Any]]] = {}
+    imported = {"" if domain in _STANDARD else domain: opset for domain, opset in model.opset_imports.items()}
+    for node in model.graph.all_nodes():
+        operator = "" if node.domain in _STANDARD else node.domain, node.op_type
+        if operator not in declared:
+            found = schema(operator[1], imported.get(operator[0], 1), operator[0])
+            kinds = {} if found is None else {key: one.type for key, one in found.attributes.items()}
+            declared[operator] = 0 if found is None else found.min_input, kinds
+        least, types = declared[operator]
+        said = f"{name}: malformed: node {node.name or node.op_type}"
+        if len(node.inputs) < least:
+            raise ModelError(f"{said} has {len(node.inputs)} operands, {node.op_type} takes {least} at least")
+        for attribute in node.attributes.values():
+            wanted = types.get(attribute.name)
+            if wanted is not None and wanted.value != attribute.type:
+                raise ModelError(
+                    f"{said} has the attribute {attribute.name} of type {attribute.type.name}, {node.op_type} takes"
+                    f" {wanted.name}"
+                )
+
+
 def _list_texts(graph: onnx.GraphProto) -> list[str]:
     """The names in a graph; those that are no text the protobuf library hands on as bytes."""
     texts = [graph.name, *(one.name for one in graph.initializer)]
     for value in (*graph.input, *graph.output):
         texts += [value.name, *(one.dim_param for one in value.type.tensor_type.shape.dim)]
     for node in graph.node:
-        texts += [node.name, node.op_type, node.domain, *node.input, *node.output]
+        texts += [node.name, node.op_type, node.domain, node.doc_string, node.overload, *node.input, *node.output]
+        texts += [text for one in node.metadata_props for text in (one.key, one.value)]
         for attribute in node.attribute:
             texts.append(attribute.name)
             for inner in (attribute.g, *attribute.graphs):
                 texts += _list_texts(inner)
     return texts
+
+
+def _list_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
+    """The nodes of a graph and of those inside them."""
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            for inner in (attribute.g, *attribute.graphs):
+                yield from _list_nodes(inner)
+
+
+def _list_tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
+    """The constants of a graph and of those inside its nodes."""
+    yield from graph.initializer
+    for node in _list_nodes(graph):
+        for attribute in node.attribute:
+            yield from (attribute.t, *attribute.tensors)
+            for inner in (attribute.g, *attribute.graphs):
+                yield from inner.initializer
 
 
 def _read_constants(model: ir.Model, files: TensorFiles) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import lzma
 import math
@@ -16,6 +15,7 @@ import numpy as np
 import onnx_ir as ir
 
 from ..engine.base.errors import ModelError
+from .byte_view import ByteView
 from .tensor import quote_name
 
 #: more members than programs have, and more bytes of JSON than can be read in the memory that there is
@@ -58,7 +58,7 @@ class Archive:
         if bytes(data[:4]) != _HEADER:
             raise self.error(f"no exported program of PyTorch; a checkpoint holds weights and no graph: {EXPORT}")
         try:
-            self._zip = zipfile.ZipFile(_View(data))
+            self._zip = zipfile.ZipFile(ByteView(data))
             entries = self._zip.infolist()
         except _MALFORMED as error:
             raise self.error(f"malformed archive: {' '.join(f'{error}'.split())}") from error
@@ -160,30 +160,3 @@ class Archive:
             stored[offset:], shape, [stride * dtype.itemsize for stride in strides], writeable=False
         )
         return ir.Tensor(np.ascontiguousarray(array).reshape(shape), kind, name=key)
-
-
-class _View(io.RawIOBase):
-    """Bytes as a file, without a copy of them."""
-
-    def __init__(self, data: memoryview) -> None:
-        super().__init__()
-        self._data, self._at = data, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: len(self._data)}[whence]
-        if at < 0:
-            raise ValueError(f"there is no byte {at}")
-        self._at = at
-        return at
-
-    def readinto(self, buffer: Any) -> int:
-        content = self._data[self._at : self._at + len(buffer)]
-        buffer[: len(content)] = content
-        self._at += len(content)
-        return len(content)

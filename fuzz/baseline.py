@@ -25,6 +25,8 @@ _PROJECT = "pyproject.toml"
 CASES, SEED = 10, "recorded"
 #: draws for each of them, of which the first that is taken is the case
 DRAWS = 8
+#: in so many cases of so many in a row the rule is to fire, if any of their draws lets it
+FIRING, IN_A_ROW = 8, 16
 #: those of a rule over the target alone, which cost little, and tell by whether it fires how far its guards let it
 ALONE = 24
 #: outcomes that are no case: the draw was refused by the interpreter, or the case by the rules
@@ -130,7 +132,7 @@ def fewer(now: Sequence[str], before: Sequence[str]) -> str:
     if told and not any(found[1] in told for new in now if (found := _OUTCOME.fullmatch(new))):
         return f"none of its cases is what it was, and nothing else tells what is right {_MEANT}"
     pairs = [(new, old) for new, old in zip(now, before, strict=False) if old != _NO_DRAW]
-    kept = [(new, old) for new, old in pairs if new != _NO_DRAW and _count_refused(new) <= _count_refused(old)]
+    kept = [(new, old) for new, old in pairs if new != _NO_DRAW and count_refused(new) <= count_refused(old)]
     same = sum(new.split(":")[0] == old.split(":")[0] for new, old in kept)
     if len(kept) == len(pairs) or (2 * same < len(kept) and len(kept) >= _TAKEN * len(pairs)):
         return ""
@@ -143,7 +145,7 @@ def _good(outcome: str) -> bool:
     return outcome != _NO_DRAW and f":{_REFUSED}" not in outcome
 
 
-def _count_refused(outcome: str) -> int:
+def count_refused(outcome: str) -> int:
     """How many draws were refused before one was taken."""
     count, found, _ = outcome.partition("#")
     return int(count) if found else 0
@@ -212,7 +214,7 @@ def _word_case(outcome: str) -> str:
     words += [_REFUSED] if found[2] == _REFUSED else ["fires" if found[3] == "1" else "idle", f"leaves {found[4]}"]
     words += [f"yields {found[5]}"] if found[5] else []
     words += [f"file {found[6]}"] if found[6] else []
-    return ", ".join(words + ([f"after {count} refused draws"] if (count := _count_refused(outcome)) else []))
+    return ", ".join(words + ([f"after {count} refused draws"] if (count := count_refused(outcome)) else []))
 
 
 def _read_case(text: str) -> str:
@@ -231,10 +233,13 @@ def _read_case(text: str) -> str:
 
 __all__ = [
     "CASES",
+    "FIRING",
     "HOME",
+    "IN_A_ROW",
     "NAME",
     "SEED",
     "Entry",
+    "count_refused",
     "entries",
     "fewer",
     "judge_fixed",

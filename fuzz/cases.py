@@ -16,6 +16,10 @@ from .subjects import Subject
 _TURNING, _OTHER_OPSET = 50, 15
 #: in so many a result is not asked for, and one that others read is
 _FEWER, _INNER = 30, 10
+#: the fixed cases in which one that others read is asked for, each in turn
+_INNER_TURNS = range(16, 24)
+#: so many fixed cases in a row are of one test, the next of another
+_OF_ONE_TEST = 2
 
 
 def draw(choices: Choices, subject: Subject, laboratory: Oracle) -> Case:
@@ -23,11 +27,9 @@ def draw(choices: Choices, subject: Subject, laboratory: Oracle) -> Case:
 
     For rules over the target alone it is the runtime that does or does not.
     """
-    test = choices.pick(subject.tests)
+    test = choices.pick(subject.tests, None if choices.turn is None else choices.turn // _OF_ONE_TEST)
     opset = draw_opset(choices, subject, laboratory.opset)
-    settle: Settle = laboratory.settle
-    if opset is not None and not subject.of_source:
-        settle = functools.partial(laboratory.twins.settle, opset=opset)
+    settle = find_settle(subject, laboratory, opset)
     bench = CaseBuilder(
         choices, settle, subject, test, opset or subject.newest, astray=perturb.choose_astray(choices, subject, test)
     )
@@ -35,6 +37,14 @@ def draw(choices: Choices, subject: Subject, laboratory: Oracle) -> Case:
     return Case(
         subject.name, steps, opset, bench.widened, None if subject.of_source else _choose_outputs(choices, steps)
     )
+
+
+def find_settle(subject: Subject, laboratory: Oracle, opset: int | None) -> Settle:
+    """What finds the results of a step: the interpreter, or ONNX Runtime where the left side of a rule is of ONNX."""
+    if subject.interpreted:
+        return laboratory.settle
+    runtime = laboratory.conversions if subject.of_source else laboratory.twins
+    return functools.partial(runtime.settle, opset=opset or subject.newest)
 
 
 def draw_opset(choices: Choices, subject: Subject, usual: int | None = None) -> int | None:
@@ -56,4 +66,7 @@ def _choose_outputs(choices: Choices, steps: Sequence[Step]) -> tuple[Value, ...
     if len(free) > 1 and choices.chance(_FEWER):
         free.remove(choices.pick(free))
         return tuple(free)
-    return (*free, choices.pick(inner)) if inner and choices.chance(_INNER) else None
+    wanted = None if choices.turn is None else choices.turn in _INNER_TURNS
+    if not inner or not choices.chance(_INNER, wanted):
+        return None
+    return (*free, choices.pick(inner, None if choices.turn is None else choices.turn - _INNER_TURNS.start))

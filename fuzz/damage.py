@@ -1,4 +1,4 @@
-"""Damaged copies of TensorFlow Lite files: some of their bytes changed, or what their tables say."""
+"""Damaged copies of model files: some of their bytes changed, or what their tables or messages say."""
 
 from __future__ import annotations
 
@@ -8,7 +8,12 @@ import struct
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import onnx
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import DecodeError, Message
+
 from ..backends.flatbuffer_writer import Union, encode
+from ..engine.base.errors import ModelError
 from ..engine.dialects.operators import Dialect
 from ..frontends.flatbuffer_reader import Field, FlatBuffer, Record, Reference, Schema, schema
 
@@ -72,12 +77,67 @@ def damage_tables(data: bytes, chance: random.Random, dialect: Dialect) -> bytes
     return b"".join(encode(known, "Model", root.record, dialect.facts.identifier or ""))
 
 
+def damage_messages(data: bytes, chance: random.Random) -> bytes:
+    """Change what a few messages of an ONNX model say - names, extents, types, attributes, which messages there are.
+
+    Raises ModelError where the file cannot be read.
+    """
+    model = onnx.ModelProto()
+    try:
+        model.ParseFromString(data)
+    except DecodeError as error:
+        raise ModelError(f"not an ONNX model: {error}") from error
+    for _ in range(chance.choice(_PLACES)):
+        _damage_field(*chance.choice([*_fields(model)]), chance)
+    return bytes(model.SerializeToString())
+
+
+def _fields(message: Message) -> Iterator[tuple[Message, FieldDescriptor]]:
+    """The fields that say something in a message and in those within it, but for the bytes of tensors."""
+    for field, value in message.ListFields():
+        if field.type == FieldDescriptor.TYPE_BYTES:
+            continue
+        yield message, field
+        if field.message_type is not None:
+            for inner in value if field.is_repeated else [value]:
+                yield from _fields(inner)
+
+
+def _damage_field(message: Message, field: FieldDescriptor, chance: random.Random) -> None:
+    if not field.is_repeated:
+        if field.message_type is not None or chance.random() < 0.2:
+            message.ClearField(field.name)
+        else:
+            setattr(message, field.name, _another(field, getattr(message, field.name), chance))
+        return
+    items = getattr(message, field.name)
+    place = chance.randrange(min(len(items), _LONG))
+    if chance.random() < 0.3 or (field.message_type is not None and chance.random() < 0.5):
+        del items[place]
+    elif field.message_type is not None:
+        items.add().CopyFrom(items[place])
+    else:
+        items[place] = _another(field, items[place], chance)
+
+
+def _another(field: FieldDescriptor, value: Any, chance: random.Random) -> Any:
+    match field.cpp_type:
+        case FieldDescriptor.CPPTYPE_STRING:
+            return chance.choice(("", value * 2, value[: len(value) // 2]))
+        case FieldDescriptor.CPPTYPE_FLOAT | FieldDescriptor.CPPTYPE_DOUBLE:
+            return _number("f", value, chance)
+        case FieldDescriptor.CPPTYPE_INT64:
+            return _number("q", value, chance)
+    return chance.choice([one.number for one in field.enum_type.values]) if field.enum_type else chance.randrange(32)
+
+
 def kinds(dialect: Dialect) -> dict[str, Damage]:
     """The ways to damage a file, by name."""
     return {
         "bytes": damage_bytes,
         "ranges": swap_ranges,
         "tables": functools.partial(damage_tables, dialect=dialect),
+        "messages": damage_messages,
     }
 
 
@@ -152,4 +212,4 @@ def _number(code: str, value: Any, chance: random.Random) -> Any:
     return min(max(found, low), high)
 
 
-__all__ = ["NASTY", "Damage", "damage_bytes", "damage_tables", "kinds", "swap_ranges"]
+__all__ = ["NASTY", "Damage", "damage_bytes", "damage_messages", "damage_tables", "kinds", "swap_ranges"]

@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 import onnx_ir as ir
 
-from ..engine.dialects.operators import Dialect, OperatorSpec
+from ..engine.dialects.operators import OperatorSpec
 from ..engine.expressions.functions import DTYPES
 from ..engine.rewrite.pattern import Absent, AnyOf, Defined, NodePattern, Number, Operand, Variable
 from ..engine.rewrite.variadics import assign_places
@@ -18,7 +18,7 @@ from ..verify.frames import Array
 from . import generate_body, perturb, results
 from .choices import Choices
 from .compatibility import alike, exchangeable, of_type, within
-from .element_types import Admitted, alternatives, bare, choice, fitting, number, read_admitted
+from .element_types import Admitted, alternatives, bare, choice, fitting, number, read_admitted, read_schema
 from .elements import elements, indices
 from .finding import Grids, Rejected
 from .node_options import draw_options
@@ -50,7 +50,7 @@ class CaseBuilder:
     """One case in the making: what the test names and what has been drawn so far.
 
     `given` are values of earlier steps that operands may take instead of new ones, `position` how many steps there are;
-    with `free` the first operand may also have another rank than the test declares.
+    with `free` the first operand may have another rank than the test declares; what is `astray` is drawn otherwise.
     """
 
     choices: Choices
@@ -61,7 +61,6 @@ class CaseBuilder:
     given: Sequence[Value] = ()
     position: int = 0
     free: bool = False
-    #: what is drawn otherwise than the test says
     astray: str | None = None
     widened: bool = False
     made: list[Step] = field(default_factory=list)
@@ -71,7 +70,6 @@ class CaseBuilder:
     sizes: list[int] = field(default_factory=list)
     definers: dict[str, Defined] = field(default_factory=dict)
     types: tuple[str, str] = ("", "")
-    #: the types of operands whose elements the test names
     listed: set[ir.DataType] = field(default_factory=set)
     unknown: bool = False
     bare: bool = False
@@ -79,7 +77,6 @@ class CaseBuilder:
     named_values: int = 0
     #: how many values the pattern's counts stand for
     counts: dict[str, int] = field(default_factory=dict)
-    #: where the operands begin that stand for one name
     places: dict[str, int] = field(default_factory=dict)
     #: how names begin in the graph that steps are added to, what it is given, and whether its steps depend on that
     within: str = ""
@@ -109,7 +106,8 @@ class CaseBuilder:
             return self.node(self.choices.pick(pattern.alternatives), equation)
         assert isinstance(pattern, NodePattern)
         spec = self._operator(pattern)
-        kinds = read_admitted(spec)
+        of_schema = self.subject.of_source and self.subject.reads.schemas
+        kinds = read_schema(spec, self.opset) if of_schema else read_admitted(spec)
         self._choose_types(pattern, spec, kinds)
         quantities = Quantities(self.choices, spec)
         operands: list[Value | None] = []
@@ -174,6 +172,11 @@ class CaseBuilder:
         for operand in pattern.operands:
             if not isinstance(operand, Variable) or not operand.spread:
                 found.append((operand, declared.get(operand.name) if isinstance(operand, Variable) else None))
+            elif operand.name in self.definers:  # results of a node that is made before this one
+                if operand.name not in self.values:
+                    self.node(self.definers[operand.name].value, self.definers[operand.name])
+                self.places[operand.name] = len(found)
+                found += [(operand, None)] * len(self.values.get(operand.name, ()))
             elif operand.count is not None and operand.name in declared:
                 if operand.count not in self.counts:
                     self.counts[operand.count] = self.choices.number(0, _FEW)
@@ -208,6 +211,9 @@ class CaseBuilder:
             return self._constant(number(pattern.value, spec, position, given, opset))
         if not isinstance(pattern, Variable):
             return self.node(pattern, None)[0]
+        if pattern.spread and pattern.name in self.values:
+            made: Value = self.values[pattern.name][position - self.places[pattern.name]]
+            return made
         if pattern.name in self.definers and pattern.name not in self.values:
             self.node(self.definers[pattern.name].value, self.definers[pattern.name])
         if pattern.name in self.values and not pattern.spread:
@@ -354,10 +360,6 @@ class CaseBuilder:
         """A name that no other value has."""
         self.named_values += 1
         return f"{stem}_{self.position}_{self.named_values}"
-
-    @property
-    def dialect(self) -> Dialect:
-        return self.subject.reads
 
     def shape(self, declaration: tree.Declaration) -> list[int]:
         """The extents that a test declares, or those of the operand of an earlier step that was declared alike."""

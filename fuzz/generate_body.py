@@ -166,7 +166,7 @@ def add_computed(bench: Bench, base: Value) -> Value:
         if value.dtype == base.dtype and value is not base and _extends(value.content.shape, shape)
     ]
     fit += _counters(bench.parameters)
-    sums = [_spec(bench, spec) for spec in bench.dialect.operators.values() if spec.infix in _SUMS]
+    sums = [_spec(bench, spec) for spec in bench.subject.reads.operators.values() if spec.infix in _SUMS]
     if not fit or not sums or base.dtype in (ir.DataType.BOOL, ir.DataType.STRING):
         return base
     other = bench.choices.pick(fit)
@@ -183,7 +183,7 @@ def _same(one: Value, other: Value) -> bool:
 def _flag(bench: Bench, base: Value) -> Value:
     """Whether there is another turn: what was said before, or whether a count has not come to its end."""
     counters = _counters(bench.parameters)
-    less = [_spec(bench, spec) for spec in bench.dialect.operators.values() if spec.infix == "-"]
+    less = [_spec(bench, spec) for spec in bench.subject.reads.operators.values() if spec.infix == "-"]
     if not counters or not less or bench.choices.chance(30):
         return base
     counter = bench.choices.pick(counters)
@@ -196,11 +196,11 @@ def _counters(values: Sequence[Value]) -> list[Value]:
 
 
 def _convert(bench: Bench, value: Value, dtype: ir.DataType) -> Value:
-    return _run(bench, Step(_spec(bench, bench.dialect.role("convert")), (value,), {"to": int(dtype)}), dtype)
+    return _run(bench, Step(_spec(bench, bench.subject.reads.role("convert")), (value,), {"to": int(dtype)}), dtype)
 
 
 def _copy(bench: Bench, value: Value) -> Value:
-    return _run(bench, Step(_spec(bench, bench.dialect.role("copy")), (value,), {}), value.dtype)
+    return _run(bench, Step(_spec(bench, bench.subject.reads.role("copy")), (value,), {}), value.dtype)
 
 
 def _run(bench: Bench, step: Step, dtype: ir.DataType) -> Value:
@@ -209,7 +209,7 @@ def _run(bench: Bench, step: Step, dtype: ir.DataType) -> Value:
 
 def _spec(bench: Bench, known: OperatorSpec) -> OperatorSpec:
     """An operator as it is at the opset of the case."""
-    found = bench.dialect.operator(known.name, bench.opset)
+    found = bench.subject.reads.operator(known.name, bench.opset)
     if found is None:
         raise Rejected(f"there is no {known.name} at opset {bench.opset}")
     return found

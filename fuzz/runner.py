@@ -203,17 +203,20 @@ def repeat(
     """
     from . import search
 
-    tally = Tally(subject.name, subject.place, excuse=subject.excuse, fires=not subject.excuse)
+    tally = Tally(
+        subject.name, subject.place, excuse=subject.excuse, sought=bool(subject.excuse) and cases == baseline.CASES
+    )
     judge, source = _trial(subject, laboratory)
     started = time.monotonic()
     outcomes: list[str] = []
-    stored = isinstance(subject, Subject) and subject.of_source
+    stored = isinstance(subject, Subject) and subject.of_source and subject.interpreted
     alone = isinstance(subject, Subject) and not subject.of_source
     whole = cases == baseline.CASES
     for place in range(baseline.ALONE if whole and alone else cases):
         finding = None
         memory = laboratory.memory.copy()
-        case, choices, refused = _draw_fixed(subject, place, source, tally)
+        known = before[place] if place < len(before) else None
+        case, choices, refused = _draw_fixed(subject, place, source, tally, judge, known)
         mark = _mark(case, laboratory, tally) if case is not None and stored else ""
         if case is not None:
             finding = judge(case)
@@ -236,16 +239,27 @@ def repeat(
 
 
 def _draw_fixed(
-    subject: Subject | Category, place: int, source: Drawn, tally: Tally
+    subject: Subject | Category, place: int, source: Drawn, tally: Tally, judge: Judge, known: str | None
 ) -> tuple[Case | None, Choices, int]:
-    """One of the fixed cases, what it was drawn by, and how many draws were refused before; None where all were."""
+    """One of the fixed cases, what it was drawn by, and how many draws were passed over before; None where all were.
+
+    It is the one that was recorded where its outcome is `known`; else the first that the interpreter takes, and in some
+    places the first on which the rule fires, if there is one.
+    """
     seed = f"{baseline.SEED}/{subject.name}/{place}"
     draws = [Choices.of_seed(seed, place), *(Choices.of_seed(f"{seed}/{more}") for more in range(baseline.DRAWS - 1))]
+    least = baseline.count_refused(known) if known is not None else 0
+    sought = known is None and place % baseline.IN_A_ROW < baseline.FIRING
+    found: tuple[Case | None, Choices, int] = None, draws[-1], len(draws)
     for refused, choices in enumerate(draws):  # from the second on with all the options that it may have to have
         case = _draw_case(source, choices, tally)
-        if case is not None:
+        if case is None or refused < least:
+            continue
+        if found[0] is None:
+            found = case, choices, refused
+        if not sought or judge(case).fired.get(subject.name):
             return case, choices, refused
-    return None, choices, len(draws)
+    return found
 
 
 def _mark(case: Case, laboratory: Oracle, tally: Tally) -> str:
@@ -296,8 +310,13 @@ def _trial(subject: Subject | Category, laboratory: Oracle) -> tuple[Judge, Draw
             _guard(functools.partial(judging, category=subject)),
             functools.partial(categories.draw, category=subject, twins=laboratory.twins),
         )
-    judge = laboratory.judge if subject.of_source else laboratory.twins.judge
-    return _guard(judge), functools.partial(draw, subject=subject, laboratory=laboratory)
+    return _guard(_find_judge(subject, laboratory)), functools.partial(draw, subject=subject, laboratory=laboratory)
+
+
+def _find_judge(subject: Subject, laboratory: Oracle) -> Judge:
+    if not subject.of_source:
+        return laboratory.twins.judge
+    return laboratory.judge if subject.interpreted else laboratory.conversions.judge
 
 
 @dataclass(slots=True)

@@ -24,7 +24,7 @@ from .cases import draw_opset
 from .choices import Choices
 from .finding import End, Finding, Grids, Rejected
 from .generate import CaseBuilder
-from .self_check import write_model
+from .runtimes import write_model
 from .sketch import Blank, Case, Step, graph
 from .subjects import Subject
 
@@ -47,7 +47,7 @@ def draw(choices: Choices, subject: Subject, usual: int | None = None) -> Case:
         return step
 
     opset = draw_opset(choices, subject, usual)
-    test = choices.pick(subject.tests)
+    test = choices.pick(subject.tests, None if choices.turn is None else choices.turn // 2)
     bench = CaseBuilder(choices, settle, subject, test, opset or subject.newest)
     steps = bench.steps()
     if len(steps) != 1:

@@ -85,12 +85,12 @@ def compare(tensor: Tensor, want: Array, got: Array, kernels: Kernels, spread: f
         got = got[..., 0] + 1j * got[..., 1]  # the form that complex numbers have where there are none
         got = got.astype(want.dtype)
     if want.shape != got.shape and not want.size == got.size == 1:
-        return _different(blank, f"shape {_shape(want.shape)} became {_shape(got.shape)}")
+        return _differ(blank, f"shape {_shape(want.shape)} became {_shape(got.shape)}")
     got = got.reshape(want.shape)
     if want.dtype == object or got.dtype == object:
-        return _verdict(blank) if _texts(want) == _texts(got) else _different(blank, "other strings")
+        return _verdict(blank) if _texts(want) == _texts(got) else _differ(blank, "other strings")
     if want.dtype != got.dtype:
-        return _different(blank, f"type {want.dtype} became {got.dtype}")
+        return _differ(blank, f"type {want.dtype} became {got.dtype}")
     if not want.size:
         return _verdict(blank)
     expected, actual = _widen(want), _widen(got)
@@ -98,7 +98,7 @@ def compare(tensor: Tensor, want: Array, got: Array, kernels: Kernels, spread: f
     if not np.array_equal(finite, np.isfinite(actual)) or not np.array_equal(
         expected[~finite], actual[~finite], equal_nan=True
     ):
-        return _different(blank, "NaN or infinity in other places")
+        return _differ(blank, "NaN or infinity in other places")
     if not finite.any():
         return _verdict(blank)
     error = np.abs(expected[finite] - actual[finite])
@@ -143,7 +143,7 @@ def largest_difference(first: Array, second: Array) -> float:
 
 def differ(comparison: Comparison) -> Comparison:
     """A comparison in which nothing may be off."""
-    return _different(comparison, f"{comparison.error}, tolerance 0")
+    return _differ(comparison, f"{comparison.error}, tolerance 0")
 
 
 def unequal(name: str, want: Array, got: Array) -> str:
@@ -190,16 +190,16 @@ def _verdict(measured: Comparison) -> Comparison:
     if (error if measured.differing is None else measured.differing) <= 2 * measured.spread:
         return _with(measured, Verdict.SPREAD)
     if measured.differing is not None:
-        return _different(measured, measured.error)
+        return _differ(measured, measured.error)
     unit = " steps" if measured.quantized else ""
-    return _different(measured, f"{measured.error}, tolerance {measured.tolerance:.3g}{unit}")
+    return _differ(measured, f"{measured.error}, tolerance {measured.tolerance:.3g}{unit}")
 
 
 def _with(measured: Comparison, verdict: Verdict, reason: str = "") -> Comparison:
     return replace(measured, verdict=verdict, reason=reason)
 
 
-def _different(measured: Comparison, reason: str) -> Comparison:
+def _differ(measured: Comparison, reason: str) -> Comparison:
     return _with(measured, Verdict.DIFFERENT, reason)
 
 

@@ -17,25 +17,25 @@ def excerpt(
 
     Inputs are those of the values given that it needs, and of the model's own. Raises ModelError as the writer does.
     """
-    needed = _needed(result, given)
+    needed = _list_needed(result, given)
     copies: dict[ir.Value, ir.Value] = {}
     inputs: list[ir.Value] = []
 
     def read(value: ir.Value | None) -> ir.Value | None:
         if value is None or value in copies:
             return None if value is None else copies[value]
-        copies[value] = _copied(value)
+        copies[value] = _copy(value)
         comes = value.is_graph_input() or (value.const_value is None and not value.meta.get("variable"))
         if value in given or (comes and value.producer() not in needed):
             inputs.append(value)
         return copies[value]
 
-    def written(value: ir.Value) -> ir.Value:
+    def write(value: ir.Value) -> ir.Value:
         if value in given:  # what its users read is the input of this name
-            return _copied(value)
-        return copies.setdefault(value, _copied(value))
+            return _copy(value)
+        return copies.setdefault(value, _copy(value))
 
-    nodes = [_node(node, [read(value) for value in node.inputs], [written(v) for v in node.outputs]) for node in needed]
+    nodes = [_node(node, [read(value) for value in node.inputs], [write(v) for v in node.outputs]) for node in needed]
     entered = [copies[value] for value in inputs]
     graph = ir.Graph(
         entered,
@@ -50,7 +50,7 @@ def excerpt(
     return tflite_writer.write(part, catalogue), inputs
 
 
-def _copied(value: ir.Value) -> ir.Value:
+def _copy(value: ir.Value) -> ir.Value:
     copy = ir.Value(name=value.name, type=value.type, shape=value.shape, const_value=value.const_value)
     copy.meta.update(value.meta)
     return copy
@@ -63,7 +63,7 @@ def _node(node: ir.Node, inputs: Sequence[ir.Value | None], outputs: Sequence[ir
     return copy
 
 
-def _needed(result: ir.Value, given: Collection[ir.Value]) -> list[ir.Node]:
+def _list_needed(result: ir.Value, given: Collection[ir.Value]) -> list[ir.Node]:
     """The nodes that compute a value, given others, operands before users."""
     nodes: set[ir.Node] = set()
     work = [result.producer()]

@@ -52,7 +52,7 @@ class Form:
             moved = moved.astype(np.int64) + _shift(self.dtype)
         return np.ascontiguousarray(moved).astype(self.dtype).reshape(self.shape)
 
-    def exceeded(self, array: Array) -> bool:
+    def is_exceeded(self, array: Array) -> bool:
         """Whether a value holds real numbers that no code stands for, by more than a step, or integers too large."""
         dtype = np.dtype(self.tensor.dtype)
         if not array.size or self.numbers is Numbers.SHIFTED or dtype.kind not in "iu" or array.dtype.kind not in "iuf":

@@ -90,7 +90,7 @@ def compare_layers(
     original = read(source, interpreter, samples)
     feeds = runtime.feeds(Adapter(runtime, original.signature).feed(original.sample))
     layers = _LayerComparison(original, Wiring(model), feeds, lambda: explain_saturation(target) != "")
-    layers.find_candidates(runtime.outputs, {name for name in runtime.outputs if runtime.turned(name)})
+    layers.find_candidates(runtime.outputs, {name for name in runtime.outputs if runtime.is_turned(name)})
     layers.choose_forms()
     layers.drop_harmless()
     return list(layers.steps())
@@ -162,7 +162,7 @@ class _LayerComparison:
             ranked = self._rank_forms(one, found[name])
             if name in ends and name not in turned:
                 ranked = [(far, form) for far, form in ranked if form.plain]
-            if name not in ends and any(form.exceeded(found[name]) for _, form in ranked[:1]):
+            if name not in ends and any(form.is_exceeded(found[name]) for _, form in ranked[:1]):
                 continue  # what codes cannot hold cannot be replaced by them
             if ranked or name in ends:
                 entry = Candidate(one, name, [form for _, form in ranked], name in ends)
@@ -197,7 +197,7 @@ class _LayerComparison:
                 entry.suspect = False
                 for one in before:
                     del self._entries[one.name]
-        for group in list(self._surrounded()):
+        for group in list(self._list_surrounded()):
             if all(entry.name in self._entries for entry in group) and len(self._harmless(group)) == len(group):
                 for entry in group:
                     del self._entries[entry.name]
@@ -208,7 +208,7 @@ class _LayerComparison:
                 del self._entries[entry.name]
         self._compare()
 
-    def _surrounded(self) -> Iterator[list[Candidate]]:
+    def _list_surrounded(self) -> Iterator[list[Candidate]]:
         """Values that are right between some that are not, with those before: all may be held on another scale."""
         inner = [entry for entry in self._entries.values() if not entry.output]
         for entry in inner:

@@ -131,7 +131,7 @@ class Runtime:
             raise VerificationError(f"ONNX Runtime fails to run the model: {_line(error)}") from error
         return dict(zip(names, map(np.asarray, results), strict=True))
 
-    def turned(self, name: str) -> bool:
+    def is_turned(self, name: str) -> bool:
         """Whether the axes of an input or output stand in another order than the original's."""
         return name in self._layouts
 

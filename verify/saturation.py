@@ -78,7 +78,7 @@ def unshare(model: bytes | str) -> bytes:
     }
     nodes = list[onnx.NodeProto]()
 
-    def own(reader: str, names: MutableSequence[str]) -> None:
+    def give_copies(reader: str, names: MutableSequence[str]) -> None:
         """Give a node copies of all that others before it read."""
         for place, name in enumerate(names):
             if name in read and name in signed:
@@ -92,12 +92,12 @@ def unshare(model: bytes | str) -> bytes:
                 node.output[:] = [f"{one} of {reader} {place}" for one in node.output]
                 node.name = ""
                 names[place] = node.output[list(made[name].output).index(name)]
-                own(node.output[0], node.input)
+                give_copies(node.output[0], node.input)
                 nodes.append(node)
             read.add(names[place])
 
     for node in proto.graph.node:
-        own(node.output[0], node.input)
+        give_copies(node.output[0], node.input)
         nodes.append(node)
     del proto.graph.node[:]
     proto.graph.node.extend(nodes)

@@ -178,7 +178,7 @@ def command(
         said = f"{times(sum(tally.tried for tally in tallies.values()), 'case')} tried"
         if not as_json:
             raise KeyboardInterrupt(said)
-        problems = [*map(_diagnosed, failed), diagnostic(word_interruption(said), INTERRUPTED)]
+        problems = [*map(_diagnose, failed), diagnostic(word_interruption(said), INTERRUPTED)]
         show("fuzz", False, map(_entry, tallies.values()), problems, seconds=round(taken, 3), gone=gone)
         raise Told(said)
     if recorded:
@@ -191,7 +191,7 @@ def command(
                 written.write(baseline.merge(file, now, new, {*there, *others}).encode())
     ok = not (failed or gone)
     if as_json:
-        show("fuzz", ok, map(_entry, tallies.values()), map(_diagnosed, failed), seconds=round(taken, 3), gone=gone)
+        show("fuzz", ok, map(_entry, tallies.values()), map(_diagnose, failed), seconds=round(taken, 3), gone=gone)
     sys.exit(0 if ok else 1)
 
 
@@ -205,6 +205,9 @@ def _since(
     early = [name for name in now if name in others and name in chosen]
     if early and 2 * len(early) <= len(now):
         click.echo(f"changed since they were last recorded, and tried first: {_list_names(early)}", err=True)
+    elif early:
+        said = f"{len(early)} of {len(now)} are not as they were recorded, so that the record tells little"
+        click.echo(f"{said}: `rewrite fuzz --record` makes it anew", err=True)
     gone = sorted(known.keys() - now.keys()) if whole else []
     return early, gone
 
@@ -247,7 +250,7 @@ def _entry(tally: Tally) -> dict[str, Any]:
     return {"rule": tally.rule, "ok": not tally.problem(), **counts, **draws}
 
 
-def _diagnosed(tally: Tally) -> dict[str, Any]:
+def _diagnose(tally: Tally) -> dict[str, Any]:
     """What is wrong with a rule, at its place, which is `name (file:line:column)`."""
     from ..json_documents import diagnostic
 

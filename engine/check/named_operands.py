@@ -70,11 +70,11 @@ def _order(call: tree.Call, dialects: Sequence[Dialect], wrong: list[Diagnostic]
             wrong.append(Diagnostic(argument.span, f"operand `{name}` of `{spec.name}` is given twice"))
         given[place] = plain
     return tuple(
-        given[place] if place in given else _absent(call, spec, place, wrong) for place in range(max(given) + 1)
+        given[place] if place in given else _make_absent(call, spec, place, wrong) for place in range(max(given) + 1)
     )
 
 
-def _absent(call: tree.Call, spec: OperatorSpec, place: int, wrong: list[Diagnostic]) -> tree.Argument:
+def _make_absent(call: tree.Call, spec: OperatorSpec, place: int, wrong: list[Diagnostic]) -> tree.Argument:
     operand = spec.operands[place]
     if not operand.optional:
         message = f"operand `{operand.name}` of `{spec.name}` is not given"

@@ -136,7 +136,7 @@ def check_picked_result(call: tree.Call, name: str, span: Span, context: Context
     return one(VALUE)
 
 
-def needed(spec: OperatorSpec) -> list[str]:
+def list_required(spec: OperatorSpec) -> list[str]:
     """The options that every node has, but for those that are given as operands."""
     stored = {option.name for option in spec.stored.values()}
     return [option.name for option in spec.options.values() if option.required and option.name not in stored]
@@ -145,7 +145,7 @@ def needed(spec: OperatorSpec) -> list[str]:
 def _require_options(expression: tree.Call, specs: dict[int, OperatorSpec], context: Context) -> None:
     written = {attribute.name for attribute in expression.attributes}
     for name in dict.fromkeys(option for spec in specs.values() for option in spec.options):
-        wanting = frozenset(o for o, spec in specs.items() if name in needed(spec))
+        wanting = frozenset(o for o, spec in specs.items() if name in list_required(spec))
         if wanting and name not in written:
             at = "" if wanting == context.declared else f" at {word_opsets(wanting)}"
             context.error(expression.span, f"`{expression.callee}` needs the attribute `{name}`{at}")
@@ -182,7 +182,7 @@ def find(name: str, span: Span, context: Context, remedy: str = _TEMPLATE) -> di
         context.error(
             span,
             f"dialect {target.name} has no operator `{name}`",
-            suggest(name, operators(target, context.opsets)) or _own(target),
+            suggest(name, operators(target, context.opsets)) or _find_custom_domain(target),
         )
     else:
         there = frozenset(range(1, max(context.opsets) + 1))
@@ -197,7 +197,7 @@ def find(name: str, span: Span, context: Context, remedy: str = _TEMPLATE) -> di
     return specs
 
 
-def _own(dialect: Dialect) -> str | None:
+def _find_custom_domain(dialect: Dialect) -> str | None:
     """Where operators come from that only their author knows, in a dialect that has a place for them."""
     known = any(spec.role == "custom" for spec in dialect.operators.values())
     return "an operator of your own is described in the `ops.yaml` of its pack" if known else None

@@ -137,14 +137,14 @@ def _operator(
 def _said(kind: type[Any], entry: Mapping[str, Any]) -> dict[str, Any]:
     """The facts of a kind that an entry has, but for those in sections of their own, and their names."""
     names = tuple(key for key in entry if key in kind.__slots__)
-    return {"said": names, **{key: _fixed(entry[key]) for key in names if key not in _SECTIONS}}
+    return {"said": names, **{key: _freeze(entry[key]) for key in names if key not in _SECTIONS}}
 
 
-def _fixed(value: Any) -> Any:
+def _freeze(value: Any) -> Any:
     """A value whose lists are tuples."""
     if isinstance(value, dict):
-        return {key: _fixed(one) for key, one in value.items()}
-    return tuple(map(_fixed, value)) if isinstance(value, list) else value
+        return {key: _freeze(one) for key, one in value.items()}
+    return tuple(map(_freeze, value)) if isinstance(value, list) else value
 
 
 def _option(name: str, row: Sequence[Any], enums: Mapping[str, Mapping[str, int]], slotted: bool) -> Option:

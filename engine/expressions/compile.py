@@ -59,18 +59,18 @@ def _compile(expression: tree.Expression) -> Code:
         code = memoize(code, needed)
     span = expression.span
 
-    def located(frame: Frame) -> Any:
+    def locate(frame: Frame) -> Any:
         try:
             return code(frame)
         except (EvaluationError, Unsupported) as error:
             raise Located(span, error) from error
         except (TypeError, AttributeError, ValueError, IndexError, OverflowError, ZeroDivisionError) as error:
-            raise Located(span, EvaluationError(_worded(error))) from error
+            raise Located(span, EvaluationError(_word(error))) from error
 
-    return located
+    return locate
 
 
-def _worded(error: Exception) -> str:
+def _word(error: Exception) -> str:
     """What Python says of numbers that do not go together, in words for the reader of a rule."""
     if isinstance(error, ZeroDivisionError):
         return "division by zero"
@@ -135,11 +135,11 @@ def _unary(symbol: str, operand: Code) -> Code:
     if symbol == "not":
         return lambda frame: not truth(operand(frame))
 
-    def negated(frame: Frame) -> Any:
+    def negate(frame: Frame) -> Any:
         value = operand(frame)
         return _emitter(frame).infix(frame, "-", 0, value) if type(value) is ir.Value else -number(value)
 
-    return negated
+    return negate
 
 
 def _binary(symbol: str, left: Code, right: Code) -> Code:

@@ -102,7 +102,7 @@ class _Types:
     def _convert(self, node: ir.Node, codes: ir.Value, wanted: ir.DataType) -> ir.Value:
         array = initial_array(codes)
         if array is not None:
-            return self._register(self._scope.constant(_shifted(array, wanted), codes.name or "codes"))
+            return self._register(self._scope.constant(_shift(array, wanted), codes.name or "codes"))
         reads, writes = self._dialect.role(DEQUANTIZE_BY), self._dialect.role(QUANTIZE_BY)
         real = self._form(reads, node.inputs, node, ir.DataType.FLOAT)
         made = self._form(writes, [real.outputs[0], node.inputs[1], self._zero(node, wanted)], node, wanted)
@@ -122,7 +122,7 @@ class _Types:
         zero = form.inputs[2]
         array = None if zero is None else initial_array(zero)
         assert array is not None
-        return self._register(self._scope.constant(_shifted(array, wanted), "zero_point"))
+        return self._register(self._scope.constant(_shift(array, wanted), "zero_point"))
 
     def _register(self, value: ir.Value) -> ir.Value:
         if value.graph is None:
@@ -130,6 +130,6 @@ class _Types:
         return value
 
 
-def _shifted(codes: np.ndarray[Any, Any], wanted: ir.DataType) -> np.ndarray[Any, Any]:
+def _shift(codes: np.ndarray[Any, Any], wanted: ir.DataType) -> np.ndarray[Any, Any]:
     shift = _SHIFT if wanted == _UNSIGNED else -_SHIFT
     return (codes.astype(np.int16) + shift).astype(wanted.numpy())

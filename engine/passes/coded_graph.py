@@ -61,7 +61,7 @@ class CodedGraph:
         """Whether a node is the form that reads numbers off a grid."""
         return self.role(form) == DEQUANTIZE_BY
 
-    def asked(self, result: ir.Value) -> tuple[Quantization, ir.DataType] | None:
+    def find_grid(self, result: ir.Value) -> tuple[Quantization, ir.DataType] | None:
         """The grid that all that reads a result puts it on, and the type of its codes."""
         forms = [use.node for use in result.uses()]
         if not forms or result.is_graph_output() or any(self.role(form) != QUANTIZE_BY for form in forms):

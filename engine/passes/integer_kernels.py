@@ -125,7 +125,7 @@ class _Kernels(CodedGraph):
 
     def _plan(self, node: ir.Node, spec: OperatorSpec) -> _Plan | None:
         """How a node computes with codes; None where it cannot."""
-        asked = [self.asked(result) for result in node.outputs]
+        asked = [self.find_grid(result) for result in node.outputs]
         dtypes = {dtype for _, dtype in filter(None, asked)}
         if not asked or None in asked or len(dtypes) != 1 or not spec.facts.types or spec.facts.quantization == RAW:
             return None

@@ -49,7 +49,7 @@ def hoist(view: CodedGraph) -> None:
         real = [p for p, value in enumerate(node.inputs) if is_real(value)]
         if spec is None or spec.facts.quantization != CODES or len(real) != 1 or len(node.outputs) != 1:
             continue
-        value, asked = node.inputs[real[0]], view.asked(node.outputs[0])
+        value, asked = node.inputs[real[0]], view.find_grid(node.outputs[0])
         maker = producer(value)
         if value is None or maker is None or asked is None or view.reads(maker) or value.is_graph_output():
             continue

@@ -11,7 +11,7 @@ import numpy as np
 import onnx_ir as ir
 
 from ..base.constants import NUMBERS, defer_elements, initial_array
-from ..base.errors import RewriteError
+from ..base.errors import ModelError, RewriteError
 from ..base.names import Scope
 from ..base.quantization import KEY, RAW, Quantization, dequantize, in_blocks, quantization
 from ..base.startup import dataclass
@@ -26,6 +26,8 @@ from .operand_scales import find_channels, find_products, require_fit
 CODES, MATCHED, EXTENTS, PASSED = "codes", "matched", "extents", "passed"
 #: bits of codes that kernels bring to one grid where they compare or join them; wider ones they take as they are
 _MATCHED_BITS = 8
+#: bits of the widest activations that are quantized; wider integers are also counts and places
+_CODE_BITS = 16
 #: by bits: so much smaller a scale lets halves of codes round away from 0, also where a runtime adds the zero point
 #: before it rounds, and averages of up to 127 codes not round otherwise
 _NUDGES = {8: np.float32(1 - 2**-15), 16: np.float32(1 - 2**-22)}
@@ -103,6 +105,7 @@ def insert_quantize_dequantize(
         if not (alike and kind in (CODES, MATCHED)):
             found[node.op_type] += any(map(quantization, node.outputs))
         one = maps[-1] if facts.grid == "same" and not alike and not plain and not _yields_reals(node) else None
+        _require_scales(node)
         view.operands(node, spec, one)
         view.results(node)
     if plain:
@@ -118,6 +121,18 @@ def _means_integers(node: ir.Node) -> bool:
 def _loses_map(known: Iterable[ir.Value | None], others: Iterable[ir.Value | None]) -> bool:
     types = {value.dtype for value in known if value is not None and quantization(value)}
     return any(value is not None and value.dtype in types and not quantization(value) for value in others)
+
+
+def _require_scales(node: ir.Node) -> None:
+    """Refuse codes that nothing says the real numbers of; raises ModelError."""
+    known = {value.dtype: value for value in node.inputs if value is not None and quantization(value)}
+    for result in node.outputs:
+        dtype = result.dtype
+        if dtype is not None and dtype in known and dtype.bitwidth <= _CODE_BITS and not quantization(result):
+            raise ModelError(
+                f"{node.name}: result {result.name} of {node.op_type} has no scale, and {known[dtype].name},"
+                " which it is computed of, has one: the file does not say what its integers stand for"
+            )
 
 
 def _yields_reals(node: ir.Node) -> bool:

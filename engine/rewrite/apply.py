@@ -92,9 +92,9 @@ class Applier:
         except Exception as error:
             raise InternalError(f"rule {rule.place} on {node.name or node.op_type}", error) from error
         if made is not None:
-            trace.fired(rule.stage, rule.place, subject, made)
+            trace.tell_fired(rule.stage, rule.place, subject, made)
         elif trace.watches(subject):
-            trace.missed(rule.stage, rule.place, subject, self.outcome.refused.get(node) or self.miss(rule, node))
+            trace.tell_missed(rule.stage, rule.place, subject, self.outcome.refused.get(node) or self.miss(rule, node))
         return made
 
     def _attempt(self, rule: Rule, node: ir.Node) -> list[ir.Node] | None:

@@ -32,7 +32,7 @@ class Cloner:
         """Whether a value belongs to one of the old graphs."""
         return isinstance(value, ir.Value) and find_graph(value) in self._graphs
 
-    def stands(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+    def note_names(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
         """Take note which values have the names now that values of the old graphs had."""
         for name, before in old.items():
             after = new.get(name)

@@ -22,10 +22,6 @@ class Precedence:
         self._graph = graph
         self._levels: dict[ir.Node, int] = {}
 
-    def forget(self) -> None:
-        """Read the levels off the graph anew when they are next asked for."""
-        self._levels = {}
-
     def follow(self, root: ir.Node, made: Sequence[ir.Node]) -> None:
         """Take note of nodes that take the place of one."""
         if self._levels:

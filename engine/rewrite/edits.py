@@ -51,13 +51,6 @@ class Edits:
             self._nodes = list(self.graph)
         return self._nodes
 
-    def changed(self) -> None:
-        """Take note that a pass has changed the graph by itself."""
-        self._precedence.forget()
-        self._changed = True
-        self._nodes = None
-        self._outputs.clear()
-
     def admits(self, root: ir.Node, made: Sequence[ir.Node], pairs: Sequence[tuple[ir.Value, ir.Value]]) -> bool:
         """Whether each second value of some pairs can take the place of the first, and none comes to need itself."""
         if self._inner and not made and self._copies(root, pairs):

@@ -119,7 +119,7 @@ class _Search:
 
         Where there are several, `fitting` has for some of them the users that fit whatever the others are.
         """
-        later = self._asked(guards, bound)
+        later = self._ask(guards, bound)
         if later is None:
             return None
         left = [one for one in equations if not any(target.name in bound for target in one.targets)]
@@ -138,7 +138,7 @@ class _Search:
                 return made
         return None
 
-    def _asked(self, guards: Sequence[Guard], bound: Bindings) -> list[Guard] | None:
+    def _ask(self, guards: Sequence[Guard], bound: Bindings) -> list[Guard] | None:
         """The guards that speak of what is not bound yet; None where one of the others does not hold."""
         later: list[Guard] = []
         for guard in guards:
@@ -151,7 +151,7 @@ class _Search:
     def _fitting(self, equation: Defined, guards: Sequence[Guard], bound: Bindings) -> list[ir.Node]:
         """The users of a shared value that an equation fits by itself."""
         users = shared_users(equation.value, bound)
-        found = ((u, self.equation(equation, u, dict(bound), lambda more: self._asked(guards, more))) for u in users)
+        found = ((u, self.equation(equation, u, dict(bound), lambda more: self._ask(guards, more))) for u in users)
         return [user for user, fits in found if fits is not None]
 
     def equation(self, equation: Defined, node: ir.Node, bound: Bindings, then: Then[Made]) -> Made | None:

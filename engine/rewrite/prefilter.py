@@ -101,13 +101,13 @@ def _test(operand: Operand, rule: _Known) -> Test | None:
     if isinstance(operand, Number):
         return lambda value: value is not None and _constant(value)
     if not isinstance(operand, Variable):
-        return _computed(_node(operand, rule), optional=False)
+        return _test_producer(_node(operand, rule), optional=False)
     if operand.name == IGNORED:
         return None
     optional = operand.optional
     if operand.name in rule.defined:
         others = {name: value for name, value in rule.defined.items() if name != operand.name}
-        return _computed(_node(rule.defined[operand.name], _Known(others, rule.types)), optional)
+        return _test_producer(_node(rule.defined[operand.name], _Known(others, rule.types)), optional)
     typed = _typed(rule.types[operand.name]) if operand.name in rule.types else None
     if operand.const:
         return lambda value: optional if value is None else _constant(value) and (typed is None or typed(value))
@@ -136,7 +136,7 @@ def _holds(condition: tree.Expression, name: str, kind: ir.DataType) -> bool:
         return True  # the guard itself tells what is wrong
 
 
-def _computed(may_fit: NodeTest, optional: bool) -> Test:
+def _test_producer(may_fit: NodeTest, optional: bool) -> Test:
     def test(value: ir.Value | None) -> bool:
         if value is None:
             return optional

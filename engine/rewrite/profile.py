@@ -45,14 +45,14 @@ class Profile:
     def time_attempts(self, attempt: Callable[[Rule, ir.Node], Made]) -> Callable[[Rule, ir.Node], Made]:
         """Let what tries a rule on a node be timed as that rule's; it matched where something but None came of it."""
 
-        def timed_attempt(rule: Rule, node: ir.Node) -> Made:
+        def time_attempt(rule: Rule, node: ir.Node) -> Made:
             started = perf_counter()
             made = attempt(rule, node)
             cost = Cost(1, int(made is not None), perf_counter() - started)
             self.rules.setdefault((rule.stage, rule.name), Cost()).add(cost)
             return made
 
-        return timed_attempt
+        return time_attempt
 
     def add(self, other: Profile) -> None:
         """Take in what was noted elsewhere."""
@@ -78,16 +78,6 @@ def note_costs(profile: Profile | None) -> Iterator[None]:
         yield
     finally:
         _ACTIVE.reset(token)
-
-
-def staged(run: Callable[[Subject, str], None]) -> Callable[[Subject, str], None]:
-    """Let what runs a stage, by its name, be timed as a part of that name."""
-
-    def timed_run(subject: Subject, stage: str) -> None:
-        with time_part(stage):
-            run(subject, stage)
-
-    return timed_run
 
 
 @contextmanager

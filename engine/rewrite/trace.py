@@ -54,13 +54,13 @@ class Trace:
         hint = f"; did you mean {inside[0]}?" if inside else suggest_nearest(self.node, sorted(self.met))
         return f"no node or value is called {self.node}{hint}"
 
-    def fired(self, stage: str, place: str, subject: Subject, made: Sequence[ir.Node]) -> None:
+    def tell_fired(self, stage: str, place: str, subject: Subject, made: Sequence[ir.Node]) -> None:
         """Tell that a rule took a node."""
         if self.node is None or self.watches(subject):
             built = ", ".join(node.op_type for node in made) or "no node"
             self.say(f"{stage}: {place} takes {subject.operator} {subject.name}: {built}")
 
-    def missed(self, stage: str, place: str, subject: Subject, reason: Reason | None) -> None:
+    def tell_missed(self, stage: str, place: str, subject: Subject, reason: Reason | None) -> None:
         """Tell that a rule did not take a node."""
         why = "it does not match" if reason is None else f"{reason.span}: {reason.message}"
         self.say(f"{stage}: {place} does not take {subject.operator} {subject.name}: {why}")

@@ -193,9 +193,9 @@ def complain(error: UnexpectedInput, text: str, file: str, grammar: Lark) -> Dia
     closes = begins and not found.expected.isdisjoint({"RBRACE", "RPAR", "RSQB"}) and "COMMA" in found.expected
     notes = _find_unclosed(text[:position], file) if word in RESERVED or word in _ENDS or closes else ()
     inside = closes or word in ("rule", "table", "def") or (notes and "`{`" not in notes[0].message)
-    if _unfinished(found):
+    if _is_unfinished(found):
         begun = [found.start() for found in re.finditer(r"\bif\b", text[:position])]
-        notes, inside = (_placed("this `if` has no `else`", text, file, begun[-1], 2),), True
+        notes, inside = (_place("this `if` has no `else`", text, file, begun[-1], 2),), True
     return Diagnostic(span, f"unexpected `{word}`", notes if inside else (), _help(found, grammar))
 
 
@@ -215,14 +215,14 @@ def _help(found: _Found, grammar: Lark) -> str | None:
 
 def _habit(found: _Found) -> str | None:
     """What to write for a statement of another language, where the parser stopped in one."""
-    if _unfinished(found):
+    if _is_unfinished(found):
         begun = _BEGINS.search(found.before.rstrip())
         return (word(begun[1]) if begun is not None else None) or "an expression says both: `a if c else b`"
     last = _LAST.search(found.before)
     return word(last[1].strip()) if last is not None and last[1].strip() not in RESERVED else None
 
 
-def _unfinished(found: _Found) -> bool:
+def _is_unfinished(found: _Found) -> bool:
     """Whether an `if` has no `else`."""
     return "ELSE" in found.expected and "RULE" not in found.expected
 
@@ -248,10 +248,10 @@ def _find_unclosed(text: str, file: str) -> tuple[Note, ...]:
     if not open_:
         return ()
     bracket, start = open_[-1]
-    return (_placed(f"this `{bracket}` is not closed", text, file, start, 1),)
+    return (_place(f"this `{bracket}` is not closed", text, file, start, 1),)
 
 
-def _placed(message: str, text: str, file: str, start: int, length: int) -> Note:
+def _place(message: str, text: str, file: str, start: int, length: int) -> Note:
     """A remark about what begins at a position of a text."""
     line, column = text.count("\n", 0, start) + 1, start - text.rfind("\n", 0, start)
     return Note(message, Span(file, line, column, line, column + length))

@@ -28,7 +28,7 @@ def compose(file: str, text: str) -> tuple[Node | None, list[Diagnostic]]:
         place = Span(file, line, column, line, column + 1)
         before = text.splitlines()[line - 1 : line] or [""]
         problem = f"{error.problem or error.context}"
-        help = "lines are indented by spaces, not by tabs" if "\t" in before[0][:column] else _helped(problem)
+        help = "lines are indented by spaces, not by tabs" if "\t" in before[0][:column] else _advise(problem)
         return None, [Diagnostic(place, f"this is not YAML: {problem}", tuple(_began(file, error)), help)]
     except RecursionError:
         return None, [Diagnostic(Span(file, 1, 1, 1, 2), "this nests too deep")]
@@ -55,7 +55,7 @@ def _began(file: str, error: yaml.MarkedYAMLError) -> Iterator[Note]:
         yield Note(f"{error.context.removeprefix('while parsing ')} begins here", span)
 
 
-def _helped(problem: str) -> str | None:
+def _advise(problem: str) -> str | None:
     """What to do about what libyaml says."""
     if "expected key" in problem or "block end" in problem or "mapping values" in problem:
         return "the entries of one mapping begin in the same column, each `name: what it is`"

@@ -310,8 +310,9 @@ def test_a_wrong_call_exits_with_two(folder: Path, relu: bytes, arguments: tuple
         (("coverage", ""), "an empty name is none of a file"),
         (("net.tflite", "-o", ""), "an empty name is none of a file"),
         (("net.tflite", "-o", "."), ".: a folder is not a regular file, as -o names one: use -d"),
+        (("net.tflite", "-o", "net.tosa"), "net.tosa: no format has the ending .tosa: --to says which one is to be"),
         (("net.tflite", "-d", "net.tflite"), "'net.tflite' is a file"),
-        ((), "Missing argument MODEL: a .tflite or .onnx file, a .task bundle or a folder."),
+        ((), "Missing argument MODEL: a .tflite, .onnx or .pt2 file, a .task bundle or a folder."),
         (("fuzz", "--rules", "onnx", "--op", "NONE"), "no rule with a test is about NONE"),
         (("fuzz", "--op", "ADD", "--op", "SOFTMACKS"), "is about SOFTMACKS; did you mean SOFTMAX?"),
     ],
@@ -360,8 +361,9 @@ def test_help_tells_ranges_and_defaults(name: str) -> None:
 
 def test_help_names_the_opsets_that_there_are() -> None:
     pack = loader.load(Options().stacked)
-    (low, high), (first, last) = pack.opsets, loader.load(Options(rules=("onnx2onnx",)).stacked).opsets
-    said = f"The ONNX opset to write: {low} to {high}, or {first} to {last} where the model is ONNX already. [default: "
+    (low, high), (first, _) = pack.opsets, loader.load(Options(rules=("onnx2onnx",)).stacked).opsets
+    newest = f"{first} to the newest of the installed onnx"
+    said = f"The ONNX opset to write: {low} to {high}, or {newest} where the model is ONNX already. [default: "
     assert f"{said}{pack.default_opset}, or" in " ".join(call("--help").stdout.split())
 
 

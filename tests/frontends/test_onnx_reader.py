@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +13,11 @@ import onnx.shape_inference
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from nnrewrite.engine.base.errors import ModelError, RewriteError
+from nnrewrite.engine.base.errors import InternalError, ModelError, RewriteError
 from nnrewrite.engine.dialects.ops_files import load
 from nnrewrite.frontends.onnx_reader import read, recognize
 from nnrewrite.frontends.protobuf_outline import WireError, outline
+from nnrewrite.fuzz.damage import damage_messages
 from nnrewrite.pipeline import rewrite
 from onnx import TensorProto, helper, numpy_helper
 
@@ -299,3 +302,45 @@ def test_a_sparse_constant_with_elements_outside_of_it_is_malformed() -> None:
     )
     with pytest.raises(ModelError, match="sparse constant w has elements outside of"):
         read(model.SerializeToString(), CATALOGUE)
+
+
+def test_numbers_that_no_extent_and_no_tensor_has_are_refused() -> None:
+    below = product()
+    below.graph.initializer[0].dims[0] = -64
+    longer = product()
+    longer.graph.initializer[0].data_type = TensorProto.INT4
+    for model, said in (
+        (below, "w has the shape [-64, 64]"),
+        (longer, "w: shape [64, 64] of INT4 takes 2048 bytes, its buffer has 16384"),
+    ):
+        with pytest.raises(ModelError, match="malformed: ") as caught:
+            read(model.SerializeToString(), CATALOGUE)
+        assert said in f"{caught.value}"
+
+
+def test_an_order_of_other_axes_than_there_are_is_refused() -> None:
+    text = """<ir_version: 8, opset_import: ["": 18]> net (float[N, 3] x) => (float[N, 3] y)
+      { a = Transpose<perm = [0, 2, 1]>(x)  b = Relu(a)  y = Transpose<perm = [1, 0]>(b) }"""
+    with pytest.raises(RewriteError, match=r"\[0, 2, 1\] is no order of the 2 axes of x|perm"):
+        rewrite(onnx.parser.parse_model(text).SerializeToString())
+
+
+def test_damaged_models_are_rewritten_or_refused_in_one_line() -> None:
+    text = """<ir_version: 8, opset_import: ["": 18]> net (float[2, 3, 8, 8] x, bool c) => (float[N, M, K] y)
+      <int64[3] s = {2, 4, -1}> {
+        a = Conv<kernel_shape = [3, 3]>(x, w)  r = Relu(a)  t = Transpose<perm = [0, 2, 3, 1]>(r)
+        z = If(c) <then_branch = g () => (float[2, 6, 6, 4] p) { p = Sigmoid(t) },
+                   else_branch = h () => (float[2, 6, 6, 4] q) { q = Tanh(t) }>
+        y = Reshape(z, s) }"""
+    model = onnx.parser.parse_model(text)
+    filters = np.random.default_rng(1).standard_normal((4, 3, 3, 3)).astype(np.float32)
+    model.graph.initializer.append(numpy_helper.from_array(filters, "w"))
+    data, chance, ends = model.SerializeToString(), random.Random(5), Counter[str]()
+    for _ in range(150):
+        try:
+            rewrite(damage_messages(data, chance))
+            ends["rewritten"] += 1
+        except RewriteError as error:
+            assert not isinstance(error, InternalError), error
+            ends["refused"] += 1
+    assert min(ends["rewritten"], ends["refused"]) > 10

@@ -15,7 +15,7 @@ from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.engine.packs import loader
 from nnrewrite.fuzz import baseline
 from nnrewrite.fuzz.finding import End, Finding
-from nnrewrite.fuzz.rule_sets import records, stacks
+from nnrewrite.fuzz.rule_sets import digests, records, stacks
 from nnrewrite.fuzz.sketch import Blank, Case, Step
 from nnrewrite.options import DEFAULT
 
@@ -156,6 +156,14 @@ def test_every_rule_of_a_pack_that_is_recorded_has_its_cases_in_the_folder_of_th
     assert files["layout.Transpose"] == OPS.parent / baseline.NAME
     for file in set(files.values()):
         assert baseline.entries(file).keys() == {name for name in files if files[name] == file}
+
+
+def test_most_of_what_is_recorded_is_as_it_was_recorded() -> None:
+    found = stacks(DEFAULT)
+    files = records(found, DEFAULT)
+    known = {name: entry for file in set(files.values()) for name, entry in baseline.entries(file).items()}
+    old = baseline.list_changed(digests(found, files), known)
+    assert len(old) <= len(files) // 10, "`rewrite fuzz --record` makes the record anew"
 
 
 def test_what_is_written_is_read_and_what_is_gone_is_forgotten(tmp_path: Path) -> None:

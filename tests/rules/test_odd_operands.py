@@ -173,3 +173,14 @@ def test_a_window_of_fewer_than_one_channel_is_refused(single: Make, alpha: floa
     factors = {"radius": -1, "bias": 1.0, "alpha": alpha, "beta": 0.5}
     said = refusal(single("LOCAL_RESPONSE_NORMALIZATION", {"x": image}, [image], **factors))
     assert ": a window of -1 channels" in said
+
+
+# ---- no scale
+
+
+@pytest.mark.parametrize("kind", ["INT8", "INT16"])
+@pytest.mark.parametrize("operator", ["SUB", "MUL"])
+def test_codes_computed_of_scaled_ones_need_a_scale(single: Make, operator: str, kind: str) -> None:
+    operands = {"a": (kind, [2, 3], grid(0.5)), "b": (kind, [2, 3], grid(0.25))}
+    said = refusal(single(operator, operands, [(kind, [2, 3])]))
+    assert f"{operator}_0: result output_0 of {operator} has no scale, and b, which it is computed of, has one" in said

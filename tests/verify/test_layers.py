@@ -293,7 +293,7 @@ def test_a_form_gives_back_what_it_takes(dtype: type, shape: tuple[int, ...], nu
         held = form.encode(array)
         assert (held.shape, held.dtype) == (shape, np.dtype(dtype))
         np.testing.assert_array_equal(form.decode(held), array)
-        assert not form.exceeded(held)
+        assert not form.is_exceeded(held)
 
 
 @pytest.mark.parametrize(("dtype", "beyond"), [(np.int32, 300), (np.int64, -200), (np.int16, 128)])
@@ -301,10 +301,10 @@ def test_integers_beyond_the_codes_are_no_codes(dtype: type, beyond: int) -> Non
     tensor = Tensor("t", "int8", (2,), (2,), (0.5,), (3,))
     codes, value = np.array([5, -128], np.int8), np.array([5, -128], dtype)
     [form] = forms(tensor, codes, value)
-    assert not form.exceeded(value)
+    assert not form.is_exceeded(value)
     np.testing.assert_array_equal(form.decode(value), codes)
     value[1] = beyond
-    assert form.exceeded(value)
+    assert form.is_exceeded(value)
     assert form.decode(value).tolist() == [5, 127 if beyond > 0 else -128]
 
 

@@ -15,6 +15,8 @@ from ...base.startup import dataclass
 FIRST, SECOND, THIRD = -1, -2, -3
 
 _LIMIT = 2**31 - 1  # of a capacity, in scipy
+#: elements beyond so many count as so many: only damaged models say so, and sums of them stay within 64 bits
+_MOST = 1 << 44
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +132,7 @@ class _Arcs:
         pairs = sorted({*self._elements, *self._ties, *self._never})
         ends = np.array(pairs, np.int64).T
         never = np.array([pair in self._never for pair in pairs])
-        elements = np.array([self._elements[pair] for pair in pairs], np.int64)
+        elements = _bound([self._elements[pair] for pair in pairs])
         residual = self._residual(ends, never, elements)
         if not any(self._ties.values()):
             return self._beyond(residual)
@@ -141,7 +143,7 @@ class _Arcs:
         second = self._residual(
             np.array(keys, np.int64).T,
             np.array([key in has for key in keys]),
-            np.array([self._ties[key] for key in keys], np.int64),
+            _bound([self._ties[key] for key in keys]),
         )
         return self._beyond(second)
 
@@ -182,3 +184,7 @@ class _Arcs:
                     reached.add(head)
                     queue.append(head)
         return [unit not in reached for unit in range(self._units)]
+
+
+def _bound(costs: list[int]) -> npt.NDArray[np.int64]:
+    return np.array([max(0, min(cost, _MOST)) for cost in costs], np.int64)

@@ -44,10 +44,10 @@ class Remaining:
         if len(f"{self}") <= width:
             return [f"{self}"]
         moves = f"{self._moves}:"
-        first = _shortened([self.name], width - len(moves))[0] + moves
+        first = _shorten([self.name], width - len(moves))[0] + moves
         if self.purpose:
             return [first, f"  {self.purpose}"]
-        before, after = _shortened([self.before, self.after], width - len("   -> "))
+        before, after = _shorten([self.before, self.after], width - len("   -> "))
         return [first, f"  {before} -> {after}"]
 
     @property
@@ -59,7 +59,7 @@ class Remaining:
         return self.purpose or f"{self.before} -> {self.after}"
 
 
-def _shortened(names: Sequence[str], room: int) -> list[str]:
+def _shorten(names: Sequence[str], room: int) -> list[str]:
     """Names that take up so much room together: the longest lose a part behind their first word, to equal lengths."""
     most = max(map(len, names))
     while most > _LEAST and sum(min(len(name), most) for name in names) > room:

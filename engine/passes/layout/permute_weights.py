@@ -97,7 +97,7 @@ def _slots(tensors: TensorViews, regroup: ir.Node, where: Place) -> list[Slot] |
         while pending:
             tensor = pending.pop()
             axis, start = reached[tensor]
-            for node, touched in _around(tensor, axis):
+            for node, touched in _list_neighbours(tensor, axis):
                 if node is regroup or (node, touched) in seen:
                     continue
                 for other_place, offset in list_linked_places(tensors, node, touched):
@@ -138,7 +138,7 @@ def _find_tensor(tensors: TensorViews, node: ir.Node, where: Place) -> tuple[Ten
     return tensor, axis
 
 
-def _around(tensor: Tensor, axis: int) -> Iterator[tuple[ir.Node, Place]]:
+def _list_neighbours(tensor: Tensor, axis: int) -> Iterator[tuple[ir.Node, Place]]:
     """The node that yields a tensor and those that read it, with the axis as each has it."""
     producer = tensor.root.producer()
     if producer is None:

@@ -82,7 +82,7 @@ class Regions:
         queue = deque([seed])
         while queue:
             tensor = queue.popleft()
-            for unit in self._around(tensor):
+            for unit in self._list_neighbours(tensor):
                 if unit in self._taken or unit in refused:
                     continue
                 reached = self._join(region, unit)
@@ -93,7 +93,7 @@ class Regions:
                     queue.extend(reached)
         return region
 
-    def _around(self, tensor: Tensor) -> Iterator[Unit]:
+    def _list_neighbours(self, tensor: Tensor) -> Iterator[Unit]:
         producer = tensor.root.producer()
         if producer is not None:
             yield producer

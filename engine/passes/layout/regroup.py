@@ -47,7 +47,7 @@ def _same(first: int | str | None, second: int | str | None) -> bool:
 
 def _runs(before: Extents, after: Extents) -> Pairs:
     if any(not isinstance(extent, int) for extent in (*before, *after)):
-        return _around(before, after) or _run(before, after)
+        return _pair_around(before, after) or _run(before, after)
     a, b = ([int(extent) for extent in side if isinstance(extent, int)] for side in (before, after))
     if math.prod(a) != math.prod(b) or 0 in a:
         raise Opaque
@@ -72,7 +72,7 @@ def _runs(before: Extents, after: Extents) -> Pairs:
     return pairs
 
 
-def _around(before: Extents, after: Extents) -> Pairs | None:
+def _pair_around(before: Extents, after: Extents) -> Pairs | None:
     """The runs on either side of the one extent that is not known, where it must be the same before and after."""
     unknown = [[at for at, extent in enumerate(side) if not isinstance(extent, int)] for side in (before, after)]
     if [len(at) for at in unknown] != [1, 1]:

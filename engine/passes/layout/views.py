@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
+from ...base.errors import ModelError
 from ...base.quantization import DEQUANTIZE_BY, QUANTIZE_BY
 from ...base.startup import dataclass, field
 from ...dialects.folding import GROWTH
@@ -154,6 +155,8 @@ class TensorViews:
                 tensor.uses.append(Use(None, position, order, stem, chain))
             for node, position in value.uses():
                 perm = self.permutation(node) if position == 0 else None
+                if perm is not None and len(perm) != len(order):
+                    raise ModelError(f"{node.name}: {list(perm)} is no order of the {len(order)} axes of {value.name}")
                 if perm is not None:
                     views.append((node, perm))
                     pending.append((node.outputs[0], compose(order, perm), path))

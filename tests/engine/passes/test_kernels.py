@@ -149,6 +149,30 @@ def test_functions_of_complex_numbers_are_those_of_their_parts(
     np.testing.assert_allclose(found.view(np.complex64), function(x.view(np.complex64)), rtol=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("name", "function"), [("FlexReal", np.real), ("FlexImag", np.imag), ("FlexComplexAbs", np.abs)]
+)
+def test_parts_of_complex_numbers_are_real(
+    single: Callable[..., bytes], name: str, function: Callable[..., npt.NDArray[Any]]
+) -> None:
+    from onnxruntime import InferenceSession
+
+    source = single(name, {"x": ("COMPLEX64", [2, 3])}, [("FLOAT32", [2, 3])])
+    x = np.random.default_rng(0).normal(size=(2, 3, 2)).astype(np.float32)
+    (found,) = InferenceSession(nnrewrite.convert(source).SerializeToString()).run(None, {"x": x})
+    np.testing.assert_allclose(found, function(x.view(np.complex64)[..., 0]), rtol=1e-5)
+
+
+def test_complex_numbers_are_gathered_along_an_axis_counted_from_the_end(single: Callable[..., bytes]) -> None:
+    from onnxruntime import InferenceSession
+
+    at, axis = np.array([2, 0], np.int32), np.array(-1, np.int32)
+    source = single("FlexGatherV2", {"x": ("COMPLEX64", [2, 3]), "at": at, "axis": axis}, [("COMPLEX64", [2, 2])])
+    x = np.random.default_rng(0).normal(size=(2, 3, 2)).astype(np.float32)
+    (found,) = InferenceSession(nnrewrite.convert(source).SerializeToString()).run(None, {"x": x})
+    np.testing.assert_array_equal(found, x[:, [2, 0]])
+
+
 def test_a_rule_about_real_numbers_leaves_complex_ones_alone(single: Callable[..., bytes]) -> None:
     source = single("NEG", {"x": ("COMPLEX64", [2])}, [("COMPLEX64", [2])])
     with pytest.raises(nnrewrite.UnsupportedError, match="complex numbers"):
