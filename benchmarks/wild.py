@@ -1,6 +1,6 @@
 """Models as their makers make them: built by other programs, converted, and compared with the interpreter.
 
-    python -m nnrewrite.benchmarks.wild build/wild --build keras,functions,quantizer,torch --seed 1 --count 100 --peer 30
+    python -m nnrewrite.benchmarks.wild build/wild --build keras,functions,quantizer,torch --count 100 --peer 30
 
 Each generator runs in an environment of its own and writes FOLDER/GENERATOR/KIND/NAME.tflite; models that are there are
 not made again. Without --build what is in FOLDER is judged. Prints a table by generator and kind, and what is not

@@ -137,6 +137,8 @@ FLAGS = (
     batch,
     click.option("--float", is_flag=True, help="Make everything that is quantized float32."),
     click.option("--float-io", is_flag=True, help="Make quantized inputs and outputs float32."),
+    click.option("--unfold", is_flag=True, help="In code: put a BatchNorm back behind convolutions and products."),
+    click.option("--fake-quantize", is_flag=True, help="In code: round what was quantized to the grid of its codes."),
     click.option("--keep-float16", is_flag=True, help="Leave float16 constants as they are stored."),
     click.option(
         "--activations",

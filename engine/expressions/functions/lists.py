@@ -34,6 +34,12 @@ def len_(xs: Sequences) -> int:
 
 
 @function
+def letters(text: str) -> list[str]:
+    """The characters of a text but blanks."""
+    return [letter for letter in text if not letter.isspace()]
+
+
+@function
 def range_(start: int, stop: int | None = None, step: int = 1) -> list[int]:
     """The integers from 0 (or `start`) up to, not including, `stop`."""
     found = range(known(start, "an extent")) if stop is None else range(start, stop, step)
