@@ -165,3 +165,10 @@ def test_what_an_opset_cannot_say_is_refused_in_a_line(
 def test_an_opset_that_no_rules_know_is_refused() -> None:
     with pytest.raises(CallError, match="opset 99 is none of"):
         rewrite(softmax(13), opset=99)
+
+
+def test_a_span_of_more_numbers_than_memory_holds_is_no_reason_to_count_them() -> None:
+    model = onnx.load_from_string(net(18, X, SAME, "r = Range(a, b, c) s = ReduceSum<keepdims = 0>(r) y = Add(x, s)"))
+    for name, number in (("a", 0), ("b", 1e15), ("c", 1)):
+        model.graph.initializer.append(onnx.numpy_helper.from_array(np.array(number, np.float32), name))
+    assert "Range" in {node.op_type for node in convert(model.SerializeToString(), to="onnx").graph.node}
