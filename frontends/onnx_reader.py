@@ -67,7 +67,9 @@ def read(
         try:
             files = TensorFiles(name, data, folder)
             densify(proto.graph, files)
-            model = _infer(onnx.inliner.inline_local_functions(proto) if proto.functions else proto, name)
+            inlined = onnx.inliner.inline_local_functions(proto) if proto.functions else proto
+            spans = {one.name for one in catalogue.dialect("onnx").operators.values() if one.facts.span}
+            model = _infer(inlined, name, not any(node.op_type in spans for node in _list_nodes(inlined.graph)))
             _read_constants(model, files)
         except _MALFORMED as error:
             raise ModelError(f"{name}: malformed: {_word(error)}") from error
@@ -115,8 +117,11 @@ def _parse(data: memoryview, name: str) -> onnx.ModelProto:
     return proto
 
 
-def _infer(proto: onnx.ModelProto, name: str) -> ir.Model:
-    """The model with types and shapes as its inputs make them; raises ModelError for a graph that is none."""
+def _infer(proto: onnx.ModelProto, name: str, follow: bool) -> ir.Model:
+    """The model with types and shapes as its inputs make them; raises ModelError for a graph that is none.
+
+    Elements are to `follow` where no operator makes as many of them as a number says: nothing bounds that number.
+    """
     graph = proto.graph
     given = {tensor.name for tensor in graph.initializer}
     listed = len(given & {value.name for value in graph.input})
@@ -134,7 +139,7 @@ def _infer(proto: onnx.ModelProto, name: str) -> ir.Model:
     del bare.graph.value_info[:]
     for output in bare.graph.output:
         output.ClearField("type")
-    inferred = onnx.shape_inference.infer_shapes(bare, data_prop=True)
+    inferred = onnx.shape_inference.infer_shapes(bare, data_prop=follow)
     inferred.ir_version = proto.ir_version
     model = serde.deserialize_model(inferred)
     _check_nodes(model, name)

@@ -35,7 +35,7 @@ def convert_opset(model: ir.Model, opset: int) -> ir.Model:
     try:
         proto = onnx.version_converter.convert_version(proto, opset)
         del proto.graph.value_info[:]
-        found = serde.deserialize_model(onnx.shape_inference.infer_shapes(proto, data_prop=True))
+        found = serde.deserialize_model(onnx.shape_inference.infer_shapes(proto))
     except (RuntimeError, ValueError, onnx.shape_inference.InferenceError) as error:
         own = model.opset_imports.get("")
         reason = " ".join(f"{error}".split()).rpartition("failed: ")[2][:200]  # without the place in the converter

@@ -99,7 +99,9 @@ def _stand_in(value: ir.Value, extents_only: bool) -> ir.Value:
     elements."""
     array = initial_array(value) if value.const_value is not None and value.const_value.nbytes <= _SMALL else None
     if array is None and extents_only and value.dtype is not None and value.shape is not None and _is_sized(value):
-        array = np.broadcast_to(np.zeros((), value.dtype.numpy()), [size for size in value.shape if isinstance(size, int)])
+        array = np.broadcast_to(
+            np.zeros((), value.dtype.numpy()), [size for size in value.shape if isinstance(size, int)]
+        )
     held = None if array is None else ir.Tensor(array)
     return ir.Value(name=value.name, type=value.type, shape=value.shape, const_value=held)
 

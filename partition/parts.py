@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .network import Network
+from .traffic import Traffic
 
 
 def find_levels(before: Sequence[Sequence[int]], device: Sequence[bool]) -> list[int]:
@@ -29,13 +30,14 @@ def find_parts(network: Network, device: Sequence[bool]) -> list[int]:
     """The number of the part that each unit is in, -1 for those on the host.
 
     Units of one level are one part: there are no fewer parts in which these units could run. What is connected within a
-    level and read by a part of a later one is of that one where no unit of the host waits for it. Where parts cost
-    nothing each is connected.
+    level and read by a part of a later one is of that one where no unit of the host waits for it, and single units are
+    of the level that leaves the fewest bytes between parts. Where parts cost nothing each is connected.
     """
     before = network.list_before()
     levels = find_levels(before, device)
     _wait(network, device, levels, find_pieces(before, device, levels))
     if network.part_cost:
+        Traffic(network, device, levels).reduce()
         numbers: dict[int, int] = {}
         return [
             numbers.setdefault(level, len(numbers)) if here else -1 for level, here in zip(levels, device, strict=True)

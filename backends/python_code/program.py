@@ -12,18 +12,17 @@ from ...engine.base.errors import RewriteError
 from ...engine.base.startup import dataclass, field
 from ...engine.dialects.operators import Dialect
 from ...engine.expressions.functions.registry import SHORT
-from .blocks import find_blocks, share_scope
+from .blocks import find_blocks
+from .class_names import list_parts, name_block, name_model
 from .forward import Method, read_options, write_kind
 from .identifiers import Names, make_class_name, make_identifier, make_snake
 from .members import Body, Member, plan_body
 from .printer import quote, write_expression, write_head, write_statement
-from .steps import Block, Slot, Step, list_steps, share_prefix
-from .templates import Filling, fill, list_arguments, make_literal, name_call, parse_template
+from .steps import Block, Slot, Step, list_steps
+from .templates import Filling, fill, list_arguments, make_literal, parse_template
 
 #: equal layers in a row that are written once
 _RUN = 3
-#: names that exporters give every graph
-_USUAL = ("main", "maingraph", "torchjit", "torchjitexport", "torch", "graph", "model", "tf2onnx", "tfmodel", "g")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +82,7 @@ class _Writer:
             lines += ["", "", *self._class(block.name, body)]
         inputs = list(graph.inputs)  # what a model remembers is given by the caller, also where it has a beginning
         body = plan_body(steps, inputs, outputs, None, Names(self._python.reserved), self._dialect)
-        name = self._classes.give(_name_model(graph), "Model")
+        name = self._classes.give(name_model(graph), "Model")
         lines += ["", "", *self._class(name, body)]
         head = self._imports("\n".join(lines))
         tensors = list(self._tensors(body, steps, ""))
@@ -92,7 +91,7 @@ class _Writer:
 
     def _tell_apart(self, block: Block) -> str:
         """The name of a block; where another has it, behind the part of the source that this one has besides."""
-        name, parts = _name_block(block, self._python.sequential), set(_list_parts(block))
+        name, parts = name_block(block, self._python.sequential), set(list_parts(block))
         more = parts - self._parts.setdefault(name, parts)
         return make_class_name(more.pop()) + name if len(more) == 1 else name
 
@@ -333,47 +332,6 @@ def _write_type(values: Sequence[object]) -> str:
         kinds.append(f"tuple[{', '.join(items)}]" if isinstance(value, tuple) else type(value).__name__)
     found = sorted(set(kinds), key=lambda kind: (len(kind), kind))
     return " | ".join("tuple[()]" if kind == "tuple[]" else kind for kind in found)
-
-
-def _name_model(graph: ir.Graph) -> str:
-    """The class of the whole graph: its name, where that says something."""
-    name = make_class_name(graph.name or "")
-    return name if name and name.lower() not in _USUAL and name[0].isalpha() else "Model"
-
-
-def _name_block(block: Block, sequential: str) -> str:
-    """The class that the source says, or the name of the scope that a block stands for; where there is none, of what it
-    mostly is."""
-    scopes = [share_scope(one) for one in block.instances]
-    kinds = {step.classes.get(scope) for one, scope in zip(block.instances, scopes, strict=True) for step in one}
-    kinds -= {None, name_call(sequential)}
-    if len(kinds) == 1 and all(scopes):
-        return make_class_name(str(*kinds))
-    called = {step.spec.facts.python.called for step in block.steps if step.layer and step.spec is not None}
-    if not all(scopes):
-        scopes = [share_prefix(list(_list_paths(one))) for one in block.instances]
-    if all(any(part.isdigit() for part in scope) or (scope[-1:] and scope[-1][-1].isdigit()) for scope in scopes):
-        words = {next((part for part in reversed(scope) if not part.isdigit()), "") for scope in scopes}
-        words = {make_snake(word).rstrip("0123456789_") for word in words}
-        if len(words) == 1 and (word := words.pop()) and word not in called:
-            return make_class_name(word.removesuffix("s") if len(word) > 3 else word)
-    return "ConvBlock" if "conv" in called else "LinearBlock" if "linear" in called else "Block"
-
-
-def _list_parts(block: Block) -> Iterator[str]:
-    """The modules of the source right below that of a block in which it has steps, as far as these have names."""
-    for instance in block.instances:
-        length = len(share_scope(instance))
-        yield from (one.scope[length] for one in instance if len(one.scope) > length and one.scope[length].isalpha())
-
-
-def _list_paths(steps: Sequence[Step]) -> Iterator[list[str]]:
-    for step in steps:
-        yield from _list_paths(step.inner)
-        for value in step.held.values():
-            path = (value.name or "").split(".")
-            if len(path) > 2:
-                yield path[:-2]
 
 
 def _describe(node: ir.Node) -> Iterator[str]:

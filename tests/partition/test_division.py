@@ -176,8 +176,8 @@ def test_a_hundred_thousand_units_take_seconds() -> None:
 
 
 def test_a_few_units_among_very_many_do_not_take_long() -> None:
-    network = draw_large(30_000)
-    able = tuple(unit % 3000 == 7 for unit in range(network.units))
+    network = draw_large(10_000)
+    able = tuple(unit % 900 == 7 for unit in range(network.units))
     started = time.process_time()
     assert divide(replace(network, supported=able)).count <= sum(able)
     assert time.process_time() - started < 30  # trying every answer would take minutes
