@@ -16,6 +16,8 @@ from .subject import Subject, find_reader
 
 #: the dialects that the rule sets of an option that nobody set lead from and to
 _USUAL = ("tflite", "onnx")
+#: options that add a rule set, each with the key of a dialect that is source code which names it
+_ADDED = (("unfold", "unfolded"), ("fake_quantize", "fake_quantized"))
 
 
 def plan_steps(source: str | bytes, options: Options) -> list[Options]:
@@ -49,7 +51,7 @@ def _plan(read: readers.Reader, dialect: str, options: Options) -> list[Options]
         return [options.settled]
     if own and all(pair[0] == pair[1] != read.dialect for name in options.rules if (pair := read_pair(name))):
         raise CallError(f"the rules of {', '.join(options.rules)} do not read models: {say_stacking(options)}")
-    routes = find_route(read.dialect, dialect, options.rules if own else ())
+    routes = _add_asked(find_route(read.dialect, dialect, options.rules if own else ()), options)
     steps = [options.but(rules=names, target=_aim(options, names, len(routes))).settled for names in routes]
     if options.skip or options.only:
         known = {name for step in steps for name in prepare(step.stacked, None).pack.contents.list_names()}
@@ -57,6 +59,28 @@ def _plan(read: readers.Reader, dialect: str, options: Options) -> list[Options]
             if name not in known:
                 raise CallError(f"there is no rule {name}{suggest_nearest(name, known)}")
     return steps if len(steps) == 1 else _match_opsets(steps)
+
+
+def _add_asked(routes: list[tuple[str, ...]], options: Options) -> list[tuple[str, ...]]:
+    """The rule sets of each step, with those that options ask for; raises CallError where no dialect has any."""
+    asked = [(field, flag) for field, flag in _ADDED if getattr(options, field)]
+    if not asked:
+        return routes
+    found, had = [], set()
+    for names in routes:
+        pair = read_pair(names[-1])
+        facts = (
+            None
+            if pair is None
+            else prepare(options.but(rules=names).stacked, None).pack.catalogue.dialect(pair[1]).facts
+        )
+        sets = {field: getattr(facts.python, flag) for field, flag in asked if facts is not None and facts.python}
+        had |= {field for field, name in sets.items() if name is not None}
+        found.append((*names, *(name for name in sets.values() if name is not None and name not in names)))
+    for field, _ in asked:
+        if field not in had:
+            raise CallError(f"--{field.replace('_', '-')} is about models that are written as PyTorch code")
+    return found
 
 
 def _aim(options: Options, names: tuple[str, ...], count: int) -> str | None:
@@ -78,7 +102,9 @@ def _match_opsets(steps: list[Options]) -> list[Options]:
         last = prepare(found[-1].stacked, None).pack.catalogue
         pair = read_pair(found[-1].rules[-1])
         python = None if pair is None else last.dialect(pair[1]).facts.python
-        step = step.but(opset=min(max(usual, low), high), float=step.float or python is not None)
+        fake = step.fake_quantize and python is not None
+        step = step.but(opset=min(max(usual, low), high), float=not fake and (step.float or python is not None))
+        step = step.but(float_io=step.float_io or fake)
         found.insert(0, step if python is None else step.but(skip=(*step.skip, *python.unfused)))
     return found
 
@@ -106,8 +132,9 @@ def prepare_step(subject: Subject, step: Options, opset: int | None) -> tuple[Pr
     if pair[0] != pair[1]:  # operators of other opsets are brought to one that the rules read
         low, high = prepare(step.stacked, None).pack.opsets
         return _prepare_options(step, min(max(own, low), high)), ""
-    kept = own == subject.opset or step.opset is not None
-    prepared = _prepare_options(step, own if step.opset is None else step.opset)
+    low, _ = prepare(step.stacked, None).pack.opsets
+    kept = low <= own or step.opset is not None
+    prepared = _prepare_options(step, max(own, low) if step.opset is None else step.opset)
     return prepared, "" if kept else f"the first that the rules read, the model was of {subject.opset}"
 
 

@@ -46,6 +46,8 @@ class OptionsDict(TypedDict, total=False):
     batch: int | str | None
     float: bool
     float_io: bool
+    unfold: bool
+    fake_quantize: bool
     keep_float16: bool
     activations: str | None
     exact: bool
@@ -81,6 +83,9 @@ class Options:
     a quantized model (None: what the target has most integer kernels for). `exact` computes quantized operators with
     integers, bit for bit as the reference kernels of the source's runtime do, where there are rules for that.
 
+    `unfold` puts a batch normalization that changes nothing behind layers of source code into which one may have been
+    folded, `fake_quantize` lets that code round what was quantized to the grid of its codes.
+
     `hybrid` is `integers` or `real`: whether products of real activations and integer weights quantize the
     activations in each run, as the kernels of the source's runtime do, or compute with real numbers (None: what the
     target asks for).
@@ -103,6 +108,8 @@ class Options:
     batch: int | str | None = None
     float: bool = False
     float_io: bool = False
+    unfold: bool = False
+    fake_quantize: bool = False
     keep_float16: bool = False
     activations: str | None = None
     exact: bool = False

@@ -182,6 +182,7 @@ def _run_step(
         keep_custom=options.keep_custom,
         folded=options.max_folded_bytes,
         given=version if prepared.rules.target.facts.reference is not None else None,
+        adapted=version if prepared.rules.source is prepared.rules.target and version != prepared.opset else None,
         part=Part(tuple(options.inputs), tuple(options.outputs)) if last is None else Part(),
     )
     try:

@@ -63,7 +63,7 @@ def read_subject(source: str | bytes, options: Options, pack: loader.Pack) -> Su
     if pack.catalogue.dialect(pack.files[0].target).facts.python is not None:
         _fix_defaults(model.graph)
     opset = model.opset_imports.get("")
-    model = _choose_version(model, options, pack)
+    model = _choose_version(model, pack)
     signature = signatures.choose(model, options.signature)
     subgraphs: Sequence[ir.Graph] = model.meta["subgraphs"]
     graph = model.graph if signature is None else subgraphs[signature.subgraph]
@@ -76,18 +76,17 @@ def read_subject(source: str | bytes, options: Options, pack: loader.Pack) -> Su
     return Subject(model, graph, subgraphs, signature, list(options.outputs) or names, renamed, opset)
 
 
-def _choose_version(model: ir.Model, options: Options, pack: loader.Pack) -> ir.Model:
-    """A model in the opset that is asked for, or else in the first that the rules read, where its own is before that.
+def _choose_version(model: ir.Model, pack: loader.Pack) -> ir.Model:
+    """A model in the first opset that rules which write code read, where its own is before that.
 
     Raises ModelError where it cannot be made one of that opset.
     """
     own, (low, high) = model.opset_imports.get(""), pack.opsets
     if own is None or not pack.catalogue.dialect(pack.files[0].source).schemas:
         return model
-    stays = pack.files[0].source == pack.files[0].target
-    if not stays and pack.catalogue.dialect(pack.files[0].target).facts.python is None:
+    if pack.catalogue.dialect(pack.files[0].target).facts.python is None:
         return model
-    wanted = options.opset if stays and options.opset is not None else max(own, low)
+    wanted = max(own, low)
     if wanted == own or not low <= wanted <= high:  # what is out of range is told when rules are compiled for it
         return model
     from .frontends.onnx_versions import convert_opset

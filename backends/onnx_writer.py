@@ -17,6 +17,9 @@ from .writers import Output
 #: the ONNX intermediate representation that first carried an opset; runtimes refuse models that claim a newer one
 _IR_VERSIONS = {1: 3, 9: 4, 10: 5, 11: 6, 12: 7, 13: 7, 15: 8, 19: 9, 21: 10, 23: 11, 24: 12, 25: 13}
 
+#: the first version of the format in which constants need not be inputs
+_INITIALIZERS = 4
+
 
 def encode(output: Output) -> Encoded:
     """Encode a graph as a model, and check the model; one made of an ONNX model keeps what that says of itself.
@@ -32,9 +35,14 @@ def encode(output: Output) -> Encoded:
         if node.domain != dialect.domain and node.domain not in imports:
             graph.opset_imports[node.domain] = node.version or 1
     version = max(v for first, v in _IR_VERSIONS.items() if first <= output.opset)
+    written = imports.get(dialect.domain, output.opset)
+    if origin is not None:  # a runtime of an older opset reads no newer format
+        kept = origin.ir_version
+        version = kept if written == output.opset else max(kept, version) if written < output.opset else version
+        version = version if version == kept else max(version, _INITIALIZERS)
     model = ir.Model(
         graph,
-        ir_version=version if origin is None else origin.ir_version,
+        ir_version=version,
         producer_name="nnrewrite",
         doc_string=None if origin is None else origin.doc_string,
         functions=() if origin is None else list(origin.functions.values()),

@@ -106,6 +106,9 @@ def attribute(known: Option, value: Any, dialect: Dialect) -> ir.Attr:
     base = known.type.strip("[]")
     texts = base == "string" or base in dialect.enums
     floats = base in ("float", "double")
+    if base == "tensor":
+        array = np.asarray(value)
+        return ir.AttrTensor(known.name, ir.tensor(array.astype(np.float32) if array.dtype == np.float64 else array))
     if known.type.startswith("["):
         return ir.Attr(known.name, types.STRINGS if texts else types.FLOATS if floats else types.INTS, value)
     return ir.Attr(known.name, types.STRING if texts else types.FLOAT if floats else types.INT, value)

@@ -42,7 +42,7 @@ class Encoded:
 def encode(output: Output) -> Encoded:
     """Encode a graph as a model, with one signature that has the names of its inputs and outputs.
 
-    Graphs that its nodes call are those of the model that it is made of.
+    Graphs that its nodes call are those of the model that it is made of, as is what that says of signatures and more.
 
     Raises ModelError where the format cannot hold the graph.
     """
@@ -53,10 +53,13 @@ def encode(output: Output) -> Encoded:
     model.meta["signatures"] = (Signature("serving_default", 0, named, results),)
     model.meta["metadata"] = {name: text.encode() for name, text in output.metadata.items()}
     if output.origin is not None:  # what stands around the graph stays as it was read
+        around = output.origin.meta
         for key in ("subgraphs", "metadata", "description"):  # graphs that nodes call by their numbers among it
-            model.meta[key] = output.origin.meta[key]
-        known = output.origin.meta["signatures"]
-        model.meta["signatures"] = tuple(_rename(one, results) if one.subgraph == 0 else one for one in known)
+            if key in around:
+                model.meta[key] = around[key]
+        if "signatures" in around:
+            known = around["signatures"]
+            model.meta["signatures"] = tuple(_rename(one, results) if one.subgraph == 0 else one for one in known)
     catalogue = Catalogue({output.dialect.name: output.dialect})
     return Encoded(list(tflite_writer.parts(model, catalogue)))
 

@@ -17,6 +17,7 @@ from ..engine.base.garbage_collection import pause_collection
 from ..engine.base.quantization import Quantization
 from ..engine.base.startup import dataclass, field
 from ..engine.dialects.operators import Catalogue, Dialect, OperatorSpec, Option
+from ..engine.dialects.versions import find_version
 from ..frontends import custom, option
 from ..frontends.constant import Sparsity
 from ..frontends.flatbuffer_reader import schema
@@ -235,7 +236,7 @@ class _Writer:
         }
         unknown = re.fullmatch(r"BUILTIN_(-?\d+)", node.op_type)
         spec = self.dialect.operators.get(node.op_type)
-        version = node.version or (1 if spec is None else spec.facts.version)
+        version = node.version or (1 if spec is None else find_version(spec, node))
         if node.domain == f"{self.dialect.domain}.custom":
             record["custom_options"] = _custom_options(node, spec)
             code: tuple[int, str | None, int] = (int(self.dialect.role("custom").code or 0), node.op_type, version)

@@ -65,6 +65,7 @@ WRITERS = (
     Writer("TensorFlow Lite", "tflite", (".tflite",), ".tflite_file"),
     Writer("TensorFlow Lite Micro", "tflite", (".cc",), ".c_array"),
     Writer("PyTorch code", "torch", (".torch",), ".python_writer", folder=True),
+    Writer("Keras code", "keras", (".keras",), ".python_writer", folder=True),
 )
 
 

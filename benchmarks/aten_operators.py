@@ -2,11 +2,15 @@
 
     python -m nnrewrite.benchmarks.aten_operators rules/aten2onnx/ops.yaml
 
-Entries come from the schemas that torch registers; what no schema says (roles, what restores a view) is in `FACTS`.
+Entries come from the schemas that torch registers, and torchao, torchvision and transformers where they are
+installed; what no schema
+says (roles, what restores a view) is in `FACTS`. Entries that the file has and this torch has not stay: programs of
+earlier versions have these operators.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 import sys
@@ -17,7 +21,9 @@ from typing import Any
 from ..frontends.pt2_names import functional, operator_name
 
 #: libraries of operators that exported programs call
-LIBRARIES = ("aten", "prims", "quantized_decomposed", "torchvision")
+LIBRARIES = ("aten", "prims", "quantized_decomposed", "torchao", "torchvision", "transformers")
+#: packages that register operators of their own, where they are installed
+PACKAGES = ("torchao", "torchvision", "transformers.integrations.moe")
 #: arguments that say where or how elements lie in memory, and not what they are
 IMMATERIAL = frozenset({"Device", "Layout", "MemoryFormat", "Generator"})
 #: types of arguments that may be computed, so that they are operands
@@ -122,10 +128,17 @@ HEADER = """\
 
 def main(path: str) -> None:
     """Write the dialect to a file."""
-    Path(path).write_text("\n".join(_lines()) + "\n", encoding="utf-8")
+    kept = _read_entries(Path(path).read_text(encoding="utf-8")) if Path(path).exists() else {}
+    Path(path).write_text("\n".join(_lines(kept)) + "\n", encoding="utf-8")
 
 
-def _lines() -> Iterator[str]:
+def _read_entries(text: str) -> dict[str, str]:
+    """The lines of a file that are entries of operators, by their names."""
+    lines = text.partition("  operators:\n")[2].splitlines()
+    return {line.strip().partition(":")[0]: line for line in lines if line.strip()}
+
+
+def _lines(kept: Mapping[str, str]) -> Iterator[str]:
     import torch
 
     yield HEADER.format(version=torch.__version__.partition("+")[0], licence=_licence())
@@ -141,8 +154,10 @@ def _lines() -> Iterator[str]:
     yield "  enums: {ScalarType: types}"
     yield "  operators:"
     yield "    LIST: {role: list, operands: [items...], results: [result]}"
-    for name, entry in sorted(_entries().items()):
-        yield f"    {name}: {_flow({**entry, **FACTS.get(name, {})})}"
+    made = {name: f"    {name}: {_flow({**entry, **FACTS.get(name, {})})}" for name, entry in _entries().items()}
+    for _, line in sorted(({**kept, **made}).items()):
+        if not line.startswith("    LIST:"):
+            yield line
 
 
 def _licence() -> str:
@@ -165,6 +180,10 @@ def _entries() -> dict[str, dict[str, Any]]:
     """The entry of each operator that yields something, by its name here."""
     import torch
     import torch.ao.quantization.fx._decomposed  # registers quantized_decomposed
+
+    for package in PACKAGES:
+        if importlib.util.find_spec(package.partition(".")[0]) is not None:
+            importlib.import_module(package)
     from torchgen.model import FunctionSchema
 
     core = {
@@ -272,7 +291,7 @@ def _default(argument: Any) -> Any:
         return None
     base, _, many, _ = _kind(argument.type)
     if base == "ScalarType":
-        return {"3": "INT", "4": "LONG", "6": "FLOAT"}.get(text, text.upper())
+        return {"3": "INT", "4": "LONG", "6": "FLOAT", "24": "FLOAT8E4M3FN"}.get(text, text.upper())
     value = {"True": True, "False": False, "Mean": 1, "Sum": 2}.get(text, text)
     if base == "str":
         return text.strip("\"'")

@@ -14,6 +14,8 @@ PACKAGES = {
     "tf2onnx": ("tf2onnx==1.17.0", "tensorflow-cpu"),
     "tflite2onnx": ("tflite2onnx==0.4.1",),
     "onnxscript": ("onnxscript==0.7.2", "onnxruntime"),
+    "wild": ("tensorflow==2.21.0", "ai-edge-litert==2.3.0", "ai-edge-quantizer==0.10.0", "onnx", "lark", "pyyaml"),
+    "wild-torch": ("torch==2.13.0", "litert-torch==0.10.0"),
     "optimizers": ("onnxsim", "onnxslim", "onnxscript==0.7.2", "onnxoptimizer", "onnxruntime"),
 }
 

@@ -1,11 +1,11 @@
 """Convert onnx's own test cases of single operators to TensorFlow Lite, and compare with what they expect.
 
-    python benchmarks/node_cases.py [--only WORD] [--list OUTCOME] [--part K/N] [OPERATOR...]
+    python benchmarks/node_cases.py [--only WORD] [--list OUTCOME] [--part K/N] [--refused FOLDER] [OPERATOR...]
 
 The cases are those of onnx.backend.test whose inputs and outputs are tensors of numbers. Operands that say where, how
 much or how many (integers of rank 0 or 1 behind the first operand, and scalars) are constants, as no model computes
 them; where the conversion then refuses, all operands behind the first are. Prints each operator with how many of its
-cases are equal, refused or wrong.
+cases are equal, refused or wrong, and writes into a FOLDER one model for each reason for which one is refused.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import sys
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import nnrewrite
@@ -151,15 +152,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", help="cases whose name has this word in it")
     parser.add_argument("--list", action="append", default=[], help="print the cases with this outcome, and why")
     parser.add_argument("--part", default="0/1", help="K/N: each Nth case from the Kth on")
+    parser.add_argument("--refused", type=Path, help="a folder for a model of each operator and reason to refuse it")
     parser.add_argument("operators", nargs="*")
     options = parser.parse_args(arguments)
+    reasons: dict[tuple[str, str], Any] = {}
     outcomes: dict[str, Counter[str]] = defaultdict(Counter)
     with Interpreter(timeout=30) as interpreter:
         for case in _chosen(list_cases(), options):
             outcome, why = judge(case, interpreter)
             outcomes[operator_of(case)][outcome] += 1
+            if outcome == "refused":
+                reasons.setdefault((operator_of(case), _reason(why)), case)
             if outcome in options.list or "all" in options.list:
                 print(f"{outcome} {case.name}: {' '.join(why.split())[:300]}", flush=True)
+    if options.refused is not None:
+        _write_refused(reasons, options.refused)
     total: Counter[str] = Counter()
     for operator, counts in sorted(outcomes.items()):
         total += counts
@@ -167,6 +174,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     number = sum(total.values())
     print(f"{'all':40} {number} cases, {total['equal'] / max(number, 1):.1%} equal; {dict(total)}")
     return 0
+
+
+def _reason(why: str) -> str:
+    """The reason for a refusal, without the place of the rule that gives it."""
+    last = why.strip().splitlines()[-1].strip()
+    return re.sub(r"^\S+\.rules:\d+:\d+: rule \S+: ", "", last)
+
+
+def _write_refused(reasons: dict[tuple[str, str], Any], folder: Path) -> None:
+    """A model for each operator and reason, and the list of them as a table."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = ["| Operator | Why it is refused | Model |", "|---|---|---|"]
+    for (operator, reason), case in sorted(reasons.items(), key=lambda entry: entry[0]):
+        onnx.save(fix(case.model, side_inputs(case)), folder / f"{case.name}.onnx")
+        lines.append(f"| {operator} | {reason.replace('|', ' ')} | {case.name}.onnx |")
+    (folder / "README.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def _chosen(cases: list[Any], options: argparse.Namespace) -> Iterator[Any]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import select
 import subprocess
 import tempfile
 import time
@@ -23,13 +24,18 @@ from ..backends.python_writer import Encoded
 from ..engine.base.errors import RewriteError
 from .torch_judge import TYPES
 
-_JUDGE = Path(__file__).with_name("torch_judge.py")
+_JUDGES = {name: Path(__file__).with_name(f"{name}_judge.py") for name in ("torch", "keras")}
+_PEER = Path(__file__).with_name("torch_peer.py")
+#: the error by the magnitude of an output up to which outputs are equal
+_EQUAL = 1e-5
+#: how long the judge may take for a model
+_SECONDS = 300
 
 
-def write_package(model: Path, folder: Path) -> tuple[Encoded, float]:
+def write_package(model: Path, folder: Path, to: str = "torch", **options: Any) -> tuple[Encoded, float]:
     """Convert a model to code in a folder; what was written, and the seconds that it took."""
     began = time.perf_counter()
-    conversion = pipeline.rewrite(f"{model}", to="/")
+    conversion = pipeline.rewrite(f"{model}", to=to, **options)
     encoded = conversion.encoded
     assert isinstance(encoded, Encoded)
     conversion.save(folder)
@@ -56,24 +62,45 @@ def draw(plan: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def judge(python: str, package: Path, original: Path, inputs: Path | None) -> dict[str, Any]:
-    """Run the judge in another interpreter; what it says, or the last line of its error."""
-    call = [python, f"{_JUDGE}", f"{package}", f"{original}", *([f"{inputs}"] if inputs is not None else [])]
-    done = subprocess.run(call, capture_output=True, text=True, check=False)
-    if done.returncode:
-        return {"failed": (done.stderr.strip().splitlines() or ["?"])[-1][:160]}
-    found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
-    return found
+class Judge:
+    """The judge in another interpreter, which is started anew where a model ends it or takes too long."""
+
+    def __init__(self, python: str, library: str = "torch", peer: str | None = None, **options: Any) -> None:
+        self.library, self.options = library, options
+        self.peer = None if peer is None else Judge(peer)
+        self._call = [python, f"{_JUDGES[library]}"]
+        if self.peer is not None:
+            self.peer._call[1] = f"{_PEER}"
+        self._process: subprocess.Popen[str] | None = None
+
+    def ask(self, package: Path, original: Path, inputs: Path | None) -> dict[str, Any]:
+        """What it says of a package."""
+        if self._process is None or self._process.poll() is not None:
+            self._process = subprocess.Popen(
+                self._call, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+            )
+        process = self._process
+        assert process.stdin is not None and process.stdout is not None
+        process.stdin.write(json.dumps([f"{package}", f"{original}", None if inputs is None else f"{inputs}"]) + "\n")
+        process.stdin.flush()
+        ready, _, _ = select.select([process.stdout], [], [], _SECONDS)
+        line = process.stdout.readline() if ready else ""
+        if not line:
+            process.kill()
+            return {"failed": "it ended the interpreter" if ready else f"it took more than {_SECONDS} seconds"}
+        found: dict[str, Any] = json.loads(line)
+        return found
 
 
-def measure(model: Path, python: str, plans: dict[str, Any], folder: Path) -> dict[str, Any]:
+def measure(model: Path, judge: Judge, plans: dict[str, Any], folder: Path) -> dict[str, Any]:
     """Convert and judge one model."""
     try:
-        encoded, seconds = write_package(model, folder)
+        encoded, seconds = write_package(model, folder, judge.library, **judge.options)
         original = model
         if model.suffix != ".onnx":
             original = folder / "original.onnx"
-            pipeline.rewrite(f"{model}", float=True).save(original)
+            real = {"float_io": True} if judge.options.get("fake_quantize") else {"float": True}
+            pipeline.rewrite(f"{model}", **real).save(original)
     except RewriteError as error:
         return {"refused": f"{error}".splitlines()[0][:160]}
     lines = len(encoded.program.lines)
@@ -82,7 +109,19 @@ def measure(model: Path, python: str, plans: dict[str, Any], folder: Path) -> di
     if model.stem in plans:
         inputs = folder / "inputs.npz"
         np.savez(inputs, **draw(plans[model.stem]))
-    return result | judge(python, folder, original, inputs)
+    result |= judge.ask(folder, original, inputs)
+    return result if judge.peer is None else result | {"peer": judge.peer.ask(folder, original, inputs)}
+
+
+def write_row(name: str, found: dict[str, Any]) -> str:
+    """A line of the table beside onnx2torch."""
+
+    def say(one: dict[str, Any]) -> str:
+        if "error" in one:
+            return f"{'equal' if one['error'] <= _EQUAL else 'different'}, {one['error']:.0e}"
+        return str(one.get("failed") or one.get("refused") or one.get("untried")).replace("|", "\\|")[:90]
+
+    return f"| {name} | {found.get('lines', '')} | {say(found)} | {say(found.get('peer', {'untried': ''}))} |"
 
 
 def main() -> None:
@@ -90,14 +129,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("models", nargs="+", type=Path)
     parser.add_argument("--torch", required=True, help="a Python with torch, safetensors and onnxruntime")
+    parser.add_argument("--to", choices=tuple(_JUDGES), default="torch")
+    parser.add_argument("--peer", help="a Python with onnx2torch, torch and onnxruntime: a table of both is printed")
+    parser.add_argument("--unfold", action="store_true")
+    parser.add_argument("--fake-quantize", action="store_true")
     parser.add_argument("--inputs", type=Path)
     parser.add_argument("--keep", type=Path, help="a folder for the code")
     asked = parser.parse_args()
     plans = json.loads(asked.inputs.read_text()) if asked.inputs is not None else {}
+    judge = Judge(asked.torch, asked.to, peer=asked.peer, unfold=asked.unfold, fake_quantize=asked.fake_quantize)
     with tempfile.TemporaryDirectory() as made:
         for model in asked.models:
             folder = (asked.keep or Path(made)) / model.stem
-            print(model.stem, json.dumps(measure(model, asked.torch, plans, folder)), flush=True)
+            found = measure(model, judge, plans, folder)
+            print(write_row(model.stem, found) if asked.peer else f"{model.stem} {json.dumps(found)}", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
 """Generated PyTorch code held against ONNX Runtime; runs where torch is, and needs nothing of nnrewrite.
 
-    python torch_judge.py PACKAGE MODEL.onnx [INPUTS.npz]
+    python torch_judge.py
 
-prints one JSON object: the largest error of the outputs by their magnitude, the same of both from double precision, and
-whether the weights go round and one step of an optimizer lowers a loss.
+reads lines `["PACKAGE", "MODEL.onnx", "INPUTS.npz" or null]` and prints one JSON object for each: the largest error of
+the outputs by their magnitude, the same of both from double precision, and whether the weights go round and one step of
+an optimizer lowers a loss; or `failed`, with what was raised.
 """
 
 from __future__ import annotations
@@ -36,19 +37,37 @@ def draw(session: Any) -> dict[str, Any]:
     for one in [*session.get_inputs(), *session.get_overridable_initializers()]:
         shape, dtype = [n if isinstance(n, int) and n > 0 else 1 for n in one.shape], TYPES[one.type]
         real = np.issubdtype(dtype, np.floating)
-        found[one.name] = (random.standard_normal(shape) * 0.5 if real else random.integers(0, 2, shape)).astype(dtype)
+        drawn = random.standard_normal(shape) * 0.5 if real else random.integers(0, 2, shape)
+        found[one.name] = np.asarray(drawn, dtype)
     return found
+
+
+def compute(session: Any, given: dict[str, Any]) -> list[Any]:
+    """What ONNX Runtime computes, of ones where it does not take what was drawn, as a divisor of 0."""
+    from onnxruntime.capi.onnxruntime_pybind11_state import Fail
+
+    try:
+        return list(session.run(None, given))
+    except Fail:
+        for one in given.values():
+            one[...] = 1
+        return list(session.run(None, given))
+
+
+def construct(package: Path) -> Any:
+    """The generated model as it is made, without its weights."""
+    spec = importlib.util.spec_from_file_location("generated", package / "model.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return getattr(module, json.loads((package / "main.json").read_text())["name"])()
 
 
 def load(package: Path) -> Any:
     """The generated model with its weights; all of them, and no others."""
     from safetensors.torch import load_file
 
-    spec = importlib.util.spec_from_file_location("generated", package / "model.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    model = getattr(module, json.loads((package / "main.json").read_text())["name"])()
+    model = construct(package)
     model.load_state_dict(load_file(package / "model.safetensors"), strict=True)
     return model.eval()
 
@@ -108,7 +127,7 @@ def judge(package: Path, original: Path, inputs: dict[str, Any] | None) -> dict[
     options.log_severity_level = 3
     session = onnxruntime.InferenceSession(original, options, providers=["CPUExecutionProvider"])
     given = inputs if inputs is not None else draw(session)
-    expected = session.run(None, given)
+    expected = compute(session, given)
     model = load(package)
     names = json.loads((package / "main.json").read_text())["inputs"]
     values = [torch.from_numpy(np.array(given[name])) for name in names]
@@ -139,6 +158,16 @@ def judge(package: Path, original: Path, inputs: dict[str, Any] | None) -> dict[
     return result
 
 
+def answer(line: str) -> dict[str, Any]:
+    """What came of the model of one line; what is raised is what the caller asks about."""
+    package, original, inputs = json.loads(line)
+    try:
+        return judge(Path(package), Path(original), None if inputs is None else dict(np.load(inputs)))
+    except Exception as error:
+        said = f"{error}".strip().splitlines() or ["?"]
+        return {"failed": f"{type(error).__name__}: {said[0]}"[:200]}
+
+
 if __name__ == "__main__":
-    loaded = dict(np.load(sys.argv[3])) if len(sys.argv) > 3 else None
-    print(json.dumps(judge(Path(sys.argv[1]), Path(sys.argv[2]), loaded)))
+    for asked in sys.stdin:
+        print(json.dumps(answer(asked)), flush=True)

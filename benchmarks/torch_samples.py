@@ -1,8 +1,10 @@
 """Try rules on the samples of PyTorch's own tests: each is exported, converted, run in ONNX Runtime and compared.
 
-    python -m nnrewrite.benchmarks.torch_samples [--only NAME ...] [--most 6] [--decomposed] [--core]
+    python -m nnrewrite.benchmarks.torch_samples [--only NAME ...] [--most 6] [--decomposed] [--core] [--failures]
 
-Prints an operator's outcome as equal / samples, the first reason of each that is not, and the totals.
+Prints for each operator how many samples are right, different, refused, and not run by ONNX Runtime, whether it is one
+of torch's core operators, and the totals; with --failures only those with a sample that is not right, and the first
+reasons. --core leaves out programs with an operator that is not core: with --decomposed, what core ATen consists of.
 """
 
 from __future__ import annotations
@@ -25,6 +27,8 @@ from torch.utils import _pytree
 
 #: how far results may lie apart, of the largest number among them
 TOLERANCE = 1e-4
+#: what may come of a sample
+OUTCOMES = ("right", "different", "refused", "not run")
 #: what random operators are called by, whose results cannot be compared
 RANDOM = re.compile(
     r"rand|dropout|bernoulli|multinomial|normal$|uniform|exponential|cauchy|geometric|poisson|empty|rrelu"
@@ -54,13 +58,17 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=6)
     parser.add_argument("--decomposed", action="store_true")
     parser.add_argument("--core", action="store_true")
+    parser.add_argument("--failures", action="store_true")
     asked = parser.parse_args()
     warnings.simplefilter("ignore")
     logging.disable(logging.ERROR)
-    totals: Counter[str] = Counter()
+    core = list_core()
+    totals: dict[bool, Counter[str]] = {True: Counter(), False: Counter()}
     infos = [info for info in op_db if torch.float32 in info.dtypes and not RANDOM.search(info.name)]
+    print(f"{'operator':48s} {'core':4s} {' '.join(f'{one:>9s}' for one in OUTCOMES)}")
     for info in infos[asked.first : asked.last]:
-        if asked.only and info.name not in asked.only:
+        name = f"{info.name}{info.variant_test_name and '.' + info.variant_test_name}"
+        if asked.only and not {info.name, name} & set(asked.only):
             continue
         found: Counter[str] = Counter()
         reasons: Counter[str] = Counter()
@@ -71,13 +79,34 @@ def main() -> None:
             found[outcome] += 1
             if reason:
                 reasons[f"{outcome}: {reason}"] += 1
-        totals.update(found)
-        if found and found["equal"] < sum(found.values()):
-            print(f"{info.name}{info.variant_test_name and '.' + info.variant_test_name} {dict(found)}", flush=True)
-            for reason, count in reasons.most_common(3):
+        inner = bool({info.name.rpartition(".")[2], info.aten_name} & core)
+        totals[inner].update(found)
+        if found and (reasons or not asked.failures):
+            counts = " ".join(f"{found[one] or '':>9}" for one in OUTCOMES)
+            print(f"{name:48s} {'core' if inner else '':4s} {counts}", flush=True)
+            for reason, count in reasons.most_common(3) if asked.failures else ():
                 print(f"    {count} {reason[:300]}", flush=True)
-    whole = sum(totals.values())
-    print(f"{dict(totals)}: {totals['equal'] / max(whole, 1):.1%} of {whole}")
+    report("of core operators", totals[True])
+    report("of others", totals[False])
+    report("of all", totals[True] + totals[False])
+
+
+def report(of: str, found: Counter[str]) -> None:
+    """Print how many samples came to what."""
+    whole = sum(found.values())
+    counts = ", ".join(f"{found[one]} {one}" for one in OUTCOMES)
+    print(f"{found['right'] / max(whole, 1):.1%} of {whole} samples {of} are right: {counts}")
+
+
+def list_core() -> set[str]:
+    """The names of ATen's operators of which an overload is tagged core, without an underscore in front."""
+    packets = [getattr(torch.ops.aten, name) for name in dir(torch.ops.aten)]
+    return {
+        packet.__name__.removeprefix("_")
+        for packet in packets
+        if hasattr(packet, "overloads")
+        and any(torch.Tag.core in getattr(packet, one).tags for one in packet.overloads())
+    }
 
 
 def list_programs(info: Any, most: int, decomposed: bool) -> Iterator[tuple[Any, list[torch.Tensor], list[Any]]]:
@@ -97,7 +126,8 @@ def list_programs(info: Any, most: int, decomposed: bool) -> Iterator[tuple[Any,
             program = torch.export.export(module, tuple(tensors))
             if decomposed:
                 program = program.run_decompositions()
-        except Exception:  # what torch itself cannot export
+            torch.export.save(program, io.BytesIO())
+        except Exception:  # what torch itself cannot export, or save
             continue
         yield program, tensors, [one for one in expected if one is not None]
 
@@ -109,25 +139,22 @@ def is_core(program: Any) -> bool:
 
 
 def judge(program: Any, tensors: list[torch.Tensor], expected: list[Any]) -> tuple[str, str]:
-    """`equal`, or what went wrong, and why."""
+    """The outcome of a sample, and why it is not right."""
     stream = io.BytesIO()
-    try:
-        torch.export.save(program, stream)
-    except Exception as error:
-        return "unsaved", f"{error}".replace("\n", " ")
+    torch.export.save(program, stream)
     try:
         model = nnrewrite.convert(stream.getvalue())
     except nnrewrite.RewriteError as error:
-        return "refused" if "internal" not in f"{error}" else "fault", " ".join(f"{error}".split())
+        return "refused", " ".join(f"{error}".split())
     try:
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4
         session = onnxruntime.InferenceSession(model.SerializeToString(), options)
         names = [one.name for one in session.get_inputs()]
-        feeds = {name: tensor.detach().contiguous().numpy() for name, tensor in zip(names, tensors, strict=False)}
+        feeds = {name: np.array(as_array(one), order="C") for name, one in zip(names, tensors, strict=False)}
         results = session.run(None, feeds)
     except Exception as error:
-        return "unrun", " ".join(f"{error}".split())
+        return "not run", " ".join(f"{error}".split())
     return compare(results, expected)
 
 
@@ -136,7 +163,7 @@ def compare(results: list[Any], expected: list[Any]) -> tuple[str, str]:
     if len(results) < len(expected):
         return "different", f"{len(results)} results of {len(expected)}"
     for position, (found, wanted) in enumerate(zip(results, expected, strict=False)):
-        right = wanted.detach().resolve_conj().numpy() if isinstance(wanted, torch.Tensor) else np.asarray(wanted)
+        right = as_array(wanted) if isinstance(wanted, torch.Tensor) else np.asarray(wanted)
         if found.shape != right.shape:
             return "different", f"result {position} has shape {found.shape}, not {right.shape}"
         if found.dtype != right.dtype and isinstance(wanted, torch.Tensor):
@@ -148,7 +175,13 @@ def compare(results: list[Any], expected: list[Any]) -> tuple[str, str]:
         if not same.all():
             worst = np.abs(a - b)[finite].max(initial=0.0) / scale
             return "different", f"result {position} differs by {worst:.3g} of its magnitude ({right.dtype})"
-    return "equal", ""
+    return "right", ""
+
+
+def as_array(tensor: torch.Tensor) -> Any:
+    """A tensor as an array; a complex one as pairs of real numbers."""
+    whole = tensor.detach().resolve_conj()
+    return (torch.view_as_real(whole) if whole.is_complex() else whole).numpy()
 
 
 if __name__ == "__main__":

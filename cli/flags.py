@@ -80,6 +80,23 @@ rules = click.option(
     help="The rules. May be repeated.",
 )
 
+#: gives inputs another shape
+input_shape = click.option(
+    "--input-shape",
+    multiple=True,
+    metavar="NAME=SHAPE",
+    help="Give an input another shape than the file says, such as NAME=1,224,224,3. May be repeated."
+    " [default: that of the file]",
+)
+#: gives inputs another batch
+batch = click.option(
+    "--batch",
+    metavar="N|dynamic",
+    shell_complete=completion.words("dynamic"),
+    help="Give the inputs another batch (their first extent), 1 or more, or leave it to be known at run time."
+    " [default: that of the file]",
+)
+
 #: one for each field of Options, by its name; what the help shows is in this order
 FLAGS = (
     click.option(
@@ -116,22 +133,12 @@ FLAGS = (
         help="The order of axes of inputs and outputs: source (the model's own), target (channels first where that"
         " saves a Transpose), or NAME=NHWC:NCHW for one of them. May be repeated. [default: source]",
     ),
-    click.option(
-        "--input-shape",
-        multiple=True,
-        metavar="NAME=SHAPE",
-        help="Give an input another shape than the file says, such as NAME=1,224,224,3. May be repeated."
-        " [default: that of the file]",
-    ),
-    click.option(
-        "--batch",
-        metavar="N|dynamic",
-        shell_complete=completion.words("dynamic"),
-        help="Give the inputs another batch (their first extent), 1 or more, or leave it to be known at run time."
-        " [default: that of the file]",
-    ),
+    input_shape,
+    batch,
     click.option("--float", is_flag=True, help="Make everything that is quantized float32."),
     click.option("--float-io", is_flag=True, help="Make quantized inputs and outputs float32."),
+    click.option("--unfold", is_flag=True, help="In code: put a BatchNorm back behind convolutions and products."),
+    click.option("--fake-quantize", is_flag=True, help="In code: round what was quantized to the grid of its codes."),
     click.option("--keep-float16", is_flag=True, help="Leave float16 constants as they are stored."),
     click.option(
         "--activations",

@@ -19,6 +19,7 @@ PACKS = {
     "onnx2tflite": ("ONNX", "TensorFlow Lite", True),
     "aten2onnx": ("PyTorch", "ONNX", False),
     "onnx2torch": ("ONNX", "PyTorch code", True),
+    "torch2keras": ("PyTorch code", "Keras code", True),
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import onnx
 import onnx.inliner
@@ -66,7 +67,9 @@ def read(
         try:
             files = TensorFiles(name, data, folder)
             densify(proto.graph, files)
-            model = _infer(onnx.inliner.inline_local_functions(proto) if proto.functions else proto, name)
+            inlined = onnx.inliner.inline_local_functions(proto) if proto.functions else proto
+            spans = {one.name for one in catalogue.dialect("onnx").operators.values() if one.facts.span}
+            model = _infer(inlined, name, not any(node.op_type in spans for node in _list_nodes(inlined.graph)))
             _read_constants(model, files)
         except _MALFORMED as error:
             raise ModelError(f"{name}: malformed: {_word(error)}") from error
@@ -114,8 +117,11 @@ def _parse(data: memoryview, name: str) -> onnx.ModelProto:
     return proto
 
 
-def _infer(proto: onnx.ModelProto, name: str) -> ir.Model:
-    """The model with types and shapes as its inputs make them; raises ModelError for a graph that is none."""
+def _infer(proto: onnx.ModelProto, name: str, follow: bool) -> ir.Model:
+    """The model with types and shapes as its inputs make them; raises ModelError for a graph that is none.
+
+    Elements are to `follow` where no operator makes as many of them as a number says: nothing bounds that number.
+    """
     graph = proto.graph
     given = {tensor.name for tensor in graph.initializer}
     listed = len(given & {value.name for value in graph.input})
@@ -133,7 +139,7 @@ def _infer(proto: onnx.ModelProto, name: str) -> ir.Model:
     del bare.graph.value_info[:]
     for output in bare.graph.output:
         output.ClearField("type")
-    inferred = onnx.shape_inference.infer_shapes(bare, data_prop=True)
+    inferred = onnx.shape_inference.infer_shapes(bare, data_prop=follow)
     inferred.ir_version = proto.ir_version
     model = serde.deserialize_model(inferred)
     _check_nodes(model, name)
@@ -155,24 +161,24 @@ def _infer(proto: onnx.ModelProto, name: str) -> ir.Model:
 
 def _check_nodes(model: ir.Model, name: str) -> None:
     """Raise ModelError where a node has too few operands for its operator, or an attribute of another type."""
-    declared: dict[tuple[str, str], tuple[int, Mapping[str, int]]] = {}
+    declared: dict[tuple[str, str], tuple[int, Mapping[str, Any]]] = {}
     imported = {"" if domain in _STANDARD else domain: opset for domain, opset in model.opset_imports.items()}
     for node in model.graph.all_nodes():
         operator = "" if node.domain in _STANDARD else node.domain, node.op_type
         if operator not in declared:
             found = schema(operator[1], imported.get(operator[0], 1), operator[0])
-            types = {} if found is None else {key: one.type.value for key, one in found.attributes.items()}
-            declared[operator] = 0 if found is None else found.min_input, types
+            kinds = {} if found is None else {key: one.type for key, one in found.attributes.items()}
+            declared[operator] = 0 if found is None else found.min_input, kinds
         least, types = declared[operator]
         said = f"{name}: malformed: node {node.name or node.op_type}"
         if len(node.inputs) < least:
             raise ModelError(f"{said} has {len(node.inputs)} operands, {node.op_type} takes {least} at least")
         for attribute in node.attributes.values():
-            wanted = types.get(attribute.name, attribute.type)
-            if wanted != attribute.type:
+            wanted = types.get(attribute.name)
+            if wanted is not None and wanted.value != attribute.type:
                 raise ModelError(
-                    f"{said} has the attribute {attribute.name} of type {attribute.type}, {node.op_type} takes"
-                    f" {ir.AttributeType(wanted)}"
+                    f"{said} has the attribute {attribute.name} of type {attribute.type.name}, {node.op_type} takes"
+                    f" {wanted.name}"
                 )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import onnx
 import onnx.shape_inference
 import onnx.version_converter
@@ -29,16 +31,20 @@ def convert_opset(model: ir.Model, opset: int) -> ir.Model:
         model.graph.inputs.append(value)
     proto = serde.serialize_model(model)
     proto.ir_version = max(proto.ir_version, 4)
+    foreign = _register_foreign(proto)
     try:
         proto = onnx.version_converter.convert_version(proto, opset)
         del proto.graph.value_info[:]
-        found = serde.deserialize_model(onnx.shape_inference.infer_shapes(proto, data_prop=True))
+        found = serde.deserialize_model(onnx.shape_inference.infer_shapes(proto))
     except (RuntimeError, ValueError, onnx.shape_inference.InferenceError) as error:
         own = model.opset_imports.get("")
         reason = " ".join(f"{error}".split()).rpartition("failed: ")[2][:200]  # without the place in the converter
         raise ModelError(
             f"the model is of opset {own}, and onnx cannot make it one of opset {opset}: {reason}"
         ) from error
+    finally:
+        for name, domain in foreign:
+            onnx.defs.deregister_schema(name, 1, domain)
     for value in list(found.graph.inputs):
         if value.name not in inputs and value.name in kept:
             found.graph.inputs.remove(value)
@@ -50,3 +56,30 @@ def convert_opset(model: ir.Model, opset: int) -> ir.Model:
     LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(found)
     found.graph.sort()
     return found
+
+
+def _register_foreign(proto: onnx.ModelProto) -> list[tuple[str, str]]:
+    """Let onnx know operators that it has no schemas of, with any operands: its converter refuses others."""
+    kinds = {(node.op_type, node.domain) for node in _walk(proto.graph)}
+    unknown = sorted(one for one in kinds if not onnx.defs.has(*one))
+    for name, domain in unknown:
+        any_number = onnx.defs.OpSchema.FormalParameterOption.Variadic
+        types = [
+            f"tensor({kind})" for kind in ("float", "float16", "double", "int8", "uint8", "int32", "int64", "bool")
+        ]
+        operands = onnx.defs.OpSchema.FormalParameter("xs", "T", param_option=any_number, is_homogeneous=False)
+        results = onnx.defs.OpSchema.FormalParameter("ys", "T", param_option=any_number, is_homogeneous=False)
+        constraint = ("T", types, "")
+        schema = onnx.defs.OpSchema(
+            name, domain, 1, inputs=[operands], outputs=[results], type_constraints=[constraint], attributes=[]
+        )
+        onnx.defs.register_schema(schema)
+    return unknown
+
+
+def _walk(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            for inner in (attribute.g, *attribute.graphs):
+                yield from _walk(inner)

@@ -29,9 +29,7 @@ def draw(choices: Choices, subject: Subject, laboratory: Oracle) -> Case:
     """
     test = choices.pick(subject.tests, None if choices.turn is None else choices.turn // _OF_ONE_TEST)
     opset = draw_opset(choices, subject, laboratory.opset)
-    settle: Settle = laboratory.settle
-    if opset is not None and not subject.of_source:
-        settle = functools.partial(laboratory.twins.settle, opset=opset)
+    settle = find_settle(subject, laboratory, opset)
     bench = CaseBuilder(
         choices, settle, subject, test, opset or subject.newest, astray=perturb.choose_astray(choices, subject, test)
     )
@@ -39,6 +37,14 @@ def draw(choices: Choices, subject: Subject, laboratory: Oracle) -> Case:
     return Case(
         subject.name, steps, opset, bench.widened, None if subject.of_source else _choose_outputs(choices, steps)
     )
+
+
+def find_settle(subject: Subject, laboratory: Oracle, opset: int | None) -> Settle:
+    """What finds the results of a step: the interpreter, or ONNX Runtime where the left side of a rule is of ONNX."""
+    if subject.interpreted:
+        return laboratory.settle
+    runtime = laboratory.conversions if subject.of_source else laboratory.twins
+    return functools.partial(runtime.settle, opset=opset or subject.newest)
 
 
 def draw_opset(choices: Choices, subject: Subject, usual: int | None = None) -> int | None:

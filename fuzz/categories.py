@@ -30,7 +30,8 @@ from ..verify.frames import Array
 from .choices import Choices
 from .elements import elements, indices
 from .finding import End, Finding, Rejected
-from .self_check import SelfCheck, write_model
+from .runtimes import write_model
+from .self_check import SelfCheck
 from .sketch import Case, Step, Value, graph
 
 #: what the names of these trials begin with

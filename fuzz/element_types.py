@@ -93,6 +93,22 @@ def _read_admitted(
     )
 
 
+def read_schema(spec: OperatorSpec, opset: int) -> Admitted:
+    """Read the types of an ONNX operator's operands in its schema."""
+    return _read_schema(spec.name, opset, spec.domain, frozenset(spec.facts.fuzz.faulty)) or read_admitted(spec)
+
+
+@functools.cache
+def _read_schema(name: str, opset: int, domain: str, faulty: frozenset[str]) -> Admitted | None:
+    found = schema(name, opset, domain)
+    if found is None:
+        return None
+    types = {f"tensor({dtype.name.lower()})": name for name, dtype in DTYPES.items() if name in _DRAWN - faulty}
+    operands = tuple(tuple(name for said, name in types.items() if said in one.types) for one in found.inputs)
+    variadic = any(one.option == onnx.defs.OpSchema.FormalParameterOption.Variadic for one in found.inputs)
+    return Admitted(operands, (), variadic)
+
+
 def by_schema(
     spec: OperatorSpec, position: int, opset: int, given: Sequence[tuple[int, ir.DataType]] = ()
 ) -> list[str]:

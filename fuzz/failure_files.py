@@ -16,6 +16,7 @@ from ..engine.base.errors import RewriteError, VerificationError
 from ..engine.packs.loader import folders
 from ..options import DEFAULT, PORTABLE, Options
 from ..verify.comparison import unequal
+from ..verify.formats import INTERPRETED, find_format
 from ..verify.frames import Array
 from ..verify.interpreter import Interpreter, Kernels
 from ..verify.runtime import Runtime
@@ -23,6 +24,7 @@ from ..verify.verification import Verification, compare_models
 from .baseline import word_left
 from .finding import Finding
 from .rule_sets import RuleSets
+from .runtimes import encode_case, is_interpreted, read_bytes
 from .sketch import Case, encode
 
 #: where the interpreter has no kernel: the model of what the operators mean
@@ -48,10 +50,10 @@ def save(
 ) -> Saved:
     """Write the model, its inputs, the outputs of both sides and a report into a folder; raises OSError.
 
-    A case of the source dialect becomes a `.tflite` file, beside it what its operators mean where the interpreter
-    has no kernels for them; a case over the target alone is told in the report only. The command that runs it again
-    works from any folder, and names the rules and the target asked for in `options`, or the rules of the stack where
-    others are laid over them; where the case has to be drawn anew, `drawn` are the options that say which it is.
+    A case of the source dialect becomes a `.tflite` or `.onnx` file, beside it what its operators mean where the
+    interpreter has no kernels for them; a case over the target alone is told in the report only. The command that runs
+    it again works from any folder, and names the rules and the target asked for in `options`, or the rules of the stack
+    where others are laid over them; where the case has to be drawn anew, `drawn` are the options that say which it is.
     """
     catalogue = stack.pack.catalogue
     folder.mkdir(parents=True, exist_ok=True)
@@ -67,7 +69,7 @@ def save(
     lines = [f"# {places.get(case.rule, case.rule)}", "", finding.reason, "", "```", text, "```", ""]
     lines += ["Rules that fired:", "", *(f"- {places.get(name, name)}" for name in finding.fired), ""]
     try:
-        stored = encode(case, catalogue) if of_source else None
+        stored = encode_case(case, catalogue, case.opset or stack.pack.default_opset) if of_source else None
     except RewriteError as error:
         stored = None
         lines += [f"No file can hold it: {error}", ""]
@@ -77,7 +79,7 @@ def save(
     packs += ["--target", _whole(options.runtime)] if options.runtime != DEFAULT.runtime else []
     again = ["--rule", case.rule, *drawn]
     if stored is not None:
-        model = stem.with_suffix(".tflite")
+        model = stem.with_suffix(".tflite" if is_interpreted(case, catalogue) else ".onnx")
         model.write_bytes(stored)
         if any(step.meaning for step in case.steps):
             stem.with_suffix(_MEANING).write_bytes(encode(case.meant, catalogue))
@@ -109,8 +111,9 @@ def replay(path: Path, rules: tuple[str, ...]) -> Verification:
         raise VerificationError(
             f"{path.with_suffix('.npz')}: no inputs of a saved failure: {error.strerror}"
         ) from error
-    conversion = pipeline.rewrite(path, rules=rules, opset=opset, target=PORTABLE)
-    model, operators = conversion.model.SerializeToString(), sum(conversion.report.target_operators.values())
+    interpreted = find_format(str(path)) == INTERPRETED
+    conversion = pipeline.rewrite(path, rules=rules, opset=opset, target=PORTABLE if interpreted else None)
+    model, operators = read_bytes(conversion.encoded), sum(conversion.report.target_operators.values())
     meaning = path.with_suffix(_MEANING)
     asked = meaning if meaning.exists() else path
     with Interpreter() as interpreter:

@@ -18,7 +18,7 @@ from ..verify.frames import Array
 from . import generate_body, perturb, results
 from .choices import Choices
 from .compatibility import alike, exchangeable, of_type, within
-from .element_types import Admitted, alternatives, bare, choice, fitting, number, read_admitted
+from .element_types import Admitted, alternatives, bare, choice, fitting, number, read_admitted, read_schema
 from .elements import elements, indices
 from .finding import Grids, Rejected
 from .node_options import draw_options
@@ -106,7 +106,8 @@ class CaseBuilder:
             return self.node(self.choices.pick(pattern.alternatives), equation)
         assert isinstance(pattern, NodePattern)
         spec = self._operator(pattern)
-        kinds = read_admitted(spec)
+        of_schema = self.subject.of_source and self.subject.reads.schemas
+        kinds = read_schema(spec, self.opset) if of_schema else read_admitted(spec)
         self._choose_types(pattern, spec, kinds)
         quantities = Quantities(self.choices, spec)
         operands: list[Value | None] = []

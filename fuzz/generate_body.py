@@ -9,7 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from ..engine.dialects.facts import OperatorFacts
-from ..engine.dialects.operators import Dialect, OperatorSpec
+from ..engine.dialects.operators import OperatorSpec
 from ..engine.expressions.functions import DTYPES
 from ..engine.rewrite.pattern import Defined, GraphPattern, Operand, Variable
 from ..engine.rewrite.variadics import assign_places
@@ -17,6 +17,7 @@ from ..verify.frames import Array
 from .choices import Choices
 from .finding import Grids, Rejected
 from .sketch import Body, Step, Value
+from .subjects import Subject
 
 _INTEGERS = (ir.DataType.INT32, ir.DataType.INT64)
 #: in so many of a hundred draws a result that is carried on is computed, and one more comes of each turn
@@ -31,6 +32,7 @@ class Bench(Protocol):
     """What a body needs of the case in the making."""
 
     choices: Choices
+    subject: Subject
     opset: int
     made: list[Step]
     values: dict[str, Any]
@@ -42,9 +44,6 @@ class Bench(Protocol):
 
     @property
     def settle(self) -> Callable[[Step, Sequence[int], Sequence[ir.DataType], Grids], Step]: ...
-
-    @property
-    def dialect(self) -> Dialect: ...
 
     def add(self, step: Step) -> list[Value]: ...
 

@@ -106,6 +106,8 @@ def _others(option: Option, subject: Subject) -> list[Any]:
     if enumeration is not None and option.type != "TensorType":
         unheeded = subject.reads.facts.fuzz.unheeded.get(option.type, ())
         return [name for name in enumeration if name != option.default and name not in unheeded]
+    if subject.of_source and subject.reads.schemas and option.default == 1:
+        return [0]  # most are switches
     if option.type.startswith("int") and isinstance(option.default, int) and option.default > 0:
         return [option.default + 1, option.default - 1 if subject.reads.schemas else option.default + 2]
     return []

@@ -53,6 +53,11 @@ def odd(subjects: Sequence[Subject]) -> Subject:
     return subjects[0].stand_for(NAME, NOWHERE)
 
 
+def takes(trial: object) -> bool:
+    """Whether odd models are made of a rule: of those whose left side the interpreter runs."""
+    return isinstance(trial, Subject) and trial.of_source and trial.interpreted and not trial.excuse
+
+
 def draw(choices: Choices, subjects: Sequence[Subject], laboratory: Oracle, subject: Subject | None = None) -> Case:
     """Draw a case of a rule, of `subject` where one is given, and change one thing about it.
 

@@ -24,6 +24,7 @@ from ..verify.frames import Array
 from ..verify.interpreter import Interpreter, InterpreterError, Kernels, Tensor
 from ..verify.runtime import Runtime
 from ..verify.verification import compare_models
+from .conversion_check import ConversionCheck
 from .elements import shifted
 from .finding import End, Finding, Grids, Kind, Rejected
 from .meaning_oracle import explain_step, has_meaning
@@ -70,7 +71,8 @@ class Oracle:
     ) -> None:
         self.catalogue, self.opset = catalogue, opset
         self._exact = exact
-        self.twins = SelfCheck(rules)
+        self.twins = SelfCheck(rules, interpreter)
+        self.conversions = ConversionCheck(rules, interpreter, catalogue, self.twins)
         self._interpreter = interpreter
         self.rules = rules
         self._versions: dict[str, int] = {}

@@ -19,15 +19,16 @@ _TARGET_TURNS, _SOURCE_TURNS = range(8, 16), range(9, 10)
 
 def choose_astray(choices: Choices, subject: Subject, test: tree.Test) -> str | None:
     """The operand or option to draw otherwise than the test says, in a few of the draws; None in the others."""
-    turns = _SOURCE_TURNS if subject.of_source else _TARGET_TURNS
+    lenient = subject.of_source or subject.interpreted  # the interpreter takes much that is no model
+    turns = _SOURCE_TURNS if lenient else _TARGET_TURNS
     wanted = None if choices.turn is None else choices.turn in turns
-    if not choices.chance(_SOURCE if subject.of_source else _TARGET, wanted):
+    if not choices.chance(_SOURCE if lenient else _TARGET, wanted):
         return None
     declared = [one.name for one in test.declarations]
     # The interpreter computes something of operands whose shapes do not go together, too.
-    said = [*([] if subject.of_source else declared), *(one.name for one in test.generators)]
+    said = [*([] if lenient else declared), *(one.name for one in test.generators)]
     guarded = [name for name in said if name in subject.guarded]
-    names = guarded if subject.of_source or (guarded and choices.chance(_GUARDED)) else said
+    names = guarded if lenient or (guarded and choices.chance(_GUARDED)) else said
     return choices.pick(names, None if choices.turn is None else choices.turn - turns.start) if names else None
 
 

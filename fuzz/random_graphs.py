@@ -9,7 +9,7 @@ import numpy as np
 from ..engine.base.errors import Span
 from ..engine.passes.quantize_dequantize import HYBRID
 from ..engine.rewrite.pattern import Variable, nodes
-from .cases import draw_opset
+from .cases import draw_opset, find_settle
 from .choices import Choices
 from .finding import Rejected
 from .generate import CaseBuilder
@@ -81,7 +81,7 @@ class _Graph:
         given = _usable(steps[-1].results) if latest else _list_given(steps)
         bench = CaseBuilder(
             self._choices,
-            self._laboratory.settle,
+            find_settle(subject, self._laboratory, self._opset),
             subject,
             self._choices.pick(subject.tests),
             self._opset or subject.newest,

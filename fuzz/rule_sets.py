@@ -114,7 +114,9 @@ def _read_ahead(names: tuple[str, ...]) -> None:
 def trials(pack: Pack, known: Container[str] = ()) -> list[Trial]:
     """All that can be tried of a pack but for what is `known` by name: rules with tests, and layout categories."""
     rules = (
-        subject for subject in subjects(pack, known) if subject.tests and (subject.of_source or not subject.excuse)
+        subject
+        for subject in subjects(pack, known)
+        if subject.tests and ((subject.of_source and subject.interpreted) or not subject.excuse)
     )
     return [*rules, *(category for category in categories(pack) if category.name not in known)]
 

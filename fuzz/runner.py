@@ -209,7 +209,7 @@ def repeat(
     judge, source = _trial(subject, laboratory)
     started = time.monotonic()
     outcomes: list[str] = []
-    stored = isinstance(subject, Subject) and subject.of_source
+    stored = isinstance(subject, Subject) and subject.of_source and subject.interpreted
     alone = isinstance(subject, Subject) and not subject.of_source
     whole = cases == baseline.CASES
     for place in range(baseline.ALONE if whole and alone else cases):
@@ -310,8 +310,13 @@ def _trial(subject: Subject | Category, laboratory: Oracle) -> tuple[Judge, Draw
             _guard(functools.partial(judging, category=subject)),
             functools.partial(categories.draw, category=subject, twins=laboratory.twins),
         )
-    judge = laboratory.judge if subject.of_source else laboratory.twins.judge
-    return _guard(judge), functools.partial(draw, subject=subject, laboratory=laboratory)
+    return _guard(_find_judge(subject, laboratory)), functools.partial(draw, subject=subject, laboratory=laboratory)
+
+
+def _find_judge(subject: Subject, laboratory: Oracle) -> Judge:
+    if not subject.of_source:
+        return laboratory.twins.judge
+    return laboratory.judge if subject.interpreted else laboratory.conversions.judge
 
 
 @dataclass(slots=True)

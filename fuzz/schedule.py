@@ -145,7 +145,7 @@ def fuzz(
     )
     turns: Iterator[Task] = itertools.chain(_early(first, early, graphs, budget, soon), order, late)
     if only_odd:
-        turns = _odd([one for one in chosen if any(one in _sources(stack) for stack in stacks)], budget)
+        turns = _odd(list(filter(odd_models.takes, chosen)), budget)
     if first:  # where what changed fails, the rest has no turns
 
         def go_on(task: Task) -> bool:
@@ -217,6 +217,7 @@ def _turns(chosen: Sequence[Trial], graphs: bool, budget: Budget, of_any: bool) 
     With `of_any` there are graphs of any operators among them.
     """
     order = _list_heard(chosen)
+    oddly = any(map(odd_models.takes, order))
     shuffle = random.Random(budget.seed)
     for turn in range(-(-budget.examples // _TURN)):
         shuffle.shuffle(order)
@@ -227,6 +228,7 @@ def _turns(chosen: Sequence[Trial], graphs: bool, budget: Budget, of_any: bool) 
                 yield Task(random_graphs.NAME, _ABOUT, f"{seed}/{subject.name}", subject.name)
             if graphs and of_any and place % _BETWEEN == 0:
                 yield Task(random_graphs.NAME, _TURN, f"{seed}/{place}")
+            if graphs and of_any and place % _BETWEEN == 0 and oddly:
                 yield Task(odd_models.NAME, _ODD, f"{seed}/{place}", odd=True)
 
 

@@ -10,74 +10,74 @@ import numpy as np
 import onnx_ir as ir
 
 from .. import compiled_rules
-from ..backends import onnx_writer
-from ..backends.writers import Output
 from ..engine.base.errors import RewriteError, RewriteFailure, VerificationError
 from ..engine.dialects.inference import Extents, InferenceError, infer
-from ..engine.dialects.operators import Dialect
+from ..engine.dialects.operators import schema
 from ..engine.packs.loader import Pack
 from ..engine.passes.evaluation import convert_graph
 from ..engine.passes.layout.axis_groups import ATTRIBUTE, TRANSPARENT
 from ..engine.passes.layout.views import QUANTIZE
 from ..engine.rewrite.rules import RuleSet, compile_rules
 from ..verify.comparison import compare
+from ..verify.formats import REFERENCE
 from ..verify.frames import Array
-from ..verify.interpreter import Kernels, Tensor
-from ..verify.runtime import Runtime
+from ..verify.interpreter import Interpreter, Kernels, Tensor
 from .finding import End, Finding, Grids, Rejected
+from .runtimes import run_model, write_model
 from .sketch import Blank, Case, Step, Value, graph
 
 #: half of what a real result may lose, of the largest number that a graph reads: sums cancel, and the runtime's
 #: recurrent layers have a Sigmoid that is 6e-7 off, where a state of any size is multiplied by it
 _CANCELLED = 5e-7
+#: bits of an element from which on it is no code
+_WORD = 32
 #: seconds that a model may run: loops may have no end
 _PATIENCE = 0.5
 
 
 class SelfCheck:
-    """ONNX Runtime alone, which runs the left side of a rule and what the rule makes of it."""
+    """One runtime alone, which runs the left side of a rule and what the rule makes of it: that of the dialect."""
 
-    def __init__(self, rules: tuple[str, ...]) -> None:
+    def __init__(self, rules: tuple[str, ...], interpreter: Interpreter) -> None:
         self._rules = rules
+        self._interpreter = interpreter
 
     def settle(self, step: Step, counts: Sequence[int], types: Sequence[ir.DataType], grids: Grids, opset: int) -> Step:
-        """Run a step on its own to find its results, as many as first run; raises Rejected where the runtime takes
-        none."""
+        """Run a step in ONNX Runtime to find its results, as many as first run; raises Rejected where it takes none."""
+        feeds = [value.content for value in step.fed]
         said = ""
         for count in counts:
             try:
-                return self._run(step, count, opset)
-            except (RewriteError, VerificationError, InferenceError) as error:
+                model = self.draft(step, count, opset)
+                return yield_arrays(step, run_model(model, feeds, seconds=_PATIENCE if step.graphs else None))
+            except (Rejected, VerificationError) as error:
                 said = said or f"{error}"
         raise Rejected(said)
 
-    def _run(self, step: Step, count: int, opset: int) -> Step:
-        """A step with so many results, as the runtime computes them."""
+    def draft(self, step: Step, count: int, opset: int) -> bytes:
+        """Write a step on its own, whose results nobody knows yet; raises Rejected where it is no model."""
         blanks = tuple(Blank(f"result_{place}") for place in range(count))
-        named = graph([step], blanks, self._dialect)
-        for value, (dtype, shape) in zip(named.outputs, _describe(step, named.node(0), opset), strict=True):
-            value.type = None if dtype is None else ir.TensorType(dtype)
-            value.shape = None if shape is None else ir.Shape(shape)
-        model = write_model(named, [blank.name for blank in blanks], self._dialect, opset)
-        arrays = Runtime(model, threads=1, precise=True).run(
-            [value.content for value in step.fed], _PATIENCE if step.graphs else None
-        )
-        results = (
-            Value(blank.name, ir.DataType.from_numpy(array.dtype), array)
-            for blank, array in zip(blanks, arrays, strict=True)
-        )
-        return replace(step, results=tuple(results))
+        dialect = compiled_rules.prepare(self._rules, None).pack.catalogue.dialect(REFERENCE)
+        named = graph([step], blanks, dialect)
+        try:
+            for value, (dtype, shape) in zip(named.outputs, _describe(step, named.node(0), opset), strict=True):
+                value.type = None if dtype is None else ir.TensorType(dtype)
+                value.shape = None if shape is None else ir.Shape(shape)
+            return write_model(named, [blank.name for blank in blanks], dialect, opset)
+        except (RewriteError, InferenceError) as error:
+            raise Rejected(f"{error}") from error
 
     def judge(self, case: Case) -> Finding:
         """Rewrite the left side by the one rule and compare both graphs on the case's inputs."""
         prepared = compiled_rules.prepare(self._rules, case.opset)
         outputs = case.outputs
         names = [value.name for value in outputs]
-        made = graph(case.steps, outputs, self._dialect)
+        dialect = prepared.rules.target
+        made = graph(case.steps, outputs, dialect)
         alone = _alone(prepared.pack, case.rule, prepared.opset)
         try:
             module = convert_graph(made, alone)
-            model = write_model(made, names, self._dialect, prepared.opset)
+            model = write_model(made, names, dialect, prepared.opset)
         except RewriteFailure as failure:
             return Finding(End.FAILED, f"{failure}")
         except RewriteError as error:
@@ -88,18 +88,24 @@ class SelfCheck:
         expected = tuple(value.content for value in outputs)
         if not fired:
             return Finding(End.REFUSED, "the rule does not match its own left side", fired, expected)
-        return replace(self.compare_case(case, model, fired), operators=len(made))
+        interpreter = None if dialect.name == REFERENCE else self._interpreter
+        return replace(self.compare_case(case, model, fired, interpreter=interpreter), operators=len(made))
 
     @staticmethod
     def compare_case(
-        case: Case, model: bytes, fired: Mapping[str, int], said: str = "", optimized: bool = True
+        case: Case,
+        model: bytes,
+        fired: Mapping[str, int],
+        said: str = "",
+        optimized: bool = True,
+        interpreter: Interpreter | None = None,
     ) -> Finding:
-        """Run what became of a case, by the runtime as `optimized` says, and compare; `said` precedes what is wrong."""
+        """Run what became of a case, as `run_model` does, and compare; `said` precedes what is wrong."""
         outputs = case.outputs
         expected = tuple(value.content for value in outputs)
         try:
-            runtime = Runtime(model, threads=1, optimized=optimized, precise=True)
-            actual = runtime.run([value.content for value in case.inputs], _PATIENCE if _turns(case) else None)
+            feeds = [value.content for value in case.inputs]
+            actual = run_model(model, feeds, interpreter, _PATIENCE if _turns(case) else None, optimized)
         except VerificationError as error:
             return Finding(End.FAILED, f"{said}{error}", fired, expected)
         rounded = _list_rounded(case)
@@ -119,9 +125,22 @@ class SelfCheck:
             End.FAILED if wrong else End.PASSED, f"{said}{wrong}" if wrong else "", fired, expected, tuple(actual)
         )
 
-    @property
-    def _dialect(self) -> Dialect:
-        return compiled_rules.prepare(self._rules, None).rules.target
+
+def yield_arrays(step: Step, arrays: Sequence[Array]) -> Step:
+    """A step whose results are some arrays."""
+    results = (
+        Value(f"result_{place}", ir.DataType.from_numpy(array.dtype), _encode_texts(array))
+        for place, array in enumerate(arrays)
+    )
+    return replace(step, results=tuple(results))
+
+
+def _encode_texts(array: Array) -> Array:
+    """Strings as the bytes that they are in files."""
+    if array.dtype != object:
+        return array
+    texts = [item.encode() if isinstance(item, str) else item for item in array.ravel()]
+    return np.array(texts, dtype=object).reshape(array.shape)
 
 
 def _describe(step: Step, node: ir.Node, opset: int) -> list[tuple[ir.DataType | None, Extents | None]]:
@@ -130,13 +149,10 @@ def _describe(step: Step, node: ir.Node, opset: int) -> list[tuple[ir.DataType |
         return [(value.dtype, None) for value in step.graphs[0].yields[-len(node.outputs) :]]
     first = next((operand for operand in step.operands if operand is not None), None)
     dtype, shape = (None, None) if first is None else (first.dtype, first.content.shape)
+    if schema(node.op_type, opset, node.domain) is None:  # the older form of another
+        return [(dtype, None) for _ in node.outputs]
     known = infer(node, opset)  # few have no inference
     return [(found.dtype or dtype, shape if found.shape is None else found.shape) for found in known]
-
-
-def write_model(made: ir.Graph, names: Sequence[str], dialect: Dialect, opset: int) -> bytes:
-    """A graph of the target dialect as the bytes of a model; raises RewriteError where it is none."""
-    return b"".join(onnx_writer.encode(Output(made, names, dialect, opset)).parts())
 
 
 def _alone(pack: Pack, name: str, opset: int) -> RuleSet:
@@ -150,8 +166,9 @@ def _bound_cancellation(value: Value, read: Sequence[Value]) -> float:
     """What a real result may lose by cancellation of what was read for it: units of the result."""
     if value.content.dtype.kind != "f":
         return 0.0
+    cancelled = _CANCELLED * max(float(np.finfo(value.content.dtype).eps / np.finfo(np.float32).eps), 1.0)
     real = [np.abs(one.content[np.isfinite(one.content)]) for one in read if one.content.dtype.kind == "f"]
-    return _CANCELLED * max((float(one.max()) for one in real if one.size), default=0.0)
+    return cancelled * max((float(one.max()) for one in real if one.size), default=0.0)
 
 
 def _turns(case: Case) -> bool:
@@ -162,7 +179,13 @@ def _turns(case: Case) -> bool:
 def _list_rounded(case: Case) -> set[Value]:
     """The codes that sums are rounded to: other orders of summation may fall on the other side of a half."""
     sums = any(step.operator.facts.layout not in (TRANSPARENT, ATTRIBUTE) for step in case.steps)
-    return {value for step in case.steps if sums and step.operator.role == QUANTIZE for value in step.results}
+    return {value for step in case.steps if sums and quantizes(step) for value in step.results}
+
+
+def quantizes(step: Step) -> bool:
+    """Whether an operator yields codes: it quantizes, or is given the scale of what it yields."""
+    scaled = "scale" in step.operator.facts.fuzz.limits.values() and step.results[0].dtype.bitwidth < _WORD
+    return step.operator.role == QUANTIZE or scaled
 
 
 def _tensor(value: Value, rounded: bool) -> Tensor:

@@ -24,7 +24,7 @@ from .cases import draw_opset
 from .choices import Choices
 from .finding import End, Finding, Grids, Rejected
 from .generate import CaseBuilder
-from .self_check import write_model
+from .runtimes import write_model
 from .sketch import Blank, Case, Step, graph
 from .subjects import Subject
 

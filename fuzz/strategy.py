@@ -34,7 +34,7 @@ def draw_models(operators: Sequence[str], names: Sequence[str], rules: tuple[str
     """Files of models for rules about some operators or of some names; raises CallError where there are none."""
     stacked = Options(rules=rules).stacked
     pack = loader.load(stacked)
-    every = [one for one in subjects(pack) if one.of_source and one.tests and not one.excuse]
+    every = [one for one in subjects(pack) if one.of_source and one.interpreted and one.tests and not one.excuse]
     require_known(every, operators, names)
     chosen = [one for one in every if is_wanted(one, operators, names)]
     if not chosen:

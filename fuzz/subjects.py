@@ -23,6 +23,8 @@ from ..engine.syntax.tree_traversal import walk
 class Subject:
     """One rule to try, written out, with the dialect of its left side and what its pack defines and compares with.
 
+    `across` says that its pack leads from one dialect to another.
+
     What is worked out about it is kept with it: a pack may have two rules of one name, and a stand-in has that of one.
     """
 
@@ -30,6 +32,7 @@ class Subject:
     reads: Dialect
     definitions: Mapping[str, tree.Definition]
     bounds: OpsetBounds
+    across: bool = True
     patterns: dict[int, tuple[Defined, ...]] = field(default_factory=dict, init=False, repr=False)
 
     @property
@@ -81,8 +84,13 @@ class Subject:
 
     @property
     def of_source(self) -> bool:
-        """Whether its left side is of a dialect that the interpreter runs: then a whole conversion tries it."""
-        return self.rule.stage in OF_SOURCE and not self.reads.schemas
+        """Whether its left side is of a dialect that a conversion reads: then a whole conversion tries it."""
+        return self.rule.stage in OF_SOURCE and self.across
+
+    @property
+    def interpreted(self) -> bool:
+        """Whether its left side is of a dialect that the interpreter runs, and not ONNX Runtime."""
+        return not self.reads.schemas
 
     @property
     def excuse(self) -> str:
@@ -117,7 +125,7 @@ def subjects(pack: Pack, known: Container[str] = ()) -> list[Subject]:
     found = []
     for file, rule in write_out(pack.files, known):
         reads = pack.catalogue.dialect(file.source if rule.stage in OF_SOURCE else file.target)
-        found.append(Subject(rule, reads, definitions, bounds))
+        found.append(Subject(rule, reads, definitions, bounds, file.source != file.target))
     return found
 
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import itertools
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
 
 from ..engine.base.startup import dataclass
-from .network import Network
-from .parts import find_parts
+from .network import OUTSIDE, Network
+from .parts import find_levels, find_parts, find_pieces
 from .sides import choose_sides
 
 #: with so many units that the device takes every answer is tried
 _ALL = 12
-#: else answers are tried as long as they have so many units in all
-_LOOKS = 100_000
+#: so many units are looked at in all, for every answer or in a search
+_LOOKS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,57 +34,103 @@ class Answer:
 def divide(network: Network) -> Answer:
     """Decide what runs on the device, and in which parts, at the least cost that is found.
 
-    Exact where parts cost nothing, and for up to twelve units that the device takes; else at least as good as the
-    minimum cut and as taking all that the device can, with every part given back to the host that does not pay.
+    Exact where parts cost nothing, and for up to twelve units that the device takes unless there are very many others;
+    else at least as good as the minimum cut and as taking all that the device can, each improved as `search` does it.
     """
     able = [unit for unit, taken in enumerate(network.supported) if taken]
-    if len(able) <= _ALL:
-        sides = (dict(zip(able, chosen, strict=True)) for chosen in itertools.product((True, False), repeat=len(able)))
-        return min(
-            (_answer(network, [one.get(unit, False) for unit in range(network.units)]) for one in sides),
-            key=lambda found: found.cost,
-        )
-    left = _LOOKS
-    found = []
-    for device in (choose_sides(network), list(network.supported)):
-        answer, left = _improve(network, device, left)
-        found.append(answer)
-    return min(found, key=lambda answer: answer.cost)
-
-
-def _answer(network: Network, device: Sequence[bool]) -> Answer:
+    if not network.part_cost:
+        device = choose_sides(network)
+    elif len(able) <= _ALL and network.units << len(able) <= 4 * _LOOKS:
+        device = _try_all(network, able)
+    else:
+        device = search(network)
     parts = find_parts(network, device)
     return Answer(tuple(parts), network.cost(device, len({part for part in parts if part >= 0})))
 
 
-def _improve(network: Network, device: Sequence[bool], left: int) -> tuple[Answer, int]:
-    """Give parts back to the host as long as that costs less; what is left of the units to look at."""
-    best = _answer(network, device)
-    while network.part_cost and left > 0:
-        better = best
-        for drop in _list_drops(network, best):
-            left -= network.units
-            tried = _answer(network, [part >= 0 and part not in drop for part in best.parts])
-            if tried.cost < better.cost:
-                better = tried
-                break
-            if left <= 0:
-                break
-        if better is best:
-            break
-        best = better
-    return best, left
+def search(network: Network) -> list[bool]:
+    """The best sides that a bounded search finds: from the minimum cut, from all that the device takes, and from
+    nothing there, levels, pieces and units go to the other side as long as that costs less.
+    """
+    found = _Search(network)
+    starts = (choose_sides(network), list(network.supported), [False] * network.units)
+    return min((found.improve(device) for device in starts), key=lambda answer: answer[1])[0]
 
 
-def _list_drops(network: Network, answer: Answer) -> Iterator[frozenset[int]]:
-    """Parts to give back: all together that gain less than they cost, half of these, and each by itself."""
-    gains: Counter[int] = Counter()
-    for unit, part in enumerate(answer.parts):
-        if part >= 0:
-            gains[part] += network.gains[unit]
-    ranked = sorted(gains, key=lambda part: gains[part])
-    poor = [part for part in ranked if gains[part] <= network.part_cost]
-    while len(poor) > 1:
-        yield frozenset(poor)
-        poor = poor[: len(poor) // 2]
-    yield from (frozenset({part}) for part in ranked)
+class _Search:
+    """Improves sides step by step, looking at no more units than it may."""
+
+    def __init__(self, network: Network) -> None:
+        self._network = network
+        self._before = network.list_before()
+        self._left = _LOOKS
+
+    def improve(self, device: Sequence[bool]) -> tuple[list[bool], int]:
+        """The best sides that single changes lead to, and their cost."""
+        best, cost = list(device), self._judge(device)
+        share = self._left // 2
+        while share > 0:
+            for changed in self._list_changes(best):
+                tried = list(best)
+                for unit in changed:
+                    tried[unit] = not tried[unit]
+                share -= self._network.units
+                if (found := self._judge(tried)) < cost:
+                    best, cost = tried, found
+                    break
+                if share <= 0:
+                    break
+            else:
+                break
+        return best, cost
+
+    def _judge(self, device: Sequence[bool]) -> int:
+        self._left -= self._network.units
+        levels = find_levels(self._before, device)
+        return self._network.cost(device, max((lv for lv, here in zip(levels, device, strict=True) if here), default=0))
+
+    def _list_changes(self, device: Sequence[bool]) -> Iterator[Iterable[int]]:
+        """Units to take to the other side together: levels that gain less than they cost, all, half of them and each;
+        then every level, every piece, and every unit."""
+        levels = find_levels(self._before, device)
+        pieces = find_pieces(self._before, device, levels)
+        of_level: dict[int, list[int]] = {}
+        for piece in pieces:
+            of_level.setdefault(levels[piece[0]], []).extend(piece)
+        gains = {level: sum(self._network.gains[unit] for unit in units) for level, units in of_level.items()}
+        ranked = sorted(of_level, key=lambda level: gains[level])
+        poor = [level for level in ranked if gains[level] <= self._network.part_cost]
+        while len(poor) > 1:
+            yield [unit for level in poor for unit in of_level[level]]
+            poor = poor[: len(poor) // 2]
+        yield from (of_level[level] for level in ranked)
+        yield from pieces
+        yield from ((unit,) for unit, taken in enumerate(self._network.supported) if taken)
+
+
+def _try_all(network: Network, able: Sequence[int]) -> list[bool]:
+    """The best sides of all, which are tried at once: the number of each says which units are on the device."""
+    number = np.arange(1 << len(able))
+    off = np.zeros(len(number), bool)
+    device: list[npt.NDArray[np.bool_]] = [off] * network.units
+    for place, unit in enumerate(able):
+        device[unit] = (number >> place & 1).astype(bool)
+    cost = np.zeros(len(number), np.int64)
+    for edge in network.edges:
+        here = off if edge.producer == OUTSIDE else device[edge.producer]
+        crosses = np.zeros(len(number), bool)
+        for user in edge.users:
+            crosses |= here != (off if user == OUTSIDE else device[user])
+        cost += edge.size * crosses
+    most = np.zeros(len(number), np.int32)
+    levels: list[npt.NDArray[np.int32]] = []
+    for unit, reads in enumerate(network.list_before()):
+        here = device[unit]
+        level = here.astype(np.int32)
+        for tail in reads:
+            level = np.maximum(level, levels[tail] + (here & ~device[tail]))
+        levels.append(level)
+        most = np.maximum(most, level)
+        cost -= network.gains[unit] * here
+    best = int(np.argmin(cost + network.part_cost * most))
+    return [bool(each[best]) for each in device]

@@ -92,7 +92,12 @@ def _open_tflite(file: Path) -> Step:
     from ai_edge_litert.interpreter import Interpreter
 
     runner = Interpreter(os.fspath(file)).get_signature_runner()
-    return lambda feeds: runner(**feeds)
+    return lambda feeds: runner(**{name: _hold_text(array) for name, array in feeds.items()})
+
+
+def _hold_text(array: Array) -> Array:
+    """One string as bytes of fixed length: of an object without axes the interpreter reads the address."""
+    return np.array(array.item()) if array.dtype == object and array.ndim == 0 else array
 
 
 _OPENS: Mapping[str, Callable[[Path], Step]] = {".onnx": _open_onnx, ".tflite": _open_tflite}

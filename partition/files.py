@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +30,13 @@ def write(
     plans: Mapping[ir.Graph, Plan],
     about: dict[str, Any],
     functions: bool = False,
+    finish: Callable[[Path], Mapping[str, Any]] | None = None,
 ) -> dict[str, Any]:
     """Write the files of a plan to a folder, which is made where it is missing; the manifest.
 
     `plans` has the plan of the model's graph and those of bodies; `about` stands in the manifest as it is. With
-    `functions` the parts are functions of the host's model. Raises RewriteError for a tensor between steps whose
+    `functions` the parts are functions of the host's model. `finish` may change the file of each part in its place, and
+    tells what the manifest is to say of that. Raises RewriteError for a tensor between steps whose
     element type is not known, DestinationError for what the system refuses.
     """
     graph = model.graph
@@ -49,9 +51,13 @@ def write(
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise RewriteError(f"{folder}: {error.strerror}") from error
+    told: dict[str, Mapping[str, Any]] = {}
     for piece in written:
+        path = folder / f"{piece.name}{files.suffix}"
         nodes = view(graph.opset_imports, piece.inputs, piece.outputs, piece.step.nodes, piece.constants, piece.name)
-        files.save(folder / f"{piece.name}{files.suffix}", nodes, model)
+        files.save(path, nodes, model)
+        if piece.step.part and finish is not None:
+            told[piece.name] = finish(path)
     host = f"{HOST}{files.suffix}"
     write_host(folder / host, model, files, plans, HOST, functions)
     bodies = [_describe_body(each, files, plans, pieces[each], model) for each in plans if each is not graph]
@@ -65,6 +71,8 @@ def write(
         "steps": [_describe(piece, files, plan) for piece in pieces[graph]],
         "bodies": bodies,
     }
+    for step in (*manifest["steps"], *(part for body in bodies for part in body["parts"])):
+        step.update(told.get(step["name"], {}))
     _remove_former(folder, set(_list_files(manifest)))
     with replacing(folder / PICTURE) as out:
         out.write(draw_plan(graph, plan).encode())

@@ -43,6 +43,13 @@ class Network:
             if edge.producer != OUTSIDE:
                 yield from ((edge.producer, user) for user in edge.users if user != OUTSIDE)
 
+    def list_before(self) -> list[list[int]]:
+        """The units that each unit reads."""
+        before: list[list[int]] = [[] for _ in range(self.units)]
+        for tail, head in self.arcs():
+            before[head].append(tail)
+        return before
+
     def moved(self, device: Sequence[bool]) -> int:
         """The bytes that cross: each tensor once where somebody reads it on the other side than it is yielded on."""
         return sum(edge.size for edge in self.edges if self._crosses(edge, device))

@@ -16,7 +16,7 @@ from ..engine.base.errors import CallError
 from ..engine.base.startup import dataclass
 from ..engine.packs.headers import read_pair
 from ..engine.packs.loader import list_built_in
-from ..engine.rewrite.rules import SUPPORT
+from ..engine.rewrite.rules import JUDGING, MEANING, SUPPORT
 from ..frontends import readers
 from ..frontends.source import Source, accept
 from ..options import Options
@@ -24,10 +24,10 @@ from ..pipeline import rewrite
 from ..target import prices
 from .bodies import list_bodies
 from .capability import find_supported
+from .computed_constants import fold_shape_arithmetic, fold_stored
 from .files import write
 from .model_files import DIALECTS, ModelFiles, find_files
 from .plan import Plan, Prices, plan
-from .stored_constants import fold_stored
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,8 @@ class Partition:
     model: ir.Model
     plans: Mapping[ir.Graph, Plan]
     files: ModelFiles
+    #: the target has rules besides those that say what it takes
+    rewrites: bool = False
 
     @property
     def plan(self) -> Plan:
@@ -50,12 +52,22 @@ class Partition:
     def save(self, folder: str | os.PathLike[str], functions: bool = False) -> dict[str, Any]:
         """Write one file for each step, the host's model and the manifest; the manifest.
 
-        With `functions` the parts are functions of the host's model, which runs as it is. Raises CallError for that
-        where the format has none.
+        Where the target has rules of its own each part is rewritten by them, with a layout pass of its own. With
+        `functions` the parts are functions of the host's model, as they were before that, and it runs as it is. Raises
+        CallError for that where the format has none, and what `rewrite` raises.
         """
         if functions and not self.files.functions:
             raise CallError(f"{self.files.suffix} files have no functions, parts are custom operators there")
-        return write(Path(folder), self.model, self.files, self.plans, {"target": self.target}, functions)
+        finish = self._rewrite if self.rewrites else None
+        return write(Path(folder), self.model, self.files, self.plans, {"target": self.target}, functions, finish)
+
+    def _rewrite(self, path: Path) -> dict[str, Any]:
+        """Rewrite the file of a part by the target's rules, between the same inputs and outputs; what came of it."""
+        conversion = rewrite(path, Options(target=self.target, to=self.files.suffix, layout=("source",)))
+        conversion.save(path)
+        told = conversion.report
+        moved = {"transposes": told.permutations, "transposed_elements": told.moved}
+        return {"rules": dict(sorted(told.rules.items())), **moved}
 
 
 def partition(source: Source, target: str, options: Options | None = None) -> Partition:
@@ -65,20 +77,33 @@ def partition(source: Source, target: str, options: Options | None = None) -> Pa
     Raises CallError for a target without rules of the stage `support`, or for a dialect that no parts are written of,
     and what `rewrite` raises.
     """
-    held = accept(source)
-    pair = read_pair(target)
+    held, target = accept(source), os.fspath(target)
+    try:
+        pair = read_pair(target)
+    except CallError as error:
+        raise CallError(f"{error}; {_advise()}") from error
     if pair is None or pair[0] not in DIALECTS:
         about = "it has no rules" if pair is None else f"its rules are about {pair[0]}"
         raise CallError(f"target {target} cannot be divided for: {about}, parts are of {' or '.join(DIALECTS)}")
+    own = prepare((target,), None).rules.stages()
+    if SUPPORT not in own:
+        lack = f"target {target} has no rules of the stage {SUPPORT}, which say what it takes of a model"
+        raise CallError(f"{lack}; {_advise()}")
     model, prepared = _read(held, pair[0], target, options or Options())
-    if SUPPORT not in prepared.rules.stages():
-        raise CallError(f"target {target} has no rules of the stage {SUPPORT}, which say what it takes of a model")
     for value in [value for value in model.graph.inputs if value.const_value is not None]:
         model.graph.inputs.remove(value)  # a default that callers may override: what is divided computes with it
     if not prepared.rules.source.schemas:
         fold_stored(model.graph, prepared.rules.source)
+        fold_shape_arithmetic(model.graph, prepared.rules)
     plans = _plan(model, prepared, Prices(**prices(target)))
-    return Partition(target, model, plans, find_files(prepared.rules.source))
+    return Partition(target, model, plans, find_files(prepared.rules.source), bool(own - {*JUDGING, MEANING}))
+
+
+def _advise() -> str:
+    """The targets that come with the program and take a part of a model."""
+    packs = [name for name in list_built_in() if (read_pair(name) or ("",))[0] in DIALECTS]
+    found = [name for name in packs if SUPPORT in prepare((name,), None).rules.stages()]
+    return f"models can be divided for {', '.join(found)}, or for a folder of rules"
 
 
 def _plan(model: ir.Model, prepared: Prepared, judged: Prices) -> dict[ir.Graph, Plan]:
@@ -100,11 +125,12 @@ def _read(source: str | bytes, dialect: str, target: str, options: Options) -> t
     """A model as a graph of a dialect, with a target's rules; as it stands where no rule set has its name."""
     reader = next(one for one in readers.READERS if one.dialect == dialect)
     if dialect in list_built_in():
-        conversion = rewrite(source, options.but(target=target))
+        asked = options.but(target=target).settled  # what the target asks for, without the rules for its parts
+        conversion = rewrite(source, asked.but(target=options.target))
         prepared = prepare((dialect, target), conversion.report.opset)
         return reader.read(conversion.model.SerializeToString(), prepared.pack.catalogue), prepared
     prepared = prepare((target,), None)
-    if readers.find_reader(source).dialect != dialect:
+    if readers.find_reader(source).dialect != dialect or options != Options():
         encoded = rewrite(source, options.but(to=reader.suffixes[0])).encoded
         assert isinstance(encoded, tflite_file.Encoded)
         source = encoded.data()

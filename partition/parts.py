@@ -5,46 +5,89 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .network import Network
+from .traffic import Traffic
 
-#: merging looks at so many units for each that there is, then stops; at so many in small graphs
-_LOOKS, _AT_LEAST = 8, 200_000
-#: in graphs of so many units or fewer parts are also merged from single units, should that leave fewer
-_SMALL = 10_000
+
+def find_levels(before: Sequence[Sequence[int]], device: Sequence[bool]) -> list[int]:
+    """The level of each unit: on how many sides of the device the way to it has been, itself included, at most.
+
+    `before` has what each unit reads. All units of the device of one level can run as one part, as a way out of it and
+    back would be of a higher level; and there cannot be fewer parts than levels, since a way that has been on the
+    device so often has the host between.
+    """
+    levels: list[int] = []
+    for reads, here in zip(before, device, strict=True):
+        level = int(here)
+        for tail in reads:
+            reached = levels[tail] + (here and not device[tail])
+            if reached > level:
+                level = reached
+        levels.append(level)
+    return levels
 
 
 def find_parts(network: Network, device: Sequence[bool]) -> list[int]:
     """The number of the part that each unit is in, -1 for those on the host.
 
-    The level of a unit is the highest of those that it reads, and one more where the side changes: units of one level
-    and side that are connected make a part, which is convex, as a way out of it and back would change sides twice.
-    Parts of different levels are then merged where no way leads from one to the other but straight. In graphs that are
-    not large single units are merged so as well, and the fewer parts are the answer.
+    Units of one level are one part: there are no fewer parts in which these units could run. What is connected within a
+    level and read by a part of a later one is of that one where no unit of the host waits for it, and single units are
+    of the level that leaves the fewest bytes between parts. Where parts cost nothing each is connected.
     """
-    before: list[list[int]] = [[] for _ in range(network.units)]
+    before = network.list_before()
+    levels = find_levels(before, device)
+    _wait(network, device, levels, find_pieces(before, device, levels))
+    if network.part_cost:
+        Traffic(network, device, levels).reduce()
+        numbers: dict[int, int] = {}
+        return [
+            numbers.setdefault(level, len(numbers)) if here else -1 for level, here in zip(levels, device, strict=True)
+        ]
+    parts = [-1] * network.units
+    for number, piece in enumerate(find_pieces(before, device, levels)):
+        for unit in piece:
+            parts[unit] = number
+    return parts
+
+
+def find_pieces(before: Sequence[Sequence[int]], device: Sequence[bool], levels: Sequence[int]) -> list[list[int]]:
+    """Units of the device that are of one level and connected."""
+    parent = list(range(len(before)))
+
+    def find(unit: int) -> int:
+        while parent[unit] != unit:
+            parent[unit] = parent[parent[unit]]
+            unit = parent[unit]
+        return unit
+
+    for unit, reads in enumerate(before):
+        for tail in reads:
+            if device[unit] and device[tail] and levels[unit] == levels[tail]:
+                parent[find(unit)] = find(tail)
+    pieces: dict[int, list[int]] = {}
+    for unit, here in enumerate(device):
+        if here:
+            pieces.setdefault(find(unit), []).append(unit)
+    return list(pieces.values())
+
+
+def _wait(network: Network, device: Sequence[bool], levels: list[int], pieces: Sequence[list[int]]) -> None:
+    """Give pieces the level of the first part that reads them, where nothing on the host needs them before."""
     after: list[list[int]] = [[] for _ in range(network.units)]
     for tail, head in network.arcs():
-        before[head].append(tail)
         after[tail].append(head)
-    level = [0] * network.units
-    part = _Sets(network.units)
-    for unit in range(network.units):
-        here = device[unit]
-        level[unit] = max((level[tail] + (device[tail] != here) for tail in before[unit]), default=int(here))
-        for tail in before[unit]:
-            if here and device[tail] and level[tail] == level[unit]:
-                part.join(tail, unit)
-    _merge(part, before, after, device)
-    found = _number(part, device)
-    if network.units <= _SMALL and max(found, default=0) > 0:
-        single = _Sets(network.units)
-        _merge(single, before, after, device)
-        found = min(found, _number(single, device), key=lambda parts: max(parts, default=-1))
-    return found
-
-
-def _number(part: _Sets, device: Sequence[bool]) -> list[int]:
-    numbers: dict[int, int] = {}
-    return [numbers.setdefault(part.find(unit), len(numbers)) if here else -1 for unit, here in enumerate(device)]
+    never = max(levels, default=0) + 1
+    latest = [never] * network.units  # of units of the host: the level of what needs it, less one
+    alone = [[unit] for unit, here in enumerate(device) if not here]
+    # Readers first: those of a piece are of a higher level, or on the host.
+    for units in sorted([*alone, *pieces], key=lambda one: (levels[one[0]], not device[one[0]], one[0]), reverse=True):
+        heads = {head for unit in units for head in after[unit]}.difference(units)
+        wanted = min((levels[head] for head in heads if device[head]), default=never)
+        left = min((latest[head] for head in heads if not device[head]), default=never)
+        if not device[units[0]]:
+            latest[units[0]] = min(wanted - 1, left)
+        elif wanted <= min(left, never - 1):
+            for unit in units:
+                levels[unit] = wanted
 
 
 def order_steps(network: Network, parts: Sequence[int]) -> list[tuple[int, list[int]]]:
@@ -91,94 +134,9 @@ def order_steps(network: Network, parts: Sequence[int]) -> list[tuple[int, list[
     return steps
 
 
-def join_steps(network: Network, parts: Sequence[int]) -> list[int]:
-    """Parts that can run one right after the other made one: fewer parts, of pieces that need not be connected.
-
-    What stands together in an order in which all can run is convex.
-    """
-    joined = list(parts)
-    last = -1
-    for part, members in order_steps(network, parts):
-        if part >= 0 and last >= 0:
-            for unit in members:
-                joined[unit] = last
-        else:
-            last = part
-    return joined
-
-
 def _count_inside(network: Network, parts: Sequence[int]) -> dict[int, int]:
     found = dict.fromkeys(parts, 0)
     for tail, head in network.arcs():
         if parts[tail] == parts[head]:
             found[parts[tail]] += 1
     return found
-
-
-class _Sets:
-    """Disjoint sets of units."""
-
-    def __init__(self, count: int) -> None:
-        self._parent = list(range(count))
-
-    def find(self, unit: int) -> int:
-        while self._parent[unit] != unit:
-            self._parent[unit] = self._parent[self._parent[unit]]
-            unit = self._parent[unit]
-        return unit
-
-    def join(self, first: int, second: int) -> None:
-        self._parent[self.find(second)] = self.find(first)
-
-
-def _merge(part: _Sets, before: list[list[int]], after: list[list[int]], device: Sequence[bool]) -> None:
-    """Merge parts that read each other, as long as no way leads from one into the other through anything else."""
-    members: dict[int, list[int]] = {}
-    for unit in range(len(after)):
-        members.setdefault(part.find(unit) if device[unit] else -1 - unit, []).append(unit)
-    looks = max(_LOOKS * len(after), _AT_LEAST)
-    for head in range(len(after)):
-        for tail in before[head]:
-            if not (device[tail] and device[head]) or part.find(tail) == part.find(head) or looks <= 0:
-                continue
-            first, second = part.find(tail), part.find(head)
-            seen, looked = _leads(part, first, second, members, after, device, looks)
-            looks -= looked
-            if seen:
-                continue
-            joined = members.pop(first) + members.pop(second)
-            part.join(first, second)
-            members[part.find(first)] = joined
-
-
-def _leads(
-    part: _Sets,
-    first: int,
-    second: int,
-    members: dict[int, list[int]],
-    after: list[list[int]],
-    device: Sequence[bool],
-    limit: int,
-) -> tuple[bool, int]:
-    """Whether a way leads from one part to another through anything else, and how many units were looked at.
-
-    What takes longer than the limit counts as a way.
-    """
-    work = [head for unit in members[first] for head in after[unit] if not device[head] or part.find(head) != second]
-    work = [head for head in work if not device[head] or part.find(head) != first]
-    seen: set[int] = set()
-    looked = len(members[first])
-    while work:
-        unit = work.pop()
-        key = part.find(unit) if device[unit] else -1 - unit
-        if key == second:
-            return True, looked
-        if key in seen or key == first:
-            continue
-        seen.add(key)
-        for each in members[key] if device[unit] else (unit,):
-            looked += 1
-            work += after[each]
-        if looked > limit:
-            return True, looked
-    return False, looked

@@ -11,7 +11,7 @@ from ..engine.base.startup import dataclass
 from .capability import Supported, list_read
 from .division import divide
 from .network import Network
-from .parts import join_steps, order_steps
+from .parts import order_steps
 from .units import list_units, make_network
 
 
@@ -60,13 +60,16 @@ def plan(graph: ir.Graph, supported: Supported, prices: Prices, numbers: Iterato
     units = list_units(graph, supported.together)
     network = make_network(graph, units, supported, prices.gain, prices.part)
     chosen = divide(network).parts
-    joined = join_steps(network, chosen) if prices.part else chosen
-    sizes = [0] * (max(joined, default=-1) + 1)
-    for unit, part in zip(units, joined, strict=True):
+    sizes = [0] * (max(chosen, default=-1) + 1)
+    for unit, part in zip(units, chosen, strict=True):
         if part >= 0:
             sizes[part] += len(unit)
-    parts = [part if part >= 0 and sizes[part] >= prices.least else -1 for part in joined]
+    parts = [part if part >= 0 and sizes[part] >= prices.least else -1 for part in chosen]
     reasons = dict(supported.reasons)
+    few = f"the device takes it, and a part of fewer than {prices.least} nodes is not worth its cost"
+    reasons.update(
+        (node, few) for unit, old, new in zip(units, chosen, parts, strict=True) if old != new for node in unit
+    )
     parts = _keep_untyped_within_steps(network, units, parts, reasons)
     for unit, part in zip(units, parts, strict=True):
         for node in unit if part < 0 else ():

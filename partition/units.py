@@ -59,7 +59,10 @@ def list_units(graph: ir.Graph, together: Sequence[frozenset[ir.Node]]) -> list[
 def make_network(
     graph: ir.Graph, units: Sequence[tuple[ir.Node, ...]], supported: Supported, gain: int, part_cost: int
 ) -> Network:
-    """The network of a graph: what moves between its units, which the target takes, what each node gains there."""
+    """The network of a graph: what moves between its units, which the target takes, what each node gains there.
+
+    What reads constants alone gains nothing: it is computed where it is read, and for nothing else.
+    """
     unit = {node: number for number, nodes in enumerate(units) for node in nodes}
     users: dict[ir.Value, set[int]] = {}
     for node, number in unit.items():
@@ -78,4 +81,5 @@ def make_network(
     able = tuple(
         all(node in taken for node in nodes) and (len(nodes) > 1 or frozenset(nodes) in whole) for nodes in units
     )
-    return Network(able, tuple(edges), tuple(gain * len(nodes) for nodes in units), part_cost)
+    gains = tuple(gain * sum(any(True for _ in list_read(node)) for node in nodes) for nodes in units)
+    return Network(able, tuple(edges), gains, part_cost)

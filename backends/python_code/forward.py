@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
-from ...engine.base.errors import RewriteError
 from ...engine.base.startup import dataclass, field
 from ...engine.dialects.facts import DialectPython
 from ...engine.expressions.functions.registry import SHORT
 from .identifiers import make_identifier
 from .members import Body
-from .printer import write_expression
+from .printer import write_expression, write_head
 from .statements import LETTERS, Scribe, Statement, Suite, is_number
 from .steps import Block, Slot, Step, count_reads, is_truth, read_option, read_truth
 from .templates import Filling, fill, make_literal, parse_template
@@ -50,16 +49,11 @@ class Method:
         names = scribe.given
         lines = list(scribe.write(suite))
         self.inputs = [names[value] for value in body.inputs]
-        taken = [f"{names[value]}: {'int' if is_number(value) else tensor}" for value in body.inputs]
-        signature = ", ".join(taken)
-        kind = tensor if len(body.outputs) == 1 else f"tuple[{', '.join([tensor] * len(body.outputs))}]"
-        head = f"    def {method}(self, {signature}) -> {kind}:"
-        if len(head) > 100:
-            inner = [f"        {one}," for one in taken]
-            joined = f"        self, {signature}"
-            opened = [joined] if len(joined) <= 100 else ["        self,", *inner]
-            return [f"    def {method}(", *opened, f"    ) -> {kind}:", *lines]
-        return [head, *lines]
+        taken = [
+            f"{names[value]}: {'int' if is_number(value) else tensor}" if tensor else names[value]
+            for value in body.inputs
+        ]
+        return [*write_head(method, taken, write_kind(tensor, len(body.outputs))), *lines]
 
     def _suite(self) -> Suite:
         """The statements of the body that is worked on, and what it yields."""
@@ -79,6 +73,8 @@ class Method:
         return Suite(statements, result.elts)
 
     def _name_input(self, at: int, value: ir.Value, scribe: Scribe) -> str:
+        if is_number(value):
+            return scribe.names.number("n")
         if self.body.block is not None or len(self.body.inputs) == 1:
             return LETTERS[at] if at < len(LETTERS) else scribe.names.number("x")
         return scribe.names.give(make_identifier(value.name or ""), "x")
@@ -113,15 +109,13 @@ class Method:
         count, going, *all_begins = values
         begins = [begin for at, begin in enumerate(all_begins) if at not in kept]
         writes = [value for at, value in enumerate(step.writes) if at not in kept]
-        counter, condition, *_ = suites[0].inputs
+        condition = suites[0].inputs[1]
         keeps = suites[0].results[0]
         same = isinstance(keeps, ast.Constant) or ast.dump(keeps) == ast.dump(self._name(condition))
         if same and (going is None or (isinstance(going, ast.Constant) and going.value)) and count is not None:
             going = None
         elif going is None:
             going = ast.Constant(True)
-        if count is None and any(self._numbers[counter] == number for number in _list_names(suites[0])):
-            raise RewriteError("a loop that counts its rounds without knowing how many there are has no code yet")
         known = [begin for begin in begins if begin is not None]
         self._statements.append(Statement(writes, count, suites=suites, begins=known, condition=going))
 
@@ -295,6 +289,11 @@ class _Noted(dict[ir.Value, ast.expr]):
         return super().__getitem__(value)
 
 
+def write_kind(tensor: str, count: int) -> str:
+    """The type of some results; nothing where there is none of tensors."""
+    return tensor if count == 1 or not tensor else f"tuple[{', '.join([tensor] * count)}]"
+
+
 def read_options(step: Step) -> dict[str, Filling]:
     """The options of a step as expressions; element types by their names."""
     assert step.spec is not None
@@ -310,13 +309,6 @@ def read_options(step: Step) -> dict[str, Filling]:
 
 def _attribute(name: str) -> ast.expr:
     return ast.Attribute(ast.Name("self"), name)
-
-
-def _list_names(suite: Suite) -> Iterator[int]:
-    for statement in (*suite.statements, Statement([], ast.Tuple(suite.results))):
-        for node in (statement.value, *statement.begins):
-            if node is not None:
-                yield from (int(one.id[1:]) for one in ast.walk(node) if isinstance(one, ast.Name) and one.id[0] == "$")
 
 
 def _write_shape(value: ir.Value) -> str:

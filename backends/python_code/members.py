@@ -14,6 +14,8 @@ from .identifiers import Names, make_identifier, make_snake
 from .steps import Block, Slot, Step, count_reads, list_steps, share_prefix
 from .templates import list_arguments, name_call
 
+#: what constant operands are called: of real numbers, and of others
+_FACTORS, _NUMBERS = {"x": "scale", "y": "offset"}, {"x": "table", "y": "table"}
 #: the least steps of a chain that is one layer
 _CHAIN = 3
 
@@ -246,4 +248,5 @@ def _name_chain(steps: Sequence[Step], places: Sequence[int], kind: str) -> str:
 def _name_tensor(value: ir.Value, operand: str) -> str:
     path = [part for part in (value.name or "").split(".") if part]
     name = make_identifier(path[-1]) if len(path) > 1 else ""
-    return name or {"x": "scale", "y": "offset"}.get(operand, operand) or "constant"
+    usual = _FACTORS if value.dtype is not None and value.dtype.is_floating_point() else _NUMBERS
+    return name or usual.get(operand, operand) or "constant"

@@ -63,6 +63,8 @@ def _write(node: ast.expr) -> tuple[str, int]:
             return f"({write_expression(one)},)", _ATOM
         case ast.Tuple(elts=items):
             return f"({', '.join(map(write_expression, items))})", _ATOM
+        case ast.List(elts=[ast.Starred(value=ast.GeneratorExp() as each)]):
+            return f"[{write_expression(each)[1:-1]}]", _ATOM
         case ast.List(elts=items):
             return f"[{', '.join(map(write_expression, items))}]", _ATOM
         case ast.Starred(value=value):
@@ -144,7 +146,27 @@ def _escape(letter: str, mark: str) -> str:
 
 
 def _number(value: object) -> str:
-    return repr(value)
+    return repr(value).replace("e+", "e") if isinstance(value, float) else repr(value)
+
+
+def write_head(method: str, taken: Sequence[str], kind: str) -> Iterator[str]:
+    """The lines with which a method within a class begins, `taken` beside `self`; nothing is said of no `kind`."""
+    arrow = f" -> {kind}" if kind else ""
+    joined = ", ".join(["self", *taken])
+    line = f"{_INDENT}def {method}({joined}){arrow}:"
+    if len(line) <= WIDTH:
+        yield line
+        return
+    inner = _INDENT * 2
+    yield f"{_INDENT}def {method}("
+    yield from [inner + joined] if len(inner + joined) <= WIDTH else (f"{inner}{one}," for one in ("self", *taken))
+    if len(f"{_INDENT}){arrow}:") <= WIDTH:
+        yield f"{_INDENT}){arrow}:"
+        return
+    outer, _, items = kind.removesuffix("]").partition("[")
+    yield f"{_INDENT}) -> {outer}["
+    yield from (f"{inner}{item}," for item in items.split(", "))
+    yield f"{_INDENT}]:"
 
 
 def write_statement(prefix: str, node: ast.expr, depth: int, comment: str = "") -> Iterator[str]:

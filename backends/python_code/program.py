@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 
 import onnx_ir as ir
@@ -11,16 +12,17 @@ from ...engine.base.errors import RewriteError
 from ...engine.base.startup import dataclass, field
 from ...engine.dialects.operators import Dialect
 from ...engine.expressions.functions.registry import SHORT
-from .blocks import find_blocks, share_scope
-from .forward import Method, read_options
+from .blocks import find_blocks
+from .class_names import list_parts, name_block, name_model
+from .forward import Method, read_options, write_kind
 from .identifiers import Names, make_class_name, make_identifier, make_snake
 from .members import Body, Member, plan_body
-from .printer import quote, write_expression, write_statement
-from .steps import Block, Slot, Step, list_steps, share_prefix
-from .templates import Filling, fill, list_arguments, make_literal, name_call, parse_template
+from .printer import quote, write_expression, write_head, write_statement
+from .steps import Block, Slot, Step, list_steps
+from .templates import Filling, fill, list_arguments, make_literal, parse_template
 
-#: names that exporters give every graph
-_USUAL = ("main", "maingraph", "torchjit", "torchjitexport", "torch", "graph", "model", "tf2onnx", "tfmodel", "g")
+#: equal layers in a row that are written once
+_RUN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,7 @@ class _Writer:
         self._classes = Names([name for line in python.imports for name in line.replace(",", " ").split()])
         self.placeholders: list[str] = []
         self._inputs: list[str] = []  # what the class written last calls its inputs
+        self._parts: dict[str, set[str]] = {}
 
     def program(self, graph: ir.Graph) -> Program:
         """Write a graph."""
@@ -69,7 +72,7 @@ class _Writer:
         for block in blocks:
             if block not in used:
                 continue
-            block.name = self._classes.give(_name_block(block, self._python.sequential), "Block")
+            block.name = self._classes.give(self._tell_apart(block), "Block")
             inputs = list(dict.fromkeys(v for s in block.steps for v in s.inputs))
             own = {value for step in block.steps for value in step.writes}
             results = [block.steps[place].writes[result] for place, result in block.results]
@@ -79,12 +82,18 @@ class _Writer:
             lines += ["", "", *self._class(block.name, body)]
         inputs = list(graph.inputs)  # what a model remembers is given by the caller, also where it has a beginning
         body = plan_body(steps, inputs, outputs, None, Names(self._python.reserved), self._dialect)
-        name = self._classes.give(_name_model(graph), "Model")
+        name = self._classes.give(name_model(graph), "Model")
         lines += ["", "", *self._class(name, body)]
         head = self._imports("\n".join(lines))
         tensors = list(self._tensors(body, steps, ""))
         taken = [_describe_input(value, said) for value, said in zip(inputs, self._inputs, strict=True)]
         return Program([*head, *lines], tensors, name, taken, self.placeholders)
+
+    def _tell_apart(self, block: Block) -> str:
+        """The name of a block; where another has it, behind the part of the source that this one has besides."""
+        name, parts = name_block(block, self._python.sequential), set(list_parts(block))
+        more = parts - self._parts.setdefault(name, parts)
+        return make_class_name(more.pop()) + name if len(more) == 1 else name
 
     def _imports(self, text: str) -> list[str]:
         """The lines of imports that something refers to."""
@@ -109,6 +118,7 @@ class _Writer:
             [member] = body.members
             member.name = ""
             chain = self._chain(member, body, slots)
+            assert isinstance(chain, ast.Call)
             begin = ast.Call(parse_template("super().__init__"), chain.args, chain.keywords)
             head = f"class {name}({write_expression(chain.func)}):"
             return [head, *self._signature(body), *write_statement("", begin, 2)]
@@ -119,16 +129,16 @@ class _Writer:
         bodies = list(_walk(body))
         made = [line for one in bodies for member in one.members for line in self._member(member, one, slots)]
         made += [f"        self.{parameter} = {parameter}" for parameter in sorted(method.kept)]
-        lines = [f"class {name}({self._python.base}):"]
+        base = self._python.base if body.block is None else self._python.block or self._python.base
+        lines = [f"class {name}({base}):"]
         buffers = [
             member
             for one in bodies
             for member in one.members
             if member.kind == "tensor" and not self._is_parameter(_held(one, member))
         ]
-        lines += [f"    {member.name}: {self._python.tensor}" for member in buffers]
-        if buffers:
-            lines.append("")
+        if buffers and self._python.tensor:
+            lines += [*(f"    {member.name}: {self._python.tensor}" for member in buffers), ""]
         if made:
             lines += [*self._signature(body), "        super().__init__()", *made, ""]
         lines += forward
@@ -145,12 +155,7 @@ class _Writer:
             kind = _write_type([one[place].literals[slot] for one in body.block.instances])
             value = body.block.defaults.get(name, ...)
             taken.append(f"{name}: {kind}" + ("" if value is ... else f" = {write_expression(make_literal(value))}"))
-        line = f"    def __init__(self, {', '.join(taken)}) -> None:"
-        if len(line) <= 100:
-            return [line]
-        joined = f"        self, {', '.join(taken)}"
-        opened = [joined] if len(joined) <= 100 else ["        self,", *(f"        {one}," for one in taken)]
-        return ["    def __init__(", *opened, "    ) -> None:"]
+        return list(write_head("__init__", taken, "None"))
 
     def _stubs(self, body: Body) -> dict[Step, tuple[str, tuple[str, ...]]]:
         """Methods that are to be filled in, one for each kind of operator that there is no code for."""
@@ -172,17 +177,10 @@ class _Writer:
         node, tensor = step.node, self._python.tensor
         assert node is not None
         taken = [
-            f"x{place}: {tensor}{'' if value is not None else ' | None'}" for place, value in enumerate(node.inputs)
+            f"x{place}: {tensor}{'' if value is not None else ' | None'}" if tensor else f"x{place}"
+            for place, value in enumerate(node.inputs)
         ]
-        kind = tensor if len(node.outputs) == 1 else f"tuple[{', '.join([tensor] * len(node.outputs))}]"
-        line = f"    def {name}({', '.join(['self', *taken])}) -> {kind}:"
-        if len(line) <= 100:
-            yield line
-        else:
-            yield f"    def {name}("
-            joined = f"        {', '.join(['self', *taken])}"
-            yield from [joined] if len(joined) <= 100 else ["        self,", *(f"        {one}," for one in taken)]
-            yield f"    ) -> {kind}:"
+        yield from write_head(name, taken, write_kind(tensor, len(node.outputs)))
         for one in _describe(node):
             yield f"        # {one}"
         yield f"        raise NotImplementedError({quote(f'{node.op_type} is to be written')})"
@@ -200,21 +198,18 @@ class _Writer:
             value = self._chain(member, body, slots)
         yield from write_statement(f"self.{member.name} = ", value, 2)
 
-    def _chain(self, member: Member, body: Body, slots: Mapping[tuple[int, Slot], str]) -> ast.Call:
+    def _chain(self, member: Member, body: Body, slots: Mapping[tuple[int, Slot], str]) -> ast.expr:
         layers = [self._layer(place, body.steps[place], slots) for place in member.places]
         alike = all(ast.dump(one) == ast.dump(layers[0]) for one in layers)
-        items: list[ast.expr] = layers
-        if alike and len(layers) > 1:
-            each = ast.comprehension(ast.Name("_"), ast.Call(ast.Name("range"), [ast.Constant(len(layers))], []), [], 0)
-            items = [ast.GeneratorExp(layers[0], [each])]
-            if member.kind == "chain":
-                items = [ast.Starred(items[0])]
+        items: list[ast.expr] = []
+        for _, run in itertools.groupby(layers, ast.dump):
+            same = list(run)
+            several = len(same) >= _RUN or (alike and len(same) > 1)
+            items += [ast.Starred(_repeat(same[0], len(same)))] if several else same
         if member.kind == "chain":
-            value = fill(parse_template(self._python.sequential), {"layers": items})
-        else:
-            value = fill(parse_template(self._python.list), {"layers": items[0] if alike else ast.List(items)})
-        assert isinstance(value, ast.Call)
-        return value
+            return fill(parse_template(self._python.sequential), {"layers": items})
+        whole = _repeat(layers[0], len(layers)) if alike and len(layers) > 1 else ast.List(items)
+        return fill(parse_template(self._python.list), {"layers": whole})
 
     def _layer(self, place: int, step: Step, slots: Mapping[tuple[int, Slot], str]) -> ast.expr:
         def literal(slot: Slot) -> ast.expr:
@@ -245,10 +240,12 @@ class _Writer:
             "shape": shape if parameter is None else ast.Name(parameter),
             "dtype": parse_template(self._python.types[SHORT[value.dtype]]),
         }
+        made = self._python.buffer.removeprefix("name = ")
         if self._is_parameter(value):
             yield from write_statement(f"self.{member.name} = ", fill(parse_template(self._python.parameter), names), 2)
         else:
-            yield from write_statement("", fill(parse_template(self._python.buffer), names), 2)
+            target = "" if made == self._python.buffer else f"self.{member.name} = "
+            yield from write_statement(target, fill(parse_template(made), names), 2)
 
     @staticmethod
     def _is_parameter(value: ir.Value) -> bool:
@@ -270,8 +267,9 @@ class _Writer:
                 step = steps[place]
                 if step.block is not None:
                     yield from self._tensors(self._bodies[step.block], step.inner, inner)
+                stored = {} if step.spec is None else step.spec.facts.python.stored
                 for name, value in step.held.items():
-                    yield f"{inner}{name}", value
+                    yield f"{inner}{stored.get(name, name)}", value
         for inside in body.inner.values():
             yield from self._tensors(inside, inside.steps, path)
 
@@ -299,6 +297,11 @@ def _describe_input(value: ir.Value, name: str) -> Input:
     extents = [] if value.shape is None else list(value.shape)
     shape = tuple(extent if isinstance(extent, int) else 1 for extent in extents)
     return Input(name, value.name or "", shape, SHORT.get(value.dtype or ir.DataType.FLOAT, "f32"))
+
+
+def _repeat(layer: ast.expr, count: int) -> ast.GeneratorExp:
+    each = ast.comprehension(ast.Name("_"), ast.Call(ast.Name("range"), [ast.Constant(count)], []), [], 0)
+    return ast.GeneratorExp(layer, [each])
 
 
 def _held(body: Body, member: Member) -> ir.Value:
@@ -329,40 +332,6 @@ def _write_type(values: Sequence[object]) -> str:
         kinds.append(f"tuple[{', '.join(items)}]" if isinstance(value, tuple) else type(value).__name__)
     found = sorted(set(kinds), key=lambda kind: (len(kind), kind))
     return " | ".join("tuple[()]" if kind == "tuple[]" else kind for kind in found)
-
-
-def _name_model(graph: ir.Graph) -> str:
-    """The class of the whole graph: its name, where that says something."""
-    name = make_class_name(graph.name or "")
-    return name if name and name.lower() not in _USUAL and name[0].isalpha() else "Model"
-
-
-def _name_block(block: Block, sequential: str) -> str:
-    """The class that the source says, or the name of the scope that a block stands for; where there is none, of what it
-    mostly is."""
-    scopes = [share_scope(one) for one in block.instances]
-    kinds = {step.classes.get(scope) for one, scope in zip(block.instances, scopes, strict=True) for step in one}
-    kinds -= {None, name_call(sequential)}
-    if len(kinds) == 1 and all(scopes):
-        return make_class_name(str(*kinds))
-    called = {step.spec.facts.python.called for step in block.steps if step.layer and step.spec is not None}
-    if not all(scopes):
-        scopes = [share_prefix(list(_list_paths(one))) for one in block.instances]
-    if all(any(part.isdigit() for part in scope) or (scope[-1:] and scope[-1][-1].isdigit()) for scope in scopes):
-        words = {next((part for part in reversed(scope) if not part.isdigit()), "") for scope in scopes}
-        words = {make_snake(word).rstrip("0123456789_") for word in words}
-        if len(words) == 1 and (word := words.pop()) and word not in called:
-            return make_class_name(word.removesuffix("s") if len(word) > 3 else word)
-    return "ConvBlock" if "conv" in called else "LinearBlock" if "linear" in called else "Block"
-
-
-def _list_paths(steps: Sequence[Step]) -> Iterator[list[str]]:
-    for step in steps:
-        yield from _list_paths(step.inner)
-        for value in step.held.values():
-            path = (value.name or "").split(".")
-            if len(path) > 2:
-                yield path[:-2]
 
 
 def _describe(node: ir.Node) -> Iterator[str]:

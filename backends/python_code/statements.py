@@ -189,28 +189,35 @@ class Scribe:
         lists = []
         for _ in statement.targets[count:]:
             lists.append(self.names.give("rows"))
-            yield f"{_indent(depth)}{lists[-1]}: list[{self._python.tensor}] = []"
+            kind = f": list[{self._python.tensor}]" if self._python.tensor else ""
+            yield f"{_indent(depth)}{lists[-1]}{kind} = []"
         going = ""
         if statement.condition is not None:
             going = self.names.give("going")
             self.given[condition] = going
-            yield from write_statement(f"{going} = ", self._rename(statement.condition), depth)
+            constant = isinstance(statement.condition, ast.Constant) and self._python.tensor
+            kind = f": bool | {self._python.tensor}" if constant else ""
+            yield from write_statement(f"{going}{kind} = ", self._rename(statement.condition), depth)
         index = self.names.give("i")
         self.given[counter] = index
         inner = {**live, **dict.fromkeys([going, index], _END)}
+        used = any(self._numbers.get(counter, -1) in _list_numbers(one) for one in _all_statements(suite))
         if statement.value is not None:
             count_text = write_expression(self._rename(statement.value))
-            used = any(self._numbers.get(counter, -1) in _list_numbers(one) for one in _all_statements(suite))
             yield f"{_indent(depth)}for {index if used else '_'} in range({count_text}):"
             if going:
                 yield f"{_indent(depth + 1)}if not {going}:"
                 yield f"{_indent(depth + 2)}break"
         else:
+            if used:
+                yield f"{_indent(depth)}{index} = 0"
             yield f"{_indent(depth)}while {going or 'True'}:"
         keeps, *results = suite.results
         rows = results[count:]
         body = Suite(suite.statements, [*rows, *([keeps] if going else []), *results[:count]], suite.inputs)
         yield from self._rounds(body, inner, lists, [*([going] if going else []), *names], depth + 1)
+        if used and statement.value is None:
+            yield f"{_indent(depth + 1)}{index} += 1"
         for target, name in zip(statement.targets[:count], names, strict=True):
             if target in self._numbers:
                 self.given[target] = name

@@ -106,7 +106,9 @@ def _spread(items: Sequence[ast.expr], names: Mapping[str, Filling]) -> Iterator
 def _list(found: Filling) -> Sequence[ast.expr]:
     if found is None:
         return []
-    return found.elts if isinstance(found, ast.Tuple) else [found] if isinstance(found, ast.expr) else found
+    if isinstance(found, ast.GeneratorExp):
+        return [ast.Starred(found)]
+    return found.elts if isinstance(found, ast.Tuple | ast.List) else [found] if isinstance(found, ast.expr) else found
 
 
 def _keyword(keyword: ast.keyword, names: Mapping[str, Filling]) -> ast.keyword | None:

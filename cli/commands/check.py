@@ -75,10 +75,11 @@ def _read(names: Sequence[str]) -> Pack:
     """
     from ...engine.base.errors import RuleError
     from ...engine.packs import loader
+    from ...engine.packs.entries import read_text
     from ...target_settings import mistakes
 
     settings = _settings(names)
-    sources = {str(file): loader.read_text(file) for file in settings}
+    sources = {str(file): read_text(file) for file in settings}
     wrong, opsets, pack = [], None, None
     try:
         pack = loader.read(names if loader.sources(names, empty=True) else [_ALONE, *names])

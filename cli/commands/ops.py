@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 _COLOURS = {
     "yes": "green",
     "as state": "green",
+    "as it is made of others": "green",
     "in part": "yellow",
     "no": "red",
     "simplified": "green",
@@ -179,8 +180,10 @@ def markdown(found: Sequence[Support], rules: Sequence[str]) -> list[str]:
         "",
         f"Written by `rewrite ops {call} --format markdown` from the rules themselves; do not edit.",
         "",
-        _count([one for one in found if one.operator.code is not None]),
     ]
+    if all(one.operator.code is None for one in found):
+        return [*lines, _count(found), "", *_rows(found, ("Code", "Opsets"))]
+    lines.append(_count([one for one in found if one.operator.code is not None]))
     custom = [one for one in found if one.operator.code is None]
     lines += ["", *_rows([one for one in found if one.operator.code is not None])]
     if custom:
@@ -188,10 +191,13 @@ def markdown(found: Sequence[Support], rules: Sequence[str]) -> list[str]:
     return lines
 
 
-def _rows(found: Sequence[Support]) -> list[str]:
+def _rows(found: Sequence[Support], without: Collection[str] = ()) -> list[str]:
+    """A table with a row for each operator, `without` some of its columns."""
     from ...engine.expressions.opset_range import word_opsets
 
-    lines = ["| Operator | Code | Supported | Options | Limits | Opsets | Rules |", "|---|---|---|---|---|---|---|"]
+    columns = ("Operator", "Code", "Supported", "Options", "Limits", "Opsets", "Rules")
+    shown = [place for place, column in enumerate(columns) if column not in without]
+    lines = [f"| {' | '.join(columns[place] for place in shown)} |", "|---" * len(shown) + "|"]
     for one in found:
         options = ", ".join(f"{name}: {taken}" for name, taken in one.options.items())
         rows = (
@@ -203,7 +209,7 @@ def _rows(found: Sequence[Support]) -> list[str]:
             word_opsets(one.opsets).split(" ", 1)[1] if one.opsets else "",
             ", ".join(dict.fromkeys(use.rule for use in one.uses)),
         )
-        lines.append("| " + " | ".join(text.replace("|", "\\|") for text in rows) + " |")
+        lines.append("| " + " | ".join(rows[place].replace("|", "\\|") for place in shown) + " |")
     return lines
 
 
@@ -211,8 +217,9 @@ def _count(found: Sequence[Support]) -> str:
     counts = {state: sum(one.state == state for one in found) for state in _COLOURS}
     if counts["kept"] or counts["simplified"]:
         return f"{len(found)} operators: rules are about {counts['simplified']} of them, the others stay as they are."
+    made = counts["as it is made of others"]
     return (
         f"{len(found)} operators: {counts['yes']} supported in every case, {counts['as state']} as state of the "
-        f"model, {counts['in part']} in part, "
+        f"model, {f'{made} as they are made of others, ' if made else ''}{counts['in part']} in part, "
         f"{counts['no']} not at all."
     )

@@ -43,8 +43,19 @@ _TOLD = 8
     metavar="FILE.html",
     help="Write a page to look at: the picture of the cut, the steps, and why nodes are on the host.",
 )
+@flags.input_shape
+@flags.batch
 @flags.as_json
-def command(model: Path, target: str, folder: Path | None, functions: bool, page: Path | None, as_json: bool) -> None:
+def command(
+    model: Path,
+    target: str,
+    folder: Path | None,
+    functions: bool,
+    page: Path | None,
+    input_shape: tuple[str, ...],
+    batch: str | None,
+    as_json: bool,
+) -> None:
     """Divide a MODEL into parts that a target takes and what stays on the host, and write one file for each.
 
     The folder has a model for each step, `host.onnx` with the parts as nodes of the domain nnrewrite.part, and
@@ -53,10 +64,11 @@ def command(model: Path, target: str, folder: Path | None, functions: bool, page
 
     Exit status: 0 written; 1 the model cannot be divided; 2 the call is wrong.
     """
+    from ...options import Options
     from ...partition import partition
     from ..json_documents import show
 
-    found = partition(f"{model}", target)
+    found = partition(f"{model}", target, Options(input_shape=input_shape, batch=batch))
     place = folder if folder is not None else Path(f"{model.stem}.parts")
     manifest = found.save(place, functions)
     if page is not None:
@@ -77,16 +89,20 @@ def _print(manifest: dict[str, Any], model: str, folder: Path) -> None:
     device = [step for step in manifest["steps"] if step["on"] == "device"]
     taken, left = (sum(step["nodes"] for step in steps) for steps in (device, host))
     click.echo(f"{click.style(model, bold=True)} -> {click.style(f'{folder}', bold=True)}")
-    click.echo(f"  on {manifest['target']}: {taken} of {taken + left} nodes in {len(device)} parts")
-    click.echo(f"  on the host: {left} nodes in {len(host)} steps")
+    share = f"{taken:,} of {_count(taken + left, 'node')} in {_count(len(device), 'part')}"
+    click.echo(f"  on {manifest['target']}: {share if device else 'nothing'}")
+    click.echo(f"  on the host: {_count(left, 'node') + ' in ' + _count(len(host), 'step') if host else 'nothing'}")
     inner = [part for body in manifest["bodies"] for part in body["parts"]]
     if inner:
-        click.echo(
-            f"  in bodies of loops and branches: {sum(part['nodes'] for part in inner)} nodes in {len(inner)} parts"
-        )
+        nodes = _count(sum(part["nodes"] for part in inner), "node")
+        click.echo(f"  in bodies of loops and branches: {nodes} in {_count(len(inner), 'part')}")
     click.echo(f"  bytes between both: {manifest['bytes_moved']:,}")
     why = Counter((entry["operator"], entry["reason"]) for step in host for entry in step["reasons"])
     for (operator, reason), count in why.most_common(_TOLD):
         click.echo(f"    {operator} x {count}: {reason}")
     if len(why) > _TOLD:
-        click.echo(f"    and {len(why) - _TOLD} more reasons, in {folder / 'manifest.json'}")
+        click.echo(f"    and {_count(len(why) - _TOLD, 'more reason')}, in {folder / 'manifest.json'}")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

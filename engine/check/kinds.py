@@ -179,6 +179,7 @@ _TAKEN: dict[str, Kinds] = {
     "tensor": NUMERIC | RUNTIME | frozenset({LIST, NONE}),
     "number": NUMERIC | one(NONE),
     "numbers": NUMERIC | frozenset({LIST, NONE}),
+    "elements": LISTED | NUMERIC | TEXT,
     "items": LISTED | NUMERIC,
     "sequences": LISTED | one(STRING),
 }

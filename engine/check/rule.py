@@ -8,7 +8,7 @@ from ..base.errors import Note, times
 from ..dialects.operators import Dialect, OperatorSpec
 from ..expressions.compile import Frame, Located, evaluate, truth
 from ..expressions.opset_range import possible
-from ..rewrite.rules import ACCEPT, JUDGING, OF_SOURCE, ONCE, STAGES, family, list_template_dialects
+from ..rewrite.rules import ACCEPT, ADAPT, JUDGING, OF_SOURCE, ONCE, STAGES, family, list_template_dialects
 from ..syntax import tree
 from ..syntax.diagnostics import a, suggest
 from ..syntax.tree_traversal import walk
@@ -76,10 +76,11 @@ def _rule(written: tree.Rule, reads: Dialect, context: Context) -> None:
     if not context.opsets:
         context.error(written.span, f"the guards of rule `{written.name}` hold at no opset")
         return
-    if written.stage not in OF_SOURCE:  # a rule is passed over where there is nothing for it to match
+    if written.stage not in (*OF_SOURCE, ADAPT):  # a rule is passed over where there is nothing for it to match
         there = context.world.availability.list_opsets(written.equations, (reads,), context.opsets, pattern=True)
         context = context.at(there or context.opsets)
-    found = check_pattern(written.equations, reads, context)
+    newest = context.at(frozenset({max(context.declared)})) if written.stage == ADAPT else context
+    found = check_pattern(written.equations, reads, newest)
     context = replace(context, root=found.root).inner(*found.variables.values())
     before = len(context.world.diagnosis.found)
     context = _clauses(written, context)
@@ -133,7 +134,7 @@ def _clauses(written: tree.Rule, context: Context) -> Context:
             placeholders(clause.message, clause.span, context)
             continue
         condition(clause.condition, context)
-        if isinstance(clause, tree.Require) and written.stage not in (*OF_SOURCE, *JUDGING):
+        if isinstance(clause, tree.Require) and written.stage not in (*OF_SOURCE, *JUDGING, ADAPT):
             context.error(clause.span, f"`require` refuses nothing in stage {written.stage}", _REFUSING)
         if (
             written.stage not in JUDGING

@@ -44,6 +44,10 @@ class OperatorTrials:
 
     said: tuple[str, ...] = ()
     untried: Annotated[str | None, "In words, why the interpreter cannot be asked about it"] = None
+    reference: Annotated[
+        tuple[str, ...],
+        "Options that ONNX Runtime takes at their default alone: of others the evaluator of the onnx package is asked",
+    ] = ()
     counts: Annotated[Mapping[str, str], "Options, each with the operands or results whose number it is"] = field(
         default_factory=dict
     )
@@ -89,6 +93,9 @@ class OperatorPython:
     held: Annotated[
         tuple[str, ...], "Operands that the layer holds; as an argument of it their name says whether there is one"
     ] = ()
+    stored: Annotated[
+        Mapping[str, str], "Those that the layer has under other names or in parts of it: `{kernel: cell.kernel}`"
+    ] = field(default_factory=dict)
     numbers: Annotated[
         tuple[str, ...], "Operands that are written as numbers where they are constants of one element"
     ] = ()
@@ -120,6 +127,12 @@ class OperatorFacts:
     ] = ()
     yields: Annotated[tuple[str, ...], "The element types of results where these are not those of the operands"] = ()
     version: Annotated[int, "The first version of it that runtimes have"] = 1
+    versions: Annotated[
+        Mapping[int, tuple[Mapping[str, Any], ...]],
+        "Later versions, each with conditions of which one makes it needed: operands and results with element types,"
+        " options with a value (of numbers the least), `rank` (at least), `operands` (at most so many), `coded`,"
+        " `broadcast`, and `channels`, the operand that has a scale for each index",
+    ] = field(default_factory=dict)
     older: Annotated[
         Mapping[int, str],
         "Opsets up to which it meant something else, each with the name that rules have for what it was",
@@ -276,13 +289,18 @@ class DialectPython:
 
     said: tuple[str, ...] = ()
     imports: Annotated[tuple[str, ...], "The lines at its head; those that nothing refers to are left out"] = ()
-    base: Annotated[str, "The class that its classes extend"] = "object"
+    base: Annotated[str, "The class that the model extends"] = "object"
+    block: Annotated[str | None, "The class that its repeated parts extend, where that is another"] = None
     method: Annotated[str, "The method that computes"] = "forward"
-    tensor: Annotated[str, "The class of tensors"] = "Tensor"
+    tensor: Annotated[str, "The class of tensors; nothing where methods are written without types"] = "Tensor"
     sequential: Annotated[str, "The layer that is a chain of others, `*layers`"] = "Sequential(*layers)"
     list: Annotated[str, "What holds layers of which each is called apart, `layers`"] = "list(layers)"
-    parameter: Annotated[str, "A tensor that is trained, of a `shape`"] = "zeros(shape)"
-    buffer: Annotated[str, "A statement that makes a tensor that is not, of a `name`, a `shape` and a `dtype`"] = ""
+    parameter: Annotated[str, "A tensor that is trained, of a `name` and a `shape`"] = "zeros(shape)"
+    buffer: Annotated[
+        str,
+        "A statement that makes a tensor that is not, of a `name`, a `shape` and a `dtype`; behind `name = ` what is"
+        " assigned",
+    ] = ""
     types: Annotated[Mapping[str, str], "Element types by their short names"] = field(default_factory=dict)
     scalar: Annotated[str, "The tensor of a number `n`"] = "n"
     stack: Annotated[str, "Tensors of a list `xs` one above the other"] = "stack(xs)"
@@ -296,6 +314,10 @@ class DialectPython:
         " method and `{examples}`, the lines that make them",
     ] = ""
     reserved: Annotated[tuple[str, ...], "Names that members of its classes cannot have"] = ()
+    unfolded: Annotated[str | None, "The rule set that puts layers back which were folded into others"] = None
+    fake_quantized: Annotated[
+        str | None, "The rule set by which quantized values are real numbers on the grid of their codes"
+    ] = None
     unfused: Annotated[
         tuple[str, ...], "Rules on the way to it that are left out, as what they make one is trained apart"
     ] = ()

@@ -30,8 +30,9 @@ def widenings(dialect: Dialect, operator: str, opset: int, operands: Sequence[ir
     """The type variables of an operator that stand for a type without a kernel, and the type to compute in.
 
     `kernels` of the dialect in ops.yaml says which types have one; where it is silent, the operator's schema does.
+    Codes are numbers to operators of schemas; other dialects type kernels of codes apart.
     """
-    if any(value is not None and "quantization" in value.meta for value in operands):
+    if not dialect.schemas and any(value is not None and "quantization" in value.meta for value in operands):
         return {}
     return _widenings(dialect, operator, opset, tuple([None if value is None else value.dtype for value in operands]))
 
@@ -61,17 +62,30 @@ def _widenings(dialect: Dialect, operator: str, opset: int, operands: tuple[ir.D
 
 
 @functools.cache
-def _kinds(dialect: Dialect, operator: str, version: int) -> Kinds:
-    """The element types that each type variable of an operator, as its schema stood since `version`, may stand for."""
-    found = schema(operator, version, dialect.domain)
-    assert found is not None
+def list_schema_types(dialect: Dialect, operator: str, opset: int) -> Kinds:
+    """The element types that each type variable of an operator may stand for at an opset, with kernels or without."""
+    found = schema(operator, opset, dialect.domain)
     names = {dtype.name.lower(): name for name, dtype in DTYPES.items()}
-    allowed = {
+    return {
         one.type_param_str: frozenset(
             names[text] for t in one.allowed_type_strs if (text := t.removeprefix("tensor(").removesuffix(")")) in names
         )
-        for one in found.type_constraints
+        for one in (found.type_constraints if found is not None else ())
     }
+
+
+@functools.cache
+def list_types_of(text: str) -> frozenset[str]:
+    """The element type that a schema asks for by itself, by its short name; none where the text is no such type."""
+    names = {dtype.name.lower(): name for name, dtype in DTYPES.items()}
+    found = names.get(text.removeprefix("tensor(").removesuffix(")"))
+    return frozenset() if found is None or not text.startswith("tensor(") else frozenset([found])
+
+
+@functools.cache
+def _kinds(dialect: Dialect, operator: str, version: int) -> Kinds:
+    """The element types that each type variable of an operator, as its schema stood since `version`, may stand for."""
+    allowed = {**list_schema_types(dialect, operator, version)}
     kernels = dialect.facts.kernels.get(operator, {})
     since = max((v for v in kernels if v <= version), default=None)
     for variable, types in (kernels[since] if since is not None else {}).items():

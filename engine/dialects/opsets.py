@@ -11,6 +11,8 @@ from ..base.quantization import RAW, in_blocks, quantization
 from ..base.startup import dataclass
 from .operators import Dialect, OperatorSpec, schema
 
+#: the newest opset that the installed package knows
+NEWEST = onnx.defs.onnx_opset_version()
 #: the attribute that says of how many elements a block is
 BLOCKS = "block_size"
 #: roles of the operators that a quantized value is read and written with, and of the one that takes values of all types
@@ -68,7 +70,7 @@ def yields(spec: OperatorSpec, dtype: ir.DataType | None, opset: int) -> bool:
 
 
 def _first(spec: OperatorSpec, dtype: ir.DataType | None, blocks: bool) -> int | None:
-    return next((n for n in range(1, onnx.defs.onnx_opset_version() + 1) if takes(spec, dtype, n, blocks)), None)
+    return next((n for n in range(1, NEWEST + 1) if takes(spec, dtype, n, blocks)), None)
 
 
 def _list_raw_codes(graph: ir.Graph, source: Dialect) -> Iterator[ir.Value]:

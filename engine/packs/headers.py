@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ..base.data_files import BUILT_IN
 from . import loader
+from .entries import read_text
 
 _DIALECTS = re.compile(r"^\s*ruleset\s+\w+[^:]*:\s*(\w+)\s*->\s*(\w+)", re.MULTILINE)
 
@@ -40,5 +41,5 @@ def _pair_of_built_in(name: str) -> tuple[str, str] | None:
 
 def _read_pair(folder: Path) -> tuple[str, str] | None:
     file = min(folder.glob("**/*.rules"), default=None)
-    said = None if file is None else _DIALECTS.search(loader.read_text(file))
+    said = None if file is None else _DIALECTS.search(read_text(file))
     return None if said is None else (said[1], said[2])

@@ -20,6 +20,7 @@ from ..dialects.operators import Catalogue
 from ..rewrite.rules import Contents, Override, outline
 from ..syntax import tree
 from .digests import digest_code, digest_pack
+from .entries import list_entries, read_text
 from .parse_cache import Parses
 from .scopes import separate_definitions
 from .serialization import Lazy, LazyMapping, freeze, thaw
@@ -129,7 +130,7 @@ def load(names: Sequence[str]) -> Pack:
     """
     paths = folders(names)
     files = _texts(paths)
-    digest = digest_pack(_entries(paths), files)
+    digest = digest_pack(list_entries(paths), files)
     kept = file_cache.fetch(digest)
     if kept is not None:
         return _thaw(kept)
@@ -188,7 +189,7 @@ def sources(names: Sequence[str], empty: bool = False) -> dict[str, str]:
 
 def entries(names: Sequence[str]) -> list[Path]:
     """The files of some packs that describe operators."""
-    return _entries(folders(names))
+    return list_entries(folders(names))
 
 
 def list_user_files(names: Sequence[str]) -> dict[str, Path]:
@@ -218,7 +219,7 @@ def list_built_in() -> list[str]:
 def _texts(paths: Sequence[Path], empty: bool = False) -> dict[str, str]:
     """The rule files of some folders by the name they have in messages; raises CallError where there are none."""
     for path in paths:
-        if not any(path.glob("**/*.rules")) and not _entries([path]) and not (path / "target.yaml").is_file():
+        if not any(path.glob("**/*.rules")) and not list_entries([path]) and not (path / "target.yaml").is_file():
             raise CallError(f"there are no *.rules files in {path}, and neither an ops.yaml nor a target.yaml")
     found = _rule_files(paths)
     if not found and not empty:
@@ -235,18 +236,6 @@ def _rule_files(paths: Sequence[Path]) -> dict[str, str]:
     return found
 
 
-def read_text(file: Path) -> str:
-    """The text of a file of a pack; raises CallError where it cannot be read."""
-    try:
-        return file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise CallError(f"{file}: cannot be read: {error}") from error
-
-
-def _entries(paths: Sequence[Path]) -> list[Path]:
-    return [path / "ops.yaml" for path in paths if (path / "ops.yaml").is_file()]
-
-
 def _read(paths: Sequence[Path], texts: Mapping[str, str], parses: Parses) -> Pack:
     from ..check.checker import review
 
@@ -258,7 +247,7 @@ def _read(paths: Sequence[Path], texts: Mapping[str, str], parses: Parses) -> Pa
     if follow and not diagnostics:
         # Rules of the target's own come after those of every pack that aims at it.
         return _read([*follow, *paths], {**texts, **_texts(follow)}, parses)
-    entries = _entries(paths)
+    entries = list_entries(paths)
     catalogue = _catalogue(tuple(entries), tuple(map(read_text, (*OPERATORS, *entries))))
     parses.keep()
     files, unknown = separate_definitions(files, parses, complete=not diagnostics)
@@ -285,7 +274,7 @@ def _read(paths: Sequence[Path], texts: Mapping[str, str], parses: Parses) -> Pa
 
 def _mark(program: Sequence[Path]) -> str:
     """The key under which it is kept that packs which come with the program have no mistakes."""
-    return f"{digest_pack(_entries(program), _texts(program, empty=True))}-checked"
+    return f"{digest_pack(list_entries(program), _texts(program, empty=True))}-checked"
 
 
 def _find_checked(program: Sequence[Path]) -> Sequence[Path]:

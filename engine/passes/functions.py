@@ -58,9 +58,12 @@ class Functions:
         return not any(module.rules.candidates(stage, node.domain, node.op_type) for stage in (NORMALIZE, LOWER))
 
 
-def evaluate_nodes(module: Module, settled: set[ir.Node]) -> None:
-    """Let nodes of the source have types and shapes, and put constants in the place of those that yield such."""
-    opset, dialect = module.opset, module.source
+def evaluate_nodes(module: Module, settled: set[ir.Node], newest: int | None = None) -> None:
+    """Let nodes of the source have types and shapes, and put constants in the place of those that yield such.
+
+    They have the forms of the opset `newest`, as a rule of that of the rules.
+    """
+    opset, dialect = newest or module.opset, module.source
     for node in list(module.graph):
         if node.domain != dialect.domain or node in settled:
             continue
@@ -69,7 +72,7 @@ def evaluate_nodes(module: Module, settled: set[ir.Node]) -> None:
         if spec is None:
             continue
         if graphs := bodies(node):
-            _evaluate_bodies(module, node, graphs, spec, settled)
+            _evaluate_bodies(module, node, graphs, spec, settled, newest)
             continue
         try:
             inferred = infer(node, opset)
@@ -98,7 +101,7 @@ def evaluate_nodes(module: Module, settled: set[ir.Node]) -> None:
 
 
 def _evaluate_bodies(
-    module: Module, node: ir.Node, graphs: list[ir.Graph], spec: OperatorSpec, settled: set[ir.Node]
+    module: Module, node: ir.Node, graphs: list[ir.Graph], spec: OperatorSpec, settled: set[ir.Node], newest: int | None
 ) -> None:
     """Let the inputs of a node's graphs be like its operands, and its results like what the graphs yield."""
     counted = node.attributes.get(spec.facts.slices or "")
@@ -114,7 +117,7 @@ def _evaluate_bodies(
                 given.shape = make_shape(shape[1:])
             elif shape is not None and not _kinds(spec):
                 given.shape = make_shape(shape)
-        evaluate_nodes(module.body(graph), settled)
+        evaluate_nodes(module.body(graph), settled, newest)
     if slices is not None:
         stack(node, slices)
     elif not spec.facts.parameters:
@@ -140,9 +143,10 @@ def _kinds(spec: OperatorSpec) -> Sequence[str]:
     return next(iter(spec.facts.parameters.values()), ())
 
 
-def expand(module: Module, node: ir.Node, given: int) -> bool:
-    """Put the body of a node's function in its place; whether it has one."""
-    found = _find_function(node, module.opset, given)
+def expand(module: Module, node: ir.Node, given: int, newest: int | None = None) -> bool:
+    """Put the body of a node's function in its place, in the forms of an opset, as a rule that of the rules; whether it
+    has one."""
+    found = _find_function(node, newest or module.opset, given)
     if found is None:
         return False
     body, version = found
@@ -178,7 +182,7 @@ def expand(module: Module, node: ir.Node, given: int) -> bool:
             result.name, output.name = output.name, None
         ir.convenience.replace_all_uses_with(output, result, replace_graph_outputs=True)
     module.graph.remove(node, safe=True)
-    renew([n for made in nodes for n in _with_bodies(made)], module, version)
+    renew([n for made in nodes for n in _with_bodies(made)], module, version, newest)
     return True
 
 

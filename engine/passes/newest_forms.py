@@ -35,24 +35,27 @@ class NewestForms:
         renew(list(ir.traversal.RecursiveGraphIterator(module.graph)), module, self.given)
 
 
-def renew(nodes: list[ir.Node], module: Module, given: int) -> None:
-    """Give nodes that were written at an opset the form that rules know."""
+def renew(nodes: list[ir.Node], module: Module, given: int, newest: int | None = None) -> None:
+    """Give nodes that were written at an opset the form that rules know, or that of the opset `newest`."""
     dialect = module.source
     if not dialect.schemas:
         return
+    newest = newest or module.opset
     for node in nodes:
         if node.domain != dialect.domain:
             continue
         known = dialect.operators.get(node.op_type)
         former = next((name for last, name in _older_forms(known) if given <= last), None)
         if former is not None:
-            form = dialect.operators[former]
+            form, was = dialect.operators[former], dialect.operator(node.op_type, given)
+            if was is not None:
+                _move_attributes(node, (was, form), module.names, dialect, (given, newest))
             node.op_type, node.domain = form.name, form.domain
             continue
-        was, now = dialect.operator(node.op_type, given), dialect.operator(node.op_type, module.opset)
-        if was is not None and now is not None and given < module.opset:
+        was, now = dialect.operator(node.op_type, given), dialect.operator(node.op_type, newest)
+        if was is not None and now is not None and given < newest:
             _write_defaults(node, was, now)
-            _move_attributes(node, (was, now), module.names, dialect, (given, module.opset))
+            _move_attributes(node, (was, now), module.names, dialect, (given, newest))
 
 
 def _older_forms(spec: OperatorSpec | None) -> list[tuple[int, str]]:
@@ -76,7 +79,7 @@ def _move_attributes(
 ) -> None:
     """Put attributes that are operands by now where these stand; `forms` and `opsets` are the older and the newer."""
     was, now = forms
-    before, found = (signature(now.name, opset, dialect.domain) for opset in opsets)
+    before, found = signature(was.name, opsets[0], dialect.domain), signature(now.name, opsets[1], now.domain)
     moved: dict[int, Any] = {}
     known = {operand.name for operand in before.operands} if before is not None else set()
     first = len(known)

@@ -6,6 +6,7 @@ from ..base.quantization import QUANTIZE_BY
 from ..base.startup import dataclass, field
 from ..rewrite.rules import INTEGERS, LOWER, NORMALIZE, RECOVER, SIMPLIFY, TUNE, RuleSet
 from .accepted import Accepted
+from .adapt import Adapt
 from .base import Pass, Visit
 from .closures import Closures
 from .common_subexpressions import CommonSubexpressions
@@ -39,7 +40,8 @@ class PassOptions:
     stays quantized, with `float_interface` the inputs and outputs do not. `keep_float16` keeps constants of that type,
     `keep_custom` custom operators that no rule is about. `folded` is how many bytes more than what they are made
     of computed constants may take (None: as usual). `part` is what is to become of the main graph's ends, `given` the
-    opset of a source whose operators have versions, where the target has others.
+    opset of a source whose operators have versions, where the target has others, `adapted` that of one which is written
+    in another opset of the same dialect.
     """
 
     extents: Asked = field(default_factory=Asked)
@@ -53,6 +55,7 @@ class PassOptions:
     keep_custom: bool = False
     folded: int | None = None
     given: int | None = None
+    adapted: int | None = None
     part: Part = field(default_factory=Part)
 
 
@@ -62,18 +65,20 @@ def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
     fold = Fold(options.folded)
     across = rules.source is not rules.target
     #: the source says by the types of values what is quantized or complex, and not by operators
-    implied = across and not rules.source.schemas
+    implied = across and not rules.source.schemas and rules.source.facts.python is None
     newest: list[tuple[Pass, bool]] = []
     rest: list[tuple[Pass, bool]] = []
     if options.given is not None:
         newest = [(NewestForms(options.given), True), (Functions(options.given), True)]
         rest = [(Functions(options.given, left=True), True), (Rules(LOWER, Visit.OUTSIDE_FIRST), True)]
-    code = rules.target.facts.python is not None  # in which there are no layouts, and methods to be filled in
-    if code:
+    code = rules.target.facts.python is not None  # in which there are methods to be filled in
+    ordered = not code or rules.target.facts.channels is not None
+    if code and rules.source.schemas:
         rest = [(Functions(rules.opset, left=True), True), (Rules(LOWER, Visit.OUTSIDE_FIRST), True)]
     steps: list[tuple[Pass, bool]] = [
         (options.part, bool(options.part.inputs or options.part.outputs)),
         *newest,
+        *([(Adapt(options.adapted), True)] if options.adapted is not None else []),
         (resize, bool(options.extents)),
         (FloatInterface(), options.float_interface),
         (KeepFloat16(), options.keep_float16),
@@ -81,7 +86,7 @@ def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
         (Rules(INTEGERS, Visit.FUNCTIONS_FIRST), implied and not options.plain),
         (Complex(), implied),
         (QuantizeDequantize(options.plain), implied),
-        (fold, not across or code),
+        (fold, not across or rules.source.schemas),
         (CommonSubexpressions(constants=True, visits=Visit.OUTSIDE_FIRST), not across),
         (Rules(NORMALIZE, Visit.FUNCTIONS_FIRST if across else Visit.OUTSIDE_FIRST), True),
         (Rules(LOWER, Visit.OUTSIDE_FIRST), True),
@@ -92,7 +97,7 @@ def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
         (Rules(RECOVER, Visit.INSIDE_FIRST), True),
         *(
             [(PlaceTransposes(options.layout, options.outputs, copies=across), True)]
-            if options.layout is not None and not code and (across or rules.source.schemas)
+            if options.layout is not None and ordered and (across or rules.source.schemas)
             else []
         ),
         (Rules(SIMPLIFY, Visit.OUTSIDE_FIRST), True),
@@ -119,5 +124,6 @@ def list_names(rules: RuleSet) -> list[str]:
         keep_float16=True,
         part=Part(("input",)),
         given=1 if rules.target.facts.reference is not None else None,
+        adapted=1 if rules.source is rules.target and rules.target.schemas else None,
     )
     return list(dict.fromkeys(one.name for one in list_passes(rules, all_on)))

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import onnx.defs
 
 from ..base.errors import CallError, Span
 from ..base.startup import dataclass
-from ..dialects.operators import FORM, Catalogue, Dialect, OperatorSpec
+from ..dialects.operators import FORM, Catalogue, Dialect, OperatorSpec, schema
 from ..expressions.compile import TRAIT
 from ..expressions.functions import to_python
 from ..expressions.opset_range import Opsets, possible
@@ -21,6 +24,8 @@ from .state import ROLES
 WHOLE, PART, NONE = "yes", "in part", "no"
 #: an operator that no rule is about since the engine takes all of its role
 STATE = "as state"
+#: an operator that no rule is about and that becomes what its definition says that it is made of
+MADE = "as it is made of others"
 #: an operator of a dialect that rules rewrite into itself: some rules are about it, or none is and it stays as it is
 SIMPLIFIED, KEPT = "simplified", "kept"
 
@@ -78,6 +83,8 @@ def survey(
             for spec in _about(call, rule, dialect):
                 uses.setdefault(spec.name, []).append(_use(rule, call, spec, file, sources or {}, there))
     told = [spec for spec in dialect.operators.values() if FORM not in spec.traits]
+    if dialect.schemas:  # older forms of operators have names that no file has
+        told = [found for spec in told if spec.domain == dialect.domain and (found := dialect.operator(spec.name))]
     ranked = sorted(told, key=lambda spec: (spec.code is None, spec.code or 0, spec.name))
     if within:
         return [_describe_rewriting(spec, uses.get(spec.name, []), declared) for spec in ranked]
@@ -180,6 +187,8 @@ def _options(call: tree.Call, spec: OperatorSpec) -> dict[str, str]:
 def _support(spec: OperatorSpec, uses: Sequence[Use], declared: Opsets, dialect: Dialect) -> Support:
     own = [use for use in uses if use.alone and not use.general]
     if not own:
+        if not uses and dialect.schemas and _is_function(spec):
+            return Support(spec, (), MADE, {}, (), declared)
         if not uses and spec.role in ROLES:
             return Support(spec, (), STATE, {}, (ROLES[spec.role],), declared)
         said = "only inside larger patterns" if uses else spec.unsupported or "no rule is about it"
@@ -197,6 +206,13 @@ def _support(spec: OperatorSpec, uses: Sequence[Use], declared: Opsets, dialect:
         limits += dict.fromkeys("only where " + " and ".join(use.conditions) for use in own)
     limits += dict.fromkeys(f"refused: {demand}" for use in own for demand in use.demands)
     return Support(spec, tuple(uses), PART if limits else WHOLE, options, tuple(limits), opsets or declared)
+
+
+def _is_function(spec: OperatorSpec) -> bool:
+    """Whether the definition of an operator says what it is made of."""
+    found: Any = schema(spec.name, onnx.defs.onnx_opset_version(), spec.domain)
+    bodies = () if found is None else (found.function_opset_versions, found.context_dependent_function_opset_versions)
+    return any(bodies)
 
 
 def _describe_rewriting(spec: OperatorSpec, uses: Sequence[Use], declared: Opsets) -> Support:

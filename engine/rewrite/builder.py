@@ -348,8 +348,13 @@ class Builder:
     ) -> list[ir.Value]:
         """A node whose own types have no kernel: computed in wider ones, between two conversions."""
         found = signature(spec.name, self._opset, spec.domain) or describe_operator(spec)
-        pairs = [*pair_types(inputs, found.operands)]  # of one type, but for numbers that a rule gave, which stand last
-        own = {variable: value.dtype for value, variable in reversed(pairs) if value is not None}
+        pairs = [*pair_types(inputs, found.operands)]  # of one type, but for numbers that a rule gave
+        types = {variable: DTYPES[name] for variable, name in wider.items()}
+        own = {
+            variable: value.dtype
+            for value, variable in reversed(pairs)
+            if value is not None and value.dtype != types.get(variable)
+        }
         operands = [
             self._convert(value, DTYPES[wider[variable]]) if value is not None and variable in wider else value
             for value, variable in pair_types(inputs, found.operands)

@@ -19,8 +19,8 @@ from .matcher import Matcher
 from .pattern import AnyOf, Defined, NodePattern, Operand, Variable, compile_equations, is_deep, nodes
 
 #: in the order they run; what operators mean in others of the source is asked for where they are tried alone
-STAGES = ("meaning", "integers", "normalize", "lower", "recover", "simplify", "tune", "accept", "support")
-MEANING, INTEGERS, NORMALIZE, LOWER, RECOVER, SIMPLIFY, TUNE, ACCEPT, SUPPORT = STAGES
+STAGES = ("meaning", "integers", "normalize", "lower", "recover", "simplify", "tune", "accept", "support", "adapt")
+MEANING, INTEGERS, NORMALIZE, LOWER, RECOVER, SIMPLIFY, TUNE, ACCEPT, SUPPORT, ADAPT = STAGES
 #: those that read the source dialect, and those that go over each node once
 OF_SOURCE, ONCE = STAGES[:4], (INTEGERS, LOWER)
 #: those whose rules build nothing: they say what a target takes, of a whole graph or for a part of it
@@ -132,6 +132,7 @@ class RuleSet:
         self, files: Sequence[tree.RuleFile], catalogue: Catalogue, opset: int, contents: Contents | None = None
     ) -> None:
         self._files, self._catalogue, self.opset = files, catalogue, opset
+        self.highest = max(file.opsets[1] for file in files)
         #: says what the results of the target's nodes are, where no schema does
         self.settle: Settle | None = None
         contents = contents or outline(files, catalogue)
@@ -319,7 +320,9 @@ def rename_tree(node: Any, names: Mapping[str, str]) -> Any:
 
 def _compile(rule: tree.Rule, source: Dialect, target: Dialect, one: Outline, rules: RuleSet) -> Rule:
     reads = source if rule.stage in OF_SOURCE else target
-    equations = compile_equations(rule.equations, reads, rules.opset)
+    # a model of any opset has the newest forms where it is adapted to another
+    newest = rules.highest if rule.stage == ADAPT else rules.opset
+    equations = compile_equations(rule.equations, reads, newest)
     layouts = dict(_layouts(equations))
     return Rule(
         rule.name,

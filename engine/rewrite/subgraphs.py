@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import onnx_ir as ir
@@ -33,24 +33,64 @@ class Body:
         found: dict[ir.Value, ir.Value | None] = dict(zip(self.graph.inputs, operands, strict=True))
         for constant in self.graph.initializers.values():
             found[constant] = scope.adopt(constant)
-        nodes = []
-        for node in self.graph:
-            if node.graph is None:
-                continue  # a rule has taken it and it is not swept away yet
-            inputs = [None if value is None else found.get(value, value) for value in node.inputs]
-            nodes.append(copied := copy(node, inputs, scope))
-            found.update(zip(node.outputs, copied.outputs, strict=True))
+        nodes = _copy_all(self.graph, found, scope)
         results = [found.get(output, output) for output in self.graph.outputs]
         return nodes, [result for result in results if result is not None]
 
 
-def copy(node: ir.Node, inputs: Sequence[ir.Value | None], scope: Scope) -> ir.Node:
-    """A node that computes of other values what a node does; its results are named afresh."""
+def _copy_all(graph: ir.Graph, found: dict[ir.Value, ir.Value | None], scope: Scope) -> list[ir.Node]:
+    """Copies of the nodes of a graph, for values of which others are `found`; their results are added to these."""
+    nodes = []
+    for node in graph:
+        if node.graph is None:
+            continue  # a rule has taken it and it is not swept away yet
+        inputs = [None if value is None else found.get(value, value) for value in node.inputs]
+        attributes = [_copy_attribute(attribute, found, scope) for attribute in node.attributes.values()]
+        nodes.append(copied := copy(node, inputs, scope, attributes))
+        found.update(zip(node.outputs, copied.outputs, strict=True))
+    return nodes
+
+
+def _copy_attribute(attribute: ir.Attr, found: Mapping[ir.Value, ir.Value | None], scope: Scope) -> ir.Attr:
+    """An attribute; a graph that reads values of which others are found, as a copy that reads these."""
+    if attribute.type is not _GRAPH or found.keys().isdisjoint(_list_read(attribute.as_graph())):
+        return attribute
+    graph, known = attribute.as_graph(), dict(found)
+    inputs = [ir.Value(name=scope.fresh(one.name or "input"), type=one.type, shape=one.shape) for one in graph.inputs]
+    constants = [
+        ir.Value(name=scope.fresh(one.name or "constant"), type=one.type, shape=one.shape, const_value=one.const_value)
+        for one in graph.initializers.values()
+    ]
+    for old, new in (
+        *zip(graph.inputs, inputs, strict=True),
+        *zip(graph.initializers.values(), constants, strict=True),
+    ):
+        new.meta.update(old.meta)
+        known[old] = new
+    nodes = _copy_all(graph, known, scope)
+    results = [known.get(output, output) or output for output in graph.outputs]
+    return ir.AttrGraph(attribute.name, ir.Graph(inputs, results, nodes=nodes, initializers=constants, name=graph.name))
+
+
+def _list_read(graph: ir.Graph) -> Iterator[ir.Value]:
+    """The values that a graph yields and its nodes read, those of graphs inside it as well."""
+    yield from graph.outputs
+    for node in graph:
+        yield from (value for value in node.inputs if value is not None)
+        for inner in bodies(node):
+            yield from _list_read(inner)
+
+
+def copy(
+    node: ir.Node, inputs: Sequence[ir.Value | None], scope: Scope, attributes: Iterable[ir.Attr] | None = None
+) -> ir.Node:
+    """A node that computes of other values what a node does, with its `attributes` or others; its results are named
+    afresh."""
     made = ir.Node(
         node.domain,
         node.op_type,
         inputs,
-        node.attributes.values(),
+        node.attributes.values() if attributes is None else attributes,
         num_outputs=len(node.outputs),
         version=node.version,
         name=node.name,

@@ -5,6 +5,7 @@ It is the one that runs the tests, or that which the variable NNREWRITE_TORCH na
 
 from __future__ import annotations
 
+import ast
 import functools
 import json
 import os
@@ -21,6 +22,7 @@ import pytest
 from nnrewrite import pipeline
 from nnrewrite.backends.python_writer import Encoded
 from nnrewrite.engine.base.data_files import OPS
+from nnrewrite.engine.base.errors import RewriteError
 
 _PYTHON = os.environ.get("NNREWRITE_TORCH", sys.executable)
 _JUDGES = OPS.parent / "benchmarks"
@@ -100,6 +102,20 @@ def group_norm() -> Case:
     return nodes, [*plain, *sizes, real("gamma", 6, 1, 1), real("beta", 6, 1, 1)], [("x", [2, 6, 3, 4])]
 
 
+def scan() -> Case:
+    body = oh.make_graph(
+        [oh.make_node("Add", ["s", "e"], ["t"]), oh.make_node("Exp", ["t"], ["r"])],
+        "body",
+        [oh.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [3]) for name in "se"],
+        [oh.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [3]) for name in "tr"],
+    )
+    nodes = [
+        oh.make_node("Scan", ["begin", "x"], ["last", "rows"], num_scan_inputs=1, scan_input_directions=[1], body=body),
+        oh.make_node("Add", ["last", "rows"], ["y"]),
+    ]
+    return nodes, [real("begin", 3)], [("x", [4, 3])]
+
+
 CASES: dict[str, Case] = {
     "conv": one("Conv", [1, 4, 9, 9], real("w", 6, 2, 3, 3), real("b", 6), group=2, pads=[1, 0, 2, 1], strides=[2, 1]),
     "conv_same": one("Conv", [1, 2, 7, 8], real("w", 3, 2, 3, 2), auto_pad="SAME_UPPER", strides=[2, 2]),
@@ -152,6 +168,34 @@ CASES: dict[str, Case] = {
     ),
     "function_without_a_rule": one("SoftmaxCrossEntropyLoss", [2, 3], whole("labels", [1, 0])),
     "flat_from_the_end": one("Flatten", [2, 3, 4], axis=-3),
+    "turned_sequences": one("ReverseSequence", [4, 2, 3], whole("n", [3, 4]), batch_axis=1, time_axis=0),
+    "hardmax": one("Hardmax", [2, 3, 4], axis=1),
+    "resized_to_nearest": one(
+        "Resize",
+        [1, 2, 4, 5],
+        onh.from_array(np.zeros(0, np.float32), "roi"),
+        onh.from_array(np.array([1, 1, 1.5, 1.6], np.float32), "by"),
+        mode="nearest",
+        nearest_mode="round_prefer_ceil",
+    ),
+    "resized_with_channels_last": one(
+        "Resize",
+        [1, 4, 5, 2],
+        onh.from_array(np.zeros(0, np.float32), "roi"),
+        onh.from_array(np.array([1, 1.5, 0.6, 1], np.float32), "by"),
+        mode="linear",
+    ),
+    "to_a_scalar": one("Reshape", [1, 1], whole("s", [])),
+    "scan": scan(),
+    "codes": (
+        [
+            oh.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+            oh.make_node("Transpose", ["q"], ["t"]),
+            oh.make_node("DequantizeLinear", ["t", "s", "z"], ["y"]),
+        ],
+        [onh.from_array(np.array(0.05, np.float32), "s"), onh.from_array(np.array(3, np.uint8), "z")],
+        [("x", [2, 3])],
+    ),
     "hard": one("HardSigmoid", [2, 3], alpha=0.2),
     "lstm": recurrent("LSTM", 4, "forward"),
     "lstm_both": recurrent("LSTM", 4, "bidirectional"),
@@ -195,6 +239,96 @@ def write(case: Case, folder: Path) -> None:
     about = {"name": program.name, "inputs": [one.source for one in program.inputs]}
     (folder / "main.json").write_text(json.dumps(about))
     onnx.save(model, folder / "original.onnx")
+
+
+def convert(case: Case, to: str = "torch", **options: Any) -> str:
+    nodes, constants, given = case
+    inputs = [oh.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape) for name, shape in given]
+    outputs = [oh.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)]
+    graph = oh.make_graph(nodes, "g", inputs, outputs, constants)
+    model = oh.make_model(graph, opset_imports=[oh.make_opsetid("", 21)], ir_version=10)
+    encoded = pipeline.rewrite(model.SerializeToString(), to=to, **options).encoded
+    assert isinstance(encoded, Encoded)
+    return encoded.program.text
+
+
+def test_a_norm_is_put_back_where_it_is_asked_for() -> None:
+    layers = [oh.make_node("Conv", ["x", "w", "b"], ["c"]), oh.make_node("Relu", ["c"], ["y"])]
+    case: Case = (layers, [real("w", 6, 4, 3, 3), real("b", 6)], [("x", [1, 4, 9, 9])])
+    assert "BatchNorm" not in convert(case)
+    text = convert(case, unfold=True)
+    assert "nn.Conv2d(4, 6, 3, bias=False)" in text
+    assert "nn.BatchNorm2d(6)" in text
+
+
+def test_what_was_quantized_is_rounded_where_it_is_asked_for() -> None:
+    nodes = [
+        oh.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+        oh.make_node("DequantizeLinear", ["q", "s", "z"], ["r"]),
+        oh.make_node("Relu", ["r"], ["y"]),
+    ]
+    grid = [onh.from_array(np.array(0.05, np.float32), "s"), onh.from_array(np.array(3, np.int8), "z")]
+    case: Case = (nodes, grid, [("x", [2, 3])])
+    assert "quantize" not in convert(case)
+    assert "torch.fake_quantize_per_tensor_affine(x, 0.05, 3, -128, 127)" in convert(case, fake_quantize=True)
+
+
+@pytest.mark.parametrize("to", ["torch", "keras"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        'x"""\n    import os\n"""',
+        "');__import__('os')#",
+        "x\r\nimport os",
+        "__class__",
+        "forward",
+        "layers",
+        "\u202e",
+        "{name.__class__}",
+        "\\",
+    ],
+)
+def test_no_text_of_a_model_becomes_code(text: str, to: str) -> None:
+    nodes = [
+        oh.make_node("Conv", [text, f"{text}.weight"], ["c"], name=f"{text}/{text}"),
+        oh.make_node(f"Made{text}", ["c"], ["y"], domain="made.up", told=text, **{f"t{text}": text}),
+    ]
+    given = [oh.make_tensor_value_info(text, onnx.TensorProto.FLOAT, [1, 2, 5, text])]
+    outputs = [oh.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [1, 3, 3, 3])]
+    weight = onh.from_array(np.ones((3, 2, 3, 3), np.float32), f"{text}.weight")
+    graph = oh.make_graph(nodes, text, given, outputs, [weight], doc_string=text)
+    imports = [oh.make_opsetid("", 21), oh.make_opsetid("made.up", 1)]
+    model = oh.make_model(graph, opset_imports=imports, ir_version=10, doc_string=text)
+    for node in model.graph.node:
+        node.metadata_props.add(key="namespace", value=f"{text}: {text}/{text}")
+    encoded = pipeline.rewrite(model.SerializeToString(), to=to).encoded
+    assert isinstance(encoded, Encoded)
+    tree = ast.parse(encoded.program.text)
+    imported = {
+        name.name for one in ast.walk(tree) if isinstance(one, ast.Import | ast.ImportFrom) for name in one.names
+    }
+    assert imported <= {"torch", "torch.nn.functional", "Tensor", "nn", "keras", "layers", "ops"}
+    called = {one.id for one in ast.walk(tree) if isinstance(one, ast.Name)}
+    assert called <= {
+        "torch",
+        "F",
+        "Tensor",
+        "nn",
+        "keras",
+        "layers",
+        "ops",
+        "self",
+        "super",
+        "NotImplementedError",
+        "x",
+    }
+    assert "import os" not in encoded.readme
+
+
+def test_options_of_code_are_refused_elsewhere() -> None:
+    case = one("Relu", [2, 3])
+    with pytest.raises(RewriteError, match="--unfold is about models that are written as PyTorch code"):
+        convert(case, to="onnx", unfold=True)
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.ao.quantization.fx._decomposed  # registers quantized_decomposed
 from torch._higher_order_ops.scan import scan
 from torch._higher_order_ops.while_loop import while_loop
 from torch.utils import _pytree
@@ -99,6 +100,50 @@ class Image(torch.nn.Module):
         return big[:, [0, 2]], torch.nn.functional.adaptive_avg_pool2d(y, 3), y.flatten(1).topk(3)[0]
 
 
+class Codes(torch.nn.Module):
+    """Codes and scales as PT2E writes them: fixed, by channel, and chosen at run time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("codes", torch.randint(-127, 128, (4, 6), dtype=torch.int8))
+        self.register_buffer("scales", torch.rand(4) * 0.02 + 0.01)
+        self.register_buffer("zeros", torch.zeros(4, dtype=torch.int64))
+
+    def forward(self, x: torch.Tensor) -> Any:
+        ops = torch.ops.quantized_decomposed
+        fixed = ops.quantize_per_tensor(x, 0.03, 120, 0, 255, torch.uint8)
+        u = ops.dequantize_per_tensor(fixed, 0.03, 120, 0, 255, torch.uint8)
+        w = ops.dequantize_per_channel(self.codes, self.scales, self.zeros, 0, -127, 127, torch.int8)
+        scale, zero = ops.choose_qparams.tensor(x, 0, 127, 1e-7, torch.uint8)
+        chosen = ops.quantize_per_tensor.tensor(x, scale, zero, 0, 127, torch.uint8)
+        return torch.nn.functional.linear(u, w), scale, zero, chosen
+
+
+class Figures(torch.nn.Module):
+    """Numbers in order, losses, bags of embeddings, uneven pooling, and what is put in places."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bag = torch.nn.EmbeddingBag(10, 3, mode="mean", padding_idx=-1)
+
+    def forward(self, x: torch.Tensor, target: torch.Tensor) -> Any:
+        middle, at = x.median(1)
+        highest, where = x.cummax(0)
+        pooled, places = torch.nn.functional.adaptive_max_pool2d(x[None, None], (2, 3), return_indices=True)
+        loss = torch.nn.functional.cross_entropy(x, target, ignore_index=2, label_smoothing=0.1)
+        means = torch.zeros(4, 7).scatter_reduce(0, target[:, None].expand(5, 7) % 4, x, "mean")
+        bags = self.bag(torch.cat([target, target + 5]), torch.tensor([0, 3]))
+        return middle, at, highest, where, pooled, places, loss, means, bags, x.quantile(0.3, dim=0) + x.cumprod(1)
+
+
+class Waves(torch.nn.Module):
+    """Transforms of real and complex numbers, with their products."""
+
+    def forward(self, x: torch.Tensor) -> Any:
+        z = torch.fft.rfft(x, norm="ortho") * torch.complex(x[:, :5], x[:, 1:6])
+        return torch.fft.irfft(z, n=8), torch.view_as_real(torch.fft.fftn(x)), torch.fft.ifft(z).abs()
+
+
 def make_programs() -> dict[str, tuple[Any, list[torch.Tensor]]]:
     """The exported programs by name, each with inputs."""
     torch.manual_seed(0)
@@ -115,6 +160,10 @@ def make_programs() -> dict[str, tuple[Any, list[torch.Tensor]]]:
         "recurrent": export(Recurrent(), torch.randn(2, 5, 4)),
         "attention": export(Attention(), torch.randn(2, 3, 8), mask.contiguous(), dynamic=True),
         "image": export(Image(), torch.randn(2, 2, 10, 10)),
+        "codes": export(Codes(), torch.randn(3, 6)),
+        "figures": export(Figures(), torch.randn(5, 7), torch.tensor([1, 2, 0, 4, 3])),
+        "waves": export(Waves(), torch.randn(3, 8)),
+        "waves_core": decomposed(export(Waves(), torch.randn(3, 8))),
         "image_core": decomposed(export(Image(), torch.randn(2, 2, 10, 10))),
     }
 

@@ -22,7 +22,10 @@ def programs() -> dict[str, Any]:
     return made
 
 
-@pytest.mark.parametrize("name", ["views", "loops", "recurrent", "attention", "image", "image_core"])
+NAMES = ["views", "loops", "recurrent", "attention", "codes", "figures", "waves", "waves_core", "image", "image_core"]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_a_program_in_memory_computes_what_torch_computes(programs: dict[str, Any], name: str) -> None:
     from .pt2_programs import results
 

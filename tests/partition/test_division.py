@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from nnrewrite.benchmarks.partition import count_parts, group_as_onnx_runtime, merge_greedily
+from nnrewrite.benchmarks.partition_peers import count_parts, group_as_onnx_runtime, merge_greedily
+from nnrewrite.benchmarks.partition_search import draw, draw_large, find_least
 from nnrewrite.engine.base.startup import replace
-from nnrewrite.partition.division import divide
+from nnrewrite.partition.division import divide, search
 from nnrewrite.partition.network import OUTSIDE, Edge, Network
-from nnrewrite.partition.parts import find_parts, join_steps, order_steps
+from nnrewrite.partition.parts import find_levels, find_parts, order_steps
 from nnrewrite.partition.sides import choose_sides
 
 
@@ -93,7 +94,7 @@ def least(network: Network) -> int:
                 for number, group in enumerate(groups):
                     for unit in group:
                         parts[unit] = number
-                if all(is_connected(network, group) for group in groups) and is_ordered(network, parts):
+                if is_ordered(network, parts):
                     best = cost
     assert best is not None
     return best
@@ -101,11 +102,27 @@ def least(network: Network) -> int:
 
 @given(networks())
 @settings(max_examples=300, deadline=None)
-def test_parts_are_connected_and_none_waits_for_what_waits_for_it(network: Network) -> None:
+def test_no_part_waits_for_what_waits_for_it_and_those_without_a_cost_are_connected(network: Network) -> None:
     parts = find_parts(network, network.supported)
     assert is_ordered(network, parts)
-    for number in {part for part in parts if part >= 0}:
+    for number in {part for part in parts if part >= 0} if not network.part_cost else ():
         assert is_connected(network, [unit for unit, part in enumerate(parts) if part == number])
+
+
+@given(networks(most=7))
+@settings(max_examples=100, deadline=None)
+def test_there_are_no_fewer_parts_in_which_the_same_units_could_run(network: Network) -> None:
+    able = [unit for unit, taken in enumerate(network.supported) if taken]
+    levels = find_levels(network.list_before(), network.supported)
+    fewest = max((levels[unit] for unit in able), default=0)
+    for groups in groupings(able):
+        parts = [-1] * network.units
+        for number, group in enumerate(groups):
+            for unit in group:
+                parts[unit] = number
+        assert len(groups) >= fewest or not is_ordered(network, parts)
+    found = count_parts(find_parts(replace(network, part_cost=1), network.supported))
+    assert found == fewest <= count_parts(find_parts(replace(network, part_cost=0), network.supported))
 
 
 @given(networks())
@@ -138,46 +155,59 @@ def test_the_cut_is_exact_where_parts_cost_nothing(network: Network) -> None:
     assert network.cost(choose_sides(network), 0) == min(every)
 
 
+def test_answers_and_the_search_for_larger_graphs_are_the_best_there_is() -> None:
+    generator = np.random.default_rng(1)
+    for _ in range(40):
+        network = draw(generator)
+        least = find_least(network)
+        assert divide(network).cost == least
+        device = search(network)
+        levels = find_levels(network.list_before(), device)
+        assert network.cost(device, max(level * here for level, here in zip(levels, device, strict=True))) == least
+
+
 @pytest.mark.slow
 def test_a_hundred_thousand_units_take_seconds() -> None:
-    count = 100_000
-    generator = np.random.default_rng(0)
-    users: list[set[int]] = [set() for _ in range(count)]
-    for head in range(1, count):
-        for tail in {head - 1, max(0, head - int(generator.integers(1, 50)))}:
-            users[tail].add(head)
-    users[-1].add(OUTSIDE)
-    edges = [Edge(tail, frozenset(each), int(generator.integers(1, 5000))) for tail, each in enumerate(users) if each]
-    network = Network(tuple(bool(x) for x in generator.random(count) < 0.9), tuple(edges), (1000,) * count, 1000)
+    network = draw_large(100_000)
     started = time.process_time()
     answer = divide(network)
     assert answer.count > 0
-    assert time.process_time() - started < 60  # ten seconds on an idle machine; a mistake takes for ever
+    assert time.process_time() - started < 60  # under ten seconds on an idle machine; a mistake takes for ever
+
+
+def test_a_few_units_among_very_many_do_not_take_long() -> None:
+    network = draw_large(10_000)
+    able = tuple(unit % 900 == 7 for unit in range(network.units))
+    started = time.process_time()
+    assert divide(replace(network, supported=able)).count <= sum(able)
+    assert time.process_time() - started < 30  # trying every answer would take minutes
 
 
 @given(networks(most=12))
 @settings(max_examples=1000, deadline=None)
 def test_a_thousand_graphs_have_no_more_parts_or_bytes_than_by_greedy_merging(network: Network) -> None:
     greedy = merge_greedily(network)
-    assert len(set(find_parts(network, network.supported)) - {-1}) <= count_parts(greedy)
     cheap = replace(network, gains=(10**6,) * network.units, part_cost=1)
     answer = divide(cheap)
-    assert answer.count <= count_parts(greedy)
+    assert answer.count <= min(count_parts(greedy), count_parts(group_as_onnx_runtime(network)))
     assert cheap.moved([part >= 0 for part in answer.parts]) <= cheap.moved(network.supported)
 
 
-@given(networks(most=12))
-@settings(max_examples=300, deadline=None)
-def test_joined_parts_can_run_one_by_one_and_are_no_more_than_before(network: Network) -> None:
-    parts = divide(network).parts
-    joined = join_steps(network, parts)
-    assert is_ordered(network, joined)
-    assert [part >= 0 for part in joined] == [part >= 0 for part in parts]
-    assert count_parts(joined) <= count_parts(list(parts))
-
-
-def test_parts_that_nothing_lies_between_become_one() -> None:
+def test_parts_that_nothing_lies_between_become_one_where_parts_cost_something() -> None:
     edges = (Edge(OUTSIDE, frozenset({0, 1}), 4), Edge(0, frozenset({2}), 4), Edge(1, frozenset({2}), 4))
     network = Network((True, True, False), (*edges, Edge(2, frozenset({OUTSIDE}), 4)), (100,) * 3, 1)
-    assert divide(network).count == 2
-    assert count_parts(join_steps(network, divide(network).parts)) == count_parts(group_as_onnx_runtime(network)) == 1
+    assert divide(network).count == count_parts(group_as_onnx_runtime(network)) == 1
+    assert divide(replace(network, part_cost=0)).count == 2
+
+
+def test_a_piece_is_of_the_part_that_reads_it_rather_than_of_one_before() -> None:
+    """Of 0 -> 1 (host) -> 2 -> 4 and 3 -> 4, the last three are one part, although 3 could run with 0."""
+    edges = [
+        Edge(0, frozenset({1}), 4),
+        Edge(1, frozenset({2}), 4),
+        Edge(3, frozenset({4}), 4),
+        Edge(2, frozenset({4}), 4),
+    ]
+    network = Network((True, False, True, True, True), (*edges, Edge(4, frozenset({OUTSIDE}), 4)), (100,) * 5, 1)
+    parts = find_parts(network, network.supported)
+    assert parts[2] == parts[3] == parts[4] != parts[0]

@@ -214,8 +214,10 @@ def test_a_requirement_that_fails_is_the_reason(pack: str, tmp_path: Path) -> No
 
 
 def test_a_target_that_says_nothing_of_parts_is_told() -> None:
-    with pytest.raises(CallError, match="no rules of the stage support"):
+    with pytest.raises(CallError, match=r"no rules of the stage support.* can be divided for .*tensorrt"):
         partition(model(), "onnxruntime")
+    with pytest.raises(CallError, match=r"there is no rule set tensort.* can be divided for .*tensorrt"):
+        partition(model(), "tensort")
 
 
 def test_a_folder_without_a_manifest_and_a_missing_input_are_told(pack: str, tmp_path: Path) -> None:
@@ -268,3 +270,90 @@ def test_real_models_run_in_parts_as_a_whole(name: str, target: str, tmp_path: P
     found = run(tmp_path / "out", {tensor.name: array for tensor, array in zip(signature.inputs, sample, strict=True)})
     for tensor, wanted in zip(signature.outputs, whole, strict=True):
         np.testing.assert_allclose(found[tensor.name], wanted, rtol=1e-3, atol=1e-4)
+
+
+def test_a_constant_that_only_the_host_reads_is_not_computed_on_the_device(pack: str, tmp_path: Path) -> None:
+    rules = Path(pack) / "support.rules"
+    rules.write_text(
+        rules.read_text()
+        + "rule codes stage support {\n  _y = any op(_x, _s) {..}\n  where op in [DequantizeLinear]\n}\n"
+    )
+    nodes = [
+        helper.make_node("DequantizeLinear", ["q", "s"], ["d"]),
+        helper.make_node("Sin", ["x"], ["a"]),
+        helper.make_node("MatMul", ["a", "d"], ["y"]),
+    ]
+    info = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [64, 64]) for name in "xy"]
+    constants = [numpy_helper.from_array(np.eye(64, dtype=np.int8), "q"), numpy_helper.from_array(np.float32(0.5), "s")]
+    made = helper.make_graph(nodes, "net", info[:1], info[1:], constants)
+    source = helper.make_model(made, opset_imports=[helper.make_opsetid("", 21)], ir_version=8)
+    manifest = partition(source.SerializeToString(), pack).save(tmp_path / "out")
+    assert [step["on"] for step in manifest["steps"]] == ["host"] and manifest["bytes_moved"] == 0
+
+
+def test_sizes_that_are_known_at_run_time_alone_stay_free(pack: str, tmp_path: Path) -> None:
+    source = onnx.ModelProto.FromString(model())
+    for value in (*source.graph.input, *source.graph.output):
+        for place, name in ((0, "n"), (2, "h"), (3, "w")):
+            value.type.tensor_type.shape.dim[place].dim_param = name
+    manifest = partition(source.SerializeToString(), pack).save(tmp_path / "out")
+    assert manifest["parts"] == 2 and manifest["inputs"][0]["shape"] == ["n", 3, "h", "w"]
+    session = onnxruntime.InferenceSession(source.SerializeToString(), providers=["CPUExecutionProvider"])
+    for shape in ((1, 3, 8, 8), (2, 3, 5, 7)):
+        x = np.random.default_rng(1).standard_normal(shape).astype(np.float32)
+        np.testing.assert_allclose(run(tmp_path / "out", {"x": x})["y"], session.run(None, {"x": x})[0], 1e-5, 1e-6)
+
+
+def test_a_part_of_too_few_nodes_goes_back_and_says_so(pack: str, tmp_path: Path) -> None:
+    (Path(pack) / "target.yaml").write_text("partition: {gain: 1000000, part: 10, least: 2}\n")
+    manifest = partition(model(), pack).save(tmp_path / "out")
+    assert manifest["parts"] == 1
+    (why,) = [one["reason"] for step in manifest["steps"] for one in step.get("reasons", ()) if one["node"] == "sum"]
+    assert "fewer than 2 nodes" in why
+
+
+def stacked() -> bytes:
+    """Two convolutions of one pixel with an activation between, a sine, and another one."""
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["a"]),
+        helper.make_node("Relu", ["a"], ["b"]),
+        helper.make_node("Conv", ["b", "w"], ["c"]),
+        helper.make_node("Sin", ["c"], ["s"]),
+        helper.make_node("Conv", ["s", "w"], ["y"]),
+    ]
+    info = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 8, 5, 5]) for name in "xy"]
+    weights = numpy_helper.from_array(np.random.default_rng(0).standard_normal((8, 8, 1, 1)).astype(np.float32), "w")
+    graph = helper.make_graph(nodes, "net", info[:1], info[1:], [weights])
+    return bytes(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8).SerializeToString()
+    )
+
+
+@pytest.mark.parametrize("functions", [False, True])
+def test_each_part_is_in_the_layout_that_its_targets_rules_ask_for(functions: bool, tmp_path: Path) -> None:
+    folder = tmp_path / "last"
+    folder.mkdir()
+    (folder / "last.rules").write_text(
+        "ruleset last : onnx -> onnx opset 13..25\n"
+        "rule taken stage support {\n  _y = any op(_x, _more...) {..}\n  where op in [Conv, Relu]\n}\n"
+        "rule channels_last stage recover {\n  y @ NCHW = Conv(x @ NCHW, const w)\n    {auto_pad: _, kernel_shape: _}\n"
+        "  where shape(w)[2] == 1 and shape(w)[3] == 1\n"
+        "  => y @ NHWC = MatMul(x @ NHWC, Transpose(Reshape(w, [shape(w)[0], shape(w)[1]])))\n"
+        "  test x: f32[1, 3, 2, 2], w: f32[4, 3, 1, 1]\n}\n"
+    )
+    (folder / "target.yaml").write_text("partition: {gain: 1000000, part: 10, least: 1}\n")
+    manifest = partition(stacked(), folder).save(tmp_path / "out", functions)
+    steps = {step["name"]: step for step in manifest["steps"]}
+    # One Transpose at each border of a part and none within, of 200 elements each.
+    assert [steps[part]["transposes"] for part in ("part_0", "part_1")] == [2, 2]
+    assert [steps[part]["transposed_elements"] for part in ("part_0", "part_1")] == [400, 400]
+    assert steps["part_0"]["rules"]["channels_last"] == 2
+    written = onnx.load(tmp_path / "out/part_0.onnx").graph.node
+    assert [node.op_type for node in written] == ["Transpose", "MatMul", "Relu", "MatMul", "Transpose"]
+    host = onnx.load(tmp_path / "out/host.onnx")
+    assert [node.op_type for node in host.graph.node] == ["part_0", "Sin", "part_1"]
+    # What the host runs is not what the target's rules make.
+    assert {node.op_type for function in host.functions for node in function.node} <= {"Conv", "Relu"}
+    x = np.random.default_rng(1).standard_normal((1, 8, 5, 5)).astype(np.float32)
+    (whole,) = onnxruntime.InferenceSession(stacked(), providers=["CPUExecutionProvider"]).run(None, {"x": x})
+    np.testing.assert_allclose(run(tmp_path / "out", {"x": x})["y"], whole, rtol=1e-4, atol=1e-5)

@@ -12,10 +12,14 @@ from nnrewrite import rewrite
 from nnrewrite.compiled_rules import prepare
 from nnrewrite.engine.base.errors import CallError
 from nnrewrite.frontends import tflite_reader
-from nnrewrite.partition import partition, run
+from nnrewrite.options import Options
+from nnrewrite.partition import load, partition, run
 from onnx import TensorProto, helper, numpy_helper
 
 Interpreter = pytest.importorskip("ai_edge_litert.interpreter", reason="LiteRT runs the parts").Interpreter
+
+
+STATEFUL = Path(__file__).parents[3] / "shared/models/pypi_pymicro_wakeword/hey_jarvis.tflite"
 
 
 def graph(outputs: list[str] | None = None) -> bytes:
@@ -40,6 +44,35 @@ def model(tmp_path: Path) -> Path:
     path = tmp_path / "net.tflite"
     rewrite(graph(), to=".tflite").save(path)
     return path
+
+
+def quantized(zero: int = 3, extents: list[int | str] | None = None) -> bytes:
+    """A convolution and its activation, a sine of real numbers, and a sum, with everything else quantized."""
+    draw = np.random.default_rng(0)
+    codes = draw.integers(-127, 127, (8, 3, 3, 3)).astype(np.int8)
+    constants = {"wq": codes, "ws": np.float32(0.02), "wz": np.int8(0), "s": np.float32(0.05), "z": np.int8(zero)}
+    nodes = [helper.make_node("DequantizeLinear", ["wq", "ws", "wz"], ["wd"], name="weights")]
+
+    def step(kind: str, inputs: list[str], **attributes: list[int]) -> str:
+        """A node whose result is quantized and made real again."""
+        name = kind.lower()
+        if kind:
+            nodes.append(helper.make_node(kind, inputs, [name], name=name, **attributes))
+        nodes.append(helper.make_node("QuantizeLinear", [name or inputs[0], "s", "z"], [f"{name}_q"]))
+        nodes.append(helper.make_node("DequantizeLinear", [f"{name}_q", "s", "z"], [f"{name}_d"]))
+        return f"{name}_d"
+
+    relu = step("Relu", [step("Conv", [step("", ["x"]), "wd"], pads=[1, 1, 1, 1])])
+    last = step("Add", [step("Sin", [relu]), relu])
+    shape = extents or [1, 3, 8, 8]
+    made = helper.make_graph(
+        nodes,
+        "net",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info(last, TensorProto.FLOAT, [shape[0], 8, *shape[2:]])],
+        [numpy_helper.from_array(np.asarray(array), name) for name, array in constants.items()],
+    )
+    return bytes(helper.make_model(made, opset_imports=[helper.make_opsetid("", 18)], ir_version=8).SerializeToString())
 
 
 def compute(path: Path, x: np.ndarray) -> list[np.ndarray]:
@@ -149,3 +182,124 @@ def test_outputs_of_onnx_models_may_be_constants_too(tmp_path: Path) -> None:
     found = run(tmp_path / "out", {"x": x})
     (wanted,) = [numpy_helper.to_array(one) for one in onnx.ModelProto.FromString(graph()).graph.initializer]
     np.testing.assert_array_equal(found[manifest["outputs"][1]["name"]], wanted)
+
+
+@pytest.mark.parametrize(("target", "taken"), [("edge-tpu", [3, 2]), ("ethos-u", [2, 1])])
+def test_quantized_edges_stay_codes(target: str, taken: list[int], tmp_path: Path) -> None:
+    path = tmp_path / "codes.tflite"
+    rewrite(quantized(), to=".tflite").save(path)
+    manifest = partition(f"{path}", target).save(tmp_path / "out")
+    parts = [step for step in manifest["steps"] if step["on"] == "device"]
+    assert [part["nodes"] for part in parts] == taken
+    assert {end["type"] for part in parts for end in (*part["inputs"], *part["outputs"])} == {"int8"}
+    reasons = {one["operator"]: one["reason"] for step in manifest["steps"] for one in step.get("reasons", ())}
+    assert "no rule of the target is about SIN" in reasons["SIN"]
+    x = np.random.default_rng(1).uniform(-1, 1, (1, 3, 8, 8)).astype(np.float32)
+    (found,) = run(tmp_path / "out", {manifest["inputs"][0]["name"]: x}).values()
+    np.testing.assert_array_equal(found, compute(path, x)[0])
+
+
+def test_the_edge_tpu_takes_nothing_of_real_numbers(model: Path, tmp_path: Path) -> None:
+    manifest = partition(f"{model}", "edge-tpu").save(tmp_path / "out")
+    assert manifest["parts"] == 0
+    assert "the Edge TPU computes MUL of quantized 8 bits, this is f32" in json.dumps(manifest)
+
+
+@pytest.mark.parametrize("zero", [0, 3])
+def test_what_makes_weights_real_is_where_they_are_read(zero: int) -> None:
+    """With zero points that TensorRT lacks the convolution alone is on the device, with what makes its weights real."""
+    divided = partition(quantized(zero), "tensorrt")
+    (part,) = divided.plan.parts
+    assert {node.op_type for node in part.nodes} >= {"Conv", "DequantizeLinear"}
+    assert len(part.nodes) == (2 if zero else len(divided.model.graph))
+
+
+def test_sizes_that_are_computed_are_constants_where_the_shape_is_given(tmp_path: Path) -> None:
+    """Of RESHAPE to [n, 8 m] both are read from the input, which has none known until they are given."""
+    nodes = [
+        helper.make_node("Tanh", ["x"], ["t"]),
+        helper.make_node("Shape", ["t"], ["s"], start=0, end=2),
+        helper.make_node("Mul", ["s", "k"], ["to"]),
+        helper.make_node("Reshape", ["t", "to"], ["r"]),
+        helper.make_node("Relu", ["r"], ["y"]),
+    ]
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", "m", 8])]
+    outputs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", "w"])]
+    made = helper.make_graph(nodes, "net", inputs, outputs, [numpy_helper.from_array(np.array([1, 8], np.int64), "k")])
+    source = helper.make_model(made, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    path = tmp_path / "free.tflite"
+    rewrite(source.SerializeToString(), to=".tflite").save(path)
+    free = partition(f"{path}", "xnnpack-litert")
+    given = partition(f"{path}", "xnnpack-litert", Options(input_shape=("x=2,4,8",)))
+    assert "SHAPE" in {node.op_type for node in free.model.graph}
+    assert [node.op_type for node in given.model.graph] == ["TANH", "RESHAPE", "RELU"]
+    assert not free.plan.parts and len(given.plan.parts) == 2
+    for shape, divided in (((3, 5, 8), free), ((2, 4, 8), given)):
+        manifest = divided.save(tmp_path / f"out{shape[0]}")
+        x = np.random.default_rng(1).standard_normal(shape).astype(np.float32)
+        (found,) = run(tmp_path / f"out{shape[0]}", {manifest["inputs"][0]["name"]: x}).values()
+        np.testing.assert_allclose(found, np.maximum(np.tanh(x), 0).reshape(shape[0], -1), rtol=1e-6, atol=1e-6)
+
+
+def test_parts_are_rewritten_by_rules_of_their_target(model: Path, tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own/own.rules").write_text(
+        "ruleset own : tflite -> tflite opset 26..26\n"
+        "rule all stage support {\n  _y = any op(_x, _rest...) {..}\n  where op in [MUL, RELU, TANH]\n}\n"
+        "rule without_tanh stage tune {\n  y = TANH(x)\n  => y = 2.0 * LOGISTIC(2.0 * x) - 1.0\n"
+        "  test x: f32[2, 3]\n}\n"
+    )
+    (tmp_path / "own/target.yaml").write_text("partition: {gain: 1000000, part: 1}\n")
+    manifest = partition(f"{model}", f"{tmp_path / 'own'}").save(tmp_path / "out")
+    parts = [step for step in manifest["steps"] if step["on"] == "device"]
+    assert parts[-1]["rules"]["without_tanh"] == 1
+    x = np.random.default_rng(1).standard_normal((1, 4, 8)).astype(np.float32)
+    (found,) = run(tmp_path / "out", {manifest["inputs"][0]["name"]: x}).values()
+    np.testing.assert_allclose(found, compute(model, x)[0], rtol=1e-5, atol=1e-5)
+
+
+def test_a_loop_of_tensorflow_lite_is_written_with_its_bodies(tmp_path: Path) -> None:
+    def branch(name: str, kind: str) -> onnx.GraphProto:
+        output = helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 4])
+        return helper.make_graph([helper.make_node(kind, ["t"], [name])], name, [], [output])
+
+    nodes = [
+        helper.make_node("Tanh", ["x"], ["t"]),
+        helper.make_node("If", ["p"], ["b"], then_branch=branch("yes", "Abs"), else_branch=branch("no", "Neg")),
+        helper.make_node("Relu", ["b"], ["y"]),
+    ]
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 4])]
+    inputs += [helper.make_tensor_value_info("p", TensorProto.BOOL, [1])]
+    made = helper.make_graph(nodes, "net", inputs, [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 4])])
+    source = helper.make_model(made, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    path = tmp_path / "if.tflite"
+    rewrite(source.SerializeToString(), to=".tflite").save(path)
+    manifest = partition(f"{path}", "xnnpack-litert").save(tmp_path / "out")
+    x = np.array([[-1.0, -0.5, 0.5, 1.0]], np.float32)
+    for taken, wanted in ((True, np.abs(np.tanh(x))), (False, np.maximum(-np.tanh(x), 0))):
+        (found,) = run(tmp_path / "out", {"x": x, "p": np.array([taken])}).values()
+        np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-6)
+    assert [sum(part["nodes"] for part in body["parts"]) for body in manifest["bodies"]] == [1, 1]
+
+
+def test_state_lasts_from_run_to_run_until_it_is_reset(tmp_path: Path) -> None:
+    path = STATEFUL
+    if not path.is_file():
+        pytest.skip(f"{path} is not there")
+    partition(f"{path}", "ethos-u").save(tmp_path / "out")
+    whole = Interpreter(f"{path}", num_threads=1)
+    whole.allocate_tensors()
+    (given,) = whole.get_input_details()
+    opened = load(tmp_path / "out")
+    steps = np.random.default_rng(0).integers(-128, 127, (4, *given["shape"]), dtype=np.int8)
+    name = opened.manifest["inputs"][0]["name"]
+    yielded = []
+    for step in steps:
+        (found,) = opened.run({name: step}).values()
+        whole.set_tensor(given["index"], step)
+        whole.invoke()
+        np.testing.assert_array_equal(found, whole.get_tensor(whole.get_output_details()[0]["index"]))
+        yielded.append(found)
+    opened.reset()
+    again = [next(iter(opened.run({name: step}).values())) for step in steps]
+    np.testing.assert_array_equal(again, yielded)

@@ -195,8 +195,21 @@ def text() -> Iterator[Case]:
     yield Case("FlexAsString", (ints(12, -3),), (np.array(["12", "-3"]),))
 
 
+def keyed() -> Iterator[Case]:
+    """Numbers that TensorFlow 2.21 draws with the seed [3, 4]."""
+    key, counter, extents = np.uint64([5186321457711525117]), np.uint64([0, 2956673722964415482]), ints([5])
+    philox = np.array(1, np.int32)
+    yield Case("FlexStatelessRandomGetKeyCounter", (ints(3, 4),), (key, counter))
+    uniform = np.float32([0.24328744, 0.9835063, 0.22041726, 0.46792018, 0.77385795])
+    yield Case("FlexStatelessRandomUniformV2", (extents, key, counter, philox), (uniform,))
+    normal = np.float32([-0.17393383, 1.6723547, 0.34817016, -1.7038907, -0.6153246])
+    yield Case("FlexStatelessRandomNormalV2", (extents, key, counter, philox), (normal,))
+    ends = (np.array(-2, np.int32), np.array(7, np.int32))
+    yield Case("FlexStatelessRandomUniformIntV2", (extents, key, counter, philox, *ends), (ints(2, 5, -2, 4, 1),))
+
+
 CASES = [
-    *segments(), *counts(), *parts(), *sets(), *decoding(), *sparse(), *ragged(), *chance(), *text(),
+    *segments(), *counts(), *parts(), *sets(), *decoding(), *sparse(), *ragged(), *chance(), *keyed(), *text(),
 ]  # fmt: skip
 
 

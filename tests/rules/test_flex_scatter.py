@@ -43,7 +43,41 @@ def bits() -> Iterator[Case]:
     yield Case("FlexRightShift", (x, y), (x >> y,), 2)
 
 
-CASES = [*scatters(), *rows(), *bits()]
+def counts_of_bits() -> Iterator[Case]:
+    x = ints(0, -1, 77, 2**31 - 1)
+    yield Case("FlexPopulationCount", (x,), (np.array([0, 32, 4, 31], np.uint8),))
+
+
+def sparse() -> Iterator[Case]:
+    at, values, b = np.int64([[0, 1], [2, 3], [0, 1]]), numbers(3), numbers(4, 2)
+    dense = np.zeros((3, 4), np.float32)
+    np.add.at(dense, (at[:, 0], at[:, 1]), values)
+    yield Case("FlexSparseTensorDenseMatMul", (at, values, np.int64([3, 4]), b), (dense @ b,), 2)
+
+
+def coarse() -> Iterator[Case]:
+    x, least, most = (
+        np.float32([[0.3, -0.8, 1.2], [0.111, 0.5, 7.0]]),
+        np.float32([-1, -0.3, 0]),
+        np.float32([1, 0.7, 6]),
+    )
+    wanted = np.float32([[0.29803923, -0.3019608, 1.2], [0.10980393, 0.5019608, 6.0]])  # TensorFlow 2.21
+    yield Case("FlexFakeQuantWithMinMaxVarsPerChannel", (x, least, most), (wanted,))
+
+
+def texts() -> Iterator[Case]:
+    words, parts = np.array(["a,,b", "", "c"]), np.array(["a", "", "b", "", "c"])
+    places = np.int64([[0, 0], [0, 1], [0, 2], [1, 0], [2, 0]])
+    separator = np.array(b",", object)
+    yield Case("FlexStringSplitV2", (words, separator), (places, parts, np.int64([3, 3])))
+    nothing = (np.int64([[0, 0]]), np.array([""]), np.int64([1, 1]))
+    yield Case("FlexStringSplitV2", (np.array([""]), separator), nothing)
+    blanks = (np.int64([[0, 0], [0, 1]]), np.array(["a", "b"]), np.int64([2, 2]))
+    yield Case("FlexStringSplitV2", (np.array([" a  b", ""]), np.array(b"", object)), blanks)
+    yield Case("FlexStringJoin", (words, words), (np.array(["a,,b-a,,b", "-", "c-c"]),), 2, {"N": 2, "separator": "-"})
+
+
+CASES = [*scatters(), *rows(), *bits(), *counts_of_bits(), *sparse(), *coarse(), *texts()]
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

@@ -49,6 +49,15 @@ def test_maxima_of_wide_codes_where_strides_are_beyond_a_window(single: Make, in
     np.testing.assert_array_equal(expected, actual)
 
 
+def test_codes_are_chosen_whatever_they_stand_for(single: Make, interpreter: Interpreter) -> None:
+    first, second = ("INT16", [3, 4], grid(0.5)), ("INT16", [3, 4], grid(0.25))
+    model = single("SELECT", {"go": ("BOOL", [3, 4]), "a": first, "b": second}, [first])
+    draw = np.random.default_rng(5)
+    feeds = [draw.integers(0, 2, (3, 4)).astype(bool), *draw.integers(-3000, 3000, (2, 3, 4)).astype(np.int16)]
+    expected, actual = both(model, feeds, interpreter)
+    np.testing.assert_array_equal(expected, actual)
+
+
 @pytest.mark.parametrize(("padding", "shape"), [("VALID", [1, 3, 8, 2]), ("SAME", [1, 0, 8, 2])])
 def test_an_image_without_room_for_a_window_is_refused(single: Make, padding: str, shape: list[int]) -> None:
     model = single(

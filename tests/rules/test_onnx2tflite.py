@@ -370,3 +370,68 @@ def test_pads_may_be_computed(interpreter: Interpreter) -> None:
     x, pads = draw(2, 3), np.array([1, 0, 2, 1])
     model = make([helper.make_node("Pad", ["x", "pads"], ["y"])], {"x": x, "pads": pads}, ["y"])
     agree(model, {"x": x, "pads": pads}, interpreter)
+
+
+def test_graphs_inside_graphs_read_what_those_around_them_compute(interpreter: Interpreter) -> None:
+    def branch(name: str, *nodes: onnx.NodeProto) -> onnx.GraphProto:
+        last = helper.make_tensor_value_info(nodes[-1].output[0], FLOAT, [2, 3])
+        return helper.make_graph(nodes, name, [], [last])
+
+    inner = helper.make_node(
+        "If",
+        ["second"],
+        ["chosen"],
+        then_branch=branch("square", helper.make_node("Mul", ["u", "u"], ["squared"])),
+        else_branch=branch("minus", helper.make_node("Neg", ["u"], ["negative"])),
+    )
+    outer = helper.make_node(
+        "If",
+        ["first"],
+        ["y"],
+        then_branch=branch("nested", helper.make_node("Exp", ["x"], ["u"]), inner),
+        else_branch=branch("plain", helper.make_node("Abs", ["x"], ["absolute"])),
+    )
+    for first in (True, False):
+        for second in (True, False):
+            feeds = {"x": draw(2, 3), "first": np.array(first), "second": np.array(second)}
+            agree(make([outer], feeds, ["y"]), feeds, interpreter)
+
+
+def test_what_a_loop_collects_may_have_any_extents(interpreter: Interpreter) -> None:
+    body = helper.make_graph(
+        [
+            helper.make_node("Identity", ["go"], ["again"]),
+            helper.make_node("Add", ["v", "x"], ["next"]),
+            helper.make_node("Exp", ["next"], ["row"]),
+        ],
+        "body",
+        [
+            helper.make_tensor_value_info("i", INT64, []),
+            helper.make_tensor_value_info("go", onnx.TensorProto.BOOL, []),
+            helper.make_tensor_value_info("v", FLOAT, ["n", 3]),
+        ],
+        [
+            helper.make_tensor_value_info("again", onnx.TensorProto.BOOL, []),
+            helper.make_tensor_value_info("next", FLOAT, ["n", 3]),
+            helper.make_tensor_value_info("row", FLOAT, ["n", 3]),
+        ],
+    )
+    loop = helper.make_node("Loop", ["turns", "", "x"], ["last", "rows"], body=body)
+    feeds = {"x": draw(2, 3)}
+    agree(make([loop], feeds, ["last", "rows"], {"turns": np.array(4, np.int64)}, free=True), feeds, interpreter)
+
+
+@pytest.mark.parametrize("equation", ["bij,bjk->bik", "bqd,bkd->bqk", "bij,bjk->kb", "bij,bjk"])
+def test_sums_by_letters_are_products_of_matrices(equation: str, interpreter: Interpreter) -> None:
+    feeds = {"a": draw(2, 3, 4), "b": draw(2, 5, 4) if "kd" in equation else draw(2, 4, 5)}
+    model = make([helper.make_node("Einsum", ["a", "b"], ["y"], equation=equation)], feeds, ["y"])
+    agree(model, feeds, interpreter)
+    assert "BATCH_MATMUL" in operators(model)
+
+
+def test_random_numbers_are_in_their_range(interpreter: Interpreter) -> None:
+    node = helper.make_node("RandomUniformLike", ["x"], ["y"], low=2.0, high=3.0)
+    x = draw(40, 50)
+    [found] = interpreter.run(convert(make([node], {"x": x}, ["y"])), [[x]])[0]
+    assert found.shape == x.shape
+    assert 2.0 <= found.min() < 2.1 < 2.9 < found.max() <= 3.0

@@ -23,27 +23,28 @@ from nnrewrite.verify import Interpreter
 #: the record has what the interpreter made of each case
 pytestmark = [pytest.mark.slow, pytest.mark.runtime_fact("ai-edge-litert", "rewrite fuzz --record")]
 
-#: with the rules of the default target, which are tried on their own left sides
-RULES = ("tflite2onnx", "onnxruntime", "uint8", "kernels", "hybrid")
-EXAMPLES = int(os.environ.get("NNREWRITE_EXAMPLES", "6"))
+#: with the rules of the default targets, which are tried on their own left sides, and cases of each rule
+RULES = {("tflite2onnx", "onnxruntime", "uint8", "kernels", "hybrid"): 6, ("onnx2tflite", "litert"): 2}
+EXAMPLES = int(os.environ.get("NNREWRITE_EXAMPLES", "0"))
 SEED = int(os.environ.get("NNREWRITE_SEED", "0"))
 
-SUBJECTS = [subject for subject in subjects(loader.load(RULES)) if subject.tests]
+SUBJECTS = [(rules, subject) for rules in RULES for subject in subjects(loader.load(rules)) if subject.tests]
 
 
 @pytest.fixture(scope="session")
-def laboratory() -> Iterator[Oracle]:
+def laboratories() -> Iterator[dict[tuple[str, ...], Oracle]]:
     with Interpreter(timeout=20) as interpreter:
-        yield Oracle(interpreter, loader.load(RULES).catalogue, RULES)
+        yield {rules: Oracle(interpreter, loader.load(rules).catalogue, rules) for rules in RULES}
     coverage.save()
 
 
-@pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: subject.name)
-def test_rule(subject: Subject, laboratory: Oracle) -> None:
+@pytest.mark.parametrize(("rules", "subject"), SUBJECTS, ids=[subject.name for _, subject in SUBJECTS])
+def test_rule(rules: tuple[str, ...], subject: Subject, laboratories: dict[tuple[str, ...], Oracle]) -> None:
     if subject.excuse:
         pytest.skip(subject.excuse)
+    laboratory = laboratories[rules]
     with loader.hold_files():  # no longer: other tests of this process write packs
-        tally = examine(subject, laboratory, EXAMPLES, SEED)
+        tally = examine(subject, laboratory, EXAMPLES or RULES[rules], SEED)
         if tally.idle:
             tally.add(examine(subject, laboratory, 80, f"{SEED} once more", until=True))
     if tally.problem():

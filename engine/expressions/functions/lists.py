@@ -9,6 +9,7 @@ import numpy as np
 
 from .registry import (
     LIMIT,
+    Elements,
     ElementType,
     EvaluationError,
     Items,
@@ -30,6 +31,12 @@ def len_(xs: Sequences) -> int:
     if np.ndim(xs) == 0 and not isinstance(xs, (list, tuple, str)):
         raise EvaluationError("a single number has no length")
     return len(xs)
+
+
+@function
+def letters(text: str) -> list[str]:
+    """The characters of a text but blanks."""
+    return [letter for letter in text if not letter.isspace()]
 
 
 @function
@@ -100,8 +107,8 @@ def inverse(perm: Numbers) -> list[int]:
 
 
 @function
-def array(values: Numbers, name: ElementType) -> np.ndarray[Any, Any]:
-    """A list of numbers as an array of an element type named in short."""
+def array(values: Elements, name: ElementType) -> np.ndarray[Any, Any]:
+    """A list of numbers or texts as an array of an element type named in short."""
     elements = values if isinstance(values, np.ndarray) else np.asarray(to_python(values))
     return elements.astype(data_type(name).numpy())
 

@@ -46,11 +46,13 @@ LIMIT = 1 << 24
 
 
 # What parameters take, said to the checker: an element type by its short name, a value of the graph or a constant,
-# a number, numbers in any form (one, a list, an array), a list of anything (or one item), and a list that has a length.
+# a number, numbers in any form (one, a list, an array), numbers or texts so, a list of anything (or one item), and a
+# list that has a length.
 ElementType = Annotated[str, "element type"]
 Tensor = Annotated[Any, "tensor"]
 Number = Annotated[Any, "number"]
 Numbers = Annotated[Any, "numbers"]
+Elements = Annotated[Any, "elements"]
 Items = Annotated[Any, "items"]
 Sequences = Annotated[Any, "sequences"]
 

@@ -45,6 +45,16 @@ def fill(x: Tensor) -> Any:
 
 
 @function
+def text(x: Tensor) -> str:
+    """The text that a constant of one string holds."""
+    found = constant(x) if type(x) is ir.Value else np.asarray(x)
+    if found is None or found.size != 1 or not isinstance(found.item(), (str, bytes)):
+        raise EvaluationError("the text is not known before run time")
+    item = found.item()
+    return item.decode() if isinstance(item, bytes) else str(item)
+
+
+@function
 def rank(x: Tensor) -> int:
     """The number of dimensions of a value."""
     extents = shape(x)

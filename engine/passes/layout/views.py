@@ -155,7 +155,7 @@ class TensorViews:
                 tensor.uses.append(Use(None, position, order, stem, chain))
             for node, position in value.uses():
                 perm = self.permutation(node) if position == 0 else None
-                if perm is not None and len(perm) != len(order):
+                if perm is not None and sorted(perm) != list(range(len(order))):
                     raise ModelError(f"{node.name}: {list(perm)} is no order of the {len(order)} axes of {value.name}")
                 if perm is not None:
                     views.append((node, perm))

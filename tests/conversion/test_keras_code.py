@@ -1,0 +1,148 @@
+"""Generated Keras code computes what ONNX Runtime does; needs a Python with keras, torch, safetensors and onnxruntime.
+
+It is the one that runs the tests, or that which the variable NNREWRITE_TORCH names.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.helper as oh
+import onnx.numpy_helper as onh
+import pytest
+from nnrewrite import pipeline
+from nnrewrite.backends.python_writer import Encoded
+from nnrewrite.engine.base.data_files import OPS
+
+_PYTHON = os.environ.get("NNREWRITE_TORCH", sys.executable)
+_JUDGES = OPS.parent / "benchmarks"
+_DRIVER = (
+    "import json, pathlib, sys, keras_judge as t;"
+    "print(json.dumps({p.name: t.judge(p, p / 'original.onnx', None) for p in pathlib.Path(sys.argv[1]).iterdir()}))"
+)
+_RANDOM = np.random.default_rng(0)
+
+Case = tuple[list[onnx.NodeProto], dict[str, Any], list[int]]
+
+
+def real(*shape: int) -> Any:
+    return (_RANDOM.standard_normal(shape) * 0.3).astype(np.float32)
+
+
+def images() -> Case:
+    """Convolutions, one of them of each channel, a norm, pools, and a product of what is left."""
+    nodes = [
+        oh.make_node("Conv", ["x", "w1", "b1"], ["c1"], pads=[1, 1, 1, 1]),
+        oh.make_node("BatchNormalization", ["c1", "s", "b1", "m", "v"], ["n1"]),
+        oh.make_node("Relu", ["n1"], ["r1"]),
+        oh.make_node("MaxPool", ["r1"], ["p1"], kernel_shape=[2, 2], strides=[2, 2]),
+        oh.make_node("Conv", ["p1", "w2", "b1"], ["c2"], group=4, strides=[2, 2], pads=[0, 0, 1, 1]),
+        oh.make_node("Add", ["c2", "c2"], ["a"]),
+        oh.make_node("GlobalAveragePool", ["a"], ["g"]),
+        oh.make_node("Flatten", ["g"], ["f"]),
+        oh.make_node("Gemm", ["f", "w3", "b3"], ["y"], transB=1),
+    ]
+    held = {"w1": real(4, 3, 3, 3), "b1": real(4), "s": real(4), "m": real(4), "v": np.abs(real(4)) + 0.5}
+    return nodes, held | {"w2": real(4, 1, 3, 3), "w3": real(5, 4), "b3": real(5)}, [2, 3, 8, 8]
+
+
+def perceptron() -> Case:
+    nodes = [
+        oh.make_node("Gemm", ["x", "w1", "b1"], ["h"], transB=1),
+        oh.make_node("Gelu", ["h"], ["a"]),
+        oh.make_node("MatMul", ["a", "w2"], ["o"]),
+        oh.make_node("Softmax", ["o"], ["y"], axis=-1),
+    ]
+    return nodes, {"w1": real(8, 6), "b1": real(8), "w2": real(8, 3)}, [4, 6]
+
+
+def attention() -> Case:
+    """Queries, keys and values of two heads, and a norm."""
+    nodes = [oh.make_node("LayerNormalization", ["x", "s", "b"], ["n"])]
+    for name in "qkv":
+        nodes += [
+            oh.make_node("MatMul", ["n", f"w{name}"], [f"p{name}"]),
+            oh.make_node("Reshape", [f"p{name}", "heads"], [f"r{name}"]),
+            oh.make_node("Transpose", [f"r{name}"], [name], perm=[0, 2, 3, 1] if name == "k" else [0, 2, 1, 3]),
+        ]
+    nodes += [
+        oh.make_node("MatMul", ["q", "k"], ["scores"]),
+        oh.make_node("Mul", ["scores", "half"], ["scaled"]),
+        oh.make_node("Softmax", ["scaled"], ["shares"], axis=-1),
+        oh.make_node("MatMul", ["shares", "v"], ["mixed"]),
+        oh.make_node("Transpose", ["mixed"], ["turned"], perm=[0, 2, 1, 3]),
+        oh.make_node("Reshape", ["turned", "flat"], ["joined"]),
+        oh.make_node("Add", ["joined", "x"], ["y"]),
+    ]
+    held = {f"w{name}": real(8, 8) for name in "qkv"} | {"s": real(8), "b": real(8), "half": np.array(0.5, np.float32)}
+    sizes = {"heads": np.array([2, 5, 2, 4], np.int64), "flat": np.array([2, 5, 8], np.int64)}
+    return nodes, held | sizes, [2, 5, 8]
+
+
+def recurrent() -> Case:
+    nodes = [
+        oh.make_node("LSTM", ["x", "w", "r", "b"], ["l"], hidden_size=4, direction="bidirectional"),
+        oh.make_node("Transpose", ["l"], ["t"], perm=[0, 2, 1, 3]),
+        oh.make_node("Reshape", ["t", "flat"], ["f"]),
+        oh.make_node("GRU", ["f", "u", "v", "c"], ["y"], hidden_size=3, linear_before_reset=1),
+    ]
+    held = {"w": real(2, 16, 3), "r": real(2, 16, 4), "b": real(2, 32), "u": real(1, 9, 8), "v": real(1, 9, 3)}
+    return nodes, held | {"c": real(1, 18), "flat": np.array([5, 2, 8], np.int64)}, [5, 2, 3]
+
+
+CASES = {make.__name__: make() for make in (images, perceptron, attention, recurrent)}
+
+
+def write(case: Case, folder: Path) -> str:
+    nodes, held, shape = case
+    inputs = [oh.make_tensor_value_info("x", onnx.TensorProto.FLOAT, shape)]
+    outputs = [oh.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)]
+    graph = oh.make_graph(nodes, "g", inputs, outputs, [onh.from_array(one, name) for name, one in held.items()])
+    model = oh.make_model(graph, opset_imports=[oh.make_opsetid("", 21)], ir_version=10)
+    conversion = pipeline.rewrite(model.SerializeToString(), to="keras")
+    assert isinstance(conversion.encoded, Encoded)
+    program = conversion.encoded.program
+    assert not program.placeholders
+    conversion.save(folder)
+    about = {"name": program.name, "inputs": [one.source for one in program.inputs]}
+    (folder / "main.json").write_text(json.dumps(about))
+    onnx.save(model, folder / "original.onnx")
+    return program.text
+
+
+def test_images_have_their_channels_last(tmp_path: Path) -> None:
+    text = write(CASES["images"], tmp_path)
+    assert text.count("ops.transpose") == 1
+    assert 'layers.Conv2D(4, 3, padding="same")' in text
+    assert 'layers.DepthwiseConv2D(3, strides=2, padding="same")' in text
+
+
+def test_heads_and_directions_are_those_of_the_library(tmp_path: Path) -> None:
+    assert "ops.dot_product_attention(" in write(CASES["attention"], tmp_path / "attention")
+    text = write(CASES["recurrent"], tmp_path / "recurrent")
+    assert "layers.Bidirectional(" in text
+    assert "layers.GRU(3, return_sequences=True, return_state=True)" in text
+
+
+def test_code_computes_what_the_runtime_does(tmp_path: Path) -> None:
+    needed = "import keras, torch, safetensors, onnxruntime"
+    environment = {**os.environ, "PYTHONPATH": f"{_JUDGES}", "KERAS_BACKEND": "torch"}
+    if subprocess.run([_PYTHON, "-c", needed], capture_output=True, check=False, env=environment).returncode:
+        pytest.skip(f"{_PYTHON} has no keras and torch: NNREWRITE_TORCH names one that has")
+    for name, case in CASES.items():
+        write(case, tmp_path / name)
+    done = subprocess.run(
+        [_PYTHON, "-c", _DRIVER, f"{tmp_path}"], capture_output=True, text=True, check=False, env=environment
+    )
+    assert not done.returncode, done.stderr[-2000:]
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found.keys() == CASES.keys()
+    assert max(one["error"] for one in found.values()) <= 1e-5
+    assert not any(one["left"] for one in found.values())
