@@ -40,7 +40,6 @@ _EXCHANGED = 12
 #: in so many a rule over the target is tried on elements of another type
 _STRANGE, _STRANGERS = 8, ("f16", "f64", "i32", "i64")
 
-
 #: finds the results of a step: how many, of which types and grids to try
 Settle = Callable[[Step, Sequence[int], Sequence[ir.DataType], Grids], Step]
 
