@@ -137,7 +137,6 @@ def kinds(dialect: Dialect) -> dict[str, Damage]:
         "bytes": damage_bytes,
         "ranges": swap_ranges,
         "tables": functools.partial(damage_tables, dialect=dialect),
-        "messages": damage_messages,
     }
 
 

@@ -176,7 +176,7 @@ def markdown(found: Sequence[Support], rules: Sequence[str]) -> list[str]:
     """The whole list as a page of the documentation: operators with a code, then those known by a name alone."""
     call = " ".join(f"--rules {name}" for name in rules)
     lines = [
-        "# Operators",
+        f"# Operators of {', '.join(rules)}",
         "",
         f"Written by `rewrite ops {call} --format markdown` from the rules themselves; do not edit.",
         "",
