@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+import onnx
 import pytest
 
 pytest.importorskip("ai_edge_litert")
@@ -25,6 +26,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.runtime_fact("ai-edge-litert", "rewr
 
 #: with the rules of the default targets, which are tried on their own left sides, and cases of each rule
 RULES = {("tflite2onnx", "onnxruntime", "uint8", "kernels", "hybrid"): 6, ("onnx2tflite", "litert"): 2}
+#: onnx whose evaluator has no recurrent layers with samples first
+OLDER = tuple(map(int, onnx.__version__.split(".")[:2])) < (1, 23)
 EXAMPLES = int(os.environ.get("NNREWRITE_EXAMPLES", "0"))
 SEED = int(os.environ.get("NNREWRITE_SEED", "0"))
 
@@ -47,7 +50,10 @@ def test_rule(rules: tuple[str, ...], subject: Subject, laboratories: dict[tuple
         tally = examine(subject, laboratory, EXAMPLES or RULES[rules], SEED)
         if tally.idle:
             tally.add(examine(subject, laboratory, 80, f"{SEED} once more", until=True))
-    if tally.problem():
-        pytest.fail(tally.problem(), pytrace=False)
+    problem = tally.problem()
+    if OLDER and not tally.tried and "the evaluator fails" in problem:
+        pytest.skip(f"the evaluator of an older onnx than 1.23 cannot: {problem}")
+    if problem:
+        pytest.fail(problem, pytrace=False)
     if not tally.tried:
         pytest.skip(f"the interpreter takes none of {tally.rejected.total()} draws: {tally.rejected.most_common(1)}")
