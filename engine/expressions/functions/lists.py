@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+import onnx_ir as ir
 
 from .registry import (
     LIMIT,
@@ -126,7 +127,7 @@ def full(extents: Numbers, number: Number, name: ElementType) -> np.ndarray[Any,
 def reshape(x: Numbers, extents: Numbers) -> np.ndarray[Any, Any]:
     """An array with the same elements in another shape."""
     try:
-        return np.reshape(x, to_list(extents))
+        return np.reshape(_elements(x), to_list(extents))
     except ValueError as error:
         raise EvaluationError(str(error)) from error
 
@@ -135,7 +136,7 @@ def reshape(x: Numbers, extents: Numbers) -> np.ndarray[Any, Any]:
 def transpose(x: Numbers, perm: Numbers) -> np.ndarray[Any, Any]:
     """An array with its axes permuted."""
     try:
-        return np.transpose(x, to_list(perm))
+        return np.transpose(_elements(x), to_list(perm))
     except ValueError as error:
         raise EvaluationError(str(error)) from error
 
@@ -154,3 +155,8 @@ def take(x: Numbers, places: Numbers) -> np.ndarray[Any, Any]:
 def flatten(x: Numbers) -> list[Any]:
     """The elements of an array, last axis fastest, as a list."""
     return to_list(np.ravel(x))
+
+
+def _elements(x: Any) -> Any:
+    """A tensor that an option holds as an array: numpy 2.0 makes real numbers of its integers by itself."""
+    return x.numpy() if isinstance(x, ir.TensorProtocol) else x
