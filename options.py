@@ -127,7 +127,7 @@ class Options:
     def __post_init__(self) -> None:
         """Take a path for its text and a single text where several are held; raises CallError for a wrong value."""
         for name, kind in Options.__annotations__.items():
-            object.__setattr__(self, name, _take(name, kind, getattr(self, name)))
+            object.__setattr__(self, name, _convert_value(name, kind, getattr(self, name)))
         if not self.rules:
             object.__setattr__(self, "rules", _RULES)
 
@@ -214,7 +214,7 @@ class Options:
         return replace(self, **unsaid) if unsaid else self
 
 
-def _take(name: str, kind: str, value: Any) -> Any:
+def _convert_value(name: str, kind: str, value: Any) -> Any:
     """A value as a field of a kind, which is its annotation, holds it; raises CallError where it cannot."""
     wanted, convert = _KINDS[kind.removesuffix(" | None")]
     if value is None and kind.endswith(" | None"):
@@ -222,10 +222,12 @@ def _take(name: str, kind: str, value: Any) -> Any:
     try:
         found = convert(value)
     except TypeError:
-        raise CallError(f"{name} takes {wanted}, got {_tell(value)}") from None
+        raise CallError(f"{name} takes {wanted}, got {_describe_value(value)}") from None
     known = _KNOWN.get(name, (found,))
     if found not in known:
-        raise CallError(f"{name} takes {' or '.join(known)}, got {_tell(value)}{suggest_nearest(found, known)}")
+        raise CallError(
+            f"{name} takes {' or '.join(known)}, got {_describe_value(value)}{suggest_nearest(found, known)}"
+        )
     return found
 
 
@@ -256,7 +258,7 @@ def _texts(value: Any) -> tuple[str, ...]:
     return tuple(_text(one) for one in value)
 
 
-def _tell(value: Any) -> str:
+def _describe_value(value: Any) -> str:
     if isinstance(value, str):
         return f'the text "{value}"'
     if isinstance(value, bool) or value is None:

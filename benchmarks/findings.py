@@ -61,7 +61,7 @@ def codes(numbers: Array, on: Quantization, dtype: Any) -> Array:
     return np.clip(np.rint(numbers / on.scale + on.zero_point), limits.min, limits.max).astype(dtype)
 
 
-def list_of_interpreter(catalogue: Catalogue) -> Iterator[Finding]:
+def list_interpreter_findings(catalogue: Catalogue) -> Iterator[Finding]:
     """Those of the TensorFlow Lite interpreter."""
     random = np.random.default_rng(1)
     tenth, whole = grid(0.1), grid(1.0)
@@ -201,7 +201,7 @@ def main() -> None:
     asked = parser.parse_args()
     print("| model | run by | what is seen |")
     print("|---|---|---|")
-    for finding in (*list_of_interpreter(load()), *run()):
+    for finding in (*list_interpreter_findings(load()), *run()):
         if asked.out is not None:
             asked.out.mkdir(parents=True, exist_ok=True)
             (asked.out / (finding.name + finding.suffix)).write_bytes(finding.model)

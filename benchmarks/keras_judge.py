@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from torch_judge import compute, construct, draw, measure, run
+from torch_judge import construct, measure, run, run_original
 
 os.environ.setdefault("KERAS_BACKEND", "torch")
 
@@ -28,14 +28,9 @@ def find(layer: Any, path: str) -> Any:
 def judge(package: Path, original: Path, inputs: dict[str, Any] | None) -> dict[str, Any]:
     """What came of one model: how far its outputs are off, once its weights are all given."""
     import keras
-    import onnxruntime
     from safetensors.numpy import load_file
 
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(original, options, providers=["CPUExecutionProvider"])
-    given = inputs if inputs is not None else draw(session)
-    expected = compute(session, given)
+    given, expected = run_original(original, inputs)
     model = construct(package)
     names = json.loads((package / "main.json").read_text())["inputs"]
     values = [keras.ops.convert_to_tensor(given[name]) for name in names]

@@ -23,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ import numpy as np
 import onnx
 import onnxruntime
 from environments import ROOT, python
+from nnrewrite.frontends.onnx_graphs import list_nodes
 
 PAGE = ROOT / "docs" / "optimize.md"
 BEGIN, END = "<!-- benchmarks/onnx_models.py writes what follows -->\n", "<!-- end of the table -->"
@@ -159,16 +160,7 @@ def count_nodes(path: Path) -> int:
     """The nodes of a model, of inner graphs and functions too, without constants."""
     model = onnx.load(path, load_external_data=False)
     functions = sum(node.op_type != "Constant" for function in model.functions for node in function.node)
-    return functions + sum(node.op_type != "Constant" for node in walk(model.graph))
-
-
-def walk(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
-    """The nodes of a graph and of those inside it."""
-    for node in graph.node:
-        yield node
-        for attribute in node.attribute:
-            for inner in (attribute.g, *attribute.graphs):
-                yield from walk(inner)
+    return functions + sum(node.op_type != "Constant" for node in list_nodes(model.graph))
 
 
 def measure(source: Path, sizes: Mapping[str, Sequence[int]], seconds: float) -> dict[str, dict[str, float]]:

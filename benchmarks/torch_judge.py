@@ -118,16 +118,22 @@ def train(model: Any, values: list[Any]) -> bool | None:
     return False
 
 
-def judge(package: Path, original: Path, inputs: dict[str, Any] | None) -> dict[str, Any]:
-    """What came of one model."""
+def run_original(original: Path, inputs: dict[str, Any] | None) -> tuple[dict[str, Any], list[Any]]:
+    """The inputs, drawn where none are given, and what ONNX Runtime makes of them."""
     import onnxruntime
-    import torch
 
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     session = onnxruntime.InferenceSession(original, options, providers=["CPUExecutionProvider"])
     given = inputs if inputs is not None else draw(session)
-    expected = compute(session, given)
+    return given, compute(session, given)
+
+
+def judge(package: Path, original: Path, inputs: dict[str, Any] | None) -> dict[str, Any]:
+    """What came of one model."""
+    import torch
+
+    given, expected = run_original(original, inputs)
     model = load(package)
     names = json.loads((package / "main.json").read_text())["inputs"]
     values = [torch.from_numpy(np.array(given[name])) for name in names]

@@ -73,17 +73,17 @@ def signatures(ctx: click.Context, param: click.Parameter, text: str) -> list[Co
     """Offer the signatures of the models that are given already."""
     from ..subject import list_signatures
 
-    return _begun(("all", *_ask(ctx, list_signatures)), text)
+    return _begun(("all", *_read_model(ctx, list_signatures)), text)
 
 
 def members(ctx: click.Context, param: click.Parameter, text: str) -> list[CompletionItem]:
     """Offer the models in the bundles that are given already."""
     from ..subject import members as found
 
-    return _begun(_ask(ctx, found), text)
+    return _begun(_read_model(ctx, found), text)
 
 
-def _ask(ctx: click.Context, ask: Callable[[Path], Iterable[str]]) -> Iterator[str]:
+def _read_model(ctx: click.Context, ask: Callable[[Path], Iterable[str]]) -> Iterator[str]:
     from ..engine.base.errors import RewriteError
 
     # Click stops reading a line where an option lacks its value, with the arguments before it in hand.

@@ -20,6 +20,7 @@ from ..engine.base.garbage_collection import pause_collection
 from ..engine.dialects.operators import Catalogue, schema
 from .external_data import TensorFiles
 from .mapping import load
+from .onnx_graphs import list_nodes
 from .onnx_sparse import densify
 from .protobuf_outline import WireError, outline
 
@@ -69,7 +70,7 @@ def read(
             densify(proto.graph, files)
             inlined = onnx.inliner.inline_local_functions(proto) if proto.functions else proto
             spans = {one.name for one in catalogue.dialect("onnx").operators.values() if one.facts.span}
-            model = _infer(inlined, name, not any(node.op_type in spans for node in _list_nodes(inlined.graph)))
+            model = _infer(inlined, name, not any(node.op_type in spans for node in list_nodes(inlined.graph)))
             _read_constants(model, files)
         except _MALFORMED as error:
             raise ModelError(f"{name}: malformed: {_word(error)}") from error
@@ -109,7 +110,7 @@ def _parse(data: memoryview, name: str) -> onnx.ModelProto:
     for tensor in _list_tensors(proto.graph):
         if any(extent < 0 for extent in tensor.dims):  # which onnx.shape_inference would believe
             raise ModelError(f"{name}: malformed: {tensor.name or 'a constant'} has the shape {[*tensor.dims]}")
-    for node in _list_nodes(proto.graph):
+    for node in list_nodes(proto.graph):
         for attribute in node.attribute:
             if not attribute.type and not attribute.ref_attr_name:
                 said = node.name or node.op_type
@@ -197,19 +198,10 @@ def _list_texts(graph: onnx.GraphProto) -> list[str]:
     return texts
 
 
-def _list_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
-    """The nodes of a graph and of those inside them."""
-    for node in graph.node:
-        yield node
-        for attribute in node.attribute:
-            for inner in (attribute.g, *attribute.graphs):
-                yield from _list_nodes(inner)
-
-
 def _list_tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
     """The constants of a graph and of those inside its nodes."""
     yield from graph.initializer
-    for node in _list_nodes(graph):
+    for node in list_nodes(graph):
         for attribute in node.attribute:
             yield from (attribute.t, *attribute.tensors)
             for inner in (attribute.g, *attribute.graphs):

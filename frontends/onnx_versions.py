@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import onnx
 import onnx.shape_inference
 import onnx.version_converter
@@ -11,6 +9,7 @@ import onnx_ir as ir
 from onnx_ir import serde
 
 from ..engine.base.errors import ModelError
+from .onnx_graphs import list_nodes
 
 #: constants of more elements say nothing about the form of a node, and stay out of the converter
 _SMALL = 1 << 10
@@ -60,7 +59,7 @@ def convert_opset(model: ir.Model, opset: int) -> ir.Model:
 
 def _register_foreign(proto: onnx.ModelProto) -> list[tuple[str, str]]:
     """Let onnx know operators that it has no schemas of, with any operands: its converter refuses others."""
-    kinds = {(node.op_type, node.domain) for node in _walk(proto.graph)}
+    kinds = {(node.op_type, node.domain) for node in list_nodes(proto.graph)}
     unknown = sorted(one for one in kinds if not onnx.defs.has(*one))
     for name, domain in unknown:
         any_number = onnx.defs.OpSchema.FormalParameterOption.Variadic
@@ -75,11 +74,3 @@ def _register_foreign(proto: onnx.ModelProto) -> list[tuple[str, str]]:
         )
         onnx.defs.register_schema(schema)
     return unknown
-
-
-def _walk(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
-    for node in graph.node:
-        yield node
-        for attribute in node.attribute:
-            for inner in (attribute.g, *attribute.graphs):
-                yield from _walk(inner)

@@ -26,10 +26,10 @@ def find_version(spec: OperatorSpec, node: ir.Node) -> int:
 
 
 def _holds(condition: Mapping[str, Any], spec: OperatorSpec, node: ir.Node) -> bool:
-    return all(_is_so(name, said, spec, node) for name, said in condition.items())
+    return all(_check_condition(name, said, spec, node) for name, said in condition.items())
 
 
-def _is_so(name: str, said: Any, spec: OperatorSpec, node: ir.Node) -> bool:
+def _check_condition(name: str, said: Any, spec: OperatorSpec, node: ir.Node) -> bool:
     values = _name_values(spec, node)
     first = next(iter(node.inputs), None)
     if name == _RANK:

@@ -24,11 +24,11 @@ def read_text(file: Path) -> str:
 def list_entries(paths: Sequence[Path]) -> list[Path]:
     """The ops.yaml of packs, behind those of the program's packs that describe the dialects which they read."""
     own = [path / "ops.yaml" for path in paths if (path / "ops.yaml").is_file()]
-    lent = [entry for path in paths for entry in _find_lent(path) if entry not in own]
+    lent = [entry for path in paths for entry in _find_source_entries(path) if entry not in own]
     return [*dict.fromkeys(lent), *own]
 
 
-def _find_lent(path: Path) -> list[Path]:
+def _find_source_entries(path: Path) -> list[Path]:
     file = min(path.glob("**/*.rules"), default=None)
     said = None if file is None else _SOURCE.search(read_text(file))
     if said is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import onnx_ir as ir
@@ -119,7 +120,7 @@ class _Search:
 
         Where there are several, `fitting` has for some of them the users that fit whatever the others are.
         """
-        later = self._ask(guards, bound)
+        later = self._check_guards(guards, bound)
         if later is None:
             return None
         left = [one for one in equations if not any(target.name in bound for target in one.targets)]
@@ -138,7 +139,7 @@ class _Search:
                 return made
         return None
 
-    def _ask(self, guards: Sequence[Guard], bound: Bindings) -> list[Guard] | None:
+    def _check_guards(self, guards: Sequence[Guard], bound: Bindings) -> list[Guard] | None:
         """The guards that speak of what is not bound yet; None where one of the others does not hold."""
         later: list[Guard] = []
         for guard in guards:
@@ -150,9 +151,8 @@ class _Search:
 
     def _fitting(self, equation: Defined, guards: Sequence[Guard], bound: Bindings) -> list[ir.Node]:
         """The users of a shared value that an equation fits by itself."""
-        users = shared_users(equation.value, bound)
-        found = ((u, self.equation(equation, u, dict(bound), lambda more: self._ask(guards, more))) for u in users)
-        return [user for user, fits in found if fits is not None]
+        check, users = partial(self._check_guards, guards), shared_users(equation.value, bound)
+        return [user for user in users if self.equation(equation, user, dict(bound), check) is not None]
 
     def equation(self, equation: Defined, node: ir.Node, bound: Bindings, then: Then[Made]) -> Made | None:
         """Match a node, and bind the names of its results."""

@@ -154,7 +154,7 @@ def take(x: Numbers, places: Numbers) -> np.ndarray[Any, Any]:
 @function
 def flatten(x: Numbers) -> list[Any]:
     """The elements of an array, last axis fastest, as a list."""
-    return to_list(np.ravel(x))
+    return to_list(np.ravel(_elements(x)))
 
 
 def _elements(x: Any) -> Any:
