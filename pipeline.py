@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Unpack
@@ -29,7 +28,6 @@ from .engine.base.quantization import NUMBERS, REAL
 from .engine.base.startup import replace
 from .engine.packs.loader import hold_files
 from .engine.passes.base import Module, run_passes
-from .engine.passes.evaluation import evaluate
 from .engine.passes.layout import LAYOUT, Interface
 from .engine.passes.part import Part
 from .engine.passes.pass_list import PassOptions, list_passes
@@ -172,9 +170,7 @@ def _run_step(
         extents=asked,
         layout=interface,
         outputs=tuple(subject.outputs),
-        evaluate=functools.partial(evaluate, rules=prepared.rules, functions=functions)
-        if functions and prepared.rules.source is not prepared.rules.target
-        else None,
+        state=bool(functions) and prepared.rules.source is not prepared.rules.target,
         internal_state=options.state == INTERNAL,
         plain=options.float,
         float_interface=options.float_io,

@@ -64,7 +64,7 @@ def ours() -> Callable[[ir.Model], None]:
     """This engine with its rules compiled."""
     from nnrewrite.engine.check.checker import check
     from nnrewrite.engine.dialects import ops_files
-    from nnrewrite.engine.passes.evaluation import convert_graph
+    from nnrewrite.engine.passes.pass_list import convert_graph
     from nnrewrite.engine.rewrite.rules import compile_rules
     from nnrewrite.engine.syntax.parser import parse
 

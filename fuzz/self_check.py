@@ -14,9 +14,9 @@ from ..engine.base.errors import RewriteError, RewriteFailure, VerificationError
 from ..engine.dialects.inference import Extents, InferenceError, infer
 from ..engine.dialects.operators import schema
 from ..engine.packs.loader import Pack
-from ..engine.passes.evaluation import convert_graph
 from ..engine.passes.layout.axis_groups import ATTRIBUTE, TRANSPARENT
 from ..engine.passes.layout.views import QUANTIZE
+from ..engine.passes.pass_list import convert_graph
 from ..engine.rewrite.rules import RuleSet, compile_rules
 from ..verify.comparison import compare
 from ..verify.formats import REFERENCE

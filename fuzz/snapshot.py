@@ -17,7 +17,7 @@ import onnx_ir as ir
 from .. import compiled_rules
 from ..engine.base.errors import RewriteError, RewriteFailure, VerificationError
 from ..engine.expressions.functions import DTYPES
-from ..engine.passes.evaluation import convert_graph
+from ..engine.passes.pass_list import convert_graph
 from ..verify.frames import Array
 from ..verify.runtime import Runtime
 from .cases import draw_opset

@@ -29,7 +29,7 @@ def remembering(folder: Path, largest: float = float("inf")) -> Iterator[Path]:
             model = tflite_reader.read(path, catalogue)
         except ModelError:
             continue  # a file that is no model, of which some are kept on purpose
-        variables = Variables(dialect, model.meta["subgraphs"], lambda graph: [])
+        variables = Variables(dialect, model.meta["subgraphs"])
         with contextlib.suppress(UnsupportedError):
             variables.survey(model.graph)
         if variables.samples:

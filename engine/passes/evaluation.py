@@ -1,8 +1,7 @@
-"""Graphs of the source converted by themselves, and evaluated where they have no inputs."""
+"""The outputs of a graph without inputs, computed when a model is converted."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,28 +9,15 @@ import onnx_ir as ir
 
 from ..base.constants import initial_array
 from ..base.errors import ModelError
-from ..base.names import Scope
-from ..rewrite.rules import RuleSet
-from .base import Module, run_passes
-from .pass_list import PassOptions, list_passes
+from .base import Module
 
 
-def convert_graph(graph: ir.Graph, rules: RuleSet, functions: Sequence[ir.Graph] = ()) -> Module:
-    """Run the passes on a graph that is a model by itself, without state; permutations stay where rules put them.
+def compute_outputs(module: Module) -> list[np.ndarray[Any, Any]]:
+    """Compute the outputs of a graph that has been converted and has no inputs; the graph is used up.
 
-    Raises UnsupportedError with every node that no rule took.
+    Raises ModelError where the nodes do not run.
     """
-    module = Module(graph, rules, Scope(graph), functions)
-    run_passes(list_passes(rules, PassOptions()), module)
-    return module
-
-
-def evaluate(graph: ir.Graph, rules: RuleSet, functions: Sequence[ir.Graph] = ()) -> list[np.ndarray[Any, Any]]:
-    """Rewrite a graph of the source that has no inputs and compute its outputs; the graph is used up.
-
-    Raises UnsupportedError with every node that no rule took, ModelError where the nodes do not run.
-    """
-    convert_graph(graph, rules, functions)
+    graph = module.graph
     wanted = list(graph.outputs)
     computed = list(dict.fromkeys(value for value in wanted if initial_array(value) is None))
     results: dict[ir.Value, Any] = {}
@@ -40,7 +26,7 @@ def evaluate(graph: ir.Graph, rules: RuleSet, functions: Sequence[ir.Graph] = ()
 
         graph.outputs[:] = computed
         graph.opset_imports.clear()
-        graph.opset_imports[rules.target.domain] = rules.opset
+        graph.opset_imports[module.target.domain] = module.opset
         model = ir.to_proto(ir.Model(graph, ir_version=10))
         try:
             found = onnx.reference.ReferenceEvaluator(model).run(None, {})

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from ..base.names import Scope
 from ..base.quantization import QUANTIZE_BY
 from ..base.startup import dataclass, field
 from ..rewrite.rules import INTEGERS, LOWER, NORMALIZE, RECOVER, SIMPLIFY, TUNE, RuleSet
 from .accepted import Accepted
 from .adapt import Adapt
-from .base import Pass, Visit
+from .base import Module, Pass, Visit, run_passes
 from .closures import Closures
 from .common_subexpressions import CommonSubexpressions
 from .complex import Complex
@@ -27,7 +32,6 @@ from .sort import Sort
 from .state import State
 from .supported import Supported
 from .sweep import Sweep
-from .variables import Evaluate
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,19 +39,19 @@ class PassOptions:
     """What is asked of passes.
 
     `extents` are those asked for of the inputs, `layout` is that of the main graph's inputs and outputs, which are to
-    be called `outputs`; None leaves permutations where rules put them. `evaluate` computes initial values of state that
-    are not constant, None leaves state as it is; with `internal_state` it is no input or output. With `plain` nothing
-    stays quantized, with `float_interface` the inputs and outputs do not. `keep_float16` keeps constants of that type,
-    `keep_custom` custom operators that no rule is about. `folded` is how many bytes more than what they are made
-    of computed constants may take (None: as usual). `part` is what is to become of the main graph's ends, `given` the
-    opset of a source whose operators have versions, where the target has others, `adapted` that of one which is written
-    in another opset of the same dialect.
+    be called `outputs`; None leaves permutations where rules put them. With `state` what a model keeps between calls
+    becomes inputs and outputs, with `internal_state` it is neither. With `plain` nothing stays quantized, with
+    `float_interface` the inputs and outputs do not. `keep_float16` keeps constants of that type, `keep_custom` custom
+    operators that no rule is about. `folded` is how many bytes more than what they are made of computed constants may
+    take (None: as usual). `part` is what is to become of the main graph's ends, `given` the opset of a source whose
+    operators have versions, where the target has others, `adapted` that of one which is written in another opset of the
+    same dialect.
     """
 
     extents: Asked = field(default_factory=Asked)
     layout: Interface | None = None
     outputs: tuple[str, ...] = ()
-    evaluate: Evaluate | None = None
+    state: bool = False
     internal_state: bool = False
     plain: bool = False
     float_interface: bool = False
@@ -82,7 +86,7 @@ def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
         (resize, bool(options.extents)),
         (FloatInterface(), options.float_interface),
         (KeepFloat16(), options.keep_float16),
-        *([(State(options.evaluate, options.internal_state), True)] if options.evaluate is not None else []),
+        *([(State(list_passes(rules, PassOptions()), options.internal_state), True)] if options.state else []),
         (Rules(INTEGERS, Visit.FUNCTIONS_FIRST), implied and not options.plain),
         (Complex(), implied),
         (QuantizeDequantize(options.plain), implied),
@@ -119,7 +123,7 @@ def list_names(rules: RuleSet) -> list[str]:
     all_on = PassOptions(
         extents=Asked(batch=1),
         layout=KEPT,
-        evaluate=lambda graph: [],
+        state=True,
         float_interface=True,
         keep_float16=True,
         part=Part(("input",)),
@@ -127,3 +131,13 @@ def list_names(rules: RuleSet) -> list[str]:
         adapted=1 if rules.source is rules.target and rules.target.schemas else None,
     )
     return list(dict.fromkeys(one.name for one in list_passes(rules, all_on)))
+
+
+def convert_graph(graph: ir.Graph, rules: RuleSet, functions: Sequence[ir.Graph] = ()) -> Module:
+    """Run the passes on a graph that is a model by itself, without state; permutations stay where rules put them.
+
+    Raises UnsupportedError with every node that no rule took.
+    """
+    module = Module(graph, rules, Scope(graph), functions)
+    run_passes(list_passes(rules, PassOptions()), module)
+    return module

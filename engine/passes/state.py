@@ -10,11 +10,13 @@ import onnx_ir as ir
 
 from ..base.constants import CONTENT
 from ..base.errors import ModelError
+from ..base.names import Scope
 from ..base.quantization import quantization
 from ..base.startup import dataclass
 from ..dialects.operators import Dialect, OperatorSpec
-from .base import Module, Visit
-from .variables import ASSIGN, FILL, INITIALIZE, KEPT, READ, TABLE, VARIABLE, Evaluate, Variables, refuse_node
+from .base import Module, Pass, Visit, run_passes
+from .evaluation import compute_outputs
+from .variables import ASSIGN, FILL, INITIALIZE, KEPT, READ, TABLE, VARIABLE, Variables, refuse_node
 
 #: the prefix of the metadata that lists a model's state
 METADATA = "nnrewrite.state"
@@ -33,9 +35,13 @@ ROLES = {
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Turn what a model keeps between calls into inputs and outputs; `evaluate` and `internal` as for `externalize`."""
+    """Turn what a model keeps between calls into inputs and outputs.
 
-    evaluate: Evaluate
+    `passes` convert the graphs that compute initial values; with `internal` all state begins with its initial values at
+    each call, and none is an input or output.
+    """
+
+    passes: Sequence[Pass]
     internal: bool = False
     name, visits = "state", Visit.MAIN
 
@@ -43,8 +49,27 @@ class State:
         """Change the main graph and its functions, and note which outputs are to be fed to which inputs."""
         if not self.internal:
             module.state.update(expose(module.graph))
-        found = externalize(module.graph, module.source, module.functions, self.evaluate, self.internal)
-        module.state.update(found)
+        if any(_may_keep(one, module.source) for one in {module.graph, *module.functions}):
+            module.state.update(self._externalize(module))
+
+    def _externalize(self, module: Module) -> dict[str, str]:
+        """Turn the variables of a graph into inputs and outputs; the names of the inputs, and the outputs to feed them.
+
+        An input has the variable's initial value as its default, so that a single call needs nothing new: the value
+        that the model's own initialization gives it, else zeros. Reads see the assignments before them in the order of
+        the nodes, as the interpreter runs them; an operator with a mutable operand yields what becomes of it after its
+        own results; graphs of nodes take what they touch as operands and yield it. Variables that never change are
+        constants.
+
+        Raises UnsupportedError where a variable is beyond this.
+        """
+        variables = Variables(module.source, module.functions)
+        variables.survey(module.graph)
+        for graph, names in variables.computed:
+            initial = Module(graph, module.rules, Scope(graph), module.functions)
+            run_passes(self.passes, initial)
+            variables.initial.update(zip(names, compute_outputs(initial), strict=True))
+        return _State(module.graph, variables, self.internal).run()
 
 
 def expose(graph: ir.Graph) -> dict[str, str]:
@@ -59,27 +84,6 @@ def expose(graph: ir.Graph) -> dict[str, str]:
         graph.outputs.append(ended)
         pairs[begun.name] = f"{begun.name}_out"
     return pairs
-
-
-def externalize(
-    graph: ir.Graph, dialect: Dialect, subgraphs: Sequence[ir.Graph], evaluate: Evaluate, internal: bool = False
-) -> dict[str, str]:
-    """Turn the variables of a graph into inputs and outputs; the names of the inputs, and the outputs to feed to them.
-
-    An input has the variable's initial value as its default, so that a single call needs nothing new: the value that
-    the model's own initialization gives it, else zeros. Reads see the assignments before them in the order of the
-    nodes, as the interpreter runs them; an operator with a mutable operand yields what becomes of it after its own
-    results; graphs of nodes take what they touch as operands and yield it. Variables that never change are constants.
-    With `internal` all begin with their initial values at each call, and none is an input or output. `evaluate`
-    computes initial values that are not constant.
-
-    Raises UnsupportedError where a variable is beyond this.
-    """
-    if not any(_may_keep(one, dialect) for one in {graph, *subgraphs}):
-        return {}
-    variables = Variables(dialect, subgraphs, evaluate)
-    variables.survey(graph)
-    return _State(graph, variables, internal).run()
 
 
 def _may_keep(graph: ir.Graph, dialect: Dialect) -> bool:

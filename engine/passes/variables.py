@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,8 +23,6 @@ TABLE, FILL = "table", "fill"
 KEPT = "variable"
 
 Array = np.ndarray[Any, Any]
-#: computes the outputs of a graph without inputs
-Evaluate = Callable[[ir.Graph], list[Array]]
 
 
 @dataclass(slots=True)
@@ -32,16 +30,17 @@ class Variables:
     """What is known of a model's variables, by their names.
 
     `handles` are the values that name one; `touched` has the variables that each graph and those it calls read or
-    write; `samples` a value of the type and shape of each; `initial` what they begin with, where the model says so.
+    write; `samples` a value of the type and shape of each; `initial` what they begin with, where the model says so;
+    `computed` the graphs whose outputs some begin with, and the names of these.
     """
 
     dialect: Dialect
     subgraphs: Sequence[ir.Graph]
-    evaluate: Evaluate
     handles: dict[ir.Value, str] = field(default_factory=dict)
     touched: dict[ir.Graph, set[str]] = field(default_factory=dict)
     samples: dict[str, ir.Value] = field(default_factory=dict)
     initial: dict[str, Array] = field(default_factory=dict)
+    computed: list[tuple[ir.Graph, tuple[str, ...]]] = field(default_factory=list)
     tables: dict[str, tuple[Array, ...]] = field(default_factory=dict)
     #: how the variables are called that are no resources but values of a graph
     _names: dict[ir.Value, str] = field(default_factory=dict)
@@ -193,7 +192,7 @@ class Variables:
             raise refuse_node(node, "the graph that initializes variables has inputs")
         if computed:
             graph.outputs[:] = list(computed.values())
-            self.initial.update(zip(computed, self.evaluate(graph), strict=True))
+            self.computed.append((graph, tuple(computed)))
         for key, value in given.items():
             constant = initial_array(value)
             if constant is not None:

@@ -18,7 +18,7 @@ from nnrewrite.engine.check import checker
 from nnrewrite.engine.check.checked import CheckedItems
 from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.engine.packs import loader
-from nnrewrite.engine.passes.evaluation import convert_graph
+from nnrewrite.engine.passes.pass_list import convert_graph
 from nnrewrite.engine.rewrite.rules import compile_rules
 from nnrewrite.engine.syntax import parser, tree
 from nnrewrite.engine.syntax.tree_traversal import walk

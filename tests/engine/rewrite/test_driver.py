@@ -8,7 +8,7 @@ import onnx_ir as ir
 import pytest
 from nnrewrite.engine.base.errors import RewriteError, UnsupportedError
 from nnrewrite.engine.dialects.operators import Catalogue
-from nnrewrite.engine.passes.evaluation import convert_graph
+from nnrewrite.engine.passes.pass_list import convert_graph
 from nnrewrite.engine.rewrite.rules import RuleSet, compile_rules
 from nnrewrite.engine.syntax.parser import parse
 

@@ -11,7 +11,7 @@ import pytest
 from nnrewrite.engine.base import budget
 from nnrewrite.engine.base.budget import Budget, TooManyError, attempts
 from nnrewrite.engine.dialects.operators import Catalogue
-from nnrewrite.engine.passes.evaluation import convert_graph
+from nnrewrite.engine.passes.pass_list import convert_graph
 from nnrewrite.engine.rewrite import apply
 from nnrewrite.engine.rewrite.conditions import Guard
 from nnrewrite.engine.rewrite.matcher import Matcher

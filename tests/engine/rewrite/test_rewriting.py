@@ -15,7 +15,7 @@ import pytest
 from nnrewrite.engine.base.errors import RewriteError, RewriteFailure, UnsupportedError
 from nnrewrite.engine.check.checker import check
 from nnrewrite.engine.dialects.operators import Catalogue
-from nnrewrite.engine.passes.evaluation import convert_graph
+from nnrewrite.engine.passes.pass_list import convert_graph
 from nnrewrite.engine.rewrite.driver import RULE, SOURCE
 from nnrewrite.engine.rewrite.rules import compile_rules
 from nnrewrite.engine.syntax.parser import parse

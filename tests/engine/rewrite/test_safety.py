@@ -17,7 +17,7 @@ from nnrewrite.engine.check.checker import check
 from nnrewrite.engine.dialects import literals
 from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.engine.expressions.functions import EvaluationError
-from nnrewrite.engine.passes.evaluation import convert_graph
+from nnrewrite.engine.passes.pass_list import convert_graph
 from nnrewrite.engine.rewrite import apply
 from nnrewrite.engine.rewrite.rules import compile_rules
 from nnrewrite.engine.syntax.parser import parse

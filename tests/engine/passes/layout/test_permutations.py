@@ -11,7 +11,7 @@ import onnx.helper
 import onnx_ir as ir
 import pytest
 from nnrewrite.compiled_rules import prepare
-from nnrewrite.engine.passes.evaluation import convert_graph
+from nnrewrite.engine.passes.pass_list import convert_graph
 from nnrewrite.options import DEFAULT
 
 FIRST, LAST = [0, 3, 1, 2], [0, 2, 3, 1]
