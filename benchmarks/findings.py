@@ -164,7 +164,7 @@ def run() -> Iterator[Finding]:
                [np.ones((0, 1, 3), np.float32), *weights], np.zeros((0, 1, 1, 2), np.float32))  # fmt: skip
 
 
-def seen(finding: Finding, sent: Any) -> None:
+def send_difference(finding: Finding, sent: Any) -> None:
     """Run a model and send what is wrong with its first result: elements, and the largest difference."""
     try:
         if finding.kernels is None:
@@ -207,7 +207,7 @@ def main() -> None:
             (asked.out / (finding.name + finding.suffix)).write_bytes(finding.model)
             np.savez(asked.out / f"{finding.name}.npz", *finding.inputs)
         by = "ONNX Runtime" if finding.kernels is None else f"the interpreter's {finding.kernels} kernels"
-        print(f"| `{finding.name}` | {by} | {outcome(seen, finding) or 'right'} |", flush=True)
+        print(f"| `{finding.name}` | {by} | {outcome(send_difference, finding) or 'right'} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -64,7 +64,7 @@ def number(match: re.Match[str]) -> str:
     return repr(value * 1000 if 0 < value < 1e-3 else value * 1.5 + (value == 0))
 
 
-def swapped(*pairs: tuple[str, str]) -> Change:
+def swap_words(*pairs: tuple[str, str]) -> Change:
     table = {a: b for pair in pairs for a, b in (pair, pair[::-1])}
     return lambda match: table[match.group()]
 
@@ -84,26 +84,26 @@ def entries(match: re.Match[str]) -> str:
     return f"{a} => {y}{gap}{b} => {x}"
 
 
-def reversed_list(match: re.Match[str]) -> str | None:
+def reverse_list(match: re.Match[str]) -> str | None:
     items = match[1].split(", ")
     return f"[{', '.join(items[::-1])}]" if items != items[::-1] else None
 
 
-def arguments_swapped(match: re.Match[str]) -> str | None:
+def swap_arguments(match: re.Match[str]) -> str | None:
     callee, *arguments = match.groups()
     return f"{callee}({arguments[0]}, {arguments[2]}, {arguments[1]}" if arguments[1] != arguments[2] else None
 
 
 RULES: dict[str, tuple[str, Change]] = {
     "number": (r"(?<![\w.\"])\d+(?:\.\d+)?(?:e-?\d+)?(?![\w.\"])", number),
-    "truth": (r"\b(?:true|false)\b", swapped(("true", "false"))),
+    "truth": (r"\b(?:true|false)\b", swap_words(("true", "false"))),
     "arithmetic": (r"(?<= )(?:\+|-|\*|//)(?= )", lambda m: {"+": "-", "-": "+", "*": "+", "//": "*"}[m.group()]),
-    "comparison": (r"(?<= )(?:==|!=|<=|>=|<|>)(?= )", swapped(("==", "!="), ("<=", "<"), (">=", ">"))),
-    "logic": (r"\b(?:and|or)\b", swapped(("and", "or"))),
+    "comparison": (r"(?<= )(?:==|!=|<=|>=|<|>)(?= )", swap_words(("==", "!="), ("<=", "<"), (">=", ">"))),
+    "logic": (r"\b(?:and|or)\b", swap_words(("and", "or"))),
     "negation": (r"\bnot (?!in\b)", lambda match: ""),
     "operator": (
         r"\b(?:Less|Greater|Max|Min|Floor|Ceil|Sin|Cos|And|Or|max|min|Add|Mul|ReduceMax|ReduceMin)\b(?=\()",
-        swapped(
+        swap_words(
             ("Less", "Greater"), ("Max", "Min"), ("Floor", "Ceil"), ("Sin", "Cos"), ("And", "Or"), ("max", "min"),
             ("Add", "Mul"), ("ReduceMax", "ReduceMin"),
         ),
@@ -114,11 +114,11 @@ RULES: dict[str, tuple[str, Change]] = {
     "table": (r"\b([A-Z]\w*) <?=> ([A-Z]\w*)(\s+)([A-Z]\w*) <?=> ([A-Z]\w*)", entries),
     "enumerant": (
         r"\b(?:SAME|VALID|RELU6|TANH|SYMMETRIC|REFLECT|MEAN|SQRTN)\b",
-        swapped(("SAME", "VALID"), ("RELU6", "TANH"), ("SYMMETRIC", "REFLECT"), ("MEAN", "SQRTN")),
+        swap_words(("SAME", "VALID"), ("RELU6", "TANH"), ("SYMMETRIC", "REFLECT"), ("MEAN", "SQRTN")),
     ),
     "word": (
         r'"(?:half_pixel|align_corners|asymmetric|round_prefer_ceil|round_prefer_floor|floor|reflect|edge|add|mul|max|min)"',
-        swapped(
+        swap_words(
             ('"half_pixel"', '"align_corners"'), ('"round_prefer_ceil"', '"round_prefer_floor"'),
             ('"asymmetric"', '"half_pixel"'), ('"floor"', '"round_prefer_ceil"'), ('"reflect"', '"edge"'),
             ('"add"', '"mul"'), ('"max"', '"min"'),
@@ -126,23 +126,23 @@ RULES: dict[str, tuple[str, Change]] = {
     ),
     "type": (
         r'"(?:i64|i32|f32|f64|i8|u8)"',
-        swapped(('"i64"', '"i32"'), ('"f32"', '"f64"'), ('"i8"', '"u8"')),
+        swap_words(('"i64"', '"i32"'), ('"f32"', '"f64"'), ('"i8"', '"u8"')),
     ),
     "choice": (r"(?<= if )(?!not )(?=[^\n]* else )", lambda match: "not "),
-    "list": (r"(?<![\w\])])\[([\w.]+(?:, [\w.]+)+)\]", reversed_list),
-    "last arguments": (r"\b(\w+)\((\w+), (\w+), (\w+)(?=[,)])", arguments_swapped),
+    "list": (r"(?<![\w\])])\[([\w.]+(?:, [\w.]+)+)\]", reverse_list),
+    "last arguments": (r"\b(\w+)\((\w+), (\w+), (\w+)(?=[,)])", swap_arguments),
     "optional": (r"(?<=[\w])\?(?=[,)])", lambda match: ""),
     "constant": (r"\bconst (?=\w)", lambda match: ""),
     "attribute": (r"(?<=\) \{)\w+: [^,{}]+, |(?<=\)) \{\w+: [^,{}]+\}$", lambda match: ""),
     "condition": (r"(?<==> )when [^:]+: ", lambda match: ""),
     "term": (r" [+*] (?:\w+|\d+\.\d+)(?=[,)\n])", lambda match: ""),
     "index": (r"(?<=\w\[)[01](?=\])", lambda match: str(1 - int(match.group()))),
-    "scale": (r"\b(?:scale|zero_point)(?=\()", swapped(("scale", "zero_point"))),
+    "scale": (r"\b(?:scale|zero_point)(?=\()", swap_words(("scale", "zero_point"))),
     "of another": (
         r"\b(scale|zero_point|dtype|rank|shape|size)\((\w)\)",
         lambda m: f"{m[1]}({'xyab'['bxya'.find(m[2])]})",
     ),
-    "rounding": (r"\b(?:Round|Floor|Ceil)\((?=\w)", swapped(("Round(", "Floor("), ("Ceil(", "Floor("))),
+    "rounding": (r"\b(?:Round|Floor|Ceil)\((?=\w)", swap_words(("Round(", "Floor("), ("Ceil(", "Floor("))),
 }  # fmt: skip
 
 
@@ -246,7 +246,7 @@ def _list_covered(text: str) -> list[tuple[int, int]]:
     return used + ([enums.span()] if enums else [])
 
 
-def drawn(count: int, seed: int, only: str) -> list[Mutant]:
+def draw_mutants(count: int, seed: int, only: str) -> list[Mutant]:
     """So many mutants, each kind of change with its turn."""
     kinds: dict[str, list[Mutant]] = {}
     for file in FILES:
@@ -276,7 +276,7 @@ def main() -> None:
     parser.add_argument("--only", default="")
     parser.add_argument("--list", action="store_true")
     arguments = parser.parse_args()
-    chosen = drawn(arguments.count * 2, arguments.seed, arguments.only)
+    chosen = draw_mutants(arguments.count * 2, arguments.seed, arguments.only)
     if arguments.list:
         print(*chosen, sep="\n")
         return

@@ -102,7 +102,7 @@ def judge(case: Any, interpreter: Interpreter) -> tuple[str, str]:
 def _compare(case: Any, data: bytes, constants: dict[str, np.ndarray], interpreter: Interpreter) -> tuple[str, str]:
     for given, wanted in case.data_sets:
         feeds = [
-            _fed(_array(content))
+            _widen_packed(_array(content))
             for value, content in zip(case.model.graph.input, given, strict=False)
             if value.name not in constants
         ]
@@ -129,7 +129,7 @@ def _compare(case: Any, data: bytes, constants: dict[str, np.ndarray], interpret
     return "equal", ""
 
 
-def _fed(array: np.ndarray) -> np.ndarray:
+def _widen_packed(array: np.ndarray) -> np.ndarray:
     """An array as the interpreter takes it, which has numbers of less than 8 bits in bytes."""
     name = array.dtype.name
     return array.astype(np.uint8 if name.startswith("u") else np.int8) if re.match(r"u?int[24]$", name) else array
@@ -158,7 +158,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     reasons: dict[tuple[str, str], Any] = {}
     outcomes: dict[str, Counter[str]] = defaultdict(Counter)
     with Interpreter(timeout=30) as interpreter:
-        for case in _chosen(list_cases(), options):
+        for case in _choose_cases(list_cases(), options):
             outcome, why = judge(case, interpreter)
             outcomes[operator_of(case)][outcome] += 1
             if outcome == "refused":
@@ -192,7 +192,7 @@ def _write_refused(reasons: dict[tuple[str, str], Any], folder: Path) -> None:
     (folder / "README.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def _chosen(cases: list[Any], options: argparse.Namespace) -> Iterator[Any]:
+def _choose_cases(cases: list[Any], options: argparse.Namespace) -> Iterator[Any]:
     first, step = map(int, options.part.split("/"))
     for case in cases[first::step]:
         if (options.only is None or options.only in case.name) and (

@@ -16,7 +16,7 @@ from ..engine.dialects.operators import Catalogue
 from ..verify.comparison import largest_difference
 from ..verify.frames import Array
 from ..verify.interpreter import Interpreter
-from .elements import shifted
+from .elements import shift_digits
 from .finding import End, Finding, Grids, Rejected
 from .runtimes import encode_case, read_bytes
 from .self_check import SelfCheck, yield_arrays
@@ -102,7 +102,7 @@ class ConversionCheck:
         spreads = [0.0] * len(actual)
         for way in (0, 1, -1):
             made: dict[Value | None, Value] = {
-                value: replace(value, content=shifted(value.content, False, way)) for value in case.inputs
+                value: replace(value, content=shift_digits(value.content, False, way)) for value in case.inputs
             }
             for step in case.steps:
                 operands = tuple(made.get(value, value) for value in step.operands)
@@ -114,7 +114,7 @@ class ConversionCheck:
                     return False
                 for value, other in zip(step.results, again.results, strict=True):
                     codes = _rounds(step) and value.content.dtype.kind in "iu" and value.content.ndim > 0
-                    made[value] = replace(value, content=shifted(other.content, codes, way))
+                    made[value] = replace(value, content=shift_digits(other.content, codes, way))
             found = (largest_difference(value.content, made[value].content) for value in case.outputs)
             spreads = list(map(max, spreads, found))
         off = (largest_difference(value.content, got) for value, got in zip(case.outputs, actual, strict=True))

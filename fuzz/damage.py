@@ -64,7 +64,7 @@ def damage_tables(data: bytes, chance: random.Random, dialect: Dialect) -> bytes
     Raises ModelError where the file cannot be read.
     """
     known = schema(dialect)
-    root = _opened(FlatBuffer(memoryview(data), "model", known), Reference("Model", *struct.unpack_from("<I", data)))
+    root = _open(FlatBuffer(memoryview(data), "model", known), Reference("Model", *struct.unpack_from("<I", data)))
     tables: dict[str, list[Record]] = {}
     for name, record in _tables(known, root):
         if record:
@@ -73,7 +73,7 @@ def damage_tables(data: bytes, chance: random.Random, dialect: Dialect) -> bytes
         name = chance.choice(sorted(tables))
         record = chance.choice(tables[name])
         field = chance.choice([one for one in known.tables[name].values() if one.name in record])
-        record[field.name] = _changed(field, record[field.name], chance)
+        record[field.name] = _change_value(field, record[field.name], chance)
     return b"".join(encode(known, "Model", root.record, dialect.facts.identifier or ""))
 
 
@@ -140,7 +140,7 @@ def kinds(dialect: Dialect) -> dict[str, Damage]:
     }
 
 
-def _opened(file: FlatBuffer, reference: Reference) -> Union:
+def _open(file: FlatBuffer, reference: Reference) -> Union:
     """A table with all that it leads to, as the writer takes it."""
     fields = file.schema.tables[reference.table]
     record = {name: value for name, value in file.table(*reference).items() if name in fields}
@@ -149,7 +149,7 @@ def _opened(file: FlatBuffer, reference: Reference) -> Union:
 
 def _deep(file: FlatBuffer, field: Field, value: Any) -> Any:
     if isinstance(value, Reference):
-        return _opened(file, value)
+        return _open(file, value)
     if isinstance(value, list):
         return [_deep(file, field, one) for one in value]
     if not isinstance(value, dict):
@@ -172,7 +172,7 @@ def _tables(known: Schema, union: Union) -> Iterator[tuple[str, Record]]:
                 yield from _tables(known, Union(field.type, one))
 
 
-def _changed(field: Field, value: Any, chance: random.Random) -> Any:
+def _change_value(field: Field, value: Any, chance: random.Random) -> Any:
     """Another value of a field: of the same type, so that it can be written."""
     if not field.vector and field.code is not None:
         return _number(field.code, value, chance)

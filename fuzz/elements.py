@@ -176,7 +176,7 @@ def sums(choices: Choices, dtype: ir.DataType, shape: Sequence[int]) -> Array:
     return generator.integers(-3000, 3000, shape).astype(dtype.numpy())
 
 
-def shifted(array: Array, quantized: bool, way: int = 0) -> Array:
+def shift_digits(array: Array, quantized: bool, way: int = 0) -> Array:
     """Floats changed in their last digits, zeros in their sign, codes by one; other numbers are exact, and stay."""
     signs = np.full(array.shape, way) if way else np.random.default_rng(0).integers(-1, 1, array.shape, endpoint=True)
     if array.dtype.kind == "f":

@@ -167,7 +167,7 @@ class Search:
         for level in range(1, most + 1):
             fresh: list[Value] = []
             last = level == most
-            candidates = self._admitted(self._candidates(levels), last and level > 1)
+            candidates = self._pick_admissible(self._candidates(levels), last and level > 1)
             while batch := list(itertools.islice(candidates, _BATCH)):
                 for value in self._compute(batch):
                     yield value
@@ -213,7 +213,7 @@ class Search:
                     if all(one is not value for one in others[:place]):
                         yield (*others[:place], value, *others[place:])
 
-    def _admitted(
+    def _pick_admissible(
         self, candidates: Iterable[tuple[Form, tuple[Value, ...]]], narrow: bool
     ) -> Iterator[tuple[Form, tuple[Value, ...]]]:
         """Leave out what the runtime does not take: one of each form over operands of such types and shapes is run."""

@@ -82,7 +82,7 @@ def save(
         model = stem.with_suffix(".tflite" if is_interpreted(case, catalogue) else ".onnx")
         model.write_bytes(stored)
         if any(step.meaning for step in case.steps):
-            stem.with_suffix(_MEANING).write_bytes(encode(case.meant, catalogue))
+            stem.with_suffix(_MEANING).write_bytes(encode(case.as_run, catalogue))
         if not finding.recorded or finding.most is not None:
             again = ["--replay", f"{model.resolve()}"]
     command = shlex.join(["rewrite", "fuzz", *packs, *again])

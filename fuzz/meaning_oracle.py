@@ -31,9 +31,9 @@ def has_meaning(rules: RuleSet, step: Step) -> bool:
 
 
 def explain_step(
-    step: Step, count: int, rules: RuleSet, catalogue: Catalogue, opset: int, settled: Settled, depth: int
+    step: Step, count: int, rules: RuleSet, catalogue: Catalogue, opset: int, settle_step: Settled, depth: int
 ) -> Step:
-    """A step with the results that its meaning yields, each of whose steps is settled as the rule is read.
+    """A step with the results that its meaning yields, each of whose steps is settle_step as the rule is read.
 
     Raises Rejected where the rules do not say what it means here, or the interpreter does not take that.
     """
@@ -48,7 +48,7 @@ def explain_step(
     values: dict[ir.Value, Value] = {}
     steps: dict[ir.Node, Step] = {}
 
-    def drawn(value: ir.Value) -> Value:
+    def draw_value(value: ir.Value) -> Value:
         if value not in values:
             name = value.name or ""
             content = value.const_value
@@ -63,7 +63,7 @@ def explain_step(
     def settle(node: ir.Node) -> None:
         spec = catalogue.spec(node)
         assert spec is not None
-        operands = tuple(None if value is None else drawn(value) for value in node.inputs)
+        operands = tuple(None if value is None else draw_value(value) for value in node.inputs)
         options = {name: option_value(node, spec.options[name]) for name in node.attributes}
         typed = [
             ir.DataType[dtype]
@@ -75,7 +75,7 @@ def explain_step(
         said = [dtype for types in read_admitted(spec).results[:1] for dtype in types]
         own = [value.dtype for value in operands if value is not None]
         types = list(dict.fromkeys([*typed, *said, *own, *USUAL]))
-        found = settled(Step(spec, operands, options), len(node.outputs), types)
+        found = settle_step(Step(spec, operands, options), len(node.outputs), types)
         steps[node] = found
         for output, value in zip(node.outputs, found.results, strict=True):
             output.type, output.shape = ir.TensorType(value.dtype), make_shape(value.content.shape)

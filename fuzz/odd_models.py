@@ -69,10 +69,10 @@ def draw(choices: Choices, subjects: Sequence[Subject], laboratory: Oracle, subj
     kinds = [made for change in (_shapes, _operands, _options, _constants) if (made := list(change(case.steps[0])))]
     if not kinds:
         raise Rejected("there is nothing to change about it")
-    return changed(case, choices.pick(choices.pick(kinds)), laboratory)
+    return change_step(case, choices.pick(choices.pick(kinds)), laboratory)
 
 
-def changed(case: Case, variant: Variant, laboratory: Oracle) -> Case:
+def change_step(case: Case, variant: Variant, laboratory: Oracle) -> Case:
     """A case with a changed step in the place of its own, and what the interpreter makes of it."""
     results, taken = case.steps[0].results, True
     try:
@@ -99,10 +99,10 @@ def _shapes(step: Step) -> Iterator[Variant]:
     codes = any(value.grid is not None for value in step.results)  # of sums over nothing, kernels make what they like
     for extent in dict.fromkeys(n for value in fed for n in value.content.shape if n > 1):
         axes = {value: [axis for axis, n in enumerate(value.content.shape) if n == extent] for value in fed}
-        yield _with(step, {value: _emptied(value, axes[value]) for value in fed}, codes)
+        yield _with(step, {value: _empty_axes(value, axes[value]) for value in fed}, codes)
     for value in fed:
         for axis in range(value.content.ndim):
-            yield _with(step, {value: _emptied(value, [axis])}, codes)
+            yield _with(step, {value: _empty_axes(value, [axis])}, codes)
         if value.content.size and value.content.ndim:
             scalar = replace(value, content=np.asarray(value.content.reshape(-1)[0]), grid=_alone(value))
             yield _with(step, {value: scalar}, loose=len(fed) > 1)  # kernels may read on behind it
@@ -177,15 +177,15 @@ def _with(step: Step, changes: dict[Value, Value], loose: bool = False) -> Varia
     return Variant(replace(step, operands=operands, results=()), loose)
 
 
-def _emptied(value: Value, axes: Sequence[int]) -> Value:
+def _empty_axes(value: Value, axes: Sequence[int]) -> Value:
     """A value with no elements along some axes; itself where there are none of these."""
     if not axes:
         return value
     content = np.zeros([0 if axis in axes else n for axis, n in enumerate(value.content.shape)], value.content.dtype)
-    return replace(value, content=content, grid=value.grid if not _divided(value, axes) else _alone(value))
+    return replace(value, content=content, grid=value.grid if not _is_per_axis(value, axes) else _alone(value))
 
 
-def _divided(value: Value, axes: Sequence[int]) -> bool:
+def _is_per_axis(value: Value, axes: Sequence[int]) -> bool:
     """Whether a value has a scale for each index along one of some axes."""
     return value.grid is not None and value.grid.scale.size > 1 and value.grid.axis in axes
 
@@ -200,4 +200,4 @@ def _alone(value: Value) -> Any:
     )
 
 
-__all__ = ["NAME", "changed", "draw", "odd", "variants"]
+__all__ = ["NAME", "change_step", "draw", "odd", "variants"]

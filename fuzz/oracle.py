@@ -25,7 +25,7 @@ from ..verify.interpreter import Interpreter, InterpreterError, Kernels, Tensor
 from ..verify.runtime import Runtime
 from ..verify.verification import compare_models
 from .conversion_check import ConversionCheck
-from .elements import shifted
+from .elements import shift_digits
 from .finding import End, Finding, Grids, Kind, Rejected
 from .meaning_oracle import explain_step, has_meaning
 from .memory import Memory
@@ -148,13 +148,13 @@ class Oracle:
     def _explain(self, step: Step, count: int) -> Step:
         """Find the results of a step by what rules say that its operator means."""
 
-        def settled(inner: Step, count: int, types: Sequence[ir.DataType]) -> Step:
+        def settle_step(inner: Step, count: int, types: Sequence[ir.DataType]) -> Step:
             return self.settle(inner, [count], types, lambda dtype: [])
 
         self._depth += 1
         try:
             rules = self._meanings
-            found = explain_step(step, count, rules, self.catalogue, rules.opset, settled, self._depth)
+            found = explain_step(step, count, rules, self.catalogue, rules.opset, settle_step, self._depth)
         finally:
             self._depth -= 1
         unknown = any(value is not None and value.open for value in step.operands)
@@ -233,7 +233,7 @@ class Oracle:
 
         Where several operators follow each other, a rounding of the first may decide what the last makes of it.
         """
-        case = case.meant
+        case = case.as_run
         return len(case.steps) > 1 and any(self._differs(case, way) for way in (0, 1, -1))
 
     def _differs(self, case: Case, way: int) -> bool:
@@ -247,7 +247,7 @@ class Oracle:
             except InterpreterError:
                 return False
             for value, array in zip(step.results, arrays, strict=True):
-                made[value] = replace(value, content=shifted(array, value.grid is not None, way))
+                made[value] = replace(value, content=shift_digits(array, value.grid is not None, way))
         return any(
             not compare(_tensor(value), value.content, made[value].content, Kernels.OPTIMIZED).verdict.passed
             for value in case.outputs
@@ -259,13 +259,13 @@ class Oracle:
         Sums that are cut off do not tell by their size how far they are rounded: what is left of thousands may be 6.
         Where a kernel rounds real operands to codes of its own, a number halfway between two goes to either.
         """
-        step, *rest = case.meant.steps
+        step, *rest = case.as_run.steps
         scaled = any(value.grid is not None for value in step.reads)
         rounds = scaled and HYBRID in step.operator.traits
         real = all(value.grid is None for value in step.results) and rounds == scaled
         if rest or not real or case.outputs != step.results:
             return False
-        operands = [value and replace(value, content=shifted(value.content, False)) for value in step.operands]
+        operands = [value and replace(value, content=shift_digits(value.content, False)) for value in step.operands]
         try:
             kinds: list[Kind] = [(value.dtype, None) for value in step.results]
             _, arrays = self._run(replace(step, operands=tuple(operands), results=()), kinds)
@@ -360,7 +360,7 @@ class Oracle:
         if all(one.verdict.passed for one in compared):
             return Finding(End.PASSED, "", fired, *found)
         try:
-            asked = encode(case.meant, self.catalogue)
+            asked = encode(case.as_run, self.catalogue)
             again = compare_models(asked, target, inputs=[feeds], interpreter=self._interpreter, precise=True)
         except VerificationError as error:
             return Finding(End.FAILED, f"{error}", fired, *found)

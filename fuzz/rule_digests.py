@@ -126,16 +126,16 @@ def _entry(dialect: Dialect, spec: OperatorSpec) -> str:
     more.append(facts.activation if _ACTIVATED in spec.traits else None)
     more.append(_plain(facts.begins) if any(operand.mutable for operand in spec.operands) else None)
     return repr((spec.domain, spec.operands, spec.results, dict(spec.options), spec.code, spec.table,
-                 sorted(spec.traits), spec.role, spec.infix, _said(spec.facts), numbers, unions, kernels,
+                 sorted(spec.traits), spec.role, spec.infix, _list_facts(spec.facts), numbers, unions, kernels,
                  more))  # fmt: skip
 
 
-def _said(facts: OperatorFacts | OperatorTrials) -> dict[str, Any]:
+def _list_facts(facts: OperatorFacts | OperatorTrials) -> dict[str, Any]:
     """The facts that ops.yaml says, in its order, those of a section among the others."""
     found: dict[str, Any] = {}
     for name in facts.said:
         value = getattr(facts, name)
-        found |= _said(value) if isinstance(value, OperatorTrials) else {name: _plain(value)}
+        found |= _list_facts(value) if isinstance(value, OperatorTrials) else {name: _plain(value)}
     return found
 
 

@@ -287,7 +287,7 @@ def _draw_case(source: Drawn, choices: Choices, tally: Tally) -> Case | None:
 def _guard(judge: Judge) -> Judge:
     """A judge that tells of what it stumbles over as a failure of the case."""
 
-    def judged(case: Case) -> Finding:
+    def judge_guarded(case: Case) -> Finding:
         try:
             return judge(case)
         except RewriteError as error:
@@ -295,7 +295,7 @@ def _guard(judge: Judge) -> Judge:
         except Exception:
             return Finding(End.FAILED, f"internal error: {traceback.format_exc()}")
 
-    return judged
+    return judge_guarded
 
 
 def _trial(subject: Subject | Category, laboratory: Oracle) -> tuple[Judge, Drawn]:

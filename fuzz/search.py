@@ -32,7 +32,7 @@ def cases(source: Source) -> st.SearchStrategy[Case]:
     """Cases of a source, each by choices that Hypothesis makes."""
 
     @st.composite  # without arguments, which Hypothesis would put into words
-    def drawn(draw: st.DrawFn) -> Case:
+    def draw_case(draw: st.DrawFn) -> Case:
         if not draw(st.integers(0, _NOT_SIMPLEST)):
             reject()
         case = source(Choices(lambda low, high: draw(st.integers(low, high))))
@@ -40,7 +40,7 @@ def cases(source: Source) -> st.SearchStrategy[Case]:
             reject()
         return case
 
-    return drawn()
+    return draw_case()
 
 
 def search(source: Source, fails: Callable[[Case], bool], examples: int, seed: str) -> None:
@@ -62,7 +62,7 @@ def search(source: Source, fails: Callable[[Case], bool], examples: int, seed: s
 
 
 def reduce(made: Sequence[int], source: Source, fails: Callable[[Case], bool]) -> None:
-    """Make a case small that failed when it was drawn by these choices."""
+    """Make a case small that failed when it was draw_case by these choices."""
     database = InMemoryExampleDatabase()
     database.save(_KEY, _store([*made, 0]))  # what is kept with nothing to spare is taken for small by Hypothesis
     _find(source, fails, settings(phases=(Phase.reuse, Phase.shrink), database=database))

@@ -105,24 +105,24 @@ class Step:
                 if value is not None and value not in self.operands and value not in changed:
                     changed[value] = replace(value, name=f"{stem}.{len(changed)}")
 
-        def renewed(values: Sequence[Value | None]) -> tuple[Value | None, ...]:
+        def replace_changed(values: Sequence[Value | None]) -> tuple[Value | None, ...]:
             return tuple(value if value is None else changed.get(value, value) for value in values)
 
         meaning = tuple(
             replace(
                 inner.yielding([changed[value] for value in inner.results]),
-                operands=renewed(inner.operands),
+                operands=replace_changed(inner.operands),
             )
             for inner in self.meaning
         )
         return replace(self, results=tuple(results), meaning=meaning)
 
-    def meant(self) -> Iterator[Step]:
+    def list_kernel_steps(self) -> Iterator[Step]:
         """The steps that the interpreter runs for this one: itself, or what it means."""
         if not self.meaning:
             yield self
         for inner in self.meaning:
-            yield from inner.meant()
+            yield from inner.list_kernel_steps()
 
     def describe(self) -> str:
         """Word the step in one line: `y = NAME(f32[2, 3], i32[1] = [0]) {option: value}`."""
@@ -175,9 +175,9 @@ class Case:
         return tuple(value for step in self.steps for value in step.results if value not in used)
 
     @property
-    def meant(self) -> Case:
+    def as_run(self) -> Case:
         """The same in operators of which the interpreter has kernels."""
-        steps = tuple(inner for step in self.steps for inner in step.meant())
+        steps = tuple(inner for step in self.steps for inner in step.list_kernel_steps())
         return replace(self, steps=steps, yields=self.outputs)
 
     @property

@@ -79,11 +79,11 @@ def _pairs(some: Rows, others: Rows, name: str, version: int) -> Iterator[tuple[
     """Of each type variable of an operator the types that some and others say to have a kernel, and all there are."""
     for constraint in onnx.defs.get_schema(name, version, "").type_constraints:
         key, given = constraint.type_param_str, _names(constraint.allowed_type_strs)
-        a, b = (_said(rows.get(name, {}), version, key, given) for rows in (some, others))
+        a, b = (_find_types(rows.get(name, {}), version, key, given) for rows in (some, others))
         yield key, a, b, given
 
 
-def _said(rows: Mapping[int, Mapping[str, str]], version: int, variable: str, given: set[str]) -> set[str]:
+def _find_types(rows: Mapping[int, Mapping[str, str]], version: int, variable: str, given: set[str]) -> set[str]:
     since = max((one for one in rows if one <= version), default=None)
     text = None if since is None else rows[since].get(variable)
     return given if text is None else set(text.split())

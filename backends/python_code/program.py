@@ -135,7 +135,7 @@ class _Writer:
             member
             for one in bodies
             for member in one.members
-            if member.kind == "tensor" and not self._is_parameter(_held(one, member))
+            if member.kind == "tensor" and not self._is_parameter(_read_member(one, member))
         ]
         if buffers and self._python.tensor:
             lines += [*(f"    {member.name}: {self._python.tensor}" for member in buffers), ""]
@@ -231,7 +231,7 @@ class _Writer:
         return fill(parse_template(text), names)
 
     def _tensor_member(self, member: Member, body: Body, slots: Mapping[tuple[int, Slot], str]) -> Iterator[str]:
-        value, [place], slot = _held(body, member), member.places, member.slot
+        value, [place], slot = _read_member(body, member), member.places, member.slot
         assert slot is not None and value.const_value is not None and value.dtype is not None
         shape = make_literal([int(extent) for extent in value.const_value.shape.numpy()])
         parameter = slots.get((place, (f"{slot[0]}_shape", slot[1])))
@@ -304,7 +304,7 @@ def _repeat(layer: ast.expr, count: int) -> ast.GeneratorExp:
     return ast.GeneratorExp(layer, [each])
 
 
-def _held(body: Body, member: Member) -> ir.Value:
+def _read_member(body: Body, member: Member) -> ir.Value:
     step = body.steps[member.places[0]]
     assert member.slot is not None
     return step.constant if step.constant is not None else step.own[member.slot]

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 #: where in the folder of failures Hypothesis keeps examples
 KEPT = "examples"
-#: rules of which the interpreter took less than this share of the draws are told of
+#: rules of which the interpreter took less than this share of the draws are show_tally of
 _LOW = 0.2
-#: so many of what changed are told by name
+#: so many of what changed are show_tally by name
 _NAMED = 20
 
 
@@ -160,8 +160,8 @@ def command(
     budget = Budget(examples, max(seconds - spent, seconds / 2), jobs or os.cpu_count() or 1, seed, first, out / KEPT)
     interrupted = False
     try:
-        with _progress(len(chosen) * examples, seconds, started) as told:
-            tallies = fuzz(found, chosen, whole, budget, told, before, recorded, whole and bool(own), only_odd)
+        with _progress(len(chosen) * examples, seconds, started) as show_tally:
+            tallies = fuzz(found, chosen, whole, budget, show_tally, before, recorded, whole and bool(own), only_odd)
     except Interrupted as interruption:
         tallies, interrupted = interruption.tallies, True
     taken = time.monotonic() - started
@@ -231,7 +231,7 @@ def _progress(total: int, seconds: float, started: float) -> Iterator[Callable[[
         task = progress.add_task("starting", total=1)
         tried, wrong = 0, set()
 
-        def told(tally: Tally) -> None:
+        def show_tally(tally: Tally) -> None:
             nonlocal tried
             tried += tally.tried
             if tally.failed:
@@ -240,7 +240,7 @@ def _progress(total: int, seconds: float, started: float) -> Iterator[Callable[[
             said = f"{tried} models, {tried / spent:.0f} a second, {len(wrong)} rules failed, now {tally.rule}"
             progress.update(task, completed=min(max(spent / seconds, tried / total), 1), description=said)
 
-        yield told
+        yield show_tally
 
 
 def _entry(tally: Tally) -> dict[str, Any]:

@@ -53,7 +53,7 @@ def constant(value: ir.Value) -> np.ndarray[Any, Any] | None:
     return found
 
 
-def known_elements(value: ir.Value | None) -> np.ndarray[Any, Any] | None:
+def find_known_elements(value: ir.Value | None) -> np.ndarray[Any, Any] | None:
     """The elements of a value as far as they are known, names of extents among them; None where nothing is known."""
     if value is None:
         return None

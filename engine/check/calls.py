@@ -15,7 +15,7 @@ from ..syntax.habits import function
 from .graph_values import check_graph_call
 from .kinds import ANY, ELEMENT, GRAPH, OPERATOR, RUNTIME, STRING, VALUES, Kinds, may, one, signature, words
 from .messages import placeholders
-from .operations import Given, check_arranged, matched_operator, operator
+from .operations import Given, check_arranged, check_matched_operator, operator
 from .scope import WILDCARD, Context, parameter
 from .types import equality, infer
 from .vocabulary import operators, traits
@@ -31,7 +31,7 @@ def call(expression: tree.Call, context: Context) -> Kinds:
     variable = context.scope.get(name)
     if variable is not None and variable.bound_as == WILDCARD:
         variable.used = True
-        return matched_operator(expression, context)
+        return check_matched_operator(expression, context)
     if variable is not None and GRAPH in variable.kinds:
         variable.used = True
         return check_graph_call(expression, context)

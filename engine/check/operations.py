@@ -42,7 +42,7 @@ class Given(NamedTuple):
     kinds: Kinds
 
 
-def matched_operator(expression: tree.Call, context: Context) -> Kinds:
+def check_matched_operator(expression: tree.Call, context: Context) -> Kinds:
     """`op(...)`: the operator that `any op` found."""
     if not context.emits:
         context.error(expression.span, "operators make nodes and stand in templates only")

@@ -12,7 +12,7 @@ import onnx.helper
 import onnx.shape_inference
 import onnx_ir as ir
 
-from ..base.constants import FOLLOWED, find_fill, initial_array, known_elements
+from ..base.constants import FOLLOWED, find_fill, find_known_elements, initial_array
 from . import symbols
 from .folding import evaluate
 from .inference import UNCOUNTED, Extents, Inferred, add_attributes, extents
@@ -50,7 +50,7 @@ def compute_elements(
     compute = _ARITHMETIC.get(spec.infix or "") or _relation(facts.relation)
     if compute is None or len(node.inputs) != 2:
         return None
-    left, right = map(known_elements, node.inputs)
+    left, right = map(find_known_elements, node.inputs)
     if left is None or right is None or (facts.relation is None and inferred[0].dtype not in _INTEGERS):
         return None
     try:
@@ -122,7 +122,7 @@ def _rearrange(
     operands: list[np.ndarray[Any, Any] | None] = []
     names = [operand.name for operand in spec.operands]
     for position, value in enumerate(node.inputs):
-        known = known_elements(value)
+        known = find_known_elements(value)
         if value is not None and known is None:
             return None
         if value is None or known is None:
@@ -154,7 +154,7 @@ def infer_with_elements(node: ir.Node, opset: int, dialect: Dialect) -> list[Inf
     onnx.shape_inference follows extents through operands where these are computed from shapes, so an operand of which
     some elements are names is one that is put together from the shape of a tensor.
     """
-    known = [known_elements(value) for value in node.inputs]
+    known = [find_known_elements(value) for value in node.inputs]
     partial = [
         found is not None and found.ndim == 1 and value is not None and value.const_value is None
         for value, found in zip(node.inputs, known, strict=True)

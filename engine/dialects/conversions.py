@@ -27,7 +27,7 @@ def name_of_type(dialect: Dialect, dtype: ir.DataType | None) -> str:
     raise RewriteError(f"dialect {dialect.name} has no element type {dtype.name if dtype is not None else None}")
 
 
-def named_type(dialect: Dialect, spec: OperatorSpec, node: ir.Node) -> ir.DataType | None:
+def find_named_type(dialect: Dialect, spec: OperatorSpec, node: ir.Node) -> ir.DataType | None:
     """The element type that an attribute of a node says its first result has; None where none says so."""
     attribute = node.attributes.get(spec.facts.names_type or "")
     if attribute is None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import onnx_ir as ir
 
-from ..base.constants import known_elements
+from ..base.constants import find_known_elements
 from . import symbols
 from .inference import UNCOUNTED, Extents, Inferred, extents
 from .operators import OperatorSpec, option_value
@@ -54,7 +54,7 @@ def _key(node: ir.Node, spec: OperatorSpec) -> str | None:
         if value is None:
             told.append("")
             continue
-        shape, known = extents(value), known_elements(value)
+        shape, known = extents(value), find_known_elements(value)
         if shape is None or None in shape:
             return None
         told.append(f"{value.dtype} {shape}")
@@ -109,7 +109,7 @@ def _span(node: ir.Node, spec: OperatorSpec, shape: Extents) -> Extents:
     numbers: list[list[Symbol | None] | None] = []
     for name in spec.facts.span:
         place = names.index(name) if name in names else len(given)
-        known = known_elements(given[place]) if place < len(given) else None
+        known = find_known_elements(given[place]) if place < len(given) else None
         absent = place >= len(given) or given[place] is None
         numbers.append(None if known is None else known.ravel().tolist())
         if known is None and not absent:

@@ -105,7 +105,7 @@ class OperatorSpec:
             return node.inputs
         places = len(self.operands) - len(self.stored)
         found = [*node.inputs, *[None] * (places - len(node.inputs))]
-        found += [_stored_value(node, option) for option in self.stored.values()]
+        found += [_store_option(node, option) for option in self.stored.values()]
         while found and found[-1] is None:
             found.pop()
         return found
@@ -272,7 +272,7 @@ def _list_stored(
     return found
 
 
-def _stored_value(node: ir.Node, option: Option) -> ir.Value | None:
+def _store_option(node: ir.Node, option: Option) -> ir.Value | None:
     """An option as the constant that it would be as an operand, the same one each time; None where it is not given."""
     given = node.attributes.data.get(option.name)
     number = option_value(node, option)

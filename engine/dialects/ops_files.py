@@ -72,9 +72,9 @@ def _dialect(name: str, entry: Mapping[str, Any]) -> Dialect:
         for operator, fields in entry.get("operators", {}).items()
     }
     facts = DialectFacts(
-        **_said(DialectFacts, entry),
-        fuzz=DialectTrials(**_said(DialectTrials, entry.get("fuzz", {}))),
-        python=DialectPython(**_said(DialectPython, entry["python"])) if "python" in entry else None,
+        **_list_said(DialectFacts, entry),
+        fuzz=DialectTrials(**_list_said(DialectTrials, entry.get("fuzz", {}))),
+        python=DialectPython(**_list_said(DialectPython, entry["python"])) if "python" in entry else None,
     )
     found = Dialect(name, domain, entry.get("types", {}), enums, operators, facts, bool(entry.get("schemas")))
     _require_own_codes(operators.values())
@@ -110,9 +110,9 @@ def _operator(
     rows = tables.get(table, {}) if table else options
     when = fields.get("when", {})  # what tells an operator from another of its number is its default
     made = OperatorFacts(
-        **_said(OperatorFacts, fields),
-        python=OperatorPython(**_said(OperatorPython, fields.get("python", {}))),
-        fuzz=OperatorTrials(**_said(OperatorTrials, fields.get("fuzz", {}))),
+        **_list_said(OperatorFacts, fields),
+        python=OperatorPython(**_list_said(OperatorPython, fields.get("python", {}))),
+        fuzz=OperatorTrials(**_list_said(OperatorTrials, fields.get("fuzz", {}))),
     )
     return OperatorSpec(
         dialect,
@@ -134,7 +134,7 @@ def _operator(
     )
 
 
-def _said(kind: type[Any], entry: Mapping[str, Any]) -> dict[str, Any]:
+def _list_said(kind: type[Any], entry: Mapping[str, Any]) -> dict[str, Any]:
     """The facts of a kind that an entry has, but for those in sections of their own, and their names."""
     names = tuple(key for key in entry if key in kind.__slots__)
     return {"said": names, **{key: _freeze(entry[key]) for key in names if key not in _SECTIONS}}

@@ -91,7 +91,7 @@ def list_inputs(expression: tree.Expression) -> list[Callable[[Frame], Any]] | N
         match one:
             case tree.Name(name):
                 if name not in bound:
-                    found[name] = _bound_to(name)
+                    found[name] = _read_variable(name)
             case tree.Call(callee) if callee == value.__name__ and isinstance(one.arguments[0].value, tree.Name):
                 if one.arguments[0].value.name in bound:
                     return None
@@ -113,7 +113,7 @@ def list_inputs(expression: tree.Expression) -> list[Callable[[Frame], Any]] | N
     return list(found.values()) or None
 
 
-def _bound_to(name: str) -> Callable[[Frame], Any]:
+def _read_variable(name: str) -> Callable[[Frame], Any]:
     return lambda frame: frame.values.get(name)
 
 

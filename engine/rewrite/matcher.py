@@ -30,9 +30,9 @@ from .pattern import (
     leads_to_all,
     leave_matched,
     list_bound,
+    list_shared_users,
     map_names,
     rest_of,
-    shared_users,
 )
 from .prefilter import NodeTest, prefilter
 from .variadics import assign_places
@@ -132,7 +132,7 @@ class _Search:
         def following(more: Bindings) -> Made | None:
             return self.others(equations, later, more, then, fitting)
 
-        users = (fitting or {}).get(id(left[0])) or shared_users(left[0].value, bound)
+        users = (fitting or {}).get(id(left[0])) or list_shared_users(left[0].value, bound)
         for user in leave_matched(users, equations, bound):
             made = self.equation(left[0], user, dict(bound), following)
             if made is not None:
@@ -151,7 +151,7 @@ class _Search:
 
     def _fitting(self, equation: Defined, guards: Sequence[Guard], bound: Bindings) -> list[ir.Node]:
         """The users of a shared value that an equation fits by itself."""
-        check, users = partial(self._check_guards, guards), shared_users(equation.value, bound)
+        check, users = partial(self._check_guards, guards), list_shared_users(equation.value, bound)
         return [user for user in users if self.equation(equation, user, dict(bound), check) is not None]
 
     def equation(self, equation: Defined, node: ir.Node, bound: Bindings, then: Then[Made]) -> Made | None:

@@ -185,9 +185,9 @@ def leads_to_all(equations: Sequence[Defined], definers: Mapping[str, Defined]) 
     return all(any(target.name in found for target in one.targets) for one in equations[:-1])
 
 
-def shared_users(pattern: Operand, bound: Mapping[str, Any]) -> list[ir.Node]:
+def list_shared_users(pattern: Operand, bound: Mapping[str, Any]) -> list[ir.Node]:
     """The nodes that read the first value of a pattern that is bound, each once."""
-    for value in _bound(pattern, bound):
+    for value in _list_bound_values(pattern, bound):
         return list(dict.fromkeys(usage.node for usage in value.uses()))
     return []
 
@@ -200,12 +200,12 @@ def leave_matched(
     return (node for node in nodes if not any(output is value for output in node.outputs for value in taken))
 
 
-def _bound(pattern: Operand, bound: Mapping[str, Any]) -> Iterator[ir.Value]:
+def _list_bound_values(pattern: Operand, bound: Mapping[str, Any]) -> Iterator[ir.Value]:
     if isinstance(pattern, Variable) and type(bound.get(pattern.name)) is ir.Value:
         yield bound[pattern.name]
     for node in nodes(pattern):
         for operand in node.operands:
-            yield from _bound(operand, bound)
+            yield from _list_bound_values(operand, bound)
 
 
 def list_bound(patterns: Iterable[Operand]) -> list[Variable]:

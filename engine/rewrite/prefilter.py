@@ -108,13 +108,13 @@ def _test(operand: Operand, rule: _Known) -> Test | None:
     if operand.name in rule.defined:
         others = {name: value for name, value in rule.defined.items() if name != operand.name}
         return _test_producer(_node(rule.defined[operand.name], _Known(others, rule.types)), optional)
-    typed = _typed(rule.types[operand.name]) if operand.name in rule.types else None
+    typed = _compile_type_test(rule.types[operand.name]) if operand.name in rule.types else None
     if operand.const:
         return lambda value: optional if value is None else _constant(value) and (typed is None or typed(value))
     return None if typed is None else lambda value: value is None or typed(value)
 
 
-def _typed(conditions: Sequence[_Typed]) -> Callable[[ir.Value], bool]:
+def _compile_type_test(conditions: Sequence[_Typed]) -> Callable[[ir.Value], bool]:
     """Whether the element type of a value is one that a rule asks for, which is found out once for each type."""
     known: dict[ir.DataType, bool] = {}
 

@@ -15,7 +15,7 @@ from ..base.constants import Elements
 from ..base.errors import RewriteError
 from ..base.names import Scope
 from ..base.startup import dataclass, replace
-from ..dialects.conversions import named_type
+from ..dialects.conversions import find_named_type
 from ..dialects.inference import SHAPE_DATA, Extents, extents, make_shape
 from ..expressions.functions import DTYPES
 from .driver import Driver
@@ -73,7 +73,7 @@ class ResultInference:
         """Run the rules over a copy of the node; results about which they tell nothing have the first operand's type
         where ops.yaml names no other."""
         spec = self._rules.source.operator(node.op_type)
-        given = None if spec is None else named_type(self._rules.source, spec, node)
+        given = None if spec is None else find_named_type(self._rules.source, spec, node)
         if given is None and spec is not None and len(spec.facts.yields) == 1:
             given = DTYPES.get(spec.facts.yields[0].removeprefix("q"))
         found = self._lower(node, given, known)

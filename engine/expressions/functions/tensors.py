@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import onnx_ir as ir
 
-from ...base.constants import CONTENT, KEPT, constant, find_fill, find_number, known_elements
+from ...base.constants import CONTENT, KEPT, constant, find_fill, find_known_elements, find_number
 from .registry import PAIR, SHORT, ElementType, EvaluationError, Tensor, UnknownValueError, data_type, function, known
 
 
@@ -34,7 +34,7 @@ def extents(x: Tensor) -> list[Any] | None:
 @function
 def elements(x: Tensor) -> list[Any] | None:
     """The elements of a value that is computed from extents: numbers, names of extents, `none` for what is open."""
-    found = known_elements(x) if type(x) is ir.Value else None if x is None else np.asarray(x)
+    found = find_known_elements(x) if type(x) is ir.Value else None if x is None else np.asarray(x)
     return None if found is None else list(found.ravel().tolist())
 
 

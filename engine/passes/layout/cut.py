@@ -132,7 +132,7 @@ class _Arcs:
         pairs = sorted({*self._elements, *self._ties, *self._never})
         ends = np.array(pairs, np.int64).T
         never = np.array([pair in self._never for pair in pairs])
-        elements = _bound([self._elements[pair] for pair in pairs])
+        elements = _limit_costs([self._elements[pair] for pair in pairs])
         residual = self._residual(ends, never, elements)
         if not any(self._ties.values()):
             return self._beyond(residual)
@@ -143,7 +143,7 @@ class _Arcs:
         second = self._residual(
             np.array(keys, np.int64).T,
             np.array([key in has for key in keys]),
-            _bound([self._ties[key] for key in keys]),
+            _limit_costs([self._ties[key] for key in keys]),
         )
         return self._beyond(second)
 
@@ -186,5 +186,5 @@ class _Arcs:
         return [unit not in reached for unit in range(self._units)]
 
 
-def _bound(costs: list[int]) -> npt.NDArray[np.int64]:
+def _limit_costs(costs: list[int]) -> npt.NDArray[np.int64]:
     return np.array([max(0, min(cost, _MOST)) for cost in costs], np.int64)

@@ -81,9 +81,9 @@ def test_an_operator_may_mean_one_that_means_others(tmp_path: Path, interpreter:
     found, subject, laboratory = tally(tmp_path, interpreter, SCALED + twice, "twice")
     assert (found.passed, found.problem()) == (6, "")
     case = draw(Choices.of_seed(1), subject, laboratory)
-    step, _ = case.meant.steps
+    step, _ = case.as_run.steps
     assert step.operator.name == "MUL"
-    assert step.results == case.outputs == case.meant.outputs
+    assert step.results == case.outputs == case.as_run.outputs
     np.testing.assert_array_equal(step.results[0].content, case.inputs[0].content * 2)
 
 
