@@ -19,7 +19,7 @@ from types import FrameType
 from typing import Any
 
 import numpy as np
-from nnrewrite import RewriteError, rewrite
+from nnrewrite import Options, RewriteError, rewrite
 from nnrewrite.engine.packs.headers import read_pair
 from nnrewrite.partition import load, partition
 from nnrewrite.partition.files import HOST
@@ -55,7 +55,8 @@ def take_whole(path: Path, target: str) -> tuple[Reference | Interpreter, Path |
     if path.suffix == suffix:
         return oracle, path
     if about == "onnx":
-        return oracle, rewrite(path, target=target).model.SerializeToString()
+        asked = Options(target=target).settled.but(target=None)  # as what is divided, before the target's own rules
+        return oracle, rewrite(path, asked).model.SerializeToString()
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder) / f"whole{suffix}"
         rewrite(path, to=suffix).save(made)
