@@ -284,7 +284,7 @@ def main() -> None:
     survivors: list[Mutant] = []
     with tempfile.TemporaryDirectory() as folder:
         package = Path(folder) / "nnrewrite"
-        shutil.copytree(ROOT, package, ignore=shutil.ignore_patterns(".*", "tests", "docs", "__pycache__"))
+        shutil.copytree(ROOT, package, ignore=shutil.ignore_patterns(".*", "build", "tests", "docs", "__pycache__"))
         limit = ["--time", arguments.time] if arguments.time else []
         command = [sys.executable, "-m", "nnrewrite", "fuzz", "--out", f"{folder}/failures", *limit]
         environment = {**os.environ, "PYTHONPATH": folder}
