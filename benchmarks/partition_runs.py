@@ -47,11 +47,11 @@ class _TimeoutError(Exception):
     """A model took too long."""
 
 
-def take_whole(path: Path, target: str) -> tuple[Reference | Interpreter, Path | bytes]:
+def take_whole(path: Path, target: str, interpreter: Interpreter) -> tuple[Reference | Interpreter, Path | bytes]:
     """What runs the whole model that a target's partition is of, and that model."""
     about = (read_pair(target) or ("onnx",))[0]
     suffix = ".onnx" if about == "onnx" else ".tflite"
-    oracle: Reference | Interpreter = Reference() if about == "onnx" else Interpreter()
+    oracle: Reference | Interpreter = Reference() if about == "onnx" else interpreter
     if path.suffix == suffix:
         return oracle, path
     if about == "onnx":
@@ -70,21 +70,22 @@ def _take(values: Mapping[str, Array], signature: Signature, manifest: Mapping[s
     return [values[entry["name"]] for entry in manifest["outputs"]]
 
 
-def run_plainly(folder: Path, manifest: Mapping[str, Any], given: Mapping[str, Array]) -> Mapping[str, Array]:
+def run_plainly(
+    folder: Path, manifest: Mapping[str, Any], given: Mapping[str, Array], interpreter: Interpreter
+) -> Mapping[str, Array]:
     """What the steps of a partition yield without their runtime's own optimizations: ONNX Runtime as it is written,
     LiteRT without its delegate."""
     values = dict(given)
-    with Interpreter() as interpreter:
-        for step in manifest["steps"]:
-            file = folder / step["file"]
-            feeds = [values[entry["name"]] for entry in step["inputs"]]
-            if file.suffix == ".onnx":
-                runtime = Runtime(file, optimized=False)
-                found = runtime.run([values[name] for name in runtime.inputs])
-                values.update(zip(runtime.outputs, found, strict=True))
-            else:
-                (found,) = interpreter.run(file, [feeds], Kernels.OPTIMIZED)
-                values.update(zip((entry["name"] for entry in step["outputs"]), found, strict=True))
+    for step in manifest["steps"]:
+        file = folder / step["file"]
+        feeds = [values[entry["name"]] for entry in step["inputs"]]
+        if file.suffix == ".onnx":
+            runtime = Runtime(file, optimized=False)
+            found = runtime.run([values[name] for name in runtime.inputs])
+            values.update(zip(runtime.outputs, found, strict=True))
+        else:
+            (found,) = interpreter.run(file, [feeds], Kernels.OPTIMIZED)
+            values.update(zip((entry["name"] for entry in step["outputs"]), found, strict=True))
     return values
 
 
@@ -97,10 +98,10 @@ def differ(signature: Signature, wanted: Sequence[Array], found: Sequence[Array]
     return ""
 
 
-def try_model(path: Path, target: str) -> tuple[str, str, int]:
+def try_model(path: Path, target: str, interpreter: Interpreter) -> tuple[str, str, int]:
     """What a model comes to, why, and how many parts it has."""
     try:
-        oracle, whole = take_whole(path, target)
+        oracle, whole = take_whole(path, target, interpreter)
         signature = oracle.describe(whole)
         drawn = next((one for one in draw(signature.inputs, samples=2) if _runs(oracle, whole, one)), None)
     except (RewriteError, InterpreterError) as error:
@@ -131,7 +132,9 @@ def try_model(path: Path, target: str) -> tuple[str, str, int]:
             if not why:
                 return EQUAL, "", parts
             plain = _run(oracle, whole, drawn, Kernels.OPTIMIZED)[0]
-            written = differ(signature, plain, _take(run_plainly(folder, manifest, feeds[0]), signature, manifest))
+            written = differ(
+                signature, plain, _take(run_plainly(folder, manifest, feeds[0], interpreter), signature, manifest)
+            )
         except Exception as error:  # whatever a runtime raises of a step that was written
             return DIFFERENT, _shorten(error), parts
         return (DIFFERENT, written, parts) if written else (WRITTEN, why, parts)
@@ -165,19 +168,20 @@ def main() -> None:
     """Print a line for each model that is not equal, and a table by target."""
     signal.signal(signal.SIGALRM, _stop)
     counts: dict[str, Counter[str]] = {}
-    for target in sys.argv[1].split(","):
-        counted = counts.setdefault(target, Counter())
-        for path in map(Path, sys.argv[2:]):
-            signal.alarm(_SECONDS)
-            try:
-                outcome, why, parts = try_model(path, target)
-            except _TimeoutError as error:
-                outcome, why, parts = DIFFERENT, f"{error}", 0
-            finally:
-                signal.alarm(0)
-            counted.update({outcome: 1, "parts": parts, "divided": bool(parts)})
-            if why:
-                print(f"{target}: {path}: {outcome}: {why}", flush=True)
+    with Interpreter() as interpreter:
+        for target in sys.argv[1].split(","):
+            counted = counts.setdefault(target, Counter())
+            for path in map(Path, sys.argv[2:]):
+                signal.alarm(_SECONDS)
+                try:
+                    outcome, why, parts = try_model(path, target, interpreter)
+                except _TimeoutError as error:
+                    outcome, why, parts = DIFFERENT, f"{error}", 0
+                finally:
+                    signal.alarm(0)
+                counted.update({outcome: 1, "parts": parts, "divided": bool(parts)})
+                if why:
+                    print(f"{target}: {path}: {outcome}: {why}", flush=True)
     heads = ("divided", "parts", EQUAL, WRITTEN, UNTRIED, REFUSED, DIFFERENT)
     print(f"| target | models | {' | '.join(heads)} |\n|{'---|' * (len(heads) + 2)}")
     for target, counted in counts.items():
