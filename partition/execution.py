@@ -85,7 +85,12 @@ def _open_onnx(file: Path) -> Step:
 
     session = onnxruntime.InferenceSession(os.fspath(file), providers=["CPUExecutionProvider"])
     names = [output.name for output in session.get_outputs()]
-    return lambda feeds: dict(zip(names, session.run(names, dict(feeds)), strict=True))
+
+    def step(feeds: Mapping[str, Array]) -> Mapping[str, Array]:
+        text = {name: _decode_text(array) for name, array in feeds.items()}
+        return dict(zip(names, session.run(names, text), strict=True))
+
+    return step
 
 
 def _open_tflite(file: Path) -> Step:
@@ -93,6 +98,14 @@ def _open_tflite(file: Path) -> Step:
 
     runner = Interpreter(os.fspath(file)).get_signature_runner()
     return lambda feeds: runner(**{name: _hold_text(array) for name, array in feeds.items()})
+
+
+def _decode_text(array: Array) -> Array:
+    """Strings as text: of bytes ONNX Runtime takes what Python prints of them."""
+    if array.dtype != object:
+        return array
+    items = [item.decode() if isinstance(item, bytes) else item for item in array.ravel()]
+    return np.array(items, dtype=object).reshape(array.shape)
 
 
 def _hold_text(array: Array) -> Array:

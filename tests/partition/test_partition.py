@@ -202,6 +202,15 @@ def test_inputs_with_defaults_are_constants(pack: str, tmp_path: Path) -> None:
     np.testing.assert_allclose(run(tmp_path / "out", {"x": x})["y"], whole, rtol=1e-5, atol=1e-6)
 
 
+def test_strings_are_text_to_the_runtime_whether_bytes_or_text_are_given(pack: str, tmp_path: Path) -> None:
+    strings = [helper.make_tensor_value_info(name, TensorProto.STRING, [2]) for name in ("x", "y")]
+    graph = helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "net", strings[:1], strings[1:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    partition(model.SerializeToString(), pack).save(tmp_path)
+    for given in ([b"a", "\u00e9".encode()], ["a", "\u00e9"]):
+        assert run(tmp_path, {"x": np.array(given, dtype=object)})["y"].tolist() == ["a", "\u00e9"]
+
+
 def test_a_requirement_that_fails_is_the_reason(pack: str, tmp_path: Path) -> None:
     flat = onnx.ModelProto.FromString(model())
     del flat.graph.node[:]
