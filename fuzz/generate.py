@@ -343,8 +343,8 @@ class CaseBuilder:
         if not fit:
             raise Rejected(f"{spec.name} takes no {array.tolist()} at opset {self.opset}")
         like = [name for name in fit if DTYPES[name] in self.listed]  # lists that are joined are of one type
-        fit = like if len(fit) > 1 and like and self.choices.chance(60) else fit
-        dtype = DTYPES[self.choices.pick(fit)]
+        dtype = DTYPES[self.choices.pick(like if len(fit) > 1 and like and self.choices.chance(60) else fit)]
+        self.widened |= bool(like) and dtype not in self.listed  # the test does not say that lists are of several types
         self.listed.add(dtype)
         constant = pattern.const or not self.choices.chance(40)
         with np.errstate(over="ignore"):  # what a short type cannot hold is infinite
