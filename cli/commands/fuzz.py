@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ import click
 from ...engine.base.atomic_write import replacing
 from ...engine.base.errors import times
 from ...fuzz.profiles import PROFILES
-from ...options import DEFAULT, TARGET, Options
+from ...options import TARGET, Options
 from .. import completion, flags
 from ..dispatch import INTERRUPTED, Told, complain, word_interruption
 
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from ...fuzz.baseline import Entry
-    from ...fuzz.rule_sets import RuleSets
+    from ...fuzz.plan import Plan
     from ...fuzz.runner import Tally
 
 #: where in the folder of failures Hypothesis keeps examples
@@ -125,91 +124,78 @@ def command(
     examples, seconds = examples or PROFILES[profile].examples, seconds or PROFILES[profile].seconds
     if replay is not None:
         sys.exit(0 if _replay(replay, options.stacked, as_json) else 1)
-    from ...engine.base.errors import CallError
-    from ...engine.packs import loader
-    from ...fuzz import baseline
-    from ...fuzz.odd_models import NAME as ODD
-    from ...fuzz.random_graphs import NAME
-    from ...fuzz.rule_sets import digests, is_wanted, records, require_known, stacks
+    from ...fuzz.plan import make_plan, plan_others
     from ...fuzz.schedule import Budget, Interrupted, fuzz
-    from ...fuzz.subjects import Subject
     from ..json_documents import diagnostic, show
 
     started = time.monotonic()
-    whole = not (operators or names or only_odd)
-    found = stacks(options)
-    every, own = [trial for stack in found for trial in stack.trials], found[0].own
-    require_known(every, operators, names)
-    chosen = [one for one in every if is_wanted(one, operators, names) and (not own or not whole or one.name in own)]
-    if whole and not own and loader.list_user_files(options.stacked):
-        raise CallError("no rule of these packs has a `test`; others can be named by --rule or --op")
-    files = records(found, options)
-    if recorded:
-        baseline.admit(files.values())
-    known = {name: entry for file in set(files.values()) for name, entry in baseline.entries(file).items()}
-    asked = {one.name for one in chosen}
-    compared = files if whole or recorded else files.keys() & asked
-    now = digests(found, compared) if known or recorded else {}
-    entire = bool(own) or rules == DEFAULT.rules
-    early, gone = ([], []) if recorded or only_odd else _since(now, known, asked, whole and entire)
-    if not (whole or recorded or only_odd):
-        # What is asked for by name is tried as often as is asked, or on the recorded cases alone.
-        early = [name for name in early if name in known] + [one.name for one in chosen if one.excuse]
-    before = {name: known[name].outcomes if name in known else () for name in early}
+    plan = make_plan(options, operators, names, only_odd, recorded)
+    # What changed in an entry of ops.yaml may be of no rule here, and of those of another rule set.
+    others = list(plan_others(plan)) if plan.whole and plan.entire and not (recorded or plan.own) else []
+    plans = [*([plan] if plan.changed or not others else []), *others]
+    for one in plans:
+        _tell_changed(one)
     spent = time.monotonic() - started
     budget = Budget(examples, max(seconds - spent, seconds / 2), jobs or os.cpu_count() or 1, seed, first, out / KEPT)
+    found: list[tuple[Plan, Tally]] = []
+    failed: list[tuple[Plan, Tally]] = []
     interrupted = False
-    try:
-        with _progress(len(chosen) * examples, seconds, started) as show_tally:
-            tallies = fuzz(found, chosen, whole, budget, show_tally, before, recorded, whole and bool(own), only_odd)
-    except Interrupted as interruption:
-        tallies, interrupted = interruption.tallies, True
-    taken = time.monotonic() - started
-    failed = _report(tallies.values(), taken, as_json)
-    places = {subject.name: subject.place for subject in every}
-    sources = {one.name for one in every if isinstance(one, Subject) and one.of_source and not one.excuse}
-    of = {trial.name: stack for stack in found for trial in stack.trials}
-    for tally in failed:
-        stack = of.get(tally.rule, found[0])
-        _complain(tally, out, places, tally.rule in {*sources, NAME, ODD}, stack, options, ("--seed", f"{seed}"))
+    with _progress(sum(len(one.chosen) for one in plans) * examples, seconds * len(plans), started) as show_tally:
+        for one in plans:
+            reach = one.whole and one.own
+            try:
+                tallies = fuzz(
+                    one.stacks, one.chosen, one.whole, budget, show_tally, one.before, recorded, reach, only_odd
+                )
+            except Interrupted as interruption:
+                tallies, interrupted = interruption.tallies, True
+            found += [(one, tally) for tally in tallies.values()]
+            failed = [(one, tally) for one, tally in found if tally.problem()]
+            if failed or interrupted:
+                break
+    taken, gone = time.monotonic() - started, plan.gone
+    _report([tally for _, tally in found], taken, as_json)
+    for one, tally in failed:
+        _complain(tally, out, one, ("--seed", f"{seed}"))
+    problems = [_diagnose(tally) for _, tally in failed]
     if gone:
         complain(f"recorded, but there is no such rule or category any more: {', '.join(gone)} (`--record` forgets it)")
     if interrupted:
-        said = f"{times(sum(tally.tried for tally in tallies.values()), 'case')} tried"
+        said = f"{times(sum(tally.tried for _, tally in found), 'case')} tried"
         if not as_json:
             raise KeyboardInterrupt(said)
-        problems = [*map(_diagnose, failed), diagnostic(word_interruption(said), INTERRUPTED)]
-        show("fuzz", False, map(_entry, tallies.values()), problems, seconds=round(taken, 3), gone=gone)
+        problems.append(diagnostic(word_interruption(said), INTERRUPTED))
+        show("fuzz", False, [_entry(tally) for _, tally in found], problems, seconds=round(taken, 3), gone=gone)
         raise Told(said)
     if recorded:
-        outcomes = {name: tally.outcomes for name, tally in tallies.items() if tally.outcomes and not tally.problem()}
-        for file in set(files.values()):
-            there = {name for name in files if files[name] == file}
-            others = () if entire else baseline.entries(file)
-            new = {name: found for name, found in outcomes.items() if name in there}
-            with replacing(file) as written:
-                written.write(baseline.merge(file, now, new, {*there, *others}).encode())
+        _record(plan, [tally for _, tally in found])
     ok = not (failed or gone)
     if as_json:
-        show("fuzz", ok, map(_entry, tallies.values()), map(_diagnose, failed), seconds=round(taken, 3), gone=gone)
+        show("fuzz", ok, [_entry(tally) for _, tally in found], problems, seconds=round(taken, 3), gone=gone)
     sys.exit(0 if ok else 1)
 
 
-def _since(
-    now: Mapping[str, str], known: Mapping[str, Entry], chosen: Collection[str], whole: bool
-) -> tuple[list[str], list[str]]:
-    """What of the chosen is not as it is known by the record, and what the record knows but is gone from the whole."""
+def _record(plan: Plan, tallies: Sequence[Tally]) -> None:
+    """Write what came of the recorded cases into the records, of what has no problem."""
     from ...fuzz import baseline
 
-    others = baseline.list_changed(now, known)
-    early = [name for name in now if name in others and name in chosen]
-    if early and 2 * len(early) <= len(now):
-        click.echo(f"changed since they were last recorded, and tried first: {_list_names(early)}", err=True)
-    elif early:
-        said = f"{len(early)} of {len(now)} are not as they were recorded, so that the record tells little"
+    outcomes = {tally.rule: tally.outcomes for tally in tallies if tally.outcomes and not tally.problem()}
+    for file in set(plan.files.values()):
+        there = {name for name in plan.files if plan.files[name] == file}
+        others = () if plan.entire else baseline.entries(file)
+        new = {name: outcome for name, outcome in outcomes.items() if name in there}
+        with replacing(file) as written:
+            written.write(baseline.merge(file, plan.digests, new, {*there, *others}).encode())
+
+
+def _tell_changed(plan: Plan) -> None:
+    """Say what is not as it was recorded."""
+    changed, every = plan.changed, plan.digests
+    if changed and 2 * len(changed) <= len(every):
+        click.echo(f"changed since they were last recorded, and tried first: {_list_names(changed)}", err=True)
+    elif changed:
+        said = f"{len(changed)} of {len(every)} are not as they were recorded, so that the record tells little"
         click.echo(f"{said}: `rewrite fuzz --record` makes it anew", err=True)
-    gone = sorted(known.keys() - now.keys()) if whole else []
-    return early, gone
 
 
 def _list_names(names: Sequence[str]) -> str:
@@ -259,8 +245,8 @@ def _diagnose(tally: Tally) -> dict[str, Any]:
     return diagnostic(tally.problem(), "Failure") | at
 
 
-def _report(tallies: Iterable[Tally], seconds: float, aside: bool = False) -> list[Tally]:
-    """Print a line for each rule and one for all, `aside` to standard error; the rules that failed."""
+def _report(tallies: Iterable[Tally], seconds: float, aside: bool = False) -> None:
+    """Print a line for each rule and one for all, `aside` to standard error."""
     rows = [tally for tally in tallies if tally.tried or tally.rejected or tally.failed]
     width = max((len(tally.rule) for tally in rows), default=4)
     click.echo(f"{'rule':<{width}}  tried  passed  refused  accepted  fired", err=aside)
@@ -281,25 +267,24 @@ def _report(tallies: Iterable[Tally], seconds: float, aside: bool = False) -> li
         fg="red" if failed else "green",
         err=aside,
     )
-    return failed
 
 
-def _complain(
-    tally: Tally,
-    out: Path,
-    places: dict[str, str],
-    of_source: bool,
-    stack: RuleSets,
-    options: Options,
-    drawn: tuple[str, ...],
-) -> None:
+def _complain(tally: Tally, out: Path, plan: Plan, drawn: tuple[str, ...]) -> None:
+    """Say what is wrong with a rule, and save the model that it failed on."""
     from ...fuzz.failure_files import save
+    from ...fuzz.odd_models import NAME as ODD
+    from ...fuzz.random_graphs import NAME
+    from ...fuzz.subjects import Subject
 
     complain(tally.problem())
     if tally.failure is None:
         return
+    of = {trial.name: (trial, stack) for stack in plan.stacks for trial in stack.trials}
+    trial, stack = of.get(tally.rule, (None, plan.stacks[0]))
+    of_source = tally.rule in (NAME, ODD) or (isinstance(trial, Subject) and trial.of_source and not trial.excuse)
+    places = {name: one.place for name, (one, _) in of.items()}
     try:
-        saved = save(*tally.failure, out, places, of_source, stack, options, drawn)
+        saved = save(*tally.failure, out, places, of_source, stack, plan.options, drawn)
     except OSError as error:
         complain(f"{error.filename or out}: {error.strerror}, the failure is not saved")
         return

@@ -15,6 +15,7 @@ from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.engine.packs import loader
 from nnrewrite.fuzz import baseline
 from nnrewrite.fuzz.finding import End, Finding
+from nnrewrite.fuzz.plan import make_plan, plan_others
 from nnrewrite.fuzz.rule_sets import digests, records, stacks
 from nnrewrite.fuzz.sketch import Blank, Case, Step
 from nnrewrite.options import DEFAULT
@@ -201,3 +202,21 @@ def test_numbers_that_the_record_alone_knows_need_a_case_that_is_the_same() -> N
     assert "nothing else tells" in baseline.fewer(("22222222:1/1:121b~1.960e+01", "11111111:1/6:121b~2.417e+01"), known)
     others = ("c171e8af:1/1", "8c90c390:1/6")
     assert baseline.fewer(("22222222:1/1", "11111111:1/6"), others) == ""
+
+
+def test_what_changed_for_another_rule_set_alone_is_tried_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = baseline.entries
+
+    def entries(file: Path) -> dict[str, baseline.Entry]:
+        found = known(file)
+        if file.parent.name == "onnx2tflite":
+            found["conv_integer"] = baseline.Entry("of another day", found["conv_integer"].outcomes)
+        return found
+
+    monkeypatch.setattr(baseline, "entries", entries)
+    plan = make_plan(DEFAULT)
+    (other,) = (one for one in plan_others(plan) if one.options.rules == ("onnx2tflite",))
+    assert "conv_integer" not in plan.changed
+    assert "conv_integer" in [trial.name for trial in other.chosen]
+    assert len(other.chosen) < len(other.stacks[0].trials) / 2
+    assert not other.whole
