@@ -217,7 +217,7 @@ def main() -> None:
     arguments = parser.parse_intermixed_args()
     sizes = json.loads(arguments.sizes.read_text()) if arguments.sizes else {}
     results = {}
-    for source in sorted(arguments.folder.glob("*.onnx")):
+    for source in sorted(arguments.folder.resolve().glob("*.onnx")):
         if arguments.names and not any(name in source.stem for name in arguments.names):
             continue
         print(source.stem, file=sys.stderr, flush=True)

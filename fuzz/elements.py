@@ -177,11 +177,16 @@ def sums(choices: Choices, dtype: ir.DataType, shape: Sequence[int]) -> Array:
 
 
 def shift_digits(array: Array, quantized: bool, way: int = 0) -> Array:
-    """Floats changed in their last digits, zeros in their sign, codes by one; other numbers are exact, and stay."""
+    """Floats changed in their last digits, zeros in their sign, codes by one; other numbers are exact, and stay.
+
+    Small floats are changed by a digit of the largest too, as sums that cancel are off by that.
+    """
     signs = np.full(array.shape, way) if way else np.random.default_rng(0).integers(-1, 1, array.shape, endpoint=True)
     if array.dtype.kind == "f":
         info = np.finfo(array.dtype)
-        return np.asarray(array * (1 + 4 * signs * info.eps) + np.where(array == 0, signs * info.tiny, 0), array.dtype)
+        largest = np.abs(array[np.isfinite(array)]).max(initial=0)
+        digit = np.where(array == 0, info.tiny, info.eps * largest)
+        return np.asarray(array * (1 + 4 * signs * info.eps) + signs * digit, array.dtype)
     if quantized:
         limits = np.iinfo(array.dtype)
         return np.asarray(np.clip(array.astype(np.int32) + signs, limits.min, limits.max), array.dtype)

@@ -73,7 +73,7 @@ class Oracle:
         self._exact = exact
         self.twins = SelfCheck(rules, interpreter)
         self.conversions = ConversionCheck(rules, interpreter, catalogue, self.twins)
-        self._interpreter = interpreter
+        self.interpreter = interpreter
         self.rules = rules
         self._versions: dict[str, int] = {}
         self.memory = Memory()
@@ -172,7 +172,7 @@ class Oracle:
         while True:
             step = replace(step, version=version)
             try:
-                (arrays,) = self._interpreter.run(draft(step, kinds, self.catalogue), feeds, Kernels.OPTIMIZED)
+                (arrays,) = self.interpreter.run(draft(step, kinds, self.catalogue), feeds, Kernels.OPTIMIZED)
             except InterpreterError as error:
                 if _UNKNOWN not in f"{error}":
                     raise
@@ -345,12 +345,14 @@ class Oracle:
             end = End.FAILED if ours else End.REFUSED
             return Finding(end, f"{error}", fired, tuple(expected))
         found = (tuple(expected), tuple(actual))
+        if case.odd and not any(one.size for one in (*expected, *actual)):
+            return Finding(End.PASSED, "", fired, *found)  # some kernels leave no extents either
         if case.loose or self._by_chance(conversion.report.target_operators):
             wanted = [value.content for value in outputs]
             differences = "; ".join(filter(None, map(unlike, [value.name for value in outputs], wanted, actual)))
             return Finding(End.FAILED if differences else End.PASSED, differences, fired, *found)
         if self._exact and fired.get(case.rule):
-            (exactly,) = self._interpreter.run(source, [feeds], Kernels.REFERENCE)
+            (exactly,) = self.interpreter.run(source, [feeds], Kernels.REFERENCE)
             wrong = "; ".join(filter(None, map(unequal, [value.name for value in outputs], exactly, actual)))
             return Finding(End.FAILED if wrong else End.PASSED, wrong, fired, *found)
         compared = [
@@ -361,7 +363,7 @@ class Oracle:
             return Finding(End.PASSED, "", fired, *found)
         try:
             asked = encode(case.as_run, self.catalogue)
-            again = compare_models(asked, target, inputs=[feeds], interpreter=self._interpreter, precise=True)
+            again = compare_models(asked, target, inputs=[feeds], interpreter=self.interpreter, precise=True)
         except VerificationError as error:
             return Finding(End.FAILED, f"{error}", fired, *found)
         if again.passed or _within_steps(case, outputs, actual) or self._shaky(case) or self._loose(case, actual):

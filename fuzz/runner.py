@@ -307,8 +307,8 @@ def _trial(subject: Subject | Category, laboratory: Oracle) -> tuple[Judge, Draw
     if isinstance(subject, Category):
         judging = categories.judge_shuffle if subject.family == categories.SHUFFLE else categories.judge
         return (
-            _guard(functools.partial(judging, category=subject)),
-            functools.partial(categories.draw, category=subject, twins=laboratory.twins),
+            _guard(functools.partial(judging, category=subject, laboratory=laboratory)),
+            functools.partial(categories.draw, category=subject, laboratory=laboratory),
         )
     return _guard(_find_judge(subject, laboratory)), functools.partial(draw, subject=subject, laboratory=laboratory)
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from ...fuzz.plan import Plan
+    from ...fuzz.selection import Plan
     from ...fuzz.runner import Tally
 
 #: where in the folder of failures Hypothesis keeps examples
@@ -124,7 +124,7 @@ def command(
     examples, seconds = examples or PROFILES[profile].examples, seconds or PROFILES[profile].seconds
     if replay is not None:
         sys.exit(0 if _replay(replay, options.stacked, as_json) else 1)
-    from ...fuzz.plan import make_plan, plan_others
+    from ...fuzz.selection import make_plan, plan_others
     from ...fuzz.schedule import Budget, Interrupted, fuzz
     from ..json_documents import diagnostic, show
 

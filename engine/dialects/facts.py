@@ -69,6 +69,7 @@ class OperatorTrials:
     ] = ()
     faulty_from: Annotated[float | None, "The scale of operands from which on the interpreter itself is wrong"] = None
     alike: Annotated[bool, "Whether all its results have one type"] = False
+    same_shape: Annotated[bool, "Whether its operands must have one shape, which kernels do not check"] = False
     padded: Annotated[bool, "Whether a file has all its operands, those left out as well"] = False
     states: Annotated[
         Mapping[str, Grid], "Operands that are state, each with the scale and the zero point that kernels ask of it"
@@ -192,6 +193,7 @@ class OperatorFacts:
         default_factory=dict
     )
     removes: Annotated[str | None, "What lists the axes that the result lacks, unless the option `keeps` is set"] = None
+    adjacent: Annotated[str | None, "What lists axes that kernels take side by side alone"] = None
     keeps: Annotated[str | None, "The option by which axes that were to be removed stay"] = None
     inserts: Annotated[str | None, "What lists the axes that the result has besides"] = None
     permutes: Annotated[str | None, "What is the permutation that gives the result its axes"] = None

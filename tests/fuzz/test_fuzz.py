@@ -572,6 +572,29 @@ def test_what_an_entry_says_of_the_order_of_elements_along_an_axis_is_tried(
     assert said in wrong.problem() if said else wrong.passed < right.passed
 
 
+@pytest.mark.parametrize(
+    ("operator", "fact", "said"),
+    [
+        ("REVERSE_V2", {"adjacent": None}, "Non-contiguous"),
+        ("ARG_MAX", {"removes": None}, ""),
+        ("CONCATENATION", {"remap": {}}, "axes arranged as"),
+        ("SOFTMAX", {"layout": "transparent"}, "axes arranged as"),
+    ],
+)
+def test_what_an_entry_of_tflite_says_of_axes_is_tried_in_the_interpreter(
+    interpreter: Interpreter, catalogue: Catalogue, operator: str, fact: dict[str, Any], said: str
+) -> None:
+    dialect = catalogue.dialect("tflite")
+    spec = dialect.operators[operator]
+    other = replace(
+        dialect, operators={**dialect.operators, operator: replace(spec, facts=replace(spec.facts, **fact))}
+    )
+    here = laboratory(interpreter, ("tflite2onnx",))
+    right, wrong = (examine(Category(operator, one, (13, 21)), here, 24) for one in (dialect, other))
+    assert (right.problem(), right.passed > 5) == ("", spec.facts.layout in ("transparent", "attribute"))
+    assert said in wrong.problem() if said else wrong.passed < right.passed
+
+
 def test_what_a_cut_off_leaves_of_large_sums_may_be_off_as_their_last_digits_are(interpreter: Interpreter) -> None:
     here = laboratory(interpreter, ("tflite2onnx", "kernels"))
     spec = here.catalogue.dialect("tflite").operators["FULLY_CONNECTED"]

@@ -15,7 +15,7 @@ from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.engine.packs import loader
 from nnrewrite.fuzz import baseline
 from nnrewrite.fuzz.finding import End, Finding
-from nnrewrite.fuzz.plan import make_plan, plan_others
+from nnrewrite.fuzz.selection import make_plan, plan_others
 from nnrewrite.fuzz.rule_sets import digests, records, stacks
 from nnrewrite.fuzz.sketch import Blank, Case, Step
 from nnrewrite.options import DEFAULT

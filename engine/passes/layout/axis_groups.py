@@ -262,6 +262,8 @@ def _attribute(node: ir.Node, spec: OperatorSpec) -> Blocks:
         gone = {axis % len(shape) for axis in axes}
         return _pairs(positions[0], _number_axes((axis,) if axis not in gone else None for axis in range(len(shape))))
     side = _plain(len(shape))
+    if facts.adjacent is not None:
+        side = _join_axes(len(shape), read(node, spec, facts.adjacent) or [])
     if any(len(require_extents(output)) != len(shape) for output in node.outputs):
         raise Opaque
     return Blocks(dict.fromkeys(positions, side), (side,) * len(node.outputs))
@@ -285,6 +287,17 @@ def _pairs(position: int, pairs: Pairs) -> Blocks:
 
 def _plain(rank: int) -> Side:
     return tuple((axis,) for axis in range(rank))
+
+
+def _join_axes(rank: int, axes: Sequence[int]) -> Side:
+    """One block of the axes that are to stay side by side; raises Opaque where they do not stand so."""
+    joined = tuple(sorted({axis % rank for axis in axes}))
+    if not joined:
+        return _plain(rank)
+    first, last = joined[0], joined[-1]
+    if joined != tuple(range(first, last + 1)):
+        raise Opaque
+    return (*_plain(first), joined, *((axis,) for axis in range(last + 1, rank)))
 
 
 def _number_axes(kept: Iterable[Axes | None]) -> Pairs:
