@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .conversion import Conversion
+    from .conversion.converted_model import Conversion
+    from .conversion.options import Options, OptionsDict
+    from .conversion.pipeline import convert, rewrite
+    from .conversion.report import Report
+    from .conversion.subject import members
     from .engine.base.errors import CallError, InternalError, ModelError, RewriteError, RuleError, UnsupportedError
-    from .options import Options, OptionsDict
-    from .pipeline import convert, rewrite
-    from .report import Report
-    from .subject import members
 
     __version__: str
 
@@ -33,11 +33,11 @@ __all__ = [
 
 #: where a name is that is neither an error nor in the pipeline
 _OTHERS = {
-    "Conversion": ".conversion",
-    "Options": ".options",
-    "OptionsDict": ".options",
-    "Report": ".report",
-    "members": ".subject",
+    "Conversion": ".conversion.converted_model",
+    "Options": ".conversion.options",
+    "OptionsDict": ".conversion.options",
+    "Report": ".conversion.report",
+    "members": ".conversion.subject",
 }
 
 
@@ -56,6 +56,6 @@ if not TYPE_CHECKING:  # a type checker would take every name for one that is th
 
             return version("nnrewrite")
         if name in __all__:
-            module = ".engine.base.errors" if name.endswith("Error") else _OTHERS.get(name, ".pipeline")
+            module = ".engine.base.errors" if name.endswith("Error") else _OTHERS.get(name, ".conversion.pipeline")
             return getattr(importlib.import_module(module, __name__), name)
         raise AttributeError(f"module {__name__} has no attribute {name}")

@@ -16,8 +16,8 @@ import time
 from pathlib import Path
 
 from nnrewrite import rewrite
+from nnrewrite.conversion.target import changes
 from nnrewrite.engine.packs.loader import folders
-from nnrewrite.target import changes
 from nnrewrite.verify import Interpreter, Runtime
 from nnrewrite.verify.inputs import draw
 

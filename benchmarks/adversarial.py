@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
-from nnrewrite.compiled_rules import prepare
+from nnrewrite.conversion.compiled_rules import prepare
 from nnrewrite.engine.base.budget import Budget, TooManyError, attempts
 from nnrewrite.engine.dialects.literals import attribute
 from nnrewrite.engine.expressions.compile import Frame, Located, evaluate

@@ -28,13 +28,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from nnrewrite import compiled_rules, pipeline
 from nnrewrite.backends.onnx_writer import check
+from nnrewrite.conversion import compiled_rules, pipeline
+from nnrewrite.conversion.options import DEFAULT
 from nnrewrite.engine.base.errors import InternalError, ModelError, RewriteError, VerificationError
 from nnrewrite.engine.dialects.ops_files import load
 from nnrewrite.frontends.onnx_reader import recognize
 from nnrewrite.fuzz.damage import damage_messages, kinds
-from nnrewrite.options import DEFAULT
 from nnrewrite.verify import Interpreter
 from nnrewrite.verify.interpreter import InterpreterError, Kernels
 from nnrewrite.verify.runtime import Runtime

@@ -21,12 +21,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nnrewrite import RewriteError, rewrite
-from nnrewrite.compiled_rules import prepare
+from nnrewrite.conversion.compiled_rules import prepare
+from nnrewrite.conversion.options import DEFAULT
 from nnrewrite.engine.base.errors import ModelError
 from nnrewrite.engine.base.quantization import quantization
 from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.frontends import tflite_reader
-from nnrewrite.options import DEFAULT
 
 FLOAT, QUANTIZED, UNREADABLE = "float", "quantized", "unreadable"
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import onnx
 import onnxruntime
-from nnrewrite.options import PORTABLE, TARGET
-from nnrewrite.pipeline import rewrite
+from nnrewrite.conversion.options import PORTABLE, TARGET
+from nnrewrite.conversion.pipeline import rewrite
 
 #: operators that the runtime has integer kernels for, and what those are called
 INTEGER = {"Conv": ("QLinearConv",), "Gemm": ("QGemm", "QLinearMatMul"), "Add": ("QLinearAdd",)}

@@ -40,8 +40,8 @@ PATIENCE = 200
 COPY, OURS = "an unchanged copy", ("nnrewrite", "nnrewrite, `--target onnxruntime`")
 #: what each tool imports, and what makes the file `b` of the file `a`
 TOOLS = {
-    OURS[0]: ("import nnrewrite.pipeline as o", "o.rewrite(a, to='onnx').save(b)"),
-    OURS[1]: ("import nnrewrite.pipeline as o", "o.rewrite(a, to='onnx', target='onnxruntime').save(b)"),
+    OURS[0]: ("import nnrewrite.conversion.pipeline as o", "o.rewrite(a, to='onnx').save(b)"),
+    OURS[1]: ("import nnrewrite.conversion.pipeline as o", "o.rewrite(a, to='onnx', target='onnxruntime').save(b)"),
     "onnxsim": ("import onnxsim as o", "onnx.save(o.simplify(onnx.load(a))[0], b)"),
     "onnxslim": ("import onnxslim as o", "onnx.save(o.slim(onnx.load(a)), b)"),
     "onnxscript": ("import onnxscript.optimizer as o", "onnx.save(o.optimize(onnx.load(a)), b)"),

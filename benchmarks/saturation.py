@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ablation import least
 from nnrewrite import RewriteError, rewrite
-from nnrewrite.options import PORTABLE, TARGET
+from nnrewrite.conversion.options import PORTABLE, TARGET
 from nnrewrite.verify import Interpreter, compare_models
 from nnrewrite.verify.inputs import draw
 from nnrewrite.verify.saturation import saturates

@@ -51,7 +51,7 @@ def count(model: bytes | None) -> tuple[int, int] | None:
     """The operators of a model, and how many of them are TRANSPOSEs; None for one that is malformed."""
     if model is None:
         return None
-    from nnrewrite.compiled_rules import prepare
+    from nnrewrite.conversion.compiled_rules import prepare
 
     catalogue = prepare(("litert",), None).pack.catalogue
     try:

@@ -71,14 +71,14 @@ def rules(ctx: click.Context, param: click.Parameter, text: str) -> list[Complet
 
 def signatures(ctx: click.Context, param: click.Parameter, text: str) -> list[CompletionItem]:
     """Offer the signatures of the models that are given already."""
-    from ..subject import list_signatures
+    from ..conversion.subject import list_signatures
 
     return _begun(("all", *_read_model(ctx, list_signatures)), text)
 
 
 def members(ctx: click.Context, param: click.Parameter, text: str) -> list[CompletionItem]:
     """Offer the models in the bundles that are given already."""
-    from ..subject import members as found
+    from ..conversion.subject import members as found
 
     return _begun(_read_model(ctx, found), text)
 

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Self
 
 import click
 
+from ..conversion.summary import measure, operators
+from ..conversion.target import find_small_target
 from ..engine.base.errors import times
-from ..summary import measure, operators
-from ..target import find_small_target
 from .dispatch import complain
 from .result_documents import occurring, override_note
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
+    from ..conversion.report import Report
     from ..engine.rewrite.rules import Override
-    from ..report import Report
     from .jobs import Job
     from .result import Result
 

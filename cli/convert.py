@@ -129,18 +129,18 @@ def command(
     wrong.
     """
     from ..backends.writers import find_writer
-    from ..compiled_rules import prepare
-    from ..conversion_steps import find_writer as find_format
-    from ..conversion_steps import plan_steps
+    from ..conversion.compiled_rules import prepare
+    from ..conversion.conversion_steps import find_writer as find_format
+    from ..conversion.conversion_steps import plan_steps
+    from ..conversion.options import DEFAULT, Options
+    from ..conversion.signatures import ALL
+    from ..conversion.subject import list_signatures as names
+    from ..conversion.subject import members
     from ..engine.base.errors import CallError
     from ..engine.passes.base import observe
     from ..engine.passes.layout import Interface
     from ..engine.passes.resize import Asked
     from ..engine.rewrite.trace import Trace, trace_rules
-    from ..options import DEFAULT, Options
-    from ..signatures import ALL
-    from ..subject import list_signatures as names
-    from ..subject import members
     from .jobs import assign_pages, plan, split_signatures
 
     if trace and (not models or Path(trace).exists()):

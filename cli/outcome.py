@@ -12,8 +12,8 @@ from ..engine.base.startup import dataclass
 from .result import Failure, Result
 
 if TYPE_CHECKING:
+    from ..conversion.options import Options
     from ..engine.base.errors import RewriteError
-    from ..options import Options
     from ..verify import Interpreter
     from .jobs import Job
 
@@ -49,10 +49,10 @@ def original(job: Job) -> Path | bytes:
 
 def convert(job: Job, call: Call, interpreter: Interpreter | None = None) -> Result:
     """Convert one model, write it, and verify it where there is an interpreter to do so with."""
+    from ..conversion.inspection import explain_graph, picture
+    from ..conversion.pipeline import rewrite
     from ..engine.base.atomic_write import replacing
     from ..engine.rewrite.profile import Profile, note_costs
-    from ..inspection import explain_graph, picture
-    from ..pipeline import rewrite
 
     profile = Profile() if call.profile or job.page is not None else None
     started = time.perf_counter()

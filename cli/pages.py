@@ -10,16 +10,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..conversion.inspection import read_graph, sides
 from ..engine.base.atomic_write import replacing
 from ..engine.base.errors import RewriteError
-from ..inspection import read_graph, sides
 from ..page import Listed, Outcome, Timing, collect, render, render_index
 
 if TYPE_CHECKING:
     import onnx_ir as ir
 
-    from ..conversion import Conversion
-    from ..options import Options
+    from ..conversion.converted_model import Conversion
+    from ..conversion.options import Options
     from ..verify import Interpreter
     from .jobs import Job
     from .result import Failure, Result
@@ -63,9 +63,9 @@ def write_result(
 
 def write_timed(path: Path, source: Path, options: Options, timing: Timing) -> None:
     """Convert a model, and write its page with latencies that were measured."""
+    from ..conversion.inspection import explain_graph
+    from ..conversion.pipeline import rewrite
     from ..engine.rewrite.profile import Profile, note_costs
-    from ..inspection import explain_graph
-    from ..pipeline import rewrite
     from .jobs import Job
     from .result import Result
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from ..engine.base.startup import dataclass
 
 if TYPE_CHECKING:
+    from ..conversion.report import Report
     from ..engine.passes.layout.explain import Remaining
     from ..engine.rewrite.profile import Profile
-    from ..report import Report
     from ..verify import Verification
     from .jobs import Job
 

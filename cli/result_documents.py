@@ -9,9 +9,9 @@ from .dispatch import INTERRUPTED
 from .json_documents import diagnostic, plain, show
 
 if TYPE_CHECKING:
+    from ..conversion.report import Report
     from ..engine.rewrite.profile import Profile
     from ..engine.rewrite.rules import Override
-    from ..report import Report
     from ..verify import Verification
     from .result import Failure, Result
 

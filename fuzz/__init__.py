@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ..options import DEFAULT
+from ..conversion.options import DEFAULT
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import onnx_ir as ir
 
-from .. import compiled_rules, pipeline
+from ..conversion import compiled_rules, pipeline
 from ..engine.base.errors import InternalError, RewriteError, RewriteFailure, UnsupportedError
 from ..engine.dialects.operators import Catalogue
 from ..verify.comparison import largest_difference

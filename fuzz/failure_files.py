@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..conversion.options import DEFAULT, PORTABLE, Options
 from ..engine.base.errors import RewriteError, VerificationError
 from ..engine.packs.loader import folders
-from ..options import DEFAULT, PORTABLE, Options
 from ..verify.comparison import unequal
 from ..verify.formats import INTERPRETED, find_format
 from ..verify.frames import Array
@@ -99,7 +99,7 @@ def _whole(name: str) -> str:
 
 def replay(path: Path, rules: tuple[str, ...]) -> Verification:
     """Convert a saved model again and compare it on the saved inputs; raises what a conversion raises."""
-    from .. import pipeline
+    from ..conversion import pipeline
 
     try:
         with np.load(path.with_suffix(".npz"), allow_pickle=True) as saved:

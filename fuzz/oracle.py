@@ -10,15 +10,15 @@ from dataclasses import replace
 import numpy as np
 import onnx_ir as ir
 
-from .. import compiled_rules, pipeline
-from ..conversion import Conversion
+from ..conversion import compiled_rules, pipeline
+from ..conversion.converted_model import Conversion
+from ..conversion.options import PORTABLE
 from ..engine.base.errors import InternalError, RewriteError, RewriteFailure, UnsupportedError, VerificationError
 from ..engine.base.quantization import Quantization
 from ..engine.dialects.operators import Catalogue
 from ..engine.passes.quantize_dequantize import HYBRID
 from ..engine.passes.resize import tells_batch
 from ..engine.rewrite.rules import RuleSet
-from ..options import PORTABLE
 from ..verify.comparison import compare, largest_difference, unequal, unlike
 from ..verify.frames import Array
 from ..verify.interpreter import Interpreter, InterpreterError, Kernels, Tensor

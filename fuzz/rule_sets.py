@@ -10,11 +10,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ..conversion.options import DEFAULT, PORTABLE, Options
 from ..engine.base.errors import CallError, RewriteError, suggest_nearest
 from ..engine.base.garbage_collection import pause_collection
 from ..engine.packs import loader
 from ..engine.packs.loader import Pack
-from ..options import DEFAULT, PORTABLE, Options
 from . import baseline
 from .categories import Category, categories
 from .rule_digests import RuleDigest, digest_rules

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ..conversion.options import DEFAULT, Options
 from ..engine.base.data_files import BUILT_IN
 from ..engine.base.errors import CallError
 from ..engine.packs import loader
-from ..options import DEFAULT, Options
 from . import baseline
 from .baseline import Entry
 from .rule_sets import RuleSets, Trial, digests, is_wanted, records, require_known, stacks

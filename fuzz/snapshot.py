@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 import onnx_ir as ir
 
-from .. import compiled_rules
+from ..conversion import compiled_rules
 from ..engine.base.errors import RewriteError, RewriteFailure, VerificationError
 from ..engine.expressions.functions import DTYPES
 from ..engine.passes.pass_list import convert_graph

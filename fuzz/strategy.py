@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from hypothesis import settings
 from hypothesis import strategies as st
 
+from ..conversion.options import Options
 from ..engine.base.errors import CallError
 from ..engine.packs import loader
-from ..options import Options
 from ..verify.interpreter import Interpreter
 from .cases import draw
 from .choices import Choices

@@ -14,14 +14,14 @@ import numpy as np
 import onnx.defs
 import onnx_ir as ir
 
-from .. import pipeline
 from ..backends.probe import single
+from ..conversion import pipeline
+from ..conversion.options import Options
 from ..engine.base.errors import RewriteError, RuleError, VerificationError
 from ..engine.base.startup import dataclass
 from ..engine.dialects.operators import OperatorSpec
 from ..engine.expressions.functions.registry import DTYPES, FUNCTIONS, SHORT
 from ..engine.packs import loader
-from ..options import Options
 from ..verify.comparison import compare
 from ..verify.frames import Array
 from ..verify.interpreter import Interpreter, InterpreterError, Kernels, Tensor

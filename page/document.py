@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import onnx_ir as ir
 
-from .. import summary
+from ..conversion import summary
 from ..engine.base.errors import UnsupportedError
 from ..engine.base.startup import dataclass, field
 from .graph_nodes import Texts, cut, describe_graph, describe_interface
 from .rule_texts import read_rules
 
 if TYPE_CHECKING:
+    from ..conversion.report import Report
     from ..engine.base.errors import Refusal, RewriteError
     from ..engine.passes.layout.explain import Remaining
     from ..engine.rewrite.profile import Profile
-    from ..report import Report
 
 #: so many rows of a table
 _ROWS = 20_000

@@ -8,13 +8,13 @@ from string import Template
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from .. import summary
+from ..conversion import summary
 from ..engine.base.startup import dataclass
 from .graph_nodes import cut
 from .render import hash_text, read_assets
 
 if TYPE_CHECKING:
-    from ..report import Report
+    from ..conversion.report import Report
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from html import escape
 from string import Template
 from typing import Any
 
-from .. import summary
+from ..conversion import summary
 from .graph_nodes import cut
 from .render import hash_text, read_assets
 

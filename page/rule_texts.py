@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..target import find_line
+from ..conversion.target import find_line
 
 #: lines of a rule that a page shows, and letters of all
 _LINES, _LETTERS = 30, 300_000

@@ -11,7 +11,10 @@ from typing import Any
 import onnx_ir as ir
 
 from ..backends import tflite_file
-from ..compiled_rules import Prepared, prepare
+from ..conversion.compiled_rules import Prepared, prepare
+from ..conversion.options import Options
+from ..conversion.pipeline import rewrite
+from ..conversion.target import prices
 from ..engine.base.errors import CallError
 from ..engine.base.startup import dataclass
 from ..engine.packs.headers import read_pair
@@ -19,9 +22,6 @@ from ..engine.packs.loader import list_built_in
 from ..engine.rewrite.rules import JUDGING, MEANING, SUPPORT
 from ..frontends import readers
 from ..frontends.source import Source, accept
-from ..options import Options
-from ..pipeline import rewrite
-from ..target import prices
 from .bodies import list_bodies
 from .capability import find_supported
 from .computed_constants import fold_shape_arithmetic, fold_stored

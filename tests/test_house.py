@@ -10,11 +10,11 @@ from pathlib import Path
 
 import onnx.defs
 import pytest
+from nnrewrite.conversion.options import DEFAULT, Options
 from nnrewrite.engine.base.data_files import OPS
 from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.engine.packs import loader
 from nnrewrite.engine.rewrite.rules import write_out
-from nnrewrite.options import DEFAULT, Options
 
 ROOT = OPS.parent
 #: words of the rule language that are also names of operators

@@ -8,13 +8,13 @@ from collections.abc import MutableSequence
 import numpy as np
 import onnx_ir as ir
 
-from ..compiled_rules import prepare
+from ..conversion.compiled_rules import prepare
+from ..conversion.options import PORTABLE
+from ..conversion.report import word_told
 from ..engine.base.names import Scope
 from ..engine.dialects.ops_files import load
 from ..engine.passes.accepted import Accepted
 from ..engine.passes.base import Module, run_passes
-from ..options import PORTABLE
-from ..report import word_told
 from .interpreter import require
 
 #: the runtime's option to compute with unsigned weights where signed ones would saturate

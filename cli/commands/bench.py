@@ -71,8 +71,8 @@ def command(
 
     Exit status: 0 all models were timed; 1 one of them does not run.
     """
+    from ...conversion.options import Options
     from ...engine.base.errors import CallError
-    from ...options import Options
     from ...verify.latency import bench
     from ..json_documents import show
 
@@ -130,7 +130,7 @@ def _integers(profile: Profile) -> dict[str, float]:
 
 
 def _convert(source: Path, rules: tuple[str, ...], target: str) -> bytes:
-    from ...pipeline import convert
+    from ...conversion.pipeline import convert
 
     data: bytes = convert(source, rules=rules, target=target, to="onnx").SerializeToString()
     return data

@@ -73,10 +73,10 @@ def _read(names: Sequence[str]) -> Pack:
 
     What has no rules is read with those over the target that every pack has with it.
     """
+    from ...conversion.target_settings import mistakes
     from ...engine.base.errors import RuleError
     from ...engine.packs import loader
     from ...engine.packs.entries import read_text
-    from ...target_settings import mistakes
 
     settings = _settings(names)
     sources = {str(file): read_text(file) for file in settings}
@@ -93,8 +93,8 @@ def _read(names: Sequence[str]) -> Pack:
 
 
 def _settings(names: Sequence[str]) -> list[Path]:
+    from ...conversion.target import FILE
     from ...engine.packs import loader
-    from ...target import FILE
 
     return [folder / FILE for folder in loader.folders(names) if (folder / FILE).is_file()]
 

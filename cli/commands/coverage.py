@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ...conversion.options import TARGET
 from ...engine.base.errors import RewriteError
-from ...options import TARGET
 from .. import flags
 
 if TYPE_CHECKING:
@@ -64,9 +64,9 @@ def command(
 
     Exit status: 0 enough rules fired; 1 too few did, or FOLDER holds no records.
     """
+    from ...conversion.options import Options
     from ...engine.packs import loader
     from ...engine.rewrite.coverage import FOLDER, load
-    from ...options import Options
     from ..json_documents import show
 
     folder = folder or Path(os.environ.get(FOLDER) or DEFAULT)

@@ -83,7 +83,7 @@ def _describe(node: NodeProto) -> dict[str, str]:
 
 
 def _entry(node: NodeProto) -> dict[str, Any]:
-    from ...target import reason
+    from ...conversion.target import reason
 
     said = _describe(node)
     rule = said.get("nnrewrite.rule")
@@ -108,7 +108,7 @@ def origin(node: NodeProto) -> str:
 
 
 def _block(node: NodeProto) -> str:
-    from ...target import reason
+    from ...conversion.target import reason
 
     said = _describe(node)
     lines = [

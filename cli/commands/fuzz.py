@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ...conversion.options import TARGET, Options
 from ...engine.base.atomic_write import replacing
 from ...engine.base.errors import times
 from ...fuzz.profiles import PROFILES
-from ...options import TARGET, Options
 from .. import completion, flags
 from ..dispatch import INTERRUPTED, Told, complain, word_interruption
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from ...fuzz.selection import Plan
     from ...fuzz.runner import Tally
+    from ...fuzz.selection import Plan
 
 #: where in the folder of failures Hypothesis keeps examples
 KEPT = "examples"
@@ -124,8 +124,8 @@ def command(
     examples, seconds = examples or PROFILES[profile].examples, seconds or PROFILES[profile].seconds
     if replay is not None:
         sys.exit(0 if _replay(replay, options.stacked, as_json) else 1)
-    from ...fuzz.selection import make_plan, plan_others
     from ...fuzz.schedule import Budget, Interrupted, fuzz
+    from ...fuzz.selection import make_plan, plan_others
     from ..json_documents import diagnostic, show
 
     started = time.monotonic()

@@ -108,14 +108,14 @@ def _entry(one: Support) -> dict[str, Any]:
 
 def _changes(name: str) -> dict[str, Any]:
     """What a target changes, as parts of a document."""
-    from ...target import about, changes, defaults
+    from ...conversion.target import about, changes, defaults
 
     return {"results": changes(name), "target": name, "about": about(name), "options": defaults(name)}
 
 
 def _target(name: str, form: str) -> list[str]:
     """What a target changes, as text or as tables of the documentation."""
-    from ...target import about, changes, defaults
+    from ...conversion.target import about, changes, defaults
 
     heading = f"{name}: {about(name)}" if about(name) else name
     options = {key: ", ".join(value) if isinstance(value, tuple) else value for key, value in defaults(name).items()}

@@ -64,7 +64,7 @@ def command(
 
     Exit status: 0 written; 1 the model cannot be divided; 2 the call is wrong.
     """
-    from ...options import Options
+    from ...conversion.options import Options
     from ...partition import partition
     from ..json_documents import show
 

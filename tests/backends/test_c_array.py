@@ -46,7 +46,7 @@ def test_what_is_not_registered_is_refused() -> None:
 
 
 def test_operators_with_a_method_are_those_that_the_target_takes() -> None:
-    from nnrewrite.compiled_rules import prepare
+    from nnrewrite.conversion.compiled_rules import prepare
     from nnrewrite.engine.base.data_files import BUILT_IN
 
     dialect = prepare(("litert",), None).pack.catalogue.dialect("tflite")

@@ -19,16 +19,16 @@ import numpy as np
 import onnx
 import pytest
 from click.testing import CliRunner, Result
-from nnrewrite import pipeline
 from nnrewrite.backends.probe import single
 from nnrewrite.cli import dispatch, flags
 from nnrewrite.cli.jobs import Job, plan
-from nnrewrite.conversion import Conversion
+from nnrewrite.conversion import pipeline
+from nnrewrite.conversion.converted_model import Conversion
+from nnrewrite.conversion.options import Options
 from nnrewrite.engine.base.atomic_write import DestinationError, replacing
 from nnrewrite.engine.base.errors import CallError, ModelError
 from nnrewrite.engine.dialects.ops_files import load
 from nnrewrite.engine.packs import loader
-from nnrewrite.options import Options
 
 
 @pytest.fixture(scope="module")

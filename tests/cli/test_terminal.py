@@ -90,7 +90,7 @@ def test_a_pipe_that_is_closed_ends_the_command_in_silence(folder: Path) -> None
 SLOW = """
 import signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # which tests in the background inherit as ignored
-from nnrewrite import pipeline
+from nnrewrite.conversion import pipeline
 from nnrewrite.cli import dispatch
 from nnrewrite.engine.base.atomic_write import replacing
 real = pipeline.rewrite

@@ -19,7 +19,7 @@ import nnrewrite
 import numpy as np
 import onnx
 import pytest
-from nnrewrite.options import OptionsDict
+from nnrewrite.conversion.options import OptionsDict
 from nnrewrite.verify import compare_models
 
 ROOT = Path(nnrewrite.__file__).parent

@@ -11,9 +11,10 @@ import nnrewrite
 import numpy as np
 import onnx_ir as ir
 import pytest
-from nnrewrite import conversion_steps
 from nnrewrite.backends.tflite_writer import write
 from nnrewrite.cli import dispatch
+from nnrewrite.conversion import conversion_steps
+from nnrewrite.conversion.options import Options
 from nnrewrite.engine.base.errors import InternalError, ModelError, RewriteError, UnsupportedError
 from nnrewrite.engine.base.quantization import Quantization
 from nnrewrite.engine.dialects.operators import Catalogue
@@ -24,7 +25,6 @@ from nnrewrite.fuzz.oracle import Oracle
 from nnrewrite.fuzz.rule_sets import stacks
 from nnrewrite.fuzz.runner import examine
 from nnrewrite.fuzz.subjects import Subject
-from nnrewrite.options import Options
 from nnrewrite.verify import Interpreter
 from nnrewrite.verify.interpreter import Kernels
 from nnrewrite.verify.runtime import Runtime

@@ -13,10 +13,10 @@ from click.testing import CliRunner
 from nnrewrite.backends import probe
 from nnrewrite.backends.tflite_writer import write
 from nnrewrite.cli.convert import command
+from nnrewrite.conversion.pipeline import rewrite
 from nnrewrite.engine.base.errors import CallError
 from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.frontends.tflite_reader import Signature
-from nnrewrite.pipeline import rewrite
 from nnrewrite.verify import Interpreter, compare_models
 
 VECTOR = ("FLOAT32", [3])

@@ -13,12 +13,12 @@ import pytest
 from click.testing import CliRunner, Result
 from nnrewrite import convert, rewrite
 from nnrewrite.cli.dispatch import app
+from nnrewrite.conversion.options import Options
+from nnrewrite.conversion.target import changes, defaults
 from nnrewrite.engine.base.data_files import BUILT_IN
 from nnrewrite.engine.base.errors import CallError, RewriteError, UnsupportedError
 from nnrewrite.engine.base.quantization import Quantization
 from nnrewrite.engine.packs import loader
-from nnrewrite.options import Options
-from nnrewrite.target import changes, defaults
 from nnrewrite.verify import Interpreter, compare_models
 from onnx.reference import ReferenceEvaluator
 

@@ -19,8 +19,8 @@ import onnx
 import onnx.helper as oh
 import onnx.numpy_helper as onh
 import pytest
-from nnrewrite import pipeline
 from nnrewrite.backends.python_writer import Encoded
+from nnrewrite.conversion import pipeline
 from nnrewrite.engine.base.data_files import OPS
 from nnrewrite.engine.base.errors import RewriteError
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from nnrewrite import pipeline
 from nnrewrite.backends.python_writer import Encoded
+from nnrewrite.conversion import pipeline
 
 torch = pytest.importorskip("torch", reason="torch is not installed: `make test-torch` has it")
 safetensors = pytest.importorskip("safetensors.torch", reason="safetensors is not installed: `make test-torch` has it")

@@ -13,12 +13,12 @@ import onnx.shape_inference
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from nnrewrite.conversion.pipeline import rewrite
 from nnrewrite.engine.base.errors import InternalError, ModelError, RewriteError
 from nnrewrite.engine.dialects.ops_files import load
 from nnrewrite.frontends.onnx_reader import read, recognize
 from nnrewrite.frontends.protobuf_outline import WireError, outline
 from nnrewrite.fuzz.damage import damage_messages
-from nnrewrite.pipeline import rewrite
 from onnx import TensorProto, helper, numpy_helper
 
 CATALOGUE = load()

@@ -8,6 +8,7 @@ import pytest
 
 pytest.importorskip("hypothesis")
 
+from nnrewrite.conversion.options import Options
 from nnrewrite.fuzz import perturb
 from nnrewrite.fuzz.cases import draw
 from nnrewrite.fuzz.choices import Choices
@@ -16,7 +17,6 @@ from nnrewrite.fuzz.oracle import Oracle
 from nnrewrite.fuzz.rule_sets import RuleSets, stacks
 from nnrewrite.fuzz.runner import repeat
 from nnrewrite.fuzz.subjects import Subject
-from nnrewrite.options import Options
 from nnrewrite.verify import Interpreter
 
 pytestmark = pytest.mark.slow

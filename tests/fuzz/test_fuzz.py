@@ -22,6 +22,7 @@ from nnrewrite.cli.dispatch import app
 pytest.importorskip("ai_edge_litert")
 pytest.importorskip("hypothesis")
 
+from nnrewrite.conversion.options import DEFAULT, Options
 from nnrewrite.engine.base.data_files import OPS
 from nnrewrite.engine.base.quantization import Quantization
 from nnrewrite.engine.dialects.operators import Catalogue, Dialect, OperatorSpec
@@ -45,7 +46,6 @@ from nnrewrite.fuzz.schedule import Budget, Interrupted, fuzz
 from nnrewrite.fuzz.sketch import Case, Step, Value
 from nnrewrite.fuzz.subjects import Subject, subjects
 from nnrewrite.fuzz.unknown import forget_extents
-from nnrewrite.options import DEFAULT, Options
 from nnrewrite.verify import Interpreter
 
 pytestmark = pytest.mark.slow

@@ -9,16 +9,16 @@ import pytest
 
 pytest.importorskip("hypothesis")
 
+from nnrewrite.conversion.options import DEFAULT
 from nnrewrite.engine.base.data_files import OPS
 from nnrewrite.engine.base.errors import CallError
 from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.engine.packs import loader
 from nnrewrite.fuzz import baseline
 from nnrewrite.fuzz.finding import End, Finding
-from nnrewrite.fuzz.selection import make_plan, plan_others
 from nnrewrite.fuzz.rule_sets import digests, records, stacks
+from nnrewrite.fuzz.selection import make_plan, plan_others
 from nnrewrite.fuzz.sketch import Blank, Case, Step
-from nnrewrite.options import DEFAULT
 
 pytestmark = pytest.mark.slow
 

@@ -13,11 +13,11 @@ from nnrewrite.cli.dispatch import app
 
 pytest.importorskip("ai_edge_litert")
 
-from nnrewrite import pipeline
 from nnrewrite.backends.probe import single
+from nnrewrite.conversion import pipeline
+from nnrewrite.conversion.options import Options
 from nnrewrite.engine.packs import loader
 from nnrewrite.fuzz.suggest import Suggestion, holds, suggest
-from nnrewrite.options import Options
 from nnrewrite.verify import Interpreter, Runtime
 
 RULES = ("tflite2onnx",)

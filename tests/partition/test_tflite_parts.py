@@ -9,10 +9,10 @@ import numpy as np
 import onnx
 import pytest
 from nnrewrite import rewrite
-from nnrewrite.compiled_rules import prepare
+from nnrewrite.conversion.compiled_rules import prepare
+from nnrewrite.conversion.options import Options
 from nnrewrite.engine.base.errors import CallError
 from nnrewrite.frontends import tflite_reader
-from nnrewrite.options import Options
 from nnrewrite.partition import load, partition, run
 from onnx import TensorProto, helper, numpy_helper
 

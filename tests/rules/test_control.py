@@ -12,10 +12,10 @@ import onnx_ir as ir
 import pytest
 from nnrewrite.backends import probe
 from nnrewrite.backends.tflite_writer import write
+from nnrewrite.conversion.pipeline import rewrite
 from nnrewrite.engine.base.data_files import OPS
 from nnrewrite.engine.base.errors import CallError
 from nnrewrite.engine.dialects.operators import Catalogue
-from nnrewrite.pipeline import rewrite
 from nnrewrite.verify import Interpreter, compare_models
 from nnrewrite.verify.interpreter import Kernels
 from nnrewrite.verify.runtime import Runtime

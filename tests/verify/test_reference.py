@@ -6,8 +6,8 @@ from pathlib import Path
 
 import onnx
 import pytest
+from nnrewrite.conversion.pipeline import rewrite
 from nnrewrite.engine.base.errors import VerificationError
-from nnrewrite.pipeline import rewrite
 from nnrewrite.verify import compare_models
 from onnx import TensorProto, helper
 

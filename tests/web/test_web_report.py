@@ -10,8 +10,8 @@ from typing import Any
 import onnx
 import onnx_ir as ir
 import pytest
+from nnrewrite.conversion.inspection import sides
 from nnrewrite.engine.base.errors import Refusal, UnsupportedError
-from nnrewrite.inspection import sides
 from nnrewrite.page import Outcome, Timing, collect, render
 from onnx import TensorProto, helper
 

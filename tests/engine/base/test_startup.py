@@ -8,9 +8,9 @@ import pickle
 from typing import Any
 
 import pytest
+from nnrewrite.conversion.options import Options
 from nnrewrite.engine.base import startup
 from nnrewrite.engine.base.errors import Span
-from nnrewrite.options import Options
 
 SPAN = Span("a.rules", 1, 2, 3, 4)
 

@@ -11,7 +11,8 @@ from pathlib import Path
 import onnx
 import onnx_ir as ir
 import pytest
-from nnrewrite import compiled_rules, pipeline
+from nnrewrite.conversion import compiled_rules, pipeline
+from nnrewrite.conversion.options import Options
 from nnrewrite.engine.base import file_cache
 from nnrewrite.engine.base.errors import CallError, RewriteError, RuleError, UnsupportedError
 from nnrewrite.engine.check import checker
@@ -22,7 +23,6 @@ from nnrewrite.engine.passes.pass_list import convert_graph
 from nnrewrite.engine.rewrite.rules import compile_rules
 from nnrewrite.engine.syntax import parser, tree
 from nnrewrite.engine.syntax.tree_traversal import walk
-from nnrewrite.options import Options
 
 pytestmark = pytest.mark.slow
 

@@ -10,7 +10,7 @@ import onnx.numpy_helper
 import onnx.parser
 import onnxruntime
 import pytest
-from nnrewrite.pipeline import rewrite
+from nnrewrite.conversion.pipeline import rewrite
 
 
 def optimize(text: str) -> onnx.ModelProto:

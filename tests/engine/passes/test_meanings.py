@@ -9,6 +9,7 @@ import pytest
 
 pytest.importorskip("ai_edge_litert")
 
+from nnrewrite.conversion.options import Options
 from nnrewrite.engine.packs import loader
 from nnrewrite.fuzz.cases import draw
 from nnrewrite.fuzz.choices import Choices
@@ -17,7 +18,6 @@ from nnrewrite.fuzz.oracle import Oracle
 from nnrewrite.fuzz.rule_sets import stacks
 from nnrewrite.fuzz.runner import Tally, examine
 from nnrewrite.fuzz.subjects import Subject, subjects
-from nnrewrite.options import Options
 from nnrewrite.verify import Interpreter
 
 pytestmark = pytest.mark.slow

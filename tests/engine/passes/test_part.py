@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import onnx
 import pytest
+from nnrewrite.conversion.pipeline import rewrite
 from nnrewrite.engine.base.errors import CallError
-from nnrewrite.pipeline import rewrite
 from onnx import TensorProto, helper
 
 

@@ -11,7 +11,9 @@ import onnx_ir as ir
 import pytest
 from click.testing import CliRunner
 from nnrewrite.cli.dispatch import app
-from nnrewrite.compiled_rules import prepare
+from nnrewrite.conversion.compiled_rules import prepare
+from nnrewrite.conversion.options import DEFAULT
+from nnrewrite.conversion.pipeline import rewrite
 from nnrewrite.engine.base.errors import CallError, Refusal, RewriteError, UnsupportedError
 from nnrewrite.engine.base.names import Scope
 from nnrewrite.engine.base.quantization import Quantization
@@ -20,8 +22,6 @@ from nnrewrite.engine.passes.base import Module, Visit, observe, run_passes
 from nnrewrite.engine.passes.observers import check_graph, print_after
 from nnrewrite.engine.passes.pass_list import PassOptions, list_passes
 from nnrewrite.engine.rewrite.rules import RuleSet
-from nnrewrite.options import DEFAULT
-from nnrewrite.pipeline import rewrite
 
 NESTED = """
 <ir_version: 8, opset_import: ["": 18]> main (bool c, float[2] x) => (float[2] y) {

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import onnx_ir as ir
 import pytest
-from nnrewrite import compiled_rules, pipeline
+from nnrewrite.conversion import compiled_rules, pipeline
 from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.engine.rewrite import matcher
 from nnrewrite.engine.rewrite.rules import compile_rules

@@ -9,8 +9,8 @@ import numpy as np
 import onnx.parser
 import onnx_ir as ir
 import pytest
-from nnrewrite import pipeline
 from nnrewrite.backends import tflite_writer
+from nnrewrite.conversion import pipeline
 from nnrewrite.engine.base.budget import Budget
 from nnrewrite.engine.base.errors import RewriteFailure
 from nnrewrite.engine.check.checker import check

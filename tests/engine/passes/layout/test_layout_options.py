@@ -16,13 +16,13 @@ from click.testing import CliRunner
 from nnrewrite.backends import probe, stream
 from nnrewrite.backends.tflite_writer import write
 from nnrewrite.cli.dispatch import app
+from nnrewrite.conversion.inspection import explain
+from nnrewrite.conversion.inspection import picture as drawn
 from nnrewrite.engine.base.errors import CallError
 from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.engine.dialects.ops_files import load
 from nnrewrite.engine.passes.layout.drawing import dot, picture
 from nnrewrite.engine.passes.layout.explain import Remaining
-from nnrewrite.inspection import explain
-from nnrewrite.inspection import picture as drawn
 from nnrewrite.verify import compare_models
 
 

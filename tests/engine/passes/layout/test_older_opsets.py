@@ -9,7 +9,7 @@ import onnx
 import onnx.parser
 import onnxruntime
 import pytest
-from nnrewrite.pipeline import rewrite
+from nnrewrite.conversion.pipeline import rewrite
 
 X = np.random.default_rng(0).standard_normal((2, 4, 5, 6)).astype(np.float32)
 

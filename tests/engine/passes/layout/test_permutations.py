@@ -10,9 +10,9 @@ import onnx
 import onnx.helper
 import onnx_ir as ir
 import pytest
-from nnrewrite.compiled_rules import prepare
+from nnrewrite.conversion.compiled_rules import prepare
+from nnrewrite.conversion.options import DEFAULT
 from nnrewrite.engine.passes.pass_list import convert_graph
-from nnrewrite.options import DEFAULT
 
 FIRST, LAST = [0, 3, 1, 2], [0, 2, 3, 1]
 #: elementwise operators that a permutation may be moved through

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .engine.base import file_cache
-from .engine.base.data_files import BUILT_IN
-from .engine.base.errors import CallError
-from .engine.base.startup import dataclass
-from .engine.packs import loader
-from .engine.syntax import tree
-from .engine.syntax.tree_traversal import walk
+from ..engine.base import file_cache
+from ..engine.base.data_files import BUILT_IN
+from ..engine.base.errors import CallError
+from ..engine.base.startup import dataclass
+from ..engine.packs import loader
+from ..engine.syntax import tree
+from ..engine.syntax.tree_traversal import walk
 
 #: the file of a pack that makes it more than rules
 FILE = "target.yaml"

@@ -10,32 +10,32 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
-from . import signatures
-from .backends import writers
-from .compiled_rules import Prepared, prepare
-from .conversion import Conversion
-from .conversion_steps import find_arranging, find_writer, plan_steps, prepare_step, say_stacking
-from .engine.base.errors import (
+from ..backends import writers
+from ..engine.base.errors import (
     CallError,
     InternalError,
     RewriteError,
     RewriteFailure,
     UnsupportedError,
 )
-from .engine.base.garbage_collection import pause_collection
-from .engine.base.names import Scope
-from .engine.base.quantization import NUMBERS, REAL
-from .engine.base.startup import replace
-from .engine.packs.loader import hold_files
-from .engine.passes.base import Module, run_passes
-from .engine.passes.layout import LAYOUT, Interface
-from .engine.passes.part import Part
-from .engine.passes.pass_list import PassOptions, list_passes
-from .engine.passes.resize import Asked
-from .engine.passes.state import describe_state
-from .engine.rewrite.driver import RULE
-from .engine.rewrite.subgraphs import list_called
-from .frontends.source import Source, accept
+from ..engine.base.garbage_collection import pause_collection
+from ..engine.base.names import Scope
+from ..engine.base.quantization import NUMBERS, REAL
+from ..engine.base.startup import replace
+from ..engine.packs.loader import hold_files
+from ..engine.passes.base import Module, run_passes
+from ..engine.passes.layout import LAYOUT, Interface
+from ..engine.passes.part import Part
+from ..engine.passes.pass_list import PassOptions, list_passes
+from ..engine.passes.resize import Asked
+from ..engine.passes.state import describe_state
+from ..engine.rewrite.driver import RULE
+from ..engine.rewrite.subgraphs import list_called
+from ..frontends.source import Source, accept
+from . import signatures
+from .compiled_rules import Prepared, prepare
+from .conversion_steps import find_arranging, find_writer, plan_steps, prepare_step, say_stacking
+from .converted_model import Conversion
 from .inspection import find_speeding
 from .options import DEFAULT, INTERNAL, Options, OptionsDict
 from .report import Report, count_bytes, count_elements, word_bounds, word_lack, word_remarks, word_told

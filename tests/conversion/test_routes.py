@@ -6,8 +6,8 @@ from pathlib import Path
 
 import nnrewrite
 import pytest
+from nnrewrite.conversion.routes import find_route
 from nnrewrite.engine.base.errors import CallError
-from nnrewrite.routes import find_route
 
 
 def test_the_rule_set_between_two_dialects_is_found() -> None:
@@ -34,13 +34,13 @@ def test_where_nothing_leads_is_told() -> None:
 
 
 def test_a_route_of_two_steps_takes_an_opset_that_the_first_can_write() -> None:
-    program = Path(__file__).parent / "frontends" / "pt2" / "image.pt2"
+    program = Path(__file__).parent.parent / "frontends" / "pt2" / "image.pt2"
     report = nnrewrite.rewrite(program, to="tflite").report
     assert report.opset is None and report.target_operators["CONV_2D"]
 
 
 def test_a_route_of_two_steps_changes_the_order_of_axes_once() -> None:
-    program = Path(__file__).parent / "frontends" / "pt2" / "image.pt2"
+    program = Path(__file__).parent.parent / "frontends" / "pt2" / "image.pt2"
     plain = nnrewrite.rewrite(program, to="tflite")
     (given,) = plain.graph.inputs
     turned = nnrewrite.rewrite(program, to="tflite", layout=f"{given.name}=NCHW:NHWC")

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import onnx_ir as ir
 
-from .engine.base.errors import Refusal, times
-from .engine.base.startup import dataclass, field
-from .engine.passes.layout import SOURCE
+from ..engine.base.errors import Refusal, times
+from ..engine.base.startup import dataclass, field
+from ..engine.passes.layout import SOURCE
 from .options import PORTABLE
 
 #: element types whose names in ONNX do not say how many bits they have

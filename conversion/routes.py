@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 
-from .engine.base.errors import CallError
-from .engine.packs import loader
-from .engine.packs.headers import read_pair
+from ..engine.base.errors import CallError
+from ..engine.packs import loader
+from ..engine.packs.headers import read_pair
 
 
 def find_route(source: str, target: str, rules: Sequence[str] = ()) -> list[tuple[str, ...]]:

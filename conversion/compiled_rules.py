@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 
-from .engine.base.errors import CallError, RuleError
-from .engine.base.startup import dataclass
-from .engine.packs import loader
-from .engine.rewrite.result_inference import ResultInference
-from .engine.rewrite.rules import RuleSet, compile_rules
+from ..engine.base.errors import CallError, RuleError
+from ..engine.base.startup import dataclass
+from ..engine.packs import loader
+from ..engine.rewrite.result_inference import ResultInference
+from ..engine.rewrite.rules import RuleSet, compile_rules
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from .backends import writers
+from ..backends import writers
+from ..engine.base.errors import CallError, RewriteError, suggest_nearest
+from ..engine.dialects.opsets import least_opset
+from ..engine.packs import loader
+from ..engine.packs.headers import read_pair
+from ..engine.rewrite.subgraphs import check_calls, list_called
+from ..frontends import readers
 from .compiled_rules import Prepared, prepare
-from .engine.base.errors import CallError, RewriteError, suggest_nearest
-from .engine.dialects.opsets import least_opset
-from .engine.packs import loader
-from .engine.packs.headers import read_pair
-from .engine.rewrite.subgraphs import check_calls, list_called
-from .frontends import readers
 from .options import DEFAULT, Options
 from .routes import find_route
 from .subject import Subject, find_reader

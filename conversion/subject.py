@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
+from ..engine.base.errors import CallError, ModelError
+from ..engine.base.startup import dataclass
+from ..engine.packs import loader
+from ..engine.rewrite.profile import time_part
+from ..frontends import bundle, readers
+from ..frontends.tflite_reader import Signature
 from . import signatures
 from .compiled_rules import prepare
-from .engine.base.errors import CallError, ModelError
-from .engine.base.startup import dataclass
-from .engine.packs import loader
-from .engine.rewrite.profile import time_part
-from .frontends import bundle, readers
-from .frontends.tflite_reader import Signature
 from .options import DEFAULT, Options
 
 
@@ -89,7 +89,7 @@ def _choose_version(model: ir.Model, pack: loader.Pack) -> ir.Model:
     wanted = max(own, low)
     if wanted == own or not low <= wanted <= high:  # what is out of range is told when rules are compiled for it
         return model
-    from .frontends.onnx_versions import convert_opset
+    from ..frontends.onnx_versions import convert_opset
 
     return convert_opset(model, wanted)
 

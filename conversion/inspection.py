@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import onnx
 import onnx_ir as ir
 
+from ..engine.dialects.operators import Dialect
+from ..engine.rewrite.driver import RULE
 from .compiled_rules import Prepared, prepare
 from .conversion_steps import plan_steps
-from .engine.dialects.operators import Dialect
-from .engine.rewrite.driver import RULE
 from .options import DEFAULT, Options
 from .subject import read_subject
 
 if TYPE_CHECKING:
-    from .engine.passes.layout.explain import Remaining
+    from ..engine.passes.layout.explain import Remaining
 
 
 def explain(
@@ -30,7 +30,7 @@ def explain(
 
 def explain_graph(graph: ir.Graph, options: Options) -> list[Remaining]:
     """Tell the same of a graph that a conversion with these options has made."""
-    from .engine.passes.layout.explain import explain
+    from ..engine.passes.layout.explain import explain
 
     prepared = prepare(options.stacked, None)
     places = [place for node in graph if (place := node.metadata_props.get(RULE)) is not None]
@@ -41,14 +41,14 @@ def explain_graph(graph: ir.Graph, options: Options) -> list[Remaining]:
 
 def sides(graph: ir.Graph, rules: str | Sequence[str] = "tflite2onnx") -> dict[ir.Node, str]:
     """Tell in which layout each node of a converted graph runs."""
-    from .engine.passes.layout.drawing import find_sides
+    from ..engine.passes.layout.drawing import find_sides
 
     return find_sides(graph, _target(rules))
 
 
 def picture(model: onnx.ModelProto, rules: str | Sequence[str] = "tflite2onnx") -> str:
     """Draw a model as SVG, in two colours for the two layouts."""
-    from .engine.passes.layout.drawing import svg
+    from ..engine.passes.layout.drawing import svg
 
     return svg(model, _target(rules))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .engine.base.errors import times
+from ..engine.base.errors import times
 
 if TYPE_CHECKING:
     from .report import Report

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import onnx_ir as ir
 
-from .engine.base.errors import times
+from ..engine.base.errors import times
 from .summary import measure
 
 if TYPE_CHECKING:
-    from .engine.passes.layout.explain import Remaining
+    from ..engine.passes.layout.explain import Remaining
     from .report import Report
 
 #: rows of a table, and letters of a text

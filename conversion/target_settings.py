@@ -8,10 +8,10 @@ from typing import Any
 
 import yaml
 
-from .engine.base.errors import CallError, Diagnostic, Note
-from .engine.passes.layout.interface import Interface
-from .engine.syntax.diagnostics import join_words, spell, suggest
-from .engine.syntax.yaml_documents import compose, span
+from ..engine.base.errors import CallError, Diagnostic, Note
+from ..engine.passes.layout.interface import Interface
+from ..engine.syntax.diagnostics import join_words, spell, suggest
+from ..engine.syntax.yaml_documents import compose, span
 from .option_values import ACTIVATIONS, HYBRID
 
 #: what a target says: a few words about it, options, the target that leaves constants as they are stored, and what a

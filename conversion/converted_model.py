@@ -8,11 +8,11 @@ from pathlib import Path
 import onnx
 import onnx_ir as ir
 
+from ..backends import stream, writers
+from ..engine.base.errors import CallError
+from ..engine.base.startup import dataclass
+from ..engine.rewrite.profile import time_part
 from . import summary
-from .backends import stream, writers
-from .engine.base.errors import CallError
-from .engine.base.startup import dataclass
-from .engine.rewrite.profile import time_part
 from .options import Options
 from .report import Report
 

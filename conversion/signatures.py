@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import onnx_ir as ir
 
-from .engine.base.errors import CallError
-from .frontends.tflite_reader import Signature
+from ..engine.base.errors import CallError
+from ..frontends.tflite_reader import Signature
 
 #: the signature that is meant where none is named, and the word for all of them, each in a file of its own
 DEFAULT, ALL = "serving_default", "all"

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias, TypedDict, Unpack
 
-from .engine.base.errors import CallError, suggest_nearest
-from .engine.base.startup import dataclass
+from ..engine.base.errors import CallError, suggest_nearest
+from ..engine.base.startup import dataclass
 from .option_values import ACTIVATIONS, HYBRID
 
 #: the runtime that models are made for where neither the user nor the rule sets name one, and the word for none in
@@ -163,7 +163,7 @@ class Options:
         """The target: the one that is asked for, else the one that the rule sets make models for."""
         if self.target is not None:
             return self.target
-        from .engine.packs.headers import find_pair
+        from ..engine.packs.headers import find_pair
 
         source, written = find_pair(self.rules) or (None, _DIALECT)
         unchanged = source == written == _DIALECT
@@ -172,7 +172,7 @@ class Options:
     @property
     def _aimed(self) -> Sequence[str | None]:
         """The rule sets of the target, and of the signedness that it asks for where values are quantized anew."""
-        from .engine.packs.headers import find_pair, read_pair
+        from ..engine.packs.headers import find_pair, read_pair
 
         source, written = find_pair(self.rules) or (None, _DIALECT)
         made = None if self.target is None else (read_pair(self.target) or (None, _DIALECT))[1]
@@ -188,7 +188,7 @@ class Options:
         """The rule sets asked for, with those that they lie over: these bring along what they bring by themselves."""
         if all(name in _ALONG for name in self.rules):
             return self.rules
-        from .engine.packs import loader
+        from ..engine.packs import loader
 
         return loader.with_bases(self.rules)
 
