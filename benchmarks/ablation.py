@@ -17,7 +17,7 @@ from pathlib import Path
 
 from nnrewrite import rewrite
 from nnrewrite.conversion.target import changes
-from nnrewrite.engine.packs.loader import folders
+from nnrewrite.engine.packs.folders import find_folders
 from nnrewrite.verify import Interpreter, Runtime
 from nnrewrite.verify.inputs import draw
 
@@ -26,7 +26,7 @@ TURNS, SECONDS = 8, 0.1
 
 def lacking(target: str, rule: str, folder: Path) -> str:
     """A copy of a target's pack without one rule."""
-    (source,) = folders([target])
+    (source,) = find_folders([target])
     copy = folder / rule / target
     shutil.copytree(source, copy)
     for file in copy.glob("**/*.rules"):

@@ -23,7 +23,7 @@ from nnrewrite.engine.base.budget import Budget, TooManyError, attempts
 from nnrewrite.engine.dialects.literals import attribute
 from nnrewrite.engine.expressions.compile import Frame, Located, evaluate
 from nnrewrite.engine.expressions.functions import EvaluationError
-from nnrewrite.engine.packs import loader
+from nnrewrite.engine.packs import folders
 from nnrewrite.engine.rewrite.pattern import (
     Absent,
     AnyOf,
@@ -171,7 +171,7 @@ def main() -> None:
     sizes = [int(size) for size in asked.sizes.split(",")]
     found: dict[str, list[Count]] = {}
     left: set[str] = set()
-    for pack in asked.rules or loader.list_built_in():
+    for pack in asked.rules or folders.list_built_in():
         each, opset = rules([pack])
         for rule in each:
             if rule.place in found or rule.place in left:

@@ -188,9 +188,9 @@ class Options:
         """The rule sets asked for, with those that they lie over: these bring along what they bring by themselves."""
         if all(name in _ALONG for name in self.rules):
             return self.rules
-        from ..engine.packs import loader
+        from ..engine.packs import headers
 
-        return loader.with_bases(self.rules)
+        return headers.with_bases(self.rules)
 
     @property
     def variants(self) -> tuple[Options, ...]:

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Sequence
 
 from ..engine.base.errors import CallError
-from ..engine.packs import loader
+from ..engine.packs import folders, headers
 from ..engine.packs.headers import read_pair
 
 
@@ -53,8 +53,8 @@ def _group(source: str, rules: Sequence[str]) -> list[tuple[str, ...]]:
 def _list_pairs() -> dict[str, tuple[str, str]]:
     """The rule sets of the program that lead from one dialect to another, laid over no other, with the two."""
     found: dict[str, tuple[str, str]] = {}
-    for name in loader.list_built_in():
+    for name in folders.list_built_in():
         pair = read_pair(name)
-        if pair is not None and pair[0] != pair[1] and len(loader.list_lineage(name)) == 1:
+        if pair is not None and pair[0] != pair[1] and len(headers.list_lineage(name)) == 1:
             found.setdefault(name, pair)
     return found

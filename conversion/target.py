@@ -13,7 +13,7 @@ from ..engine.base import file_cache
 from ..engine.base.data_files import BUILT_IN
 from ..engine.base.errors import CallError
 from ..engine.base.startup import dataclass
-from ..engine.packs import loader
+from ..engine.packs import folders, headers, loader
 from ..engine.syntax import tree
 from ..engine.syntax.tree_traversal import walk
 
@@ -62,8 +62,8 @@ def find_small_target(name: str) -> str:
 def above(name: str) -> list[str]:
     """The targets of the program that lie over one, itself left out; raises CallError as `defaults`."""
     folder = _lineage(name)[-1][0]
-    names = (one for one in loader.list_built_in() if (BUILT_IN / one / FILE).is_file())
-    return [one for one in names if folder in [below for below, _ in loader.list_lineage(one)[:-1]]]
+    names = (one for one in folders.list_built_in() if (BUILT_IN / one / FILE).is_file())
+    return [one for one in names if folder in [below for below, _ in headers.list_lineage(one)[:-1]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,9 +149,9 @@ def _above(lines: Sequence[str], place: int) -> str:
 
 def _lineage(name: str) -> list[tuple[Path, frozenset[str]]]:
     try:
-        return loader.list_lineage(name)
-    except loader.UnknownPackError as error:
-        known = [pack for pack in loader.list_built_in() if (BUILT_IN / pack / FILE).is_file()]
+        return headers.list_lineage(name)
+    except folders.UnknownPackError as error:
+        known = [pack for pack in folders.list_built_in() if (BUILT_IN / pack / FILE).is_file()]
         raise CallError(f"there is no target {name}: it is neither {', '.join(known)} nor a folder") from error
 
 

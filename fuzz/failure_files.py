@@ -14,7 +14,7 @@ import numpy as np
 
 from ..conversion.options import DEFAULT, PORTABLE, Options
 from ..engine.base.errors import RewriteError, VerificationError
-from ..engine.packs.loader import folders
+from ..engine.packs.folders import find_folders
 from ..verify.comparison import unequal
 from ..verify.formats import INTERPRETED, find_format
 from ..verify.frames import Array
@@ -94,7 +94,7 @@ def save(
 
 def _whole(name: str) -> str:
     """A pack as any folder knows it."""
-    return f"{Path(name).resolve()}" if name != PORTABLE and folders([name]) == [Path(name)] else name
+    return f"{Path(name).resolve()}" if name != PORTABLE and find_folders([name]) == [Path(name)] else name
 
 
 def replay(path: Path, rules: tuple[str, ...]) -> Verification:

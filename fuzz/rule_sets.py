@@ -13,7 +13,7 @@ from pathlib import Path
 from ..conversion.options import DEFAULT, PORTABLE, Options
 from ..engine.base.errors import CallError, RewriteError, suggest_nearest
 from ..engine.base.garbage_collection import pause_collection
-from ..engine.packs import loader
+from ..engine.packs import folders, loader
 from ..engine.packs.loader import Pack
 from . import baseline
 from .categories import Category, categories
@@ -74,12 +74,12 @@ def records(found: Sequence[RuleSets], options: Options) -> dict[str, Path]:
     """
     stack, usual = found[0], options.runtime == options.but(target=None).runtime
     if stack.own:
-        target = () if usual or options.runtime == PORTABLE else loader.folders([options.runtime])
+        target = () if usual or options.runtime == PORTABLE else folders.find_folders([options.runtime])
         return {name: folder / baseline.NAME for name, folder in stack.own.items() if usual or folder in target}
     files = {trial.name: _find_record(trial) for one in found for trial in one.trials} if usual else {}
     if options.rules == DEFAULT.rules:
         return files
-    named = {folder / baseline.NAME for folder in loader.folders(options.rules)}
+    named = {folder / baseline.NAME for folder in folders.find_folders(options.rules)}
     return {name: file for name, file in files.items() if file in named}
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from ..conversion.options import DEFAULT, Options
 from ..engine.base.data_files import BUILT_IN
 from ..engine.base.errors import CallError
-from ..engine.packs import loader
+from ..engine.packs import folders, loader
 from . import baseline
 from .baseline import Entry
 from .rule_sets import RuleSets, Trial, digests, is_wanted, records, require_known, stacks
@@ -89,8 +89,8 @@ def plan_others(plan: Plan) -> Iterator[Plan]:
 
     An entry of ops.yaml is of a dialect, and several rule sets read or write that.
     """
-    tried = {folder for stack in plan.stacks for folder in loader.folders(stack.rules)}
-    for name in loader.list_built_in():
+    tried = {folder for stack in plan.stacks for folder in folders.find_folders(stack.rules)}
+    for name in folders.list_built_in():
         if BUILT_IN / name in tried or not (BUILT_IN / name / baseline.NAME).is_file():
             continue
         other = make_plan(Options(rules=(name,)))

@@ -17,8 +17,8 @@ from ..conversion.pipeline import rewrite
 from ..conversion.target import prices
 from ..engine.base.errors import CallError
 from ..engine.base.startup import dataclass
+from ..engine.packs.folders import list_built_in
 from ..engine.packs.headers import read_pair
-from ..engine.packs.loader import list_built_in
 from ..engine.rewrite.rules import JUDGING, MEANING, SUPPORT
 from ..frontends import readers
 from ..frontends.source import Source, accept

@@ -37,10 +37,10 @@ def command(ctx: click.Context, paths: tuple[str, ...], as_json: bool) -> None:
     Exit status: 0 no mistakes; 2 mistakes, or a pack that is not there.
     """
     from ...engine.base.errors import CallError, RuleError
-    from ...engine.packs import loader
+    from ...engine.packs import folders
     from ..json_documents import diagnose, show
 
-    together = [[_folder(path) for path in paths]] if paths else [[name] for name in loader.list_built_in()]
+    together = [[_folder(path) for path in paths]] if paths else [[name] for name in folders.list_built_in()]
     found: list[dict[str, Any]] = []
     wrong: list[dict[str, Any]] = []
     for names in together:
@@ -76,7 +76,7 @@ def _read(names: Sequence[str]) -> Pack:
     from ...conversion.target_settings import mistakes
     from ...engine.base.errors import RuleError
     from ...engine.packs import loader
-    from ...engine.packs.entries import read_text
+    from ...engine.packs.folders import read_text
 
     settings = _settings(names)
     sources = {str(file): read_text(file) for file in settings}
@@ -94,9 +94,9 @@ def _read(names: Sequence[str]) -> Pack:
 
 def _settings(names: Sequence[str]) -> list[Path]:
     from ...conversion.target import FILE
-    from ...engine.packs import loader
+    from ...engine.packs.folders import find_folders
 
-    return [folder / FILE for folder in loader.folders(names) if (folder / FILE).is_file()]
+    return [folder / FILE for folder in find_folders(names) if (folder / FILE).is_file()]
 
 
 def _word(error: RuleError) -> list[str]:

@@ -7,18 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..base.data_files import BUILT_IN
-from ..base.errors import CallError
-
-#: how a rule file says what dialect it reads
-_SOURCE = re.compile(r"^\s*ruleset\s+\w+[^:]*:\s*(?P<source>\w+)\s*->", re.MULTILINE)
-
-
-def read_text(file: Path) -> str:
-    """The text of a file of a pack; raises CallError where it cannot be read."""
-    try:
-        return file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise CallError(f"{file}: cannot be read: {error}") from error
+from .folders import read_text
+from .headers import read_header
 
 
 def list_entries(paths: Sequence[Path]) -> list[Path]:
@@ -29,10 +19,10 @@ def list_entries(paths: Sequence[Path]) -> list[Path]:
 
 
 def _find_source_entries(path: Path) -> list[Path]:
-    file = min(path.glob("**/*.rules"), default=None)
-    said = None if file is None else _SOURCE.search(read_text(file))
-    if said is None:
+    header = read_header(path)
+    if header is None or header.pair is None:
         return []
-    begins = re.compile(rf"^{said['source']}:", re.MULTILINE)
-    found = sorted(BUILT_IN.glob(f"*2{said['source']}/ops.yaml"))
+    source, _ = header.pair
+    begins = re.compile(rf"^{source}:", re.MULTILINE)
+    found = sorted(BUILT_IN.glob(f"*2{source}/ops.yaml"))
     return [entry for entry in found if begins.search(read_text(entry))]

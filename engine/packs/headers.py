@@ -1,4 +1,7 @@
-"""What the headers of a pack's rule files say of it, read without the rules."""
+"""What the headers of a pack's rule files say of it, read without the rules.
+
+All files of a pack begin alike, so the first tells. A header with mistakes is told of where the pack is loaded.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,22 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..base.data_files import BUILT_IN
-from . import loader
-from .entries import read_text
+from ..base.startup import dataclass
+from .folders import find_folder, read_text
 
 _DIALECTS = re.compile(r"^\s*ruleset\s+\w+[^:]*:\s*(\w+)\s*->\s*(\w+)", re.MULTILINE)
+_BASE = re.compile(
+    r"^\s*ruleset\s+\w+\s+over\s+(?P<base>\w+)(?:\s+without\s+(?P<without>[\w\s,]+?))?\s*:", re.MULTILINE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The dialects that a pack's rules lead from and to, the pack that it lies over, and what it leaves out of that."""
+
+    pair: tuple[str, str] | None
+    base: str | None
+    without: frozenset[str]
 
 
 def read_pair(name: str) -> tuple[str, str] | None:
@@ -19,9 +34,8 @@ def read_pair(name: str) -> tuple[str, str] | None:
 
     Raises CallError for an unknown pack.
     """
-    if name in _list_built_in():
-        return _pair_of_built_in(name)
-    return _read_pair(*loader.folders([name]))
+    header = read_header(find_folder(name))
+    return None if header is None else header.pair
 
 
 def find_pair(names: Sequence[str]) -> tuple[str, str] | None:
@@ -29,17 +43,43 @@ def find_pair(names: Sequence[str]) -> tuple[str, str] | None:
     return next((pair for name in names if (pair := read_pair(name)) is not None), None)
 
 
-@functools.cache
-def _list_built_in() -> frozenset[str]:
-    return frozenset(loader.list_built_in())
+def list_lineage(name: str) -> list[tuple[Path, frozenset[str]]]:
+    """The folders of a pack and of those that it lies over, the lowest first, each with the rules left out of it."""
+    without = frozenset[str]()
+    found = [(find_folder(name), without)]
+    while (header := read_header(found[0][0])) is not None and header.base is not None:
+        folder = BUILT_IN / header.base
+        if not folder.is_dir() or folder in [one for one, _ in found]:
+            break
+        without |= header.without
+        found.insert(0, (folder, without))
+    return found
+
+
+def with_bases(names: Sequence[str]) -> tuple[str, ...]:
+    """Packs in their order, each behind the pack that it lies over; raises CallError for an unknown one."""
+    found = ((*(folder.name for folder, _ in list_lineage(name)[:-1]), name) for name in names)
+    return tuple(dict.fromkeys(one for several in found for one in several))
+
+
+def read_header(folder: Path) -> Header | None:
+    """The header of a pack's rule files; None for a pack without rules."""
+    return _read_built_in(folder) if folder.parent == BUILT_IN else _read_file(folder)
 
 
 @functools.cache
-def _pair_of_built_in(name: str) -> tuple[str, str] | None:
-    return _read_pair(BUILT_IN / name)
+def _read_built_in(folder: Path) -> Header | None:  # its files stay as they are while the program runs
+    return _read_file(folder)
 
 
-def _read_pair(folder: Path) -> tuple[str, str] | None:
+def _read_file(folder: Path) -> Header | None:
     file = min(folder.glob("**/*.rules"), default=None)
-    said = None if file is None else _DIALECTS.search(read_text(file))
-    return None if said is None else (said[1], said[2])
+    if file is None:
+        return None
+    text = read_text(file)
+    pair, base = _DIALECTS.search(text), _BASE.search(text)
+    return Header(
+        None if pair is None else (pair[1], pair[2]),
+        None if base is None else base["base"],
+        frozenset() if base is None else frozenset(re.findall(r"\w+", base["without"] or "")),
+    )

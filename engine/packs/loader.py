@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -20,23 +19,11 @@ from ..dialects.operators import Catalogue
 from ..rewrite.rules import Contents, Override, outline
 from ..syntax import tree
 from .digests import digest_code, digest_pack
-from .entries import list_entries, read_text
+from .entries import list_entries
+from .folders import find_folders, is_built_in, list_built_in, read_text
 from .parse_cache import Parses
 from .scopes import separate_definitions
 from .serialization import Lazy, LazyMapping, freeze, thaw
-
-#: the group of entry points by which an installed package offers a pack: name = "package:folder"
-ENTRY_POINTS = "nnrewrite.rules"
-
-
-class UnknownPackError(CallError):
-    """A name that is neither a folder, a pack that comes with the program, nor one that a package offers."""
-
-
-#: how the header of a rule file says what its pack lies over
-_HEADER = re.compile(
-    r"^\s*ruleset\s+\w+\s+over\s+(?P<base>\w+)(?:\s+without\s+(?P<without>[\w\s,]+?))?\s*:", re.MULTILINE
-)
 
 #: the files of packs with their times and sizes
 Stamp = tuple[tuple[str, int, int], ...]
@@ -62,73 +49,12 @@ class Pack:
         return next((f.default_opset for f in self.files if f.default_opset is not None), self.opsets[1])
 
 
-def folders(names: Sequence[str]) -> list[Path]:
-    """The folders of packs given by built-in name, path or entry point; raises CallError for an unknown one."""
-    return [_folder(name) for name in names]
-
-
-def _folder(name: str) -> Path:
-    if not name:
-        raise CallError("an empty name is none of a pack")
-    if name.strip(".") and os.sep not in name and (BUILT_IN / name).is_dir():
-        return BUILT_IN / name
-    if Path(name).is_dir():
-        return Path(name)
-    from importlib import metadata, util  # takes longer than to load all rules, and most packs are folders
-
-    for point in metadata.entry_points(group=ENTRY_POINTS, name=name):
-        module, _, folder = point.value.partition(":")
-        package = point.dist.name if point.dist is not None else "a package"
-        where = f"{package} offers the rule set {name} as {point.value}"
-        try:
-            spec = util.find_spec(module)
-        except Exception as error:  # to find a module runs the package around it, which may raise anything
-            raise CallError(f"{where}, and {module} cannot be found: {type(error).__name__}: {error}") from error
-        if spec is None or spec.origin is None:
-            raise CallError(f"{where}, and there is no module {module}")
-        found = Path(spec.origin).parent / folder
-        if not found.is_dir():
-            raise CallError(f"{where}, and there is no folder {found}")
-        return found
-    known = list_built_in()
-    if Path(name).is_file():
-        raise CallError(f"{name} is a file: a rule set is a folder of *.rules files")
-    said = f"there is no rule set {name}: it is neither a folder nor one of {', '.join(known)}"
-    raise UnknownPackError(said + suggest_nearest(name, known))
-
-
-def list_lineage(name: str) -> list[tuple[Path, frozenset[str]]]:
-    """The folders of a pack and of those that it lies over, the lowest first, each with the rules left out of it.
-
-    Read from the headers of rule files alone: a header with mistakes is told of where the pack is loaded.
-    """
-    folder = _folder(name)
-    return list(_lineage_of_built_in(folder) if BUILT_IN in folder.parents else _read_lineage(folder))
-
-
-@functools.cache
-def _lineage_of_built_in(folder: Path) -> list[tuple[Path, frozenset[str]]]:
-    return _read_lineage(folder)
-
-
-def _read_lineage(folder: Path) -> list[tuple[Path, frozenset[str]]]:
-    without = frozenset[str]()
-    found = [(folder, without)]
-    while (file := min(folder.glob("**/*.rules"), default=None)) is not None:
-        said = _HEADER.search(read_text(file))
-        if said is None or not (folder := BUILT_IN / said["base"]).is_dir() or folder in [one for one, _ in found]:
-            break
-        without |= set(re.findall(r"\w+", said["without"] or ""))
-        found.insert(0, (folder, without))
-    return found
-
-
 def load(names: Sequence[str]) -> Pack:
     """Load rule packs, and after them the rules of the dialect they aim at.
 
     Raises RuleError with all mistakes of all files, CallError for an unknown pack or one without rules.
     """
-    paths = folders(names)
+    paths = find_folders(names)
     files = _texts(paths)
     digest = digest_pack(list_entries(paths), files)
     kept = file_cache.fetch(digest)
@@ -144,7 +70,7 @@ def stamp(names: Sequence[str]) -> Stamp:
     """What changes when a file of some packs does, as far as their folders tell."""
     if _held is not None and (known := _held.get(tuple(names))) is not None:
         return known
-    found = tuple(state for path in folders(names) for state in _states(os.fspath(path)))
+    found = tuple(state for path in find_folders(names) for state in _states(os.fspath(path)))
     if _held is not None:
         _held[tuple(names)] = found
     return found
@@ -177,43 +103,24 @@ _held: dict[tuple[str, ...], Stamp] | None = None
 
 def read(names: Sequence[str]) -> Pack:
     """Load rule packs as `load` does, but check them in any case, whether or not they were loaded before."""
-    paths = folders(names)
+    paths = find_folders(names)
     return _read(paths, _texts(paths), _parses(digest_code([]).hexdigest()))
 
 
 def sources(names: Sequence[str], empty: bool = False) -> dict[str, str]:
     """The rule files of some packs by the names they have in messages; raises CallError where there are none, unless
     packs may be `empty` of rules."""
-    return _texts(folders(names), empty)
+    return _texts(find_folders(names), empty)
 
 
 def entries(names: Sequence[str]) -> list[Path]:
     """The files of some packs that describe operators."""
-    return list_entries(folders(names))
+    return list_entries(find_folders(names))
 
 
 def list_user_files(names: Sequence[str]) -> dict[str, Path]:
     """The rule files of those packs that do not come with the program, each with the folder of its pack."""
-    return {file: path for path in folders(names) if not is_built_in(path) for file in _rule_files([path])}
-
-
-def is_built_in(path: Path) -> bool:
-    """Whether a folder is that of a pack which comes with the program."""
-    return BUILT_IN.resolve() in path.resolve().parents
-
-
-def with_bases(names: Sequence[str]) -> tuple[str, ...]:
-    """Packs in their order, each behind the pack that its files say it lies over; raises CallError for an unknown one.
-
-    All files of a pack begin alike, so the first tells.
-    """
-    found = ((*(folder.name for folder, _ in list_lineage(name)[:-1]), name) for name in names)
-    return tuple(dict.fromkeys(one for several in found for one in several))
-
-
-def list_built_in() -> list[str]:
-    """The names of the packs that come with the program."""
-    return sorted(path.name for path in BUILT_IN.iterdir() if any(path.glob("*.rules")))
+    return {file: path for path in find_folders(names) if not is_built_in(path) for file in _rule_files([path])}
 
 
 def _texts(paths: Sequence[Path], empty: bool = False) -> dict[str, str]:

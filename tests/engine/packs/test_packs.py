@@ -18,7 +18,7 @@ from nnrewrite.engine.base.errors import CallError, RewriteError, RuleError, Uns
 from nnrewrite.engine.check import checker
 from nnrewrite.engine.check.checked import CheckedItems
 from nnrewrite.engine.dialects.operators import Catalogue
-from nnrewrite.engine.packs import loader
+from nnrewrite.engine.packs import folders, loader
 from nnrewrite.engine.passes.pass_list import convert_graph
 from nnrewrite.engine.rewrite.rules import compile_rules
 from nnrewrite.engine.syntax import parser, tree
@@ -137,7 +137,7 @@ def test_an_entry_point_that_leads_nowhere_is_told(
     (tmp_path / "raising").mkdir()
     (tmp_path / "raising" / "__init__.py").write_text("raise ValueError('not today')")
     monkeypatch.syspath_prepend(str(tmp_path))
-    point = metadata.EntryPoint("offered", value, loader.ENTRY_POINTS)
+    point = metadata.EntryPoint("offered", value, folders.ENTRY_POINTS)
     monkeypatch.setattr(metadata, "entry_points", lambda **_: [point])
     with pytest.raises(RewriteError, match=f"offers the rule set offered as {value}, and {said}"):
         loader.load(["offered"])
@@ -151,7 +151,7 @@ def test_a_pack_is_found_by_the_entry_point_of_a_package(
     (tmp_path / "offering" / "rules").mkdir()
     (tmp_path / "offering" / "some.rules").rename(tmp_path / "offering" / "rules" / "some.rules")
     monkeypatch.syspath_prepend(str(tmp_path))
-    point = metadata.EntryPoint("offered", "offering:rules", loader.ENTRY_POINTS)
+    point = metadata.EntryPoint("offered", "offering:rules", folders.ENTRY_POINTS)
     monkeypatch.setattr(metadata, "entry_points", lambda **_: [point])
     assert first(loader.load(["offered"]), "ABS") == "mine"
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from nnrewrite.engine.base.names import Scope
 from nnrewrite.engine.dialects.operators import OperatorSpec
 from nnrewrite.engine.dialects.ops_files import load
-from nnrewrite.engine.packs import loader
+from nnrewrite.engine.packs import folders, headers, loader
 from nnrewrite.engine.passes.layout.axis_groups import ATTRIBUTE, TRANSPARENT
 from nnrewrite.engine.passes.layout.permute_weights import Tensors
 from nnrewrite.engine.passes.layout.placement import Layout
@@ -352,7 +352,7 @@ def emitted(pack: loader.Pack) -> dict[str, str]:
 
 @pytest.mark.slow
 def test_every_operator_that_rules_write_has_a_category() -> None:
-    packs = [loader.load(loader.with_bases([name])) for name in loader.list_built_in()]
+    packs = [loader.load(headers.with_bases([name])) for name in folders.list_built_in()]
     known = packs[0].catalogue.dialect("onnx").operators
     written = {name: place for pack in packs for name, place in emitted(pack).items()}
     missing = {name: place for name, place in written.items() if category(known.get(name)) is None}

@@ -1,0 +1,71 @@
+"""The folders of rule packs, found by a built-in name, a path, or a name that an installed package offers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..base.data_files import BUILT_IN
+from ..base.errors import CallError, suggest_nearest
+
+#: the group of entry points by which an installed package offers a pack: name = "package:folder"
+ENTRY_POINTS = "nnrewrite.rules"
+
+
+class UnknownPackError(CallError):
+    """A name that is neither a folder, a pack that comes with the program, nor one that a package offers."""
+
+
+def find_folders(names: Sequence[str]) -> list[Path]:
+    """The folders of packs given by built-in name, path or entry point; raises CallError for an unknown one."""
+    return [find_folder(name) for name in names]
+
+
+def find_folder(name: str) -> Path:
+    """The folder of a pack given by built-in name, path or entry point; raises CallError for an unknown one."""
+    if not name:
+        raise CallError("an empty name is none of a pack")
+    if name.strip(".") and os.sep not in name and (BUILT_IN / name).is_dir():
+        return BUILT_IN / name
+    if Path(name).is_dir():
+        return Path(name)
+    from importlib import metadata, util  # takes longer than to load all rules, and most packs are folders
+
+    for point in metadata.entry_points(group=ENTRY_POINTS, name=name):
+        module, _, folder = point.value.partition(":")
+        package = point.dist.name if point.dist is not None else "a package"
+        where = f"{package} offers the rule set {name} as {point.value}"
+        try:
+            spec = util.find_spec(module)
+        except Exception as error:  # to find a module runs the package around it, which may raise anything
+            raise CallError(f"{where}, and {module} cannot be found: {type(error).__name__}: {error}") from error
+        if spec is None or spec.origin is None:
+            raise CallError(f"{where}, and there is no module {module}")
+        found = Path(spec.origin).parent / folder
+        if not found.is_dir():
+            raise CallError(f"{where}, and there is no folder {found}")
+        return found
+    known = list_built_in()
+    if Path(name).is_file():
+        raise CallError(f"{name} is a file: a rule set is a folder of *.rules files")
+    said = f"there is no rule set {name}: it is neither a folder nor one of {', '.join(known)}"
+    raise UnknownPackError(said + suggest_nearest(name, known))
+
+
+def list_built_in() -> list[str]:
+    """The names of the packs that come with the program."""
+    return sorted(path.name for path in BUILT_IN.iterdir() if any(path.glob("*.rules")))
+
+
+def is_built_in(path: Path) -> bool:
+    """Whether a folder is that of a pack which comes with the program."""
+    return BUILT_IN.resolve() in path.resolve().parents
+
+
+def read_text(file: Path) -> str:
+    """The text of a file of a pack; raises CallError where it cannot be read."""
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise CallError(f"{file}: cannot be read: {error}") from error
