@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 import onnx_ir as ir
 
 from ..expressions.functions import DTYPES, EvaluationError, bits, highest, is_float, is_integer, lowest
-from .onnx_schemas import describe_operator, pair_types, signature
-from .operators import Dialect, schema
+from .onnx_schemas import Signature, describe_operator, pair_types, signature
+from .operators import Dialect
 
 #: what a type is widened to: the first of these that has a kernel and holds every number of the type
 _LADDER = ("u8", "i16", "i32", "i64", "f32", "f64")
@@ -46,9 +46,9 @@ def _widenings(dialect: Dialect, operator: str, opset: int, operands: tuple[ir.D
         spec = dialect.operators.get(operator)
         if spec is None or not spec.facts.types:
             return {}
-        found, allowed = describe_operator(spec), _plain_kinds(spec.facts.types)
+        found, allowed = describe_operator(spec), _list_plain_types(spec.facts.types)
     else:
-        allowed = _kinds(dialect, operator, found.since)
+        allowed = _list_kernel_types(dialect, operator, found)
     wider: dict[str, str] = {}
     for dtype, variable in pair_types(operands, found.operands):
         own = None if dtype is None else _NAMES.get(dtype)
@@ -61,40 +61,17 @@ def _widenings(dialect: Dialect, operator: str, opset: int, operands: tuple[ir.D
     return wider
 
 
-@functools.cache
-def list_schema_types(dialect: Dialect, operator: str, opset: int) -> Kinds:
-    """The element types that each type variable of an operator may stand for at an opset, with kernels or without."""
-    found = schema(operator, opset, dialect.domain)
-    names = {dtype.name.lower(): name for name, dtype in DTYPES.items()}
-    return {
-        one.type_param_str: frozenset(
-            names[text] for t in one.allowed_type_strs if (text := t.removeprefix("tensor(").removesuffix(")")) in names
-        )
-        for one in (found.type_constraints if found is not None else ())
-    }
-
-
-@functools.cache
-def list_types_of(text: str) -> frozenset[str]:
-    """The element type that a schema asks for by itself, by its short name; none where the text is no such type."""
-    names = {dtype.name.lower(): name for name, dtype in DTYPES.items()}
-    found = names.get(text.removeprefix("tensor(").removesuffix(")"))
-    return frozenset() if found is None or not text.startswith("tensor(") else frozenset([found])
-
-
-@functools.cache
-def _kinds(dialect: Dialect, operator: str, version: int) -> Kinds:
-    """The element types that each type variable of an operator, as its schema stood since `version`, may stand for."""
-    allowed = {**list_schema_types(dialect, operator, version)}
+def _list_kernel_types(dialect: Dialect, operator: str, found: Signature) -> Kinds:
+    """The element types that the type variables of a signature may stand for, of those that have kernels."""
+    allowed = {name: types for name, types in found.kinds.items() if "(" not in name}  # variables, not types
     kernels = dialect.facts.kernels.get(operator, {})
-    since = max((v for v in kernels if v <= version), default=None)
+    since = max((version for version in kernels if version <= found.since), default=None)
     for variable, types in (kernels[since] if since is not None else {}).items():
         allowed[variable] &= frozenset(types.split())
     return allowed
 
 
-@functools.cache
-def _plain_kinds(types: tuple[str, ...]) -> Kinds:
+def _list_plain_types(types: tuple[str, ...]) -> Kinds:
     """The element types that kernels have for numbers which are no codes, by the operands that ops.yaml types alike."""
     kinds = {text: frozenset(text.split()) for text in types}
     return {text: names for text, names in kinds.items() if ANY not in names}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
 
 import onnx.defs
@@ -15,6 +15,7 @@ from .operators import OperatorSpec, schema
 
 _T = TypeVar("_T")
 
+_NAMES = {dtype: name for name, dtype in DTYPES.items()}
 _VARIADIC = onnx.defs.OpSchema.FormalParameterOption.Variadic
 
 
@@ -33,11 +34,15 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """The operands and results of an operator as its schema stood since version `since`."""
+    """The operands and results of an operator as its schema stood since version `since`.
+
+    `kinds` are the element types, by their short names, that each type variable (or type) may stand for.
+    """
 
     operands: tuple[Parameter, ...]
     results: tuple[Parameter, ...]
     since: int
+    kinds: Mapping[str, frozenset[str]]
 
     def operand(self, position: int) -> Parameter | None:
         """The operand at a position, which the last one takes too where it stands for several."""
@@ -65,7 +70,9 @@ def signature(name: str, opset: int, domain: str = "") -> Signature | None:
             for p in formal
         )
 
-    return Signature(parameters(found.inputs), parameters(found.outputs), found.since_version)
+    taken, yielded = parameters(found.inputs), parameters(found.outputs)
+    kinds |= {one.variable: one.types for one in (*taken, *yielded) if one.variable}
+    return Signature(taken, yielded, found.since_version, {name: name_types(types) for name, types in kinds.items()})
 
 
 @functools.cache
@@ -78,7 +85,13 @@ def _make_signature(names: tuple[str, ...], variadic: bool, types: tuple[str, ..
         ),
         (),
         0,
+        {},
     )
+
+
+def name_types(types: Sequence[ir.DataType]) -> frozenset[str]:
+    """The short names of element types, of those that rules know."""
+    return frozenset(_NAMES[dtype] for dtype in types if dtype in _NAMES)
 
 
 def _list_types(text: str) -> tuple[ir.DataType, ...]:

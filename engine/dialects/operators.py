@@ -217,7 +217,6 @@ def list_catalogue(dialect: Dialect, opset: int) -> Mapping[str, OperatorSpec]:
     return {name: spec for name, spec in found.items() if spec is not None}
 
 
-@functools.cache
 def schema(name: str, opset: int, domain: str = "") -> onnx.defs.OpSchema | None:
     """The ONNX schema of an operator at an opset, None where it does not exist there."""
     try:

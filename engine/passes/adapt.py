@@ -12,7 +12,7 @@ import onnx_ir as ir
 
 from ..base.errors import Refusal
 from ..base.startup import dataclass
-from ..dialects.kernels import list_schema_types, list_types_of, wider_type
+from ..dialects.kernels import wider_type
 from ..dialects.literals import attribute
 from ..dialects.onnx_schemas import pair_types, signature
 from ..dialects.operators import OperatorSpec, schema
@@ -169,12 +169,12 @@ def _widen(node: ir.Node, operands: list[ir.Value | None], spec: OperatorSpec, m
     found = signature(spec.name, module.opset, spec.domain)
     if found is None or schema(spec.name, NEWEST, spec.domain) is None:
         return None
-    allowed, wider = list_schema_types(module.target, spec.name, module.opset), dict[str, str]()
+    wider = dict[str, str]()
     read = [one if one.uses() or one.is_graph_output() else None for one in node.outputs]
     values = [*pair_types(operands, found.operands), *pair_types(read, found.results)]
     for value, variable in values:
         own = None if value is None or value.dtype is None else _NAMES.get(value.dtype)
-        types = allowed.get(variable) or list_types_of(variable)
+        types = found.kinds.get(variable)
         if own is None or not types or own in types:
             continue
         instead = wider_type(own, types, {})

@@ -22,7 +22,8 @@ from ..dialects.inference import (
     merge,
     require_within,
 )
-from ..dialects.operators import OperatorSpec, schema
+from ..dialects.onnx_schemas import signature
+from ..dialects.operators import OperatorSpec
 from ..rewrite.subgraphs import bodies
 from .base import Module, Visit
 from .branches import choose_graph, inline, merge_results
@@ -69,7 +70,7 @@ class Fold:
         while work:
             node = work.pop()
             spec = dialect.operator(node.op_type, module.opset) if node.domain == dialect.domain else None
-            if spec is None or schema(node.op_type, module.opset, node.domain) is None:
+            if spec is None or signature(node.op_type, module.opset, node.domain) is None:
                 if spec is not None and _is_closed(node, spec):
                     _replace(node, _evaluate(node, module), module)
                 continue

@@ -19,7 +19,7 @@ from ..dialects.inference import InferenceError, describe, infer, make_shape, re
 from ..dialects.kernels import widenings
 from ..dialects.literals import attribute
 from ..dialects.onnx_schemas import describe_operator, pair_types, signature
-from ..dialects.operators import Dialect, OperatorSpec, schema
+from ..dialects.operators import Dialect, OperatorSpec
 from ..dialects.permutations import make_permutation
 from ..expressions.compile import Frame, evaluate
 from ..expressions.functions import DTYPES, EvaluationError
@@ -307,7 +307,7 @@ class Builder:
         node = ir.Node(spec.domain, spec.name, inputs, attributes, num_outputs=count)
         self.nodes.append(node)
         graphs = bodies(node)
-        if graphs or schema(spec.name, self._opset, spec.domain) is None:
+        if graphs or signature(spec.name, self._opset, spec.domain) is None:
             if graphs:
                 counted = node.attributes.get(spec.facts.slices or "")
                 stack(node, None if counted is None else counted.as_int(), spec.facts.decides)
