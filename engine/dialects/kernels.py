@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
@@ -34,11 +33,6 @@ def widenings(dialect: Dialect, operator: str, opset: int, operands: Sequence[ir
     """
     if not dialect.schemas and any(value is not None and "quantization" in value.meta for value in operands):
         return {}
-    return _widenings(dialect, operator, opset, tuple([None if value is None else value.dtype for value in operands]))
-
-
-@functools.lru_cache(maxsize=4096)
-def _widenings(dialect: Dialect, operator: str, opset: int, operands: tuple[ir.DataType | None, ...]) -> dict[str, str]:
     found = signature(operator, opset, dialect.domain)
     if operator == dialect.role("convert").name:  # by which others become wider
         return {}
@@ -50,7 +44,7 @@ def _widenings(dialect: Dialect, operator: str, opset: int, operands: tuple[ir.D
     else:
         allowed = _list_kernel_types(dialect, operator, found)
     wider: dict[str, str] = {}
-    for dtype, variable in pair_types(operands, found.operands):
+    for dtype, variable in pair_types([None if value is None else value.dtype for value in operands], found.operands):
         own = None if dtype is None else _NAMES.get(dtype)
         if own is not None and variable in allowed and own not in allowed[variable]:
             instead = wider_type(own, allowed[variable], dialect.facts.nearest)
