@@ -26,7 +26,9 @@ from typing import Any
 
 import numpy as np
 from nnrewrite import RewriteError, UnsupportedError, rewrite
+from nnrewrite.options import TARGET
 from nnrewrite.verify import Interpreter, Kernels, Runtime, Tensor, compare, compare_models
+from nnrewrite.verify.saturation import saturates
 
 from .environments import python
 
@@ -34,10 +36,12 @@ HERE = Path(__file__).parent
 #: the script of each generator, and the environment that it runs in
 GENERATORS = {
     "keras": ("wild_networks.py", "wild"),
+    "recurrent": ("wild_recurrent.py", "wild"),
     "functions": ("wild_functions.py", "wild"),
     "quantizer": ("wild_quantizer.py", "wild"),
     "torch": ("wild_torch.py", "wild-torch"),
 }
+SAFE = "onnxruntime-avx2"
 VERIFIED, SPREAD, UNCHECKED, DIFFERENT, REFUSED = "right", "within the spread", "not run", "different", "refused"
 #: a result larger than this many times its source says so
 LARGER = 1.5
@@ -61,7 +65,7 @@ def judge(path: Path) -> Outcome:
     """Convert a model and compare it with the interpreter."""
     began = time.perf_counter()
     try:
-        converted = rewrite(path)
+        converted = rewrite(path, target=target())
     except UnsupportedError as error:
         return Outcome(REFUSED, " ".join(str(error).splitlines()[1:]))
     except RewriteError as error:
@@ -82,6 +86,12 @@ def judge(path: Path) -> Outcome:
 def interpreter() -> Interpreter:
     """An interpreter that stays for all models of this process."""
     return Interpreter()
+
+
+@cache
+def target() -> str:
+    """The target whose products of bytes do not saturate on this processor."""
+    return SAFE if saturates() else TARGET
 
 
 def compare_with(path: Path, content: bytes) -> tuple[str, str]:

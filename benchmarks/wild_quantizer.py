@@ -47,7 +47,7 @@ def make(seed: int, name: str) -> Made:
 
         runner = Interpreter(model_content=content).get_signature_runner("serving_default")
         ((key, entry),) = runner.get_input_details().items()
-        ranges = made.calibrate({"serving_default": calibration(key, entry, seed)})
+        ranges = made.calibrate({"serving_default": list(calibration(key, entry, seed))})
     return Made(bytes(made.quantize(ranges, enable_progress_report=False).quantized_model))
 
 
