@@ -1,6 +1,7 @@
 """The programs behind the fixtures in `pt2/`: `python tests/frontends/pt2_programs.py` writes them, with torch.
 
 Each is a `.pt2` file with what torch computes beside it; one is stored as torch stores them, the others are compressed.
+A torch other than that of the fixtures writes some of them beside those, under names that end with its version.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ from torch._higher_order_ops.while_loop import while_loop
 from torch.utils import _pytree
 
 FOLDER = Path(__file__).parent / "pt2"
+#: the version of torch that most fixtures are of, and those that others write too
+VERSION = "2.13"
+OF_EACH_VERSION = ("views", "attention", "image", "image_core", "codes", "waves")
 
 
 class Views(torch.nn.Module):
@@ -144,8 +148,8 @@ class Waves(torch.nn.Module):
         return torch.fft.irfft(z, n=8), torch.view_as_real(torch.fft.fftn(x)), torch.fft.ifft(z).abs()
 
 
-def make_programs() -> dict[str, tuple[Any, list[torch.Tensor]]]:
-    """The exported programs by name, each with inputs."""
+def make_programs() -> dict[str, Callable[[], tuple[Any, list[torch.Tensor]]]]:
+    """The exported programs by name, each with inputs, made when called."""
     torch.manual_seed(0)
     batch = torch.export.Dim("batch", min=2, max=64)
 
@@ -155,16 +159,16 @@ def make_programs() -> dict[str, tuple[Any, list[torch.Tensor]]]:
 
     mask = torch.tensor([[True, False, True], [True, True, False], [False, False, False]]).expand(2, 1, 3, 3)
     return {
-        "views": export(Views(), torch.randn(5, 4), dynamic=True),
-        "loops": export(Loops(), torch.randn(6, 3)),
-        "recurrent": export(Recurrent(), torch.randn(2, 5, 4)),
-        "attention": export(Attention(), torch.randn(2, 3, 8), mask.contiguous(), dynamic=True),
-        "image": export(Image(), torch.randn(2, 2, 10, 10)),
-        "codes": export(Codes(), torch.randn(3, 6)),
-        "figures": export(Figures(), torch.randn(5, 7), torch.tensor([1, 2, 0, 4, 3])),
-        "waves": export(Waves(), torch.randn(3, 8)),
-        "waves_core": decomposed(export(Waves(), torch.randn(3, 8))),
-        "image_core": decomposed(export(Image(), torch.randn(2, 2, 10, 10))),
+        "views": lambda: export(Views(), torch.randn(5, 4), dynamic=True),
+        "loops": lambda: export(Loops(), torch.randn(6, 3)),
+        "recurrent": lambda: export(Recurrent(), torch.randn(2, 5, 4)),
+        "attention": lambda: export(Attention(), torch.randn(2, 3, 8), mask.contiguous(), dynamic=True),
+        "image": lambda: export(Image(), torch.randn(2, 2, 10, 10)),
+        "codes": lambda: export(Codes(), torch.randn(3, 6)),
+        "figures": lambda: export(Figures(), torch.randn(5, 7), torch.tensor([1, 2, 0, 4, 3])),
+        "waves": lambda: export(Waves(), torch.randn(3, 8)),
+        "waves_core": lambda: decomposed(export(Waves(), torch.randn(3, 8))),
+        "image_core": lambda: decomposed(export(Image(), torch.randn(2, 2, 10, 10))),
     }
 
 
@@ -193,14 +197,18 @@ def results(program: Any, inputs: list[torch.Tensor]) -> list[Any]:
     return [np.asarray(one.detach() if isinstance(one, torch.Tensor) else one) for one in found]
 
 
-def main(make: Callable[[], dict[str, tuple[Any, list[torch.Tensor]]]] = make_programs) -> None:
-    """Write all fixtures."""
+def main(make: Callable[[], dict[str, Callable[[], tuple[Any, list[torch.Tensor]]]]] = make_programs) -> None:
+    """Write all fixtures, or those of another version of torch."""
     FOLDER.mkdir(exist_ok=True)
-    for name, (program, inputs) in make().items():
-        save(program, FOLDER / f"{name}.pt2", name != "attention")
-        arrays = {f"input_{i}": one.numpy() for i, one in enumerate(inputs)}
-        arrays |= {f"output_{i}": one for i, one in enumerate(results(program, inputs))}
-        np.savez_compressed(FOLDER / f"{name}.npz", **arrays)
+    version = ".".join(torch.__version__.split(".")[:2])
+    for name, export in make().items():
+        if version == VERSION or name in OF_EACH_VERSION:
+            program, inputs = export()
+            path = FOLDER / (f"{name}.pt2" if version == VERSION else f"{name}_{version.replace('.', '_')}.pt2")
+            save(program, path, name != "attention")
+            arrays = {f"input_{i}": one.numpy() for i, one in enumerate(inputs)}
+            arrays |= {f"output_{i}": one for i, one in enumerate(results(program, inputs))}
+            np.savez_compressed(path.with_suffix(".npz"), **arrays)
 
 
 if __name__ == "__main__":
