@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import pipeline
+from ..conversion import pipeline
 from ..backends.python_writer import Encoded
 from ..engine.base.errors import RewriteError
 from .torch_judge import TYPES
