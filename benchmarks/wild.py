@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 from nnrewrite import RewriteError, UnsupportedError, rewrite
-from nnrewrite.options import TARGET
+from nnrewrite.conversion.options import TARGET
 from nnrewrite.verify import Interpreter, Kernels, Runtime, Tensor, compare, compare_models
 from nnrewrite.verify.saturation import saturates
 
