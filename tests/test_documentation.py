@@ -24,7 +24,7 @@ from nnrewrite.engine.syntax.parser import GRAMMAR
 from nnrewrite.engine.syntax.syntax_errors import RESERVED
 
 ROOT = Path(__file__).parent.parent
-LANGUAGE = ROOT / "docs" / "language.md"
+LANGUAGE = [ROOT / "docs" / name for name in ("language.md", "language-reference.md")]
 PAGE = ROOT / "docs" / "functions.md"
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 SYNTAX = ROOT / "editors" / "vscode" / "syntaxes" / "rules.tmLanguage.json"
@@ -53,14 +53,14 @@ def test_the_list_of_functions_is_current() -> None:
 
 
 def test_every_stage_word_constant_and_element_type_is_described() -> None:
-    text = LANGUAGE.read_text(encoding="utf-8")
+    text = " ".join(page.read_text(encoding="utf-8") for page in LANGUAGE)
     words = set(re.findall(r"\w+", text))
     assert set(STAGES) | RESERVED | set(CONSTANTS) | set(DTYPES) <= words
 
 
 def test_the_page_stays_plain_text_of_even_width() -> None:
-    prose = [line for line in LANGUAGE.read_text(encoding="utf-8").splitlines() if not line.startswith("|")]
-    assert max(map(len, prose)) <= 120
+    lines = [line for page in LANGUAGE for line in page.read_text(encoding="utf-8").splitlines()]
+    assert max(len(line) for line in lines if not line.startswith("|")) <= 120
 
 
 # ---- colours in editors

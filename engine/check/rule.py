@@ -76,9 +76,12 @@ def _rule(written: tree.Rule, reads: Dialect, context: Context) -> None:
     if not context.opsets:
         context.error(written.span, f"the guards of rule `{written.name}` hold at no opset")
         return
-    if written.stage not in (*OF_SOURCE, ADAPT):  # a rule is passed over where there is nothing for it to match
+    if written.stage != ADAPT:  # a rule is passed over where there is nothing for it to match
         there = context.world.availability.list_opsets(written.equations, (reads,), context.opsets, pattern=True)
         context = context.at(there or context.opsets)
+    if written.stage == ADAPT:
+        declared = frozenset(context.declared)
+        context = context.at(context.opsets & context.world.availability.list_adapted(written, reads, declared))
     newest = context.at(frozenset({max(context.declared)})) if written.stage == ADAPT else context
     found = check_pattern(written.equations, reads, newest)
     context = replace(context, root=found.root).inner(*found.variables.values())

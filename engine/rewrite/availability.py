@@ -8,7 +8,7 @@ from typing import NamedTuple
 import onnx.defs
 
 from ..dialects.operators import Dialect, OperatorSpec
-from ..expressions.opset_range import decide, is_omitted
+from ..expressions.opset_range import decide, is_omitted, possible
 from ..syntax import tree
 from ..syntax.tree_traversal import below
 
@@ -40,6 +40,17 @@ class Availability:
         if opsets and all(self.has(written, dialects, opset, pattern) for opset in {min(opsets), max(opsets)}):
             return frozenset(opsets)
         return frozenset(opset for opset in opsets if self.has(written, dialects, opset, pattern))
+
+    def list_adapted(self, rule: tree.Rule, reads: Dialect, opsets: frozenset[int]) -> frozenset[int]:
+        """The opsets of several that a rule of the stage `adapt` is for: those that lack the form which it reads.
+
+        A rule that compares with an opset says so itself, and what all or none of them have came with no opset.
+        """
+        guards = (clause.condition for clause in rule.clauses if isinstance(clause, tree.Where))
+        if any(possible(guard, opsets) != opsets for guard in guards):
+            return opsets
+        lacking = opsets - self.list_opsets(rule.equations, (reads,), opsets, pattern=True)
+        return lacking if min(opsets) in lacking else opsets
 
     def _has(self, written: object, place: _Place) -> bool:
         key = id(written), place

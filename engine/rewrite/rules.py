@@ -164,7 +164,7 @@ class RuleSet:
         found = [one for one in self._index.get((stage, (domain, operator)), ()) if deep in (None, one.deep)]
         for one in sorted(found, key=lambda one: one.order):
             rule = self._rule(one)
-            if any(operator in pattern.specs for pattern in nodes(rule.equations[-1].value)):
+            if (stage != ADAPT or self._is_for_opset(one)) and any(operator in pattern.specs for pattern in nodes(rule.equations[-1].value)):
                 yield rule
 
     def stages(self) -> frozenset[str]:
@@ -175,10 +175,18 @@ class RuleSet:
         """Every stage and operator that rules are about."""
         yield from self._index
 
+    def _is_for_opset(self, one: Outline) -> bool:
+        low, high = self._files[one.file].opsets
+        opsets = frozenset(range(low, high + 1))
+        return self.opset in self.availability.list_adapted(self._write_out(one), self.target, opsets)
+
+    def _write_out(self, one: Outline) -> tree.Rule:
+        return _write_out_member(self._files[one.file].items[one.item], one.member)
+
     def _rule(self, one: Outline) -> Rule:
         if one.order not in self._compiled:
             file = self._files[one.file]
-            written = _write_out_member(file.items[one.item], one.member)
+            written = self._write_out(one)
             source, target = self._catalogue.dialect(file.source), self._catalogue.dialect(file.target)
             self._compiled[one.order] = _compile(written, source, target, one, self)
             if one.order[0] != self._nearest[one.name]:
