@@ -14,15 +14,17 @@ import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import litert_torch
 import numpy as np
 import torch
+from litert_torch.quantize import pt2e_quantizer
 from torch import nn
 from torch.nn import functional
+from torchao.quantization.pt2e import quantize_pt2e
 from wild_children import Made, write_each
 
 Called = tuple[nn.Module, tuple[torch.Tensor, ...]]
@@ -84,13 +86,22 @@ def causal(c: int, n: int) -> Called:
 
 
 def lstm(c: int, n: int) -> Called:
-    return Functional(lambda m, x: m(x)[0], nn.LSTM(c, 2 * c, 2, batch_first=True, bidirectional=True)), (
-        sequence(n, c),
-    )
+    return Functional(
+        lambda m, x: m(x)[0], nn.LSTM(c, 2 * c, 2, bias=n % 2 > 0, batch_first=True, bidirectional=True)
+    ), (sequence(n, c),)
 
 
 def gru(c: int, n: int) -> Called:
-    return Functional(lambda m, x: m(x), nn.GRU(c, 2 * c, batch_first=True)), (sequence(n, c),)
+    return Functional(lambda m, x: m(x), nn.GRU(c, 2 * c, bias=n % 2 > 0, batch_first=True)), (sequence(n, c),)
+
+
+def patches(c: int, n: int) -> Called:
+    """A small vision transformer."""
+    layer = nn.TransformerEncoderLayer(8 * c, 2, 16 * c, batch_first=True, activation="gelu", norm_first=True)
+    return Functional(
+        lambda split, blocks, head, x: head(blocks(split(x).flatten(2).transpose(1, 2)).mean(1)),
+        nn.Conv2d(3, 8 * c, 4, 4), nn.TransformerEncoder(layer, 2), nn.Linear(8 * c, 10),
+    ), (image(3, 4 * n, 4 * n),)  # fmt: skip
 
 
 def mixture(c: int, n: int) -> Called:
@@ -161,20 +172,37 @@ def resizing(c: int, n: int) -> Called:
     return Functional(run, nn.Conv2d(3, c, 3)), (image(3, n + 4, n + 5),)
 
 
+KINDS = ("float32", "PT2E int8", "PT2E dynamic range")
 MODELS = {
     "convolutions": convolutions, "decoder": decoder, "encoder": encoder, "attention": attention, "causal": causal, "lstm": lstm, "gru": gru, "mixture": mixture, "norms": norms,
-    "rotary": rotary, "indexing": indexing, "embedding": embedding, "spectra": spectra, "resizing": resizing,
+    "patches": patches, "rotary": rotary, "indexing": indexing, "embedding": embedding, "spectra": spectra, "resizing": resizing,
 }  # fmt: skip
 
 
-def make(name: str, seed: int) -> Made:
+def quantize(model: nn.Module, inputs: tuple[torch.Tensor, ...], dynamic: bool) -> nn.Module:
+    """A model as PT2E quantizes it for litert-torch, after four random inputs."""
+    config = pt2e_quantizer.get_symmetric_quantization_config(is_per_channel=True, is_dynamic=dynamic)
+    quantizer = pt2e_quantizer.PT2EQuantizer().set_global(config)
+    made = quantize_pt2e.prepare_pt2e(torch.export.export(model, inputs).module(), quantizer)
+    for _ in range(4):
+        made(*[torch.rand_like(one) * 2 - 1 if one.is_floating_point() else one for one in inputs])
+    return cast(nn.Module, quantize_pt2e.convert_pt2e(made, fold_quantize=False))
+
+
+def make(name: str, seed: int, kind: str) -> Made:
     """A model of torch as one of TensorFlow Lite."""
     torch.manual_seed(seed)
     draw = np.random.default_rng(seed)
     model, inputs = MODELS[name](int(draw.integers(3, 7)), int(draw.integers(5, 10)))
+    model = model.eval()
     path = Path(f"{os.getpid()}.exported")
     try:
-        litert_torch.convert(model.eval(), inputs).export(str(path))
+        if kind == "float32":
+            made = litert_torch.convert(model, inputs)
+        else:
+            quantized = quantize(model, inputs, kind == "PT2E dynamic range")
+            made = litert_torch.convert(quantized, inputs, strict_export=False)
+        made.export(str(path))
         return Made(path.read_bytes())
     finally:
         path.unlink(missing_ok=True)
@@ -189,8 +217,9 @@ def main() -> None:
     names = list(MODELS)
     makers = {}
     for number in range(asked.count):
-        name, seed = names[number % len(names)], asked.seed * 1000 + number // len(names)
-        makers[f"float32/{name}-{seed}.tflite"] = partial(make, name, seed)
+        turn, at = divmod(number, len(names))
+        name, seed, kind = names[at], asked.seed * 1000 + turn, KINDS[turn % len(KINDS)]
+        makers[f"{kind.replace(' ', '_')}/{name}-{seed}.tflite"] = partial(make, name, seed, kind)
     write_each(asked.folder, makers, 300)
 
 
