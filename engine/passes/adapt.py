@@ -42,9 +42,8 @@ class Adapt:
 
     def run(self, module: Module) -> None:
         """Change the nodes of one graph; what the opset cannot say is noted as refused."""
-        settled: set[ir.Node] = set()
-        evaluate_nodes(module, settled, self.given)
         first = list(module.graph)
+        settled = {*first}  # the pass before has let them have types and shapes
         renew(first, module, self.given, NEWEST)
         driver = drive(module, ADAPT)
         work = [(node, 0) for node in reversed(first)]

@@ -47,7 +47,8 @@ class Module:
     `outcome` is what came of rules, `refusals` what cannot be converted: the runner raises them after the pass.
     `real` counts the quantized operators that compute with real numbers. `layouts` has the inputs and outputs whose
     axes stand in another order than in the source, as letters before and after. `state` maps the inputs that carry
-    state to the outputs to feed to them. The modules of functions and bodies share all five.
+    state to the outputs to feed to them. The modules of functions and bodies share all five. `forms` is the opset whose
+    forms nodes have, where it is not that of the rules.
     """
 
     graph: ir.Graph
@@ -60,6 +61,7 @@ class Module:
     real: Counter[str] = field(default_factory=Counter)
     layouts: dict[str, str] = field(default_factory=dict)
     state: dict[str, str] = field(default_factory=dict)
+    forms: int | None = None
 
     @property
     def source(self) -> Dialect:
@@ -78,8 +80,8 @@ class Module:
 
     @property
     def opset(self) -> int:
-        """The opset that rules are compiled for."""
-        return self.rules.opset
+        """The opset whose forms nodes have."""
+        return self.forms or self.rules.opset
 
     def function(self, graph: ir.Graph) -> Module:
         """The module of a function: its names are its own."""

@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from ..base.constants import ELEMENTS, FILL, Elements
 from ..base.quantization import quantization
-from ..base.startup import dataclass, field
+from ..base.startup import dataclass, field, replace
 from ..dialects.contents import compute_elements, compute_fill, infer_with_elements
 from ..dialects.extents import complete
 from ..dialects.folding import GROWTH, count_bytes, fold
@@ -50,15 +50,19 @@ class Fold:
 
     All constants together may take `growth` bytes more than those that they make superfluous; where that is None, as
     usual or a 64th of all that there are, and as much as these where the target is another dialect: its rules look for
-    constants that operators of the source compute, such as the weights of a layer.
+    constants that operators of the source compute, such as the weights of a layer. Nodes have the forms of
+    `opset`, as a rule of that of the rules.
     """
 
     growth: int | None = None
+    opset: int | None = None
     name, visits = "fold", Visit.MAIN
 
     def run(self, module: Module) -> None:
         """Go over the nodes of a graph in their order, and over those of their graphs on the way."""
         held = sum(v.const_value.nbytes for v in module.graph.initializers.values() if v.const_value is not None)
+        if self.opset is not None:
+            module = replace(module, forms=self.opset)
         part = _PART if module.rules.source is module.rules.target else 1
         self._run(module, Known(), _Growth(max(GROWTH, held // part) if self.growth is None else self.growth))
 

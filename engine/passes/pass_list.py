@@ -82,6 +82,7 @@ def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
     steps: list[tuple[Pass, bool]] = [
         (options.part, bool(options.part.inputs or options.part.outputs)),
         *newest,
+        (Fold(options.folded, options.adapted), options.adapted is not None),
         *([(Adapt(options.adapted), True)] if options.adapted is not None else []),
         (resize, bool(options.extents)),
         (FloatInterface(), options.float_interface),
