@@ -32,6 +32,7 @@ from .sort import Sort
 from .state import State
 from .supported import Supported
 from .sweep import Sweep
+from .types_anew import TypesAnew
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,7 @@ def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
         (fold, not across or rules.source.schemas),
         (CommonSubexpressions(constants=True, visits=Visit.OUTSIDE_FIRST), not across),
         (Rules(NORMALIZE, Visit.FUNCTIONS_FIRST if across else Visit.OUTSIDE_FIRST), True),
+        (TypesAnew(fold), across and rules.source.schemas),
         (Rules(LOWER, Visit.OUTSIDE_FIRST), True),
         *rest,
         (Supported(LOWER, Visit.OUTSIDE_FIRST, options.keep_custom), across and not code),
