@@ -148,25 +148,38 @@ class Waves(torch.nn.Module):
         return torch.fft.irfft(z, n=8), torch.view_as_real(torch.fft.fftn(x)), torch.fft.ifft(z).abs()
 
 
+class Turns(torch.nn.Module):
+    """Complex numbers that are moved, put together and multiplied, of a free batch, as rotary positions have them."""
+
+    def forward(self, x: torch.Tensor, angles: torch.Tensor) -> Any:
+        turns = torch.polar(torch.ones_like(angles), angles)[None, :, None].to(torch.complex64)
+        z = torch.view_as_complex(x.reshape(*x.shape[:-1], -1, 2)).transpose(1, 2)
+        w = (z * turns.permute(0, 2, 1, 3)).unsqueeze(1).expand(-1, 2, -1, -1, -1).flatten(1, 2)
+        both = torch.cat([w[:, :1], torch.exp(-w[:, 1:].select(1, 1)).unsqueeze(1)], 1)
+        return torch.view_as_real(both).flatten(3), torch.view_as_real(torch.stack([w, w], -1).sum(-1))[..., :1]
+
+
 def make_programs() -> dict[str, Callable[[], tuple[Any, list[torch.Tensor]]]]:
     """The exported programs by name, each with inputs, made when called."""
     torch.manual_seed(0)
     batch = torch.export.Dim("batch", min=2, max=64)
 
-    def export(module: Any, *inputs: torch.Tensor, dynamic: bool = False) -> tuple[Any, list[torch.Tensor]]:
-        shapes = tuple({0: batch} for _ in inputs) if dynamic else None
+    def export(module: Any, *inputs: torch.Tensor, shapes: Any = None) -> tuple[Any, list[torch.Tensor]]:
         return torch.export.export(module.eval(), inputs, dynamic_shapes=shapes), list(inputs)
 
     mask = torch.tensor([[True, False, True], [True, True, False], [False, False, False]]).expand(2, 1, 3, 3)
     return {
-        "views": lambda: export(Views(), torch.randn(5, 4), dynamic=True),
+        "views": lambda: export(Views(), torch.randn(5, 4), shapes=({0: batch},)),
         "loops": lambda: export(Loops(), torch.randn(6, 3)),
         "recurrent": lambda: export(Recurrent(), torch.randn(2, 5, 4)),
-        "attention": lambda: export(Attention(), torch.randn(2, 3, 8), mask.contiguous(), dynamic=True),
+        "attention": lambda: export(
+            Attention(), torch.randn(2, 3, 8), mask.contiguous(), shapes=({0: batch}, {0: batch})
+        ),
         "image": lambda: export(Image(), torch.randn(2, 2, 10, 10)),
         "codes": lambda: export(Codes(), torch.randn(3, 6)),
         "figures": lambda: export(Figures(), torch.randn(5, 7), torch.tensor([1, 2, 0, 4, 3])),
         "waves": lambda: export(Waves(), torch.randn(3, 8)),
+        "turns": lambda: export(Turns(), torch.randn(2, 5, 3, 4), torch.randn(5, 2), shapes=({0: batch}, None)),
         "waves_core": lambda: decomposed(export(Waves(), torch.randn(3, 8))),
         "image_core": lambda: decomposed(export(Image(), torch.randn(2, 2, 10, 10))),
     }
