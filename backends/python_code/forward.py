@@ -26,7 +26,7 @@ class Method:
     """The statements of a method under construction."""
 
     body: Body
-    parameters: Mapping[tuple[int, Slot], str]
+    parameters: Mapping[tuple[int, Slot], ast.expr]
     placeholders: Mapping[Step, str]
     python: DialectPython
     kept: set[str] = field(default_factory=set)
@@ -260,8 +260,9 @@ class Method:
             parameter = self.parameters.get((place, (name, at)))
             if parameter is None:
                 return make_literal(step.literals[name, at])
-            self.kept.add(parameter)
-            return _attribute(parameter)
+            names = {one.id: _attribute(one.id) for one in ast.walk(parameter) if isinstance(one, ast.Name)}
+            self.kept |= set(names)
+            return fill(parameter, names)
         if (name, at) in step.own:
             return self._tensor(place, (name, at))
         return self._known[value]

@@ -69,7 +69,7 @@ def plan_body(
     _widen(steps)
     reads = count_reads(steps, outputs)
     chained: dict[int, tuple[str, list[int]]] = {}
-    for kind, places in (*_find_chains(steps, reads, outputs), *_find_loops(steps, reads, outputs)):
+    for kind, places in (*_find_chains(steps, reads, outputs, block is not None), *_find_loops(steps, reads, outputs)):
         if not any(place in chained for place in places):
             chained |= dict.fromkeys(places, (kind, places))
     wishes: list[tuple[str, Member]] = []
@@ -128,11 +128,12 @@ def has_module(step: Step) -> bool:
 
 
 def _find_chains(
-    steps: Sequence[Step], reads: Mapping[ir.Value, int], outputs: Sequence[ir.Value]
+    steps: Sequence[Step], reads: Mapping[ir.Value, int], outputs: Sequence[ir.Value], whole: bool
 ) -> list[tuple[str, list[int]]]:
     """Runs of layers each of which reads what the one before yields, and nobody else does.
 
-    A layer whose weights have a name of its own, as `conv1.weight`, keeps it, and stands alone.
+    A layer whose weights have a name of its own, as `conv1.weight`, keeps it, and stands alone. Where the steps are a
+    `whole` class, two layers are a run.
     """
     fits = [has_module(step) and not (step.layer and _find_own_name(step)) for step in steps]
     made = {step.writes[0]: place for place, step in enumerate(steps) if fits[place]}
@@ -152,6 +153,7 @@ def _find_chains(
         numbered = layers > 1 and len({_find_group(steps[one]) for one in chain} - {()}) == 1
         if (
             (len(chain) >= _CHAIN and layers > 1)
+            or (whole and len(chain) == len(steps) and len(chain) > 1)
             or numbered
             or (same and all(steps[one].block is not None for one in chain))
         ):

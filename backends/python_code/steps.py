@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -68,7 +69,8 @@ class Block:
     """A run of steps that occurs several times: the steps of each instance, and what its results are.
 
     `results` are places, step and result. `parameters` are the literals that differ, each with the slots that it fills;
-    those in `widths` are given without their names, `defaults` are what most instances give.
+    those in `widths` are given without their names, `defaults` are what most instances give. `literals` are what the
+    slots that differ are filled with: expressions of the parameters.
     """
 
     instances: list[list[Step]]
@@ -77,6 +79,7 @@ class Block:
     parameters: dict[str, list[tuple[int, Slot]]] = field(default_factory=dict)
     widths: frozenset[str] = frozenset()
     defaults: dict[str, Any] = field(default_factory=dict)
+    literals: dict[tuple[int, Slot], ast.expr] = field(default_factory=dict)
 
     @property
     def steps(self) -> list[Step]:

@@ -100,6 +100,7 @@ class OperatorPython:
     numbers: Annotated[
         tuple[str, ...], "Operands that are written as numbers where they are constants of one element"
     ] = ()
+    rest: Annotated[str | None, "Of those, extents of which one may be -1: what follows from all others"] = None
     called: Annotated[str | None, "What layers and results of it are called"] = None
     call: Annotated[str | None, "How the layer is called, where that is not with its operands: `layer(x, (h, c))`"] = (
         None
