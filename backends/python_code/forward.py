@@ -62,6 +62,9 @@ class Method:
         looped = {
             value for member in body.members if member.kind == "list" for value in body.steps[member.places[0]].inputs
         }
+        for size in body.sizes:
+            self._known[size.value] = self._name(size.value)
+            self._statements.append(Statement([size.value], size.write(self._known[size.source])))
         for place, step in enumerate(body.steps):
             self._take(place, step, reads, looped)
         for value in body.outputs:

@@ -10,6 +10,7 @@ import onnx_ir as ir
 from ...engine.base.startup import dataclass, field
 from ...engine.dialects.operators import Dialect
 from .blocks import share_scope
+from .extents import Size
 from .identifiers import Names, make_identifier, make_snake
 from .steps import Block, Slot, Step, count_reads, list_steps, share_prefix
 from .templates import list_arguments, name_call
@@ -37,7 +38,8 @@ class Member:
 class Body:
     """The steps of a class or of a block of statements, what comes in and goes out, and what it holds.
 
-    `inner` are blocks of statements, by the step that they belong to and its option.
+    `inner` are blocks of statements, by the step that they belong to and its option, `sizes` the extents that are read
+    from what comes in.
     """
 
     steps: list[Step]
@@ -48,6 +50,7 @@ class Body:
     of_step: dict[int, Member] = field(default_factory=dict)
     tensors: dict[tuple[int, Slot], Member] = field(default_factory=dict)
     inner: dict[tuple[int, str], Body] = field(default_factory=dict)
+    sizes: list[Size] = field(default_factory=list)
 
     @property
     def is_chain(self) -> bool:

@@ -14,6 +14,7 @@ from ...engine.dialects.operators import Dialect
 from ...engine.expressions.functions.registry import SHORT
 from .blocks import find_blocks
 from .class_names import list_parts, name_block, name_model
+from .extents import put_back, read_sizes, take_sizes
 from .forward import Method, read_options, write_kind
 from .identifiers import Names, make_class_name, make_identifier, make_snake
 from .members import Body, Member, plan_body
@@ -66,7 +67,9 @@ class _Writer:
         """Write a graph."""
         outputs = list(graph.outputs)
         _require_types(graph, self._dialect)
-        steps, blocks = find_blocks(list_steps(graph, self._dialect), outputs)
+        listed, sizes = take_sizes(list_steps(graph, self._dialect), outputs)
+        steps, blocks = find_blocks(listed, outputs)
+        steps = put_back(steps, sizes, outputs)
         lines: list[str] = []
         used = _list_used(steps)
         for block in blocks:
@@ -78,6 +81,7 @@ class _Writer:
             results = [block.steps[place].writes[result] for place, result in block.results]
             names = Names([*self._python.reserved, *block.parameters])
             body = plan_body(block.steps, [v for v in inputs if v not in own], results, block, names, self._dialect)
+            body.sizes = read_sizes(block.steps, body.inputs, sizes)
             self._bodies[block] = body
             lines += ["", "", *self._class(block.name, body)]
         inputs = list(graph.inputs)  # what a model remembers is given by the caller, also where it has a beginning

@@ -35,6 +35,7 @@ class Step:
 
     Steps with equal `key` are written alike but for their `literals`. `reads` are the operands that are not literals,
     `None` where one is left out, `writes` the results. `inner` are the steps of a block's call, as they are here.
+    `sizes` are operands that are extents of the other ones, which whoever has these can tell.
     `tied` are the operands that it holds and other steps as well. `scope` is the path of the module that the source
     says it is in, or nothing, `classes` are those of it and of those around it.
     """
@@ -55,6 +56,7 @@ class Step:
     block: Block | None = None
     inner: list[Step] = field(default_factory=list)
     graphs: dict[str, ir.Graph] = field(default_factory=dict)
+    sizes: list[ir.Value] = field(default_factory=list)
     scope: tuple[str, ...] = ()
     classes: Mapping[tuple[str, ...], str] = field(default_factory=dict)
 
@@ -341,6 +343,6 @@ def share_prefix(paths: Sequence[Sequence[str]]) -> tuple[str, ...]:
 def count_reads(steps: Sequence[Step], outputs: Sequence[ir.Value]) -> Mapping[ir.Value, int]:
     """How often each value is read by steps or yielded."""
     found: dict[ir.Value, int] = {}
-    for value in (*(value for step in steps for value in step.inputs), *outputs):
+    for value in (*(value for step in steps for value in (*step.inputs, *step.sizes)), *outputs):
         found[value] = found.get(value, 0) + 1
     return found

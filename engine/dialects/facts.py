@@ -109,6 +109,7 @@ class OperatorPython:
         None
     )
     plain: Annotated[bool, "Whether its results are numbers of Python and no tensors"] = False
+    extent: Annotated[str | None, "The option with the axis, where its result is an extent of its operand"] = None
     types: Annotated[tuple[str, ...], "Options that are numbers of element types, as ONNX has them"] = ()
     statement: Annotated[
         Literal["if", "for"] | None,
