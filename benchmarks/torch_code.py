@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from ..conversion import pipeline
 from ..backends.python_writer import Encoded
+from ..conversion import pipeline
 from ..engine.base.errors import RewriteError
 from .torch_judge import TYPES
 
