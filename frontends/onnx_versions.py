@@ -23,6 +23,7 @@ def convert_opset(model: ir.Model, opset: int) -> ir.Model:
         if value.const_value is not None and value.const_value.size > _SMALL
     }
     inputs = [value.name for value in model.graph.inputs]
+    about = {value.name: node.metadata_props for node in model.graph.all_nodes() for value in node.outputs}
     for name in kept:
         value = model.graph.initializers[name]
         del model.graph.initializers[name]
@@ -50,6 +51,8 @@ def convert_opset(model: ir.Model, opset: int) -> ir.Model:
             value.const_value = kept[value.name]
             found.graph.register_initializer(value)
     found.meta.update(model.meta)
+    for node in found.graph.all_nodes():  # what the converter does not hand on
+        node.metadata_props.update(next((about[one.name] for one in node.outputs if one.name in about), {}))
     from onnx_ir.passes.common import LiftConstantsToInitializersPass
 
     LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(found)

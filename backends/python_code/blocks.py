@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from ...engine.base.startup import dataclass
 from .arguments import name_parameters
+from .extents import find_sizes
 from .steps import Block, Slot, Step, count_reads, share_prefix
 
 #: lines that a class takes beside what it computes, and that a class must spare to be one
@@ -210,6 +211,11 @@ def _weigh(
         return None
     read = [list_inputs(steps[start : start + length]) for start in chosen]
     if not 1 <= len(read[0]) <= _INPUTS:
+        return None
+    first, *others = (
+        find_sizes(steps[start : start + length], inputs) for start, inputs in zip(chosen, read, strict=True)
+    )
+    if first is None or any(one != first for one in others):
         return None
     results = sorted(
         {

@@ -26,7 +26,7 @@ class Method:
     """The statements of a method under construction."""
 
     body: Body
-    parameters: Mapping[tuple[int, Slot], str]
+    parameters: Mapping[tuple[int, Slot], ast.expr]
     placeholders: Mapping[Step, str]
     python: DialectPython
     kept: set[str] = field(default_factory=set)
@@ -62,6 +62,9 @@ class Method:
         looped = {
             value for member in body.members if member.kind == "list" for value in body.steps[member.places[0]].inputs
         }
+        for size in body.sizes:
+            self._known[size.value] = self._name(size.value)
+            self._statements.append(Statement([size.value], size.write(self._known[size.source])))
         for place, step in enumerate(body.steps):
             self._take(place, step, reads, looped)
         for value in body.outputs:
@@ -260,8 +263,9 @@ class Method:
             parameter = self.parameters.get((place, (name, at)))
             if parameter is None:
                 return make_literal(step.literals[name, at])
-            self.kept.add(parameter)
-            return _attribute(parameter)
+            names = {one.id: _attribute(one.id) for one in ast.walk(parameter) if isinstance(one, ast.Name)}
+            self.kept |= set(names)
+            return fill(parameter, names)
         if (name, at) in step.own:
             return self._tensor(place, (name, at))
         return self._known[value]

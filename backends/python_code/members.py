@@ -10,6 +10,7 @@ import onnx_ir as ir
 from ...engine.base.startup import dataclass, field
 from ...engine.dialects.operators import Dialect
 from .blocks import share_scope
+from .extents import Size
 from .identifiers import Names, make_identifier, make_snake
 from .steps import Block, Slot, Step, count_reads, list_steps, share_prefix
 from .templates import list_arguments, name_call
@@ -37,7 +38,8 @@ class Member:
 class Body:
     """The steps of a class or of a block of statements, what comes in and goes out, and what it holds.
 
-    `inner` are blocks of statements, by the step that they belong to and its option.
+    `inner` are blocks of statements, by the step that they belong to and its option, `sizes` the extents that are read
+    from what comes in.
     """
 
     steps: list[Step]
@@ -48,6 +50,7 @@ class Body:
     of_step: dict[int, Member] = field(default_factory=dict)
     tensors: dict[tuple[int, Slot], Member] = field(default_factory=dict)
     inner: dict[tuple[int, str], Body] = field(default_factory=dict)
+    sizes: list[Size] = field(default_factory=list)
 
     @property
     def is_chain(self) -> bool:
@@ -69,7 +72,7 @@ def plan_body(
     _widen(steps)
     reads = count_reads(steps, outputs)
     chained: dict[int, tuple[str, list[int]]] = {}
-    for kind, places in (*_find_chains(steps, reads, outputs), *_find_loops(steps, reads, outputs)):
+    for kind, places in (*_find_chains(steps, reads, outputs, block is not None), *_find_loops(steps, reads, outputs)):
         if not any(place in chained for place in places):
             chained |= dict.fromkeys(places, (kind, places))
     wishes: list[tuple[str, Member]] = []
@@ -128,11 +131,12 @@ def has_module(step: Step) -> bool:
 
 
 def _find_chains(
-    steps: Sequence[Step], reads: Mapping[ir.Value, int], outputs: Sequence[ir.Value]
+    steps: Sequence[Step], reads: Mapping[ir.Value, int], outputs: Sequence[ir.Value], whole: bool
 ) -> list[tuple[str, list[int]]]:
     """Runs of layers each of which reads what the one before yields, and nobody else does.
 
-    A layer whose weights have a name of its own, as `conv1.weight`, keeps it, and stands alone.
+    A layer whose weights have a name of its own, as `conv1.weight`, keeps it, and stands alone. Where the steps are a
+    `whole` class, two layers are a run.
     """
     fits = [has_module(step) and not (step.layer and _find_own_name(step)) for step in steps]
     made = {step.writes[0]: place for place, step in enumerate(steps) if fits[place]}
@@ -152,6 +156,7 @@ def _find_chains(
         numbered = layers > 1 and len({_find_group(steps[one]) for one in chain} - {()}) == 1
         if (
             (len(chain) >= _CHAIN and layers > 1)
+            or (whole and len(chain) == len(steps) and len(chain) > 1)
             or numbered
             or (same and all(steps[one].block is not None for one in chain))
         ):

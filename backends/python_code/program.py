@@ -14,6 +14,7 @@ from ...engine.dialects.operators import Dialect
 from ...engine.expressions.functions.registry import SHORT
 from .blocks import find_blocks
 from .class_names import list_parts, name_block, name_model
+from .extents import put_back, read_sizes, take_sizes
 from .forward import Method, read_options, write_kind
 from .identifiers import Names, make_class_name, make_identifier, make_snake
 from .members import Body, Member, plan_body
@@ -66,7 +67,9 @@ class _Writer:
         """Write a graph."""
         outputs = list(graph.outputs)
         _require_types(graph, self._dialect)
-        steps, blocks = find_blocks(list_steps(graph, self._dialect), outputs)
+        listed, sizes = take_sizes(list_steps(graph, self._dialect), outputs)
+        steps, blocks = find_blocks(listed, outputs)
+        steps = put_back(steps, sizes, outputs)
         lines: list[str] = []
         used = _list_used(steps)
         for block in blocks:
@@ -78,6 +81,7 @@ class _Writer:
             results = [block.steps[place].writes[result] for place, result in block.results]
             names = Names([*self._python.reserved, *block.parameters])
             body = plan_body(block.steps, [v for v in inputs if v not in own], results, block, names, self._dialect)
+            body.sizes = read_sizes(block.steps, body.inputs, sizes)
             self._bodies[block] = body
             lines += ["", "", *self._class(block.name, body)]
         inputs = list(graph.inputs)  # what a model remembers is given by the caller, also where it has a beginning
@@ -111,9 +115,7 @@ class _Writer:
     # ---- classes
 
     def _class(self, name: str, body: Body) -> list[str]:
-        slots: dict[tuple[int, Slot], str] = {}
-        if body.block is not None:
-            slots = {place: parameter for parameter, places in body.block.parameters.items() for place in places}
+        slots = {} if body.block is None else body.block.literals
         if body.is_chain:
             [member] = body.members
             member.name = ""
@@ -187,7 +189,7 @@ class _Writer:
 
     # ---- what a class holds
 
-    def _member(self, member: Member, body: Body, slots: Mapping[tuple[int, Slot], str]) -> Iterator[str]:
+    def _member(self, member: Member, body: Body, slots: Mapping[tuple[int, Slot], ast.expr]) -> Iterator[str]:
         if member.slot is not None:
             yield from self._tensor_member(member, body, slots)
             return
@@ -198,7 +200,7 @@ class _Writer:
             value = self._chain(member, body, slots)
         yield from write_statement(f"self.{member.name} = ", value, 2)
 
-    def _chain(self, member: Member, body: Body, slots: Mapping[tuple[int, Slot], str]) -> ast.expr:
+    def _chain(self, member: Member, body: Body, slots: Mapping[tuple[int, Slot], ast.expr]) -> ast.expr:
         layers = [self._layer(place, body.steps[place], slots) for place in member.places]
         alike = all(ast.dump(one) == ast.dump(layers[0]) for one in layers)
         items: list[ast.expr] = []
@@ -211,10 +213,9 @@ class _Writer:
         whole = _repeat(layers[0], len(layers)) if alike and len(layers) > 1 else ast.List(items)
         return fill(parse_template(self._python.list), {"layers": whole})
 
-    def _layer(self, place: int, step: Step, slots: Mapping[tuple[int, Slot], str]) -> ast.expr:
+    def _layer(self, place: int, step: Step, slots: Mapping[tuple[int, Slot], ast.expr]) -> ast.expr:
         def literal(slot: Slot) -> ast.expr:
-            parameter = slots.get((place, slot))
-            return make_literal(step.literals[slot]) if parameter is None else ast.Name(parameter)
+            return slots.get((place, slot)) or make_literal(step.literals[slot])
 
         if step.block is not None:
             arguments = {name: literal((name, 0)) for name in step.block.parameters}
@@ -230,14 +231,13 @@ class _Writer:
         names |= {name: literal((name, 0)) for name in list_arguments(text) if (name, 0) in step.literals}
         return fill(parse_template(text), names)
 
-    def _tensor_member(self, member: Member, body: Body, slots: Mapping[tuple[int, Slot], str]) -> Iterator[str]:
+    def _tensor_member(self, member: Member, body: Body, slots: Mapping[tuple[int, Slot], ast.expr]) -> Iterator[str]:
         value, [place], slot = _read_member(body, member), member.places, member.slot
         assert slot is not None and value.const_value is not None and value.dtype is not None
         shape = make_literal([int(extent) for extent in value.const_value.shape.numpy()])
-        parameter = slots.get((place, (f"{slot[0]}_shape", slot[1])))
         names: dict[str, Filling] = {
             "name": make_literal(member.name),
-            "shape": shape if parameter is None else ast.Name(parameter),
+            "shape": slots.get((place, (f"{slot[0]}_shape", slot[1]))) or shape,
             "dtype": parse_template(self._python.types[SHORT[value.dtype]]),
         }
         made = self._python.buffer.removeprefix("name = ")

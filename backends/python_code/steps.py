@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,6 +35,7 @@ class Step:
 
     Steps with equal `key` are written alike but for their `literals`. `reads` are the operands that are not literals,
     `None` where one is left out, `writes` the results. `inner` are the steps of a block's call, as they are here.
+    `sizes` are operands that are extents of the other ones, which whoever has these can tell.
     `tied` are the operands that it holds and other steps as well. `scope` is the path of the module that the source
     says it is in, or nothing, `classes` are those of it and of those around it.
     """
@@ -54,6 +56,7 @@ class Step:
     block: Block | None = None
     inner: list[Step] = field(default_factory=list)
     graphs: dict[str, ir.Graph] = field(default_factory=dict)
+    sizes: list[ir.Value] = field(default_factory=list)
     scope: tuple[str, ...] = ()
     classes: Mapping[tuple[str, ...], str] = field(default_factory=dict)
 
@@ -68,7 +71,8 @@ class Block:
     """A run of steps that occurs several times: the steps of each instance, and what its results are.
 
     `results` are places, step and result. `parameters` are the literals that differ, each with the slots that it fills;
-    those in `widths` are given without their names, `defaults` are what most instances give.
+    those in `widths` are given without their names, `defaults` are what most instances give. `literals` are what the
+    slots that differ are filled with: expressions of the parameters.
     """
 
     instances: list[list[Step]]
@@ -77,6 +81,7 @@ class Block:
     parameters: dict[str, list[tuple[int, Slot]]] = field(default_factory=dict)
     widths: frozenset[str] = frozenset()
     defaults: dict[str, Any] = field(default_factory=dict)
+    literals: dict[tuple[int, Slot], ast.expr] = field(default_factory=dict)
 
     @property
     def steps(self) -> list[Step]:
@@ -338,6 +343,6 @@ def share_prefix(paths: Sequence[Sequence[str]]) -> tuple[str, ...]:
 def count_reads(steps: Sequence[Step], outputs: Sequence[ir.Value]) -> Mapping[ir.Value, int]:
     """How often each value is read by steps or yielded."""
     found: dict[ir.Value, int] = {}
-    for value in (*(value for step in steps for value in step.inputs), *outputs):
+    for value in (*(value for step in steps for value in (*step.inputs, *step.sizes)), *outputs):
         found[value] = found.get(value, 0) + 1
     return found

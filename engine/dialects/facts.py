@@ -100,6 +100,7 @@ class OperatorPython:
     numbers: Annotated[
         tuple[str, ...], "Operands that are written as numbers where they are constants of one element"
     ] = ()
+    rest: Annotated[str | None, "Of those, extents of which one may be -1: what follows from all others"] = None
     called: Annotated[str | None, "What layers and results of it are called"] = None
     call: Annotated[str | None, "How the layer is called, where that is not with its operands: `layer(x, (h, c))`"] = (
         None
@@ -108,6 +109,7 @@ class OperatorPython:
         None
     )
     plain: Annotated[bool, "Whether its results are numbers of Python and no tensors"] = False
+    extent: Annotated[str | None, "The option with the axis, where its result is an extent of its operand"] = None
     types: Annotated[tuple[str, ...], "Options that are numbers of element types, as ONNX has them"] = ()
     statement: Annotated[
         Literal["if", "for"] | None,

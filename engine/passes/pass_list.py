@@ -23,6 +23,7 @@ from .functions import Functions
 from .integer_kernels import IntegerKernels
 from .layout import Interface, PlaceTransposes
 from .layout.interface import KEPT
+from .module_paths import ModulePaths
 from .newest_forms import NewestForms
 from .part import Part
 from .quantize_dequantize import QuantizeDequantize
@@ -33,6 +34,9 @@ from .state import State
 from .supported import Supported
 from .sweep import Sweep
 from .types_anew import TypesAnew
+
+#: bytes by which constants of code may grow: weights that a model fills are there to be trained
+_TRAINED = 1 << 31
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +71,9 @@ class PassOptions:
 def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
     """The passes from the source dialect of some rules to their target, in the order in which they run."""
     resize = Resize(options.extents)
-    fold = Fold(options.folded)
     across = rules.source is not rules.target
+    code = rules.target.facts.python is not None  # in which there are methods to be filled in
+    fold = Fold(_TRAINED if options.folded is None and code else options.folded)
     #: the source says by the types of values what is quantized or complex, and not by operators
     implied = across and not rules.source.schemas and rules.source.facts.python is None
     newest: list[tuple[Pass, bool]] = []
@@ -76,12 +81,12 @@ def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
     if options.given is not None:
         newest = [(NewestForms(options.given), True), (Functions(options.given), True)]
         rest = [(Functions(options.given, left=True), True), (Rules(LOWER, Visit.OUTSIDE_FIRST), True)]
-    code = rules.target.facts.python is not None  # in which there are methods to be filled in
     ordered = not code or rules.target.facts.channels is not None
     if code and rules.source.schemas:
         rest = [(Functions(rules.opset, left=True), True), (Rules(LOWER, Visit.OUTSIDE_FIRST), True)]
     steps: list[tuple[Pass, bool]] = [
         (options.part, bool(options.part.inputs or options.part.outputs)),
+        (ModulePaths(), code),
         *newest,
         (Fold(options.folded, options.adapted), options.adapted is not None),
         *([(Adapt(options.adapted), True)] if options.adapted is not None else []),
