@@ -20,6 +20,7 @@ from .float16 import KeepFloat16
 from .float_interface import FloatInterface
 from .fold import Fold
 from .functions import Functions
+from .infer_again import InferAgain
 from .integer_kernels import IntegerKernels
 from .layout import Interface, PlaceTransposes
 from .layout.interface import KEPT
@@ -33,7 +34,6 @@ from .sort import Sort
 from .state import State
 from .supported import Supported
 from .sweep import Sweep
-from .types_anew import TypesAnew
 
 #: bytes by which constants of code may grow: weights that a model fills are there to be trained
 _TRAINED = 1 << 31
@@ -100,7 +100,7 @@ def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
         (fold, not across or rules.source.schemas),
         (CommonSubexpressions(constants=True, visits=Visit.OUTSIDE_FIRST), not across),
         (Rules(NORMALIZE, Visit.FUNCTIONS_FIRST if across else Visit.OUTSIDE_FIRST), True),
-        (TypesAnew(fold), across and rules.source.schemas),
+        (InferAgain(fold), across and rules.source.schemas),
         (Rules(LOWER, Visit.OUTSIDE_FIRST), True),
         *rest,
         (Supported(LOWER, Visit.OUTSIDE_FIRST, options.keep_custom), across and not code),

@@ -1,4 +1,4 @@
-"""Pass `types-anew`: what rules wrote in place of operators without a schema tells types that nodes behind it lacked."""
+"""Pass `infer-again`: what rules wrote in place of operators without a schema tells types that were not known before."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from .rule_stage import drive
 
 
 @dataclass(frozen=True, slots=True)
-class TypesAnew:
+class InferAgain:
     """Infer and normalize once more where the rank of some value is unknown."""
 
     fold: Fold
-    name, visits = "types-anew", Visit.MAIN
+    name, visits = "infer-again", Visit.MAIN
 
     def run(self, module: Module) -> None:
         """Change one graph and those inside it; raises RewriteError where rules run in circles."""
