@@ -6,7 +6,7 @@ from ..backends import writers
 from ..engine.base.errors import CallError, RewriteError, suggest_nearest
 from ..engine.dialects.opsets import least_opset
 from ..engine.packs import folders
-from ..engine.packs.headers import read_pair
+from ..engine.packs.headers import read_header, read_pair
 from ..engine.rewrite.subgraphs import check_calls, list_called
 from ..frontends import readers
 from .compiled_rules import Prepared, prepare
@@ -47,7 +47,7 @@ def find_writer(options: Options) -> writers.Writer:
 def _plan(read: readers.Reader, dialect: str, options: Options) -> list[Options]:
     """The options of each step from a format that is read to a dialect, by the rule sets that lead there."""
     own = options.rules != DEFAULT.rules or (read.dialect, dialect) == _USUAL
-    if own and len(options.rules) == 1 and not any(folders.find_folders(options.rules)[0].glob("**/*.rules")):
+    if own and len(options.rules) == 1 and read_header(folders.find_folder(options.rules[0])) is None:
         return [options.settled]
     if own and all(pair[0] == pair[1] != read.dialect for name in options.rules if (pair := read_pair(name))):
         raise CallError(f"the rules of {', '.join(options.rules)} do not read models: {say_stacking(options)}")

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias, TypedDict, Unpack
 
 from ..engine.base.errors import CallError, suggest_nearest
+from ..engine.base.held_files import held
 from ..engine.base.startup import dataclass
 from .option_values import ACTIVATIONS, HYBRID
 
@@ -140,6 +141,7 @@ class Options:
         return replace(self, **named)
 
     @property
+    @held
     def stacked(self) -> tuple[str, ...]:
         """The rule sets of the conversion: those asked for, and on them what other options add.
 
@@ -203,6 +205,7 @@ class Options:
         return self, self.but(exact=True), *(self.but(activations=name) for name in ACTIVATIONS), *others
 
     @property
+    @held
     def settled(self) -> Options:
         """These options with what the target sets, wherever nothing was asked for.
 
@@ -251,10 +254,11 @@ def _truth(value: Any) -> bool:
 
 
 def _texts(value: Any) -> tuple[str, ...]:
-    if isinstance(value, str | os.PathLike):
-        return (_text(value),)
-    if not isinstance(value, Sequence):
-        raise TypeError
+    if not isinstance(value, tuple | list):  # which takes long to tell of abstract classes
+        if isinstance(value, str | os.PathLike):
+            return (_text(value),)
+        if not isinstance(value, Sequence):
+            raise TypeError
     return tuple(_text(one) for one in value)
 
 

@@ -19,10 +19,10 @@ from ..engine.base.errors import (
     UnsupportedError,
 )
 from ..engine.base.garbage_collection import pause_collection
+from ..engine.base.held_files import hold_files
 from ..engine.base.names import Scope
 from ..engine.base.quantization import NUMBERS, REAL
 from ..engine.base.startup import replace
-from ..engine.packs.loader import hold_files
 from ..engine.passes.base import Module, run_passes
 from ..engine.passes.layout import LAYOUT, Interface
 from ..engine.passes.part import Part

@@ -12,6 +12,7 @@ from typing import Any
 from ..engine.base import file_cache
 from ..engine.base.data_files import BUILT_IN
 from ..engine.base.errors import CallError
+from ..engine.base.held_files import held
 from ..engine.base.startup import dataclass
 from ..engine.packs import folders, headers, loader
 from ..engine.syntax import tree
@@ -155,6 +156,7 @@ def _lineage(name: str) -> list[tuple[Path, frozenset[str]]]:
         raise CallError(f"there is no target {name}: it is neither {', '.join(known)} nor a folder") from error
 
 
+@held
 def _document(folder: Path) -> Mapping[str, Any]:
     file = folder / FILE
     if not file.is_file():

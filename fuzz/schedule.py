@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ..engine.base import file_cache
-from ..engine.packs import loader
+from ..engine.base.held_files import hold_files
 from ..engine.rewrite import coverage
 from ..verify.interpreter import Interpreter, require
 from . import baseline, odd_models, random_graphs
@@ -336,7 +336,7 @@ def serve(pipe: Connection, other: Connection, stacks: Sequence[RuleSets], kept:
         os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", f"{file_cache.folder() / 'hypothesis'}")
     gc.freeze()  # the rules stay, and need not be looked through again and again
     try:
-        with loader.hold_files(), Interpreter(_TIMEOUT) as interpreter:
+        with hold_files(), Interpreter(_TIMEOUT) as interpreter:
             _serve(pipe, interpreter, stacks, kept)
     finally:
         coverage.save()

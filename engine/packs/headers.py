@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..base.data_files import BUILT_IN
+from ..base.held_files import held
 from ..base.startup import dataclass
 from .folders import find_folder, read_text
 
@@ -29,6 +30,7 @@ class Header:
     without: frozenset[str]
 
 
+@held
 def read_pair(name: str) -> tuple[str, str] | None:
     """The dialects that a pack's rules lead from and to; None for a pack without rules.
 
@@ -43,6 +45,7 @@ def find_pair(names: Sequence[str]) -> tuple[str, str] | None:
     return next((pair for name in names if (pair := read_pair(name)) is not None), None)
 
 
+@held
 def list_lineage(name: str) -> list[tuple[Path, frozenset[str]]]:
     """The folders of a pack and of those that it lies over, the lowest first, each with the rules left out of it."""
     without = frozenset[str]()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
+import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,6 +13,7 @@ import onnx.defs
 from ..base import file_cache
 from ..base.data_files import BUILT_IN, OPERATORS
 from ..base.errors import CallError, Diagnostic, RuleError, suggest_nearest
+from ..base.held_files import held
 from ..base.startup import dataclass, replace
 from ..dialects import ops_files
 from ..dialects.operators import Catalogue
@@ -25,8 +26,6 @@ from .parse_cache import Parses
 from .scopes import separate_definitions
 from .serialization import Lazy, LazyMapping, freeze, thaw
 
-#: the files of packs with their times and sizes
-Stamp = tuple[tuple[str, int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +65,11 @@ def load(names: Sequence[str]) -> Pack:
     return found
 
 
-def stamp(names: Sequence[str]) -> Stamp:
-    """What changes when a file of some packs does, as far as their folders tell."""
-    if _held is not None and (known := _held.get(tuple(names))) is not None:
-        return known
-    found = tuple(state for path in find_folders(names) for state in _states(os.fspath(path)))
-    if _held is not None:
-        _held[tuple(names)] = found
-    return found
+@held
+def stamp(names: tuple[str, ...]) -> str:
+    """What changes when a file of some packs does, as far as their folders tell: a digest of times and sizes."""
+    states = [state for path in find_folders(names) for state in _states(os.fspath(path))]
+    return hashlib.sha256(f"{states}".encode()).hexdigest()
 
 
 def _states(folder: str) -> Iterator[tuple[str, int, int]]:
@@ -85,20 +81,6 @@ def _states(folder: str) -> Iterator[tuple[str, int, int]]:
             elif entry.name.endswith(".rules") or entry.name == "ops.yaml":
                 state = entry.stat()
                 yield entry.path, state.st_mtime_ns, state.st_size
-
-
-@contextlib.contextmanager
-def hold_files() -> Iterator[None]:
-    """Take the files of packs as they are when they are first looked at, however often they are asked for inside."""
-    global _held
-    before, _held = _held, {} if _held is None else _held
-    try:
-        yield
-    finally:
-        _held = before
-
-
-_held: dict[tuple[str, ...], Stamp] | None = None
 
 
 def read(names: Sequence[str]) -> Pack:

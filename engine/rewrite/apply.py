@@ -131,14 +131,7 @@ class Applier:
         return Budget(attempts=attempts(len(self._edits.graph) + len(root.inputs)))
 
     def _frame(self, rule: Rule, bindings: Bindings, budget: Budget) -> Frame:
-        return Frame(bindings, dict(rule.layouts), self._rules.definitions, self._traits, budget=budget)
-
-    def _traits(self, operator: str) -> frozenset[str]:
-        for dialect in (self._rules.source, self._rules.target):
-            spec = dialect.operator(operator)
-            if spec is not None:
-                return spec.traits
-        return frozenset()
+        return Frame(bindings, dict(rule.layouts), self._rules.definitions, self._rules.list_traits, budget=budget)
 
     def _rewrite(self, rule: Rule, root: ir.Node, template: tree.Template, frame: Frame) -> list[ir.Node] | None:
         old = {name: frame.values[name] for e in template.equations for name in _names(e) if name in rule.results}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
 import onnx_ir as ir
@@ -152,7 +152,26 @@ def is_deep(equations: Sequence[Defined]) -> bool:
     return len(equations) > 1 or any(isinstance(operand, NodePattern | AnyOf) for operand in operands)
 
 
-def compile_equations(equations: Iterable[tree.Equation], dialect: Dialect, opset: int) -> tuple[Defined, ...]:
+#: whether the node that a wildcard stands for may be of an operator, as far as its name tells
+Admits = Callable[[str, str], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """What a left side is compiled by: the operators of a dialect at an opset, and the names that are constants."""
+
+    dialect: Dialect
+    opset: int
+    marked: Set[str]
+    admits: Admits
+
+
+def compile_equations(
+    equations: Iterable[tree.Equation],
+    dialect: Dialect,
+    opset: int,
+    admits: Admits = lambda wildcard, operator: True,
+) -> tuple[Defined, ...]:
     """Compile the equations of a left side; the operators are those of `dialect` at `opset`.
 
     A variable that is `const` in one place is so in all of them: it denotes its elements.
@@ -162,7 +181,7 @@ def compile_equations(equations: Iterable[tree.Equation], dialect: Dialect, opse
         for argument in walk(tuple(equations))
         if isinstance(argument, tree.Argument) and argument.const and isinstance(argument.value, tree.Name)
     }
-    return _equations(equations, dialect, opset, marked)
+    return _equations(equations, _Reading(dialect, opset, marked, admits))
 
 
 def map_names(equations: Sequence[Defined]) -> Mapping[str, Defined]:
@@ -233,32 +252,30 @@ def _within(pattern: Operand) -> Iterator[GraphPattern]:
             yield from _within(operand)
 
 
-def _equations(
-    equations: Iterable[tree.Equation], dialect: Dialect, opset: int, marked: Set[str]
-) -> tuple[Defined, ...]:
+def _equations(equations: Iterable[tree.Equation], reading: _Reading) -> tuple[Defined, ...]:
     found = []
     for equation in equations:
-        value = _operand(equation.value, dialect, opset, marked)
+        value = _operand(equation.value, reading)
         assert isinstance(value, NodePattern | AnyOf)
         found.append(Defined(equation.targets, value, any(target.spread for target in equation.targets)))
     return tuple(found)
 
 
-def _graph(written: tree.GraphOf, dialect: Dialect, opset: int, marked: Set[str]) -> GraphPattern:
+def _graph(written: tree.GraphOf, reading: _Reading) -> GraphPattern:
     parameters = tuple(Variable(p.name, False, False, p.spread, p.layout, p.span, p.count) for p in written.parameters)
-    results = tuple(_argument(argument, dialect, opset, marked) for argument in written.results)
-    return GraphPattern(parameters, _equations(written.equations, dialect, opset, marked), results)
+    results = tuple(_argument(argument, reading) for argument in written.results)
+    return GraphPattern(parameters, _equations(written.equations, reading), results)
 
 
-def _operand(expression: tree.Expression, dialect: Dialect, opset: int, marked: Set[str]) -> Operand:
+def _operand(expression: tree.Expression, reading: _Reading) -> Operand:
     match expression:
         case tree.Call():
-            return _node(expression, dialect, opset, marked)
+            return _node(expression, reading)
         case tree.Choice(left, right, span):
-            sides = (_operand(left, dialect, opset, marked), _operand(right, dialect, opset, marked))
+            sides = (_operand(left, reading), _operand(right, reading))
             return AnyOf(tuple(side for side in sides if isinstance(side, NodePattern | AnyOf)), span)
         case tree.Name(name, span):
-            return Variable(name, name in marked, False, False, None, span)
+            return Variable(name, name in reading.marked, False, False, None, span)
         case tree.Index(tree.Name(name, span), tree.Name(count)):
             return Variable(name, False, False, True, None, span, count)
         case tree.Literal(None, span):
@@ -269,47 +286,48 @@ def _operand(expression: tree.Expression, dialect: Dialect, opset: int, marked: 
 
 
 class _Any(Mapping[str, OperatorSpec]):
-    """All operators of a dialect that have some options, each looked up when it is asked for."""
+    """All operators of a dialect that a wildcard may stand for and that have some options, each looked up when it is
+    asked for."""
 
-    def __init__(self, dialect: Dialect, opset: int, options: Iterable[str]) -> None:
-        self._dialect, self._opset, self._options = dialect, opset, tuple(options)
+    def __init__(self, wildcard: str, options: Iterable[str], reading: _Reading) -> None:
+        self._wildcard, self._options, self._reading = wildcard, tuple(options), reading
         self._found: dict[str, OperatorSpec | None] = {}
 
     def __getitem__(self, name: str) -> OperatorSpec:
         if name not in self._found:
-            spec = self._dialect.operator(name, self._opset)
-            self._found[name] = spec if spec is not None and spec.has(self._options) else None
+            spec = self._reading.dialect.operator(name, self._reading.opset)
+            fits = spec is not None and spec.has(self._options) and self._reading.admits(self._wildcard, name)
+            self._found[name] = spec if fits else None
         found = self._found[name]
         if found is None:
             raise KeyError(name)
         return found
 
     def __iter__(self) -> Iterator[str]:
-        known = list_catalogue(self._dialect, self._opset)
-        return (name for name, spec in known.items() if spec.has(self._options))
+        return (name for name in list_catalogue(self._reading.dialect, self._reading.opset) if name in self)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
 
-def _node(call: tree.Call, dialect: Dialect, opset: int, marked: Set[str]) -> NodePattern:
+def _node(call: tree.Call, reading: _Reading) -> NodePattern:
     options = tuple(
         OptionPattern(
             a.name,
             a.value,
             a.span,
             a.value.name if isinstance(a.value, tree.Name) else None,
-            _graph(a.value, dialect, opset, marked) if isinstance(a.value, tree.GraphOf) else None,
+            _graph(a.value, reading) if isinstance(a.value, tree.GraphOf) else None,
         )
         for a in call.attributes
     )
     # An operator that lacks an option at this opset has no node that the pattern could match.
     asked = [option.name for option in options if call.wildcard or option.variable != IGNORED]
-    named = None if call.wildcard else dialect.operator(call.callee, opset)
+    named = None if call.wildcard else reading.dialect.operator(call.callee, reading.opset)
     specs: Mapping[str, OperatorSpec] = {named.name: named} if named is not None and named.has(asked) else {}
     if call.wildcard:
-        specs = _Any(dialect, opset, asked)
-    operands = tuple(_argument(argument, dialect, opset, marked) for argument in call.arguments)
+        specs = _Any(call.callee, asked, reading)
+    operands = tuple(_argument(argument, reading) for argument in call.arguments)
     wildcard = call.callee if call.wildcard else None
     fixed = sum(not operand.spread for operand in operands)
     inside = tuple(option for option in options if option.graph is not None)
@@ -317,8 +335,8 @@ def _node(call: tree.Call, dialect: Dialect, opset: int, marked: Set[str]) -> No
     return NodePattern(specs, wildcard, operands, options, call.rest, call.span, fixed, frozenset(asked), inside)
 
 
-def _argument(argument: tree.Argument, dialect: Dialect, opset: int, marked: Set[str]) -> Operand:
-    pattern = _operand(argument.value, dialect, opset, marked)
+def _argument(argument: tree.Argument, reading: _Reading) -> Operand:
+    pattern = _operand(argument.value, reading)
     if isinstance(pattern, Variable):
         marks = pattern.const, argument.optional, argument.spread, argument.layout
         return Variable(pattern.name, *marks, pattern.span, pattern.count)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import onnx_ir as ir
@@ -11,10 +13,11 @@ from ..base.constants import Elements
 from ..base.errors import Span
 from ..base.startup import dataclass, replace
 from ..dialects.operators import Catalogue, Dialect, list_catalogue
+from ..expressions.compile import Frame, Located, evaluate, truth
 from ..syntax import tree
 from ..syntax.tree_traversal import rebuild
 from .availability import Availability
-from .conditions import conditions, guards
+from .conditions import Condition, conditions, guards, speaks_of
 from .matcher import Matcher
 from .pattern import AnyOf, Defined, NodePattern, Operand, Variable, compile_equations, is_deep, nodes
 
@@ -168,6 +171,11 @@ class RuleSet:
                 operator in pattern.specs for pattern in nodes(rule.equations[-1].value)
             ):
                 yield rule
+
+    def list_traits(self, operator: str) -> frozenset[str]:
+        """The traits of an operator of the source or the target."""
+        specs = (dialect.operator(operator) for dialect in (self.source, self.target))
+        return next((spec.traits for spec in specs if spec is not None), frozenset())
 
     def stages(self) -> frozenset[str]:
         """The stages that have rules."""
@@ -332,7 +340,8 @@ def _compile(rule: tree.Rule, source: Dialect, target: Dialect, one: Outline, ru
     reads = source if rule.stage in OF_SOURCE else target
     # a model of any opset has the newest forms where it is adapted to another
     newest = rules.highest if rule.stage == ADAPT else rules.opset
-    equations = compile_equations(rule.equations, reads, newest)
+    asked = list(conditions(rule.clauses, rules.definitions))
+    equations = compile_equations(rule.equations, reads, newest, partial(_admits, asked, rules.list_traits))
     layouts = dict(_layouts(equations))
     return Rule(
         rule.name,
@@ -349,8 +358,24 @@ def _compile(rule: tree.Rule, source: Dialect, target: Dialect, one: Outline, ru
         f"{rule.name} ({rule.span.file}:{rule.span.line})",
         rule.name,
         one.deep,
-        Matcher(equations, conditions(rule.clauses, rules.definitions), guards(rule.clauses, rules.definitions)),
+        Matcher(equations, asked, guards(rule.clauses, rules.definitions)),
     )
+
+
+def _admits(
+    asked: Sequence[Condition], traits: Callable[[str], frozenset[str]], wildcard: str, operator: str
+) -> bool:
+    """Whether the conditions that speak of a wildcard alone hold for an operator."""
+    for one in itertools.takewhile(lambda one: one.certain, asked):
+        names = speaks_of(one.expression)
+        if {one.meant.get(name, name) for name in names} != {wildcard}:
+            continue
+        try:
+            if not truth(evaluate(one.expression, Frame(dict.fromkeys(names, operator), traits=traits))):
+                return False
+        except Located:
+            continue  # the guard itself tells what is wrong
+    return True
 
 
 def _layouts(equations: Iterable[Defined]) -> Iterator[tuple[str, str]]:

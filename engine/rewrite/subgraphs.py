@@ -105,7 +105,7 @@ def copy(
 
 def bind_option(option: Option, value: Any, subgraphs: Sequence[ir.Graph]) -> Any:
     """What a variable stands for that binds an option: a graph where the option is the number of one."""
-    if isinstance(value, ir.Graph):
+    if type(value) is ir.Graph:
         return Body(value)
     if option.type == _ONE:
         return Body(subgraphs[value]) if isinstance(value, int) and 0 <= value < len(subgraphs) else None

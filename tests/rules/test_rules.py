@@ -14,6 +14,7 @@ import pytest
 pytest.importorskip("ai_edge_litert")
 pytest.importorskip("hypothesis")
 
+from nnrewrite.engine.base.held_files import hold_files
 from nnrewrite.engine.packs import loader
 from nnrewrite.engine.rewrite import coverage
 from nnrewrite.fuzz.oracle import Oracle
@@ -46,7 +47,7 @@ def test_rule(rules: tuple[str, ...], subject: Subject, laboratories: dict[tuple
     if subject.excuse:
         pytest.skip(subject.excuse)
     laboratory = laboratories[rules]
-    with loader.hold_files():  # no longer: other tests of this process write packs
+    with hold_files():  # no longer: other tests of this process write packs
         tally = examine(subject, laboratory, EXAMPLES or RULES[rules], SEED)
         if tally.idle:
             tally.add(examine(subject, laboratory, 80, f"{SEED} once more", until=True))

@@ -159,4 +159,6 @@ def flatten(x: Numbers) -> list[Any]:
 
 def _elements(x: Any) -> Any:
     """A tensor that an option holds as an array: numpy 2.0 makes real numbers of its integers by itself."""
+    if isinstance(x, list | np.ndarray | int | float):  # which takes long to tell of a protocol
+        return x
     return x.numpy() if isinstance(x, ir.TensorProtocol) else x
