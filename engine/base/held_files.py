@@ -32,11 +32,11 @@ def held(read: Callable[Asked, Found]) -> Callable[Asked, Found]:
     @functools.wraps(read)
     def ask(*given: Asked.args, **named: Asked.kwargs) -> Found:
         known = _HELD.get()
-        if known is None or named:
+        if known is None:
             return read(*given, **named)
-        key = (read, *given)
+        key = (read, given, tuple(named.items()))
         if key not in known:
-            known[key] = read(*given)
+            known[key] = read(*given, **named)
         found: Found = known[key]
         return found
 

@@ -1,4 +1,4 @@
-"""Pass `infer-again`: what rules wrote in place of operators without a schema tells types that were not known before."""
+"""Pass `infer-again`: what rules wrote in place of operators without a schema tells types that were not known."""
 
 from __future__ import annotations
 
