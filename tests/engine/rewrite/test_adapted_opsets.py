@@ -13,7 +13,9 @@ def candidates(opset: int, operator: str) -> list[str]:
     return [rule.name for rule in rules.candidates(ADAPT, "", operator)]
 
 
-@pytest.mark.parametrize(("operator", "rule", "opset"), [("Shape", "shape_before_15", 15), ("Trilu", "lower_triangle", 14)])
+@pytest.mark.parametrize(
+    ("operator", "rule", "opset"), [("Shape", "shape_before_15", 15), ("Trilu", "lower_triangle", 14)]
+)
 def test_a_rule_is_for_opsets_that_lack_the_form_which_it_reads(operator: str, rule: str, opset: int) -> None:
     assert rule in candidates(opset - 1, operator)
     assert rule not in candidates(opset, operator)
