@@ -167,9 +167,8 @@ class RuleSet:
         found = [one for one in self._index.get((stage, (domain, operator)), ()) if deep in (None, one.deep)]
         for one in sorted(found, key=lambda one: one.order):
             rule = self._rule(one)
-            if (stage != ADAPT or self._is_for_opset(one)) and any(
-                operator in pattern.specs for pattern in nodes(rule.equations[-1].value)
-            ):
+            there = any(operator in pattern.specs for pattern in nodes(rule.equations[-1].value))
+            if there and (stage != ADAPT or self._is_for_opset(one)):
                 yield rule
 
     def list_traits(self, operator: str) -> frozenset[str]:
