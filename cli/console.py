@@ -260,6 +260,8 @@ def _growth(result: Result) -> str:
     wider = [name for name in changes if changes[name] > more / 10]
     fewer = [name for name in changes if changes[name] < 0 and -changes[name] > more / 20]
     parts = []
+    if sum(changes[name] for name in (*wider, *fewer)) <= more / 10:
+        wider = fewer = []  # what takes less room elsewhere outweighs it
     if wider:
         now = ", ".join(f"{measure(constants[name][1])} of {name}" for name in wider)
         then = ", ".join(f"{measure(constants[name][0])} of {name}" for name in (*wider, *fewer) if constants[name][0])
