@@ -38,8 +38,8 @@ PYTHON = {
         "pos": "a", "abs": "a", "getitem": "ab",
     },
     "math": {"trunc": "a", "ceil": "a", "floor": "a", "sqrt": "a"},
-    "torch": {"sym_max": "ab", "sym_min": "ab", "sym_not": "a", "sym_float": "a", "sym_int": "a", "sym_ite": "abc",
-              "sym_sum": "a", "_sym_sqrt": "a"},
+    "torch": {"sym_max": "ab", "sym_min": "ab", "sym_not": "a", "sym_float": "a", "sym_int": "a", "sym_ite": "btf",
+              "sym_sum": ("args",), "_sym_sqrt": "a"},
 }  # fmt: skip
 #: what no schema says of an operator
 FACTS: Mapping[str, Mapping[str, Any]] = {

@@ -13,7 +13,7 @@ from ..engine.dialects.operators import Dialect, OperatorSpec
 from .pt2_archive import Archive
 from .pt2_extents import read_extent
 from .pt2_functional import Tensor
-from .pt2_names import functional, operator_name, split_target
+from .pt2_names import functional, functional_names, operator_name, split_target
 from .pt2_records import (
     CONSTANTS,
     COUNTS,
@@ -21,6 +21,7 @@ from .pt2_records import (
     SYMBOLIC,
     SYMBOLIC_LISTS,
     UNREAD,
+    converts,
     find_scope,
     find_type,
     list_results,
@@ -201,10 +202,9 @@ class _GraphReader:
 
     def _node(self, number: int, record: Mapping[str, Any]) -> None:
         library, base, overload = split_target(record["target"])
-        name = operator_name(library, functional(base), overload)
-        spec, writes = self.dialect.operators.get(name), functional(base) != base
-        if spec is None:
-            writes, name = False, operator_name(library, base, overload)
+        spec = next(filter(None, map(self.dialect.operators.get, functional_names(library, base, overload))), None)
+        name = spec.name if spec is not None else operator_name(library, base, overload)
+        writes = spec is not None and functional(base) != base
         given = rename_first(record["inputs"], spec) if writes else record["inputs"]
         operands, attributes = self._arguments(given, spec)
         names, tags = list_results(record["outputs"])
@@ -228,13 +228,13 @@ class _GraphReader:
         """Let the names of results stand for tensors: new ones, views of the first operand, or that operand itself."""
         shared = self._first(record["inputs"]) if spec is not None and (writes or "view" in spec.traits) else None
         for position, (name, value) in enumerate(zip(names, node.outputs, strict=True)):
-            if shared is None:
-                self.tensors[name] = Tensor.own(value)
-            elif writes:
+            if shared is not None and writes:
                 shared.write(value, self._repeat, self._restore)
                 self.tensors[name] = shared
-            else:
+            elif shared is not None and not converts(node, value, spec):
                 self.tensors[name] = shared.view(node, position)
+            else:
+                self.tensors[name] = Tensor.own(value)
 
     def _first(self, arguments: Sequence[Mapping[str, Any]]) -> Tensor | None:
         content = arguments[0]["arg"].get("as_tensor") if arguments else None

@@ -29,6 +29,13 @@ def functional(name: str) -> str:
     return name[:-1] if name.endswith("_") and not name.endswith("__") else name
 
 
+def functional_names(library: str, name: str, overload: str) -> list[str]:
+    """The operator that yields what one writes, under the names that it may have: overloads of the two differ where the
+    first operand need not be a tensor, as `pow_.Tensor` and `pow.Tensor_Tensor`, or where one of them has no other."""
+    overloads = (overload, "default", f"Tensor_{overload}") if functional(name) != name else (overload,)
+    return [operator_name(library, functional(name), one) for one in overloads]
+
+
 def split_target(target: str) -> tuple[str, str, str]:
     """Library, name and overload of what a node calls: `torch.ops.aten.add.Tensor`, `_operator.mul`, `math.trunc`."""
     words = target.removeprefix("torch.ops.").split(".")

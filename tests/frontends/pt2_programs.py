@@ -159,6 +159,24 @@ class Turns(torch.nn.Module):
         return torch.view_as_real(both).flatten(3), torch.view_as_real(torch.stack([w, w], -1).sum(-1))[..., :1]
 
 
+class Names(torch.nn.Module):
+    """Operators under their other names, and those that write to their first operand, of whatever overload."""
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> Any:
+        z = y.clone().pow_(2.5).floor_divide_(x.exp())
+        wide = y.double().mul_(2).clip_(min=1.5)
+        moved = torch.moveaxis(torch.swapdims(x, 0, 1), (0, 1), (1, 0))
+        n = torch.sym_ite(x.shape[0] > 3, 2, 3)
+        grid = torch.nn.functional.affine_grid(x[:2, None, :3].expand(2, 2, 3), (2, 1, 2, 3), align_corners=False)
+        above = torch.triu_indices(3, 4, 1, device=x.device)
+        return (
+            z, wide, moved, torch.linalg.norm(x, 3, dim=1), torch.linalg.norm(x, "fro"), grid, x[above[0], above[1]],
+            torch.true_divide(x, 3) + y, torch.special.erfc(x)[:n], torch._convolution(
+                x[None], x[:, :, None][:, :, [0, 0]], None, [1], [1], [1], False, [0], 1, False, False, False, False
+            ),
+        )  # fmt: skip
+
+
 def make_programs() -> dict[str, Callable[[], tuple[Any, list[torch.Tensor]]]]:
     """The exported programs by name, each with inputs, made when called."""
     torch.manual_seed(0)
@@ -180,6 +198,7 @@ def make_programs() -> dict[str, Callable[[], tuple[Any, list[torch.Tensor]]]]:
         "figures": lambda: export(Figures(), torch.randn(5, 7), torch.tensor([1, 2, 0, 4, 3])),
         "waves": lambda: export(Waves(), torch.randn(3, 8)),
         "turns": lambda: export(Turns(), torch.randn(2, 5, 3, 4), torch.randn(5, 2), shapes=({0: batch}, None)),
+        "names": lambda: export(Names(), torch.randn(4, 4), torch.rand(4, 4) + 0.5),
         "waves_core": lambda: decomposed(export(Waves(), torch.randn(3, 8))),
         "image_core": lambda: decomposed(export(Image(), torch.randn(2, 2, 10, 10))),
     }
