@@ -88,8 +88,8 @@ def start(tool: str) -> subprocess.Popen[str]:
     run = sys.executable if tool in OURS else python("optimizers")
     program = RUN.format(imports=imports, call=call, patience=PATIENCE)
     command = [run, "-c", program, tempfile.mkdtemp()]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    return subprocess.Popen(command, cwd=ROOT.parent, text=True, **pipes)
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, cwd=ROOT.parent, text=True, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
 
 
 def optimize(tool: str, source: Path, target: Path) -> dict[str, float] | None:
