@@ -5,16 +5,17 @@ Writes the table of docs/optimize.md.
     python benchmarks/onnx_models.py FOLDER [--sizes FILE] [--seconds N] [--write] [NAME]...
 
 FOLDER has the models. FILE is JSON, for each model the shapes of its inputs by name; a size that is free is 1 where
-none is given. Each optimizer runs once on each model in a process of its own, the clock started when it has made
-a model of one node; memory is what it takes beside that. A result is equal where both models give the same numbers in
-ONNX Runtime, with its own optimizations off and on, within a thousandth of the largest or ten times what the original
-differs between the two. Latency is that of ONNX Runtime by default on two threads, runs of all results in turn, beside
-an unchanged copy. The first call makes an environment for the peers in build/peers.
+none is given. Each optimizer runs once on each model in a process of its own, a copy of one that has made a small
+one; memory is what it takes beside that. A result is equal where both models give the same numbers in ONNX Runtime,
+with its own optimizations off and on, within a thousandth of the largest or ten times what the original differs between
+the two. Latency is that of ONNX Runtime by default on two threads, runs of all results in turn, beside
+an unchanged copy; quartiles are of the models. The first call makes an environment for the peers in build/peers.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import math
 import shutil
@@ -52,36 +53,55 @@ TOOLS = {
         "s.optimized_model_filepath = b; o.InferenceSession(a, s, providers=['CPUExecutionProvider'])",
     ),
 }
+#: goes through models by lines; what imports and the first call have made ready is there in each copy of the process
 RUN = """
-import json, sys, time, onnx, onnx.parser
+import json, os, signal, sys, time, onnx, onnx.parser
 {imports}
 text = '<ir_version: 8, opset_import: ["": 17]> net (float[2] x) => (float[2] y) {{ y = Relu(x) }}'
-a, b, source = sys.argv[2] + '.first', sys.argv[2], sys.argv[1]
+a, b = sys.argv[1] + '/first.onnx', sys.argv[1] + '/made.onnx'
 onnx.save(onnx.parser.parse_model(text), a)
 {call}
-a = source
 def held(): return next(int(l.split()[1]) for l in open('/proc/self/status') if l.startswith('VmHWM')) / 1024
-open('/proc/self/clear_refs', 'w').write('5'); before = held(); start = time.perf_counter()
-{call}
-print(json.dumps({{'seconds': time.perf_counter() - start, 'memory': held() - before}}))
+for line in sys.stdin:
+    a, b = json.loads(line)
+    child = os.fork()
+    if not child:
+        signal.alarm({patience})
+        open('/proc/self/clear_refs', 'w').write('5'); before = held(); start = time.perf_counter()
+        try:
+            {call}
+        except BaseException:
+            os._exit(1)
+        print('=' + json.dumps({{'seconds': time.perf_counter() - start, 'memory': held() - before}}), flush=True)
+        os._exit(0)
+    if os.waitpid(child, 0)[1]:
+        print('=null', flush=True)
 """
 
 Arrays = Mapping[str, np.ndarray[Any, Any]]
 
 
-def optimize(tool: str, source: Path, target: Path) -> dict[str, float] | None:
-    """Seconds and megabytes that a tool takes; None where it fails."""
+@functools.cache
+def start(tool: str) -> subprocess.Popen[str]:
+    """The process of a tool, which makes the files that it is told to of others."""
     imports, call = TOOLS[tool]
     run = sys.executable if tool in OURS else python("optimizers")
-    command = [run, "-c", RUN.format(imports=imports, call=call), source, target]
-    try:
-        done = subprocess.run(command, capture_output=True, timeout=PATIENCE, cwd=ROOT.parent, text=True)
-    except subprocess.TimeoutExpired:
-        return None
-    if done.returncode or not target.is_file():
-        return None
-    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    program = RUN.format(imports=imports, call=call, patience=PATIENCE)
+    command = [run, "-c", program, tempfile.mkdtemp()]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, cwd=ROOT.parent, text=True, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
+
+
+def optimize(tool: str, source: Path, target: Path) -> dict[str, float] | None:
+    """Seconds and megabytes that a tool takes; None where it fails."""
+    process = start(tool)
+    assert process.stdin is not None and process.stdout is not None
+    print(json.dumps([str(source), str(target)]), file=process.stdin, flush=True)
+    for line in process.stdout:  # tools say more than that
+        if line.startswith("="):
+            found: dict[str, float] | None = json.loads(line[1:])
+            return found if target.is_file() else None
+    raise RuntimeError(f"{tool} does not run")
 
 
 def open_session(path: Path, optimized: bool) -> onnxruntime.InferenceSession:
@@ -185,7 +205,7 @@ def measure(source: Path, sizes: Mapping[str, Sequence[int]], seconds: float) ->
 
 def table(results: Mapping[str, Mapping[str, Mapping[str, float]]]) -> str:
     """The results of all models as lines of Markdown."""
-    head = ("equal", "nodes", "bytes", "seconds, median", "slowest", "memory, largest, MB", "latency")
+    head = ("equal", "nodes", "bytes", "seconds, median", "slowest", "memory, largest, MB", "latency", "quartiles")
     lines = [f"| {len(results)} models | {' | '.join(head)} |", "|---|" + "--:|" * len(head)]
     for tool in (*TOOLS, COPY):
         good = [one[tool] for one in results.values() if "latency" in one[tool]]
@@ -196,7 +216,9 @@ def table(results: Mapping[str, Mapping[str, Mapping[str, float]]]) -> str:
         else:
             seconds, memory = ([one[key] for one in good] for key in ("seconds", "memory"))
             cells += [f"{statistics.median(seconds):.2f}", f"{max(seconds):.1f}", f"{max(memory):,.0f}"]
-        cells.append(f"{mean([one['latency'] for one in good]):.3f}")
+        latency = [one["latency"] for one in good]
+        low, _, high = statistics.quantiles(latency, method="inclusive") if len(latency) > 1 else (math.nan,) * 3
+        cells += [f"{mean(latency):.3f}", f"{low:.3f} to {high:.3f}"]
         lines.append(f"| {tool} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 

@@ -31,7 +31,7 @@ def draw(choices: Choices, subject: Subject, laboratory: Oracle) -> Case:
     opset = draw_opset(choices, subject, laboratory.opset)
     settle = find_settle(subject, laboratory, opset)
     bench = CaseBuilder(
-        choices, settle, subject, test, opset or subject.newest, astray=perturb.choose_astray(choices, subject, test)
+        choices, settle, subject, test, subject.forms(opset), astray=perturb.choose_astray(choices, subject, test)
     )
     steps = bench.steps()
     return Case(
@@ -44,7 +44,7 @@ def find_settle(subject: Subject, laboratory: Oracle, opset: int | None) -> Sett
     if subject.interpreted:
         return laboratory.settle
     runtime = laboratory.conversions if subject.of_source else laboratory.twins
-    return functools.partial(runtime.settle, opset=opset or subject.newest)
+    return functools.partial(runtime.settle, opset=subject.forms(opset))
 
 
 def draw_opset(choices: Choices, subject: Subject, usual: int | None = None) -> int | None:

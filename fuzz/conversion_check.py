@@ -93,6 +93,22 @@ class ConversionCheck:
             found = replace(found, end=End.PASSED, reason="")
         return replace(found, operators=operators)
 
+    def judge_adapted(self, case: Case, given: int) -> Finding:
+        """Write a case of the opset `given` in its own, and compare both in ONNX Runtime."""
+        try:
+            conversion = pipeline.rewrite(
+                encode_case(case, self._catalogue, given), rules=self._rules, opset=case.opset
+            )
+        except InternalError as error:
+            return Finding(End.FAILED, "".join(traceback.format_exception(error)))
+        except RewriteFailure as failure:
+            return Finding(End.FAILED, f"{failure}")
+        except RewriteError as error:  # much cannot be said in an older opset
+            return Finding(End.REFUSED, f"{error}")
+        fired, model = dict(conversion.report.rules), read_bytes(conversion.encoded)
+        found = SelfCheck.compare_case(case, model, fired)
+        return replace(found, operators=sum(conversion.report.target_operators.values()))
+
     def _is_shaky(self, case: Case, actual: Sequence[Array], opset: int) -> bool:
         """Whether results are off by no more than twice what the model's own are where each operator's are.
 

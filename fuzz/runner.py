@@ -314,6 +314,8 @@ def _trial(subject: Subject | Category, laboratory: Oracle) -> tuple[Judge, Draw
 
 
 def _find_judge(subject: Subject, laboratory: Oracle) -> Judge:
+    if subject.adapts:
+        return functools.partial(laboratory.conversions.judge_adapted, given=subject.newest)
     if not subject.of_source:
         return laboratory.twins.judge
     return laboratory.judge if subject.interpreted else laboratory.conversions.judge

@@ -14,7 +14,7 @@ from ..engine.expressions.functions import to_python
 from ..engine.packs.loader import Pack
 from ..engine.rewrite.availability import Availability
 from ..engine.rewrite.pattern import Defined, compile_equations, nodes
-from ..engine.rewrite.rules import OF_SOURCE, list_template_dialects, write_out
+from ..engine.rewrite.rules import ADAPT, OF_SOURCE, list_template_dialects, write_out
 from ..engine.syntax import tree
 from ..engine.syntax.tree_traversal import walk
 
@@ -86,6 +86,15 @@ class Subject:
     def of_source(self) -> bool:
         """Whether its left side is of a dialect that a conversion reads: then a whole conversion tries it."""
         return self.rule.stage in OF_SOURCE and self.across
+
+    @property
+    def adapts(self) -> bool:
+        """Whether it writes another opset than it reads: then a conversion to that one tries it."""
+        return self.rule.stage == ADAPT
+
+    def forms(self, opset: int | None) -> int:
+        """The opset of what its left side reads, where `opset` is aimed at (None: the newest)."""
+        return self.newest if opset is None or self.adapts else opset
 
     @property
     def interpreted(self) -> bool:

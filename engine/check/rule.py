@@ -97,7 +97,8 @@ def _rule(written: tree.Rule, reads: Dialect, context: Context) -> None:
     _report_refusals(written, context)
     if len(context.world.diagnosis.found) == before:  # what is misspelt would be told twice
         _report_unused(found, context)
-    rule_tests(written, found, replace(context, scope={"opset": context.scope["opset"]}))
+    tried = newest if written.stage == ADAPT else context  # what it reads has the newest form whatever is written
+    rule_tests(written, found, replace(tried, root=found.root, scope={"opset": context.scope["opset"]}))
 
 
 def _accepts(written: tree.Rule, reads: Dialect, context: Context) -> None:

@@ -172,3 +172,21 @@ def test_a_span_of_more_numbers_than_memory_holds_is_no_reason_to_count_them() -
     for name, number in (("a", 0), ("b", 1e15), ("c", 1)):
         model.graph.initializer.append(onnx.numpy_helper.from_array(np.array(number, np.float32), name))
     assert "Range" in {node.op_type for node in convert(model.SerializeToString(), to="onnx").graph.node}
+
+
+def test_sizes_that_follow_from_the_inputs_are_known_and_weights_stay_as_they_are() -> None:
+    model = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 18]>
+        net (float[n, 160] x) => (float[n, 80] p, float[n, 80] y) {
+            r = Reshape <allowzero = 1> (x, to)  t = Transpose <perm = [1, 0]> (w)  m = MatMul(r, t)
+            k = MatMul(r, w)  s = Add(m, k)  p, y = Split <axis = 1, num_outputs = 2> (s)
+        }"""
+    )
+    weights = np.random.default_rng(0).standard_normal((160, 160)).astype(np.float32)
+    numbers = {"w": weights, "to": np.array([-1, 160])}
+    model.graph.initializer.extend(onnx.numpy_helper.from_array(one, name) for name, one in numbers.items())
+    adapted = convert(model.SerializeToString(), opset=13)
+    assert adapted.ByteSize() < 1.2 * weights.nbytes
+    x = np.random.default_rng(1).standard_normal((3, 160)).astype(np.float32)
+    want, got = (onnxruntime.InferenceSession(one.SerializeToString()).run(None, {"x": x}) for one in (model, adapted))
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
