@@ -27,7 +27,6 @@ from .scopes import separate_definitions
 from .serialization import Lazy, LazyMapping, freeze, thaw
 
 
-
 @dataclass(frozen=True, slots=True)
 class Pack:
     """Parsed and checked rule files, and the operators they speak of."""

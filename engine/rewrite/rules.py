@@ -352,9 +352,7 @@ def _compile(rule: tree.Rule, source: Dialect, target: Dialect, one: Outline, ru
     )
 
 
-def _admits(
-    asked: Sequence[Condition], traits: Callable[[str], frozenset[str]], wildcard: str, operator: str
-) -> bool:
+def _admits(asked: Sequence[Condition], traits: Callable[[str], frozenset[str]], wildcard: str, operator: str) -> bool:
     """Whether the conditions that speak of a wildcard alone hold for an operator."""
     for one in itertools.takewhile(lambda one: one.certain, asked):
         names = speaks_of(one.expression)
