@@ -36,7 +36,7 @@ def held(read: Callable[Asked, Found]) -> Callable[Asked, Found]:
             return read(*given, **named)
         key = (read, *given)
         if key not in known:
-            known[key] = read(*given)
+            known[key] = read(*given, **named)
         found: Found = known[key]
         return found
 
