@@ -252,6 +252,7 @@ def _name_chain(steps: Sequence[Step], places: Sequence[int], kind: str) -> str:
 
 def _name_tensor(value: ir.Value, operand: str) -> str:
     path = [part for part in (value.name or "").split(".") if part]
-    name = make_identifier(path[-1]) if len(path) > 1 else ""
+    alone = len(path) == 1 and path[0].replace("_", "").isalpha() and "_" in path[0]  # as exporters call nothing
+    name = make_identifier(path[-1]) if len(path) > 1 or alone else ""
     usual = _FACTORS if value.dtype is not None and value.dtype.is_floating_point() else _NUMBERS
     return name or usual.get(operand, operand) or "constant"
