@@ -10,7 +10,7 @@ import onnx_ir as ir
 from ...engine.base.startup import dataclass, field
 from ...engine.dialects.operators import Dialect
 from .blocks import share_scope
-from .extents import Size
+from .class_sizes import Size
 from .identifiers import Names, make_identifier, make_snake
 from .steps import Block, Slot, Step, count_reads, list_steps, share_prefix
 from .templates import list_arguments, name_call
