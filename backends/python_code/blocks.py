@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from ...engine.base.startup import dataclass
 from .arguments import name_parameters
-from .extents import find_sizes
+from .class_sizes import find_sizes
 from .steps import Block, Slot, Step, count_reads, share_prefix
 
 #: lines that a class takes beside what it computes, and that a class must spare to be one

@@ -10,7 +10,7 @@ import onnx_ir as ir
 from ...engine.base.startup import dataclass, field
 from ...engine.dialects.operators import Dialect
 from .blocks import share_scope
-from .extents import Size
+from .class_sizes import Size
 from .identifiers import Names, make_identifier, make_snake
 from .steps import Block, Slot, Step, count_reads, list_steps, share_prefix
 from .templates import list_arguments, name_call
@@ -252,6 +252,7 @@ def _name_chain(steps: Sequence[Step], places: Sequence[int], kind: str) -> str:
 
 def _name_tensor(value: ir.Value, operand: str) -> str:
     path = [part for part in (value.name or "").split(".") if part]
-    name = make_identifier(path[-1]) if len(path) > 1 else ""
+    alone = len(path) == 1 and path[0].replace("_", "").isalpha() and "_" in path[0]  # as exporters call nothing
+    name = make_identifier(path[-1]) if len(path) > 1 or alone else ""
     usual = _FACTORS if value.dtype is not None and value.dtype.is_floating_point() else _NUMBERS
     return name or usual.get(operand, operand) or "constant"

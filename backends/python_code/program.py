@@ -14,7 +14,7 @@ from ...engine.dialects.operators import Dialect
 from ...engine.expressions.functions.registry import SHORT
 from .blocks import find_blocks
 from .class_names import list_parts, name_block, name_model
-from .extents import put_back, read_sizes, take_sizes
+from .class_sizes import put_back, read_sizes, take_sizes
 from .forward import Method, read_options, write_kind
 from .identifiers import Names, make_class_name, make_identifier, make_snake
 from .members import Body, Member, plan_body

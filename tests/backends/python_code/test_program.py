@@ -345,3 +345,82 @@ def test_a_root_mean_square_by_hand_is_a_layer() -> None:
     ]
     small = [onh.from_array(np.array([-1]), "axes"), onh.from_array(np.array(1e-6, np.float32), "eps")]
     assert "nn.RMSNorm(8, eps=1e-06)" in write(model(nodes, [*small, tensor("gain", 8)], [("x", [2, 3, 8])], ["y"]))
+
+
+def test_widths_that_are_multiples_of_others_are_no_arguments() -> None:
+    nodes, weights, x, depth = [], [], "x", 8
+    for place, width in enumerate([8, 8, 16, 16]):
+        if width != depth:
+            weights.append(tensor(f"wider{place}", width, depth))
+            nodes.append(oh.make_node("Gemm", [x, f"wider{place}"], [f"e{place}"], transB=1))
+            x, depth = f"e{place}", width
+        weights += [tensor(f"up{place}", 4 * width, width), tensor(f"down{place}", width, 4 * width)]
+        nodes += [
+            oh.make_node("Gemm", [x, f"up{place}"], [f"a{place}"], transB=1),
+            oh.make_node("Relu", [f"a{place}"], [f"b{place}"]),
+            oh.make_node("Gemm", [f"b{place}", f"down{place}"], [f"c{place}"], transB=1),
+            oh.make_node("Add", [x, f"c{place}"], [f"d{place}"]),
+        ]
+        x = f"d{place}"
+    text = write(model(nodes, weights, [("x", [2, 8])], [x]))
+    assert "def __init__(self, features: int) -> None:" in text
+    assert "nn.Linear(features, 4 * features, bias=False)" in text
+    assert "nn.Linear(4 * features, features, bias=False)" in text
+
+
+def test_a_class_reads_free_extents_from_what_it_is_given() -> None:
+    nodes = [
+        oh.make_node("Shape", ["x"], ["s"], start=0, end=2),
+        oh.make_node("Concat", ["s", "heads"], ["to"], axis=0),
+    ]
+    nodes.append(oh.make_node("Concat", ["s", "whole"], ["back"], axis=0))
+    weights = [onh.from_array(np.array(rest, np.int64), name) for name, rest in (("heads", [2, 4]), ("whole", [8]))]
+    x = "x"
+    for place in range(5):
+        weights += [tensor(f"w{place}", 8, 8), tensor(f"b{place}", 8), tensor(f"v{place}", 8, 8)]
+        nodes += [
+            oh.make_node("MatMul", [x, f"w{place}"], [f"a{place}"]),
+            oh.make_node("Add", [f"a{place}", f"b{place}"], [f"c{place}"]),
+            oh.make_node("Reshape", [f"c{place}", "to"], [f"d{place}"]),
+            oh.make_node("Softmax", [f"d{place}"], [f"e{place}"], axis=2),
+            oh.make_node("Reshape", [f"e{place}", "back"], [f"o{place}"]),
+            oh.make_node("MatMul", [f"o{place}", f"v{place}"], [f"f{place}"]),
+            oh.make_node("Add", [x, f"f{place}"], [f"g{place}"]),
+        ]
+        x = f"g{place}"
+    text = write(model(nodes, weights, [("x", ["batch", "length", 8])], [x]))
+    assert "def forward(self, x: Tensor) -> Tensor:\n        n = x.shape[0]\n        n1 = x.shape[1]" in text
+    assert "nn.Sequential(*(" in text and text.count("x.shape") == 2
+
+
+def test_classes_have_the_names_that_an_exporter_notes() -> None:
+    read = onnx.load_from_string(residual(4))
+    for node in read.graph.node:
+        path = node.output[0].rpartition(".")[0]
+        if path:
+            paths, classes = ["", path, "op"], ["Whole", "models.Residual", "aten.op"]
+            node.metadata_props.add(key="pkg.torch.onnx.name_scopes", value=repr(paths))
+            node.metadata_props.add(key="pkg.torch.onnx.class_hierarchy", value=repr(classes))
+    assert "class Residual(nn.Module):" in write(read.SerializeToString())
+    read.opset_import[0].version = 18
+    assert "class Residual(nn.Module):" in write(read.SerializeToString())
+
+
+@pytest.mark.parametrize("text", ["['', 'a'", "__import__('os')", "['x:y/z', 'op']", "[" * 9000, "[1, 2]"])
+def test_what_an_exporter_notes_is_no_code(text: str) -> None:
+    read = onnx.load_from_string(residual(4))
+    for node in read.graph.node:
+        node.metadata_props.add(key="pkg.torch.onnx.name_scopes", value=text)
+        node.metadata_props.add(key="pkg.torch.onnx.class_hierarchy", value=text)
+    assert "class Block(nn.Module):" in write(read.SerializeToString())
+
+
+def test_a_grid_that_begins_with_zero_is_an_activation() -> None:
+    zero, scale = onh.from_array(np.array(0, np.uint8), "z"), onh.from_array(np.array(0.1, np.float32), "s")
+    nodes = [
+        oh.make_node("Conv", ["x", "w"], ["a"]),
+        oh.make_node("QuantizeLinear", ["a", "s", "z"], ["q"]),
+        oh.make_node("DequantizeLinear", ["q", "s", "z"], ["y"]),
+    ]
+    text = write(model(nodes, [tensor("w", 3, 2, 1, 1), scale, zero], [("x", [1, 2, 4, 4])], ["y"]))
+    assert "return F.relu(self.conv(x))" in text
