@@ -9,7 +9,7 @@ from pathlib import Path
 
 import onnx_ir as ir
 
-from ..engine.base.atomic_write import replacing
+from ..engine.base.atomic_write import open_replacement
 from ..engine.base.errors import ModelError
 from ..engine.base.startup import dataclass
 from ..engine.dialects.operators import Dialect
@@ -36,7 +36,7 @@ class Encoded:
         """How many bytes the model takes on the device."""
         return len(self.model)
 
-    def data(self) -> bytes:
+    def encode(self) -> bytes:
         """The model as a TensorFlow Lite file."""
         return self.model
 
@@ -46,13 +46,16 @@ class Encoded:
         Raises DestinationError for what the system refuses.
         """
         name = re.sub(r"\W", "_", path.stem)
-        for place, lines in ((path.with_suffix(".h"), self._header(name)), (path, self._source(name, path))):
-            with replacing(place) as file:
+        for place, lines in (
+            (path.with_suffix(".h"), self._write_header(name)),
+            (path, self._write_source(name, path)),
+        ):
+            with open_replacement(place) as file:
                 for line in lines:
                     file.write(f"{line}\n".encode())
         return self.size
 
-    def _header(self, name: str) -> Iterator[str]:
+    def _write_header(self, name: str) -> Iterator[str]:
         yield "#pragma once"
         yield ""
         yield "#include <cstddef>"
@@ -74,7 +77,7 @@ class Encoded:
         yield "  return kTfLiteOk;"
         yield "}"
 
-    def _source(self, name: str, path: Path) -> Iterator[str]:
+    def _write_source(self, name: str, path: Path) -> Iterator[str]:
         yield f'#include "{path.with_suffix(".h").name}"'
         yield ""
         yield f"alignas(16) const unsigned char {name}_data[] = {{"
@@ -92,14 +95,14 @@ def encode(output: Output) -> Encoded:
     graphs = [output.graph, *output.graph.subgraphs()]
     methods = _list_methods(graphs, output.dialect)
     arena = sum(plan_memory(graph).size for graph in graphs) + _count_kept(graphs)
-    return Encoded(tflite_file.encode(output).data(), methods, arena)
+    return Encoded(tflite_file.encode(output).encode(), methods, arena)
 
 
 def _list_methods(graphs: list[ir.Graph], dialect: Dialect) -> tuple[str, ...]:
     found: Counter[str] = Counter()
     lacking: set[str] = set()
     for node in (node for graph in graphs for node in graph):
-        spec = dialect.operator(node.op_type) if node.domain == dialect.domain else None
+        spec = dialect.find_operator(node.op_type) if node.domain == dialect.domain else None
         if spec is not None and spec.role == "copy":
             continue
         if spec is None or spec.facts.micro is None:

@@ -41,8 +41,8 @@ def encode(schema: Schema, table: str, record: Record, identifier: str) -> Itera
     """
     encoder = _Encoder(schema)
     encoder.out += b"\0\0\0\0" + identifier.encode()
-    encoder.patch(0, encoder.table(table, record))
-    return encoder.parts()
+    encoder.patch(0, encoder.write_table(table, record))
+    return encoder.list_parts()
 
 
 class _Slot(NamedTuple):
@@ -63,7 +63,7 @@ class _Encoder:
         self.vtables: dict[bytes, int] = {}
         self.outside: list[tuple[int, Outside]] = []
 
-    def parts(self) -> Iterator[Buffer]:
+    def list_parts(self) -> Iterator[Buffer]:
         """The tables, and then what lies outside them, which is copied nowhere."""
         end = len(self.out)
         gaps = []
@@ -83,9 +83,9 @@ class _Encoder:
     def patch(self, place: int, target: int) -> None:
         struct.pack_into("<I", self.out, place, target - place)
 
-    def table(self, table: str, record: Record) -> int:
+    def write_table(self, table: str, record: Record) -> int:
         """Write a table and all it refers to; its place in the file."""
-        slots = self._slots(table, record)
+        slots = self._list_slots(table, record)
         slots.sort(key=lambda slot: -struct.calcsize(f"<{slot.code}"))
         offsets, end = {}, 4
         for slot in slots:
@@ -106,14 +106,14 @@ class _Encoder:
         for slot in slots:
             place = start + offsets[slot.slot]
             if slot.field is not None:
-                self.patch(place, self._target(slot.field, slot.value))
+                self.patch(place, self._write_target(slot.field, slot.value))
             elif isinstance(slot.value, Outside):
                 self.outside.append((place, slot.value))
             else:
                 struct.pack_into(f"<{slot.code}", self.out, place, slot.value)
         return start
 
-    def _slots(self, table: str, record: Record) -> list[_Slot]:
+    def _list_slots(self, table: str, record: Record) -> list[_Slot]:
         fields = self.schema.tables[table]
         slots = []
         for name, value in record.items():
@@ -128,36 +128,36 @@ class _Encoder:
             slots.append(_Slot(field.slot, "I" if reference else str(field.code), value, field if reference else None))
         return slots
 
-    def _target(self, field: Field, value: Any) -> int:
+    def _write_target(self, field: Field, value: Any) -> int:
         """Write what is reached by an offset; its place in the file."""
         if isinstance(value, Union):
-            return self.table(value.table, value.record)
+            return self.write_table(value.table, value.record)
         if not field.vector and field.type in self.schema.tables:
-            return self.table(field.type, value)
+            return self.write_table(field.type, value)
         if not field.vector and field.type == "bytes":
-            return self._bytes(memoryview(value).cast("B"), _DATA_ALIGNMENT, None)
+            return self._write_bytes(memoryview(value).cast("B"), _DATA_ALIGNMENT, None)
         if not field.vector:
-            return self._string(value)
+            return self._write_string(value)
         if field.code is not None:
             width = struct.calcsize(f"<{field.code}")
             packed = struct.pack(f"<{len(value)}{field.code}", *value)
-            return self._bytes(memoryview(packed), max(width, 4), len(value))
+            return self._write_bytes(memoryview(packed), max(width, 4), len(value))
         self.align(4)
         start = len(self.out)
         self.out += struct.pack("<I", len(value)) + bytes(4 * len(value))
         for i, item in enumerate(value):
-            target = self._string(item) if field.type == "string" else self.table(field.type, item)
+            target = self._write_string(item) if field.type == "string" else self.write_table(field.type, item)
             self.patch(start + 4 + 4 * i, target)
         return start
 
-    def _bytes(self, content: memoryview, alignment: int, count: int | None) -> int:
+    def _write_bytes(self, content: memoryview, alignment: int, count: int | None) -> int:
         self.align(alignment, 4)
         start = len(self.out)
         self.out += struct.pack("<I", len(content) if count is None else count)
         self.out += content
         return start
 
-    def _string(self, text: str) -> int:
-        start = self._bytes(memoryview(text.encode()), 4, None)
+    def _write_string(self, text: str) -> int:
+        start = self._write_bytes(memoryview(text.encode()), 4, None)
         self.out += b"\0"
         return start

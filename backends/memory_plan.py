@@ -37,7 +37,7 @@ def plan_memory(graph: ir.Graph, batch: int = 1) -> Plan:
     """
     placed: list[tuple[int, Block]] = []
     for block in sorted(_list_blocks(graph, batch), key=lambda block: (-block.size, block.first)):
-        taken = [(at, at + other.size) for at, other in placed if _meet(block, other)]
+        taken = [(at, at + other.size) for at, other in placed if _are_overlapping(block, other)]
         placed.append((_find_gap(sorted(taken), block.size), block))
     size = max((at + block.size for at, block in placed), default=0)
     return Plan(size, {block.value: at for at, block in placed})
@@ -69,7 +69,7 @@ def count_bytes(value: ir.Value, batch: int = 1) -> int:
     return -(-size // _ALIGNED) * _ALIGNED
 
 
-def _meet(one: Block, other: Block) -> bool:
+def _are_overlapping(one: Block, other: Block) -> bool:
     return one.first <= other.last and other.first <= one.last
 
 

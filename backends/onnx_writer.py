@@ -9,7 +9,7 @@ import onnx.shape_inference
 import onnx_ir as ir
 
 from ..engine.base.errors import RewriteError
-from ..engine.dialects.operators import Dialect, schema
+from ..engine.dialects.operators import Dialect, find_schema
 from ..engine.rewrite.profile import time_part
 from .stream import Encoded
 from .writers import Output
@@ -51,14 +51,14 @@ def encode(output: Output) -> Encoded:
     if origin is not None:
         _restore_interface(graph, origin)
     with time_part("encoding"):
-        encoded = Encoded.of(model, origin is None or bool(origin.meta.get("described", True)))
+        encoded = Encoded.encode(model, origin is None or bool(origin.meta.get("described", True)))
     with time_part("checking"):
         known = all(type(v.type) is ir.TensorType and v.shape is not None for v in (*graph.inputs, *graph.outputs))
         # An operator that a runtime takes for one of the standard stays; the checker would refuse it.
         if origin is None or all(
-            n.domain or schema(n.op_type, output.opset, "") is not None for n in graph.all_nodes()
+            n.domain or find_schema(n.op_type, output.opset, "") is not None for n in graph.all_nodes()
         ):
-            check(encoded.outline(), known and origin is None, origin is not None)
+            check(encoded.make_outline(), known and origin is None, origin is not None)
     return encoded
 
 
@@ -69,11 +69,11 @@ def _restore_interface(graph: ir.Graph, origin: ir.Model) -> None:
         declared = known.get(value.name, value)
         if declared.type is not None:
             value.type = declared.type
-        if _agree(value.shape, declared.shape):
+        if _can_agree(value.shape, declared.shape):
             value.shape = declared.shape
 
 
-def _agree(found: ir.Shape | None, declared: ir.Shape | None) -> bool:
+def _can_agree(found: ir.Shape | None, declared: ir.Shape | None) -> bool:
     """Whether two shapes may be those of one value."""
     if found is None or declared is None:
         return True
@@ -87,7 +87,7 @@ def name_outputs(graph: ir.Graph, names: Sequence[str], dialect: Dialect) -> Non
     """Give the outputs their names; one that is another input, a constant or a repeat gets a node of its own."""
     wanted = dict(zip(range(len(names)), names, strict=True))
     seen: set[ir.Value] = set()
-    taken = {value.name: value for value in _values(graph)}
+    taken = {value.name: value for value in _list_values(graph)}
     for position, name in wanted.items():
         value = graph.outputs[position]
         if value.name == name and value.is_graph_input() and value not in seen:
@@ -110,13 +110,13 @@ def name_outputs(graph: ir.Graph, names: Sequence[str], dialect: Dialect) -> Non
 
 
 def _copy(graph: ir.Graph, value: ir.Value, dialect: Dialect) -> ir.Value:
-    node = ir.Node(dialect.domain, dialect.role("copy").name, [value], num_outputs=1)
+    node = ir.Node(dialect.domain, dialect.find_role("copy").name, [value], num_outputs=1)
     graph.append(node)
     node.outputs[0].type, node.outputs[0].shape = value.type, value.shape
     return node.outputs[0]
 
 
-def _values(graph: ir.Graph) -> list[ir.Value]:
+def _list_values(graph: ir.Graph) -> list[ir.Value]:
     return [*graph.inputs, *graph.initializers.values(), *(output for node in graph for output in node.outputs)]
 
 

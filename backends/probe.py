@@ -23,18 +23,18 @@ Described = tuple[Type, Sequence[int | None]] | tuple[Type, Sequence[int | None]
 Constant = npt.NDArray[Any] | tuple[npt.NDArray[Any], Quantization] | ir.TensorProtocol
 
 
-def single(
+def write_operator_model(
     catalogue: Catalogue,
     op: str,
     inputs: Mapping[str, Described | Constant | None],
     outputs: Sequence[Described],
     **options: Any,
 ) -> bytes:
-    """Write a TensorFlow Lite model of one operator: see `graph` for the arguments."""
-    return write(graph(catalogue, op, inputs, outputs, **options), catalogue)
+    """Write a TensorFlow Lite model of one operator: see `make_operator_model` for the arguments."""
+    return write(make_operator_model(catalogue, op, inputs, outputs, **options), catalogue)
 
 
-def graph(
+def make_operator_model(
     catalogue: Catalogue,
     op: str,
     inputs: Mapping[str, Described | Constant | None],
@@ -47,17 +47,17 @@ def graph(
     model under its name. An operator that ops.yaml does not have becomes a custom one. Raises ModelError for an option
     that the operator does not have.
     """
-    dialect = catalogue.dialect("tflite")
+    dialect = catalogue.find_dialect("tflite")
     spec = dialect.operators.get(op)
     attributes = []
     for name, value in options.items():
         if spec is not None and name not in spec.options:
             raise ModelError(f"{op} has no option {name}, only {', '.join(spec.options) or 'none at all'}")
-        made = attribute(spec.options[name], value, dialect) if spec else option.attribute(name, value)
+        made = make_attribute(spec.options[name], value, dialect) if spec else option.make_attribute(name, value)
         if made is not None:
             attributes.append(made)
-    operands = [None if what is None else _value(name, what, dialect) for name, what in inputs.items()]
-    results = [_value(f"output_{i}", what, dialect) for i, what in enumerate(outputs)]
+    operands = [None if what is None else _make_value(name, what, dialect) for name, what in inputs.items()]
+    results = [_make_value(f"output_{i}", what, dialect) for i, what in enumerate(outputs)]
     domain = spec.domain if spec else f"{dialect.domain}.custom"
     node = ir.Node(domain, op, operands, attributes, outputs=results, name=op)
     constants = [value for value in operands if value is not None and value.const_value is not None]
@@ -72,7 +72,7 @@ def graph(
     return ir.Model(main, ir_version=10)
 
 
-def element_type(kind: Type, dialect: Dialect) -> ir.DataType:
+def find_element_type(kind: Type, dialect: Dialect) -> ir.DataType:
     """The ONNX element type for any way to say one; raises ModelError where there is none."""
     if isinstance(kind, ir.DataType):
         return kind
@@ -84,13 +84,13 @@ def element_type(kind: Type, dialect: Dialect) -> ir.DataType:
     return ir.DataType[entry["dtype"]]
 
 
-def _value(name: str, what: Described | Constant, dialect: Dialect) -> ir.Value:
+def _make_value(name: str, what: Described | Constant, dialect: Dialect) -> ir.Value:
     value = ir.Value(name=name)
     if isinstance(what, tuple) and isinstance(what[-1], Quantization):
         value.meta["quantization"] = what[-1]
     if isinstance(what, tuple) and not isinstance(what[0], np.ndarray):
         described: tuple[Any, ...] = what
-        value.type = ir.TensorType(element_type(described[0], dialect))
+        value.type = ir.TensorType(find_element_type(described[0], dialect))
         value.shape = ir.Shape(described[1])
         return value
     content = ir.tensor(what[0] if isinstance(what, tuple) else what, name=name)
@@ -100,7 +100,7 @@ def _value(name: str, what: Described | Constant, dialect: Dialect) -> ir.Value:
     return value
 
 
-def attribute(known: Option, value: Any, dialect: Dialect) -> ir.Attr:
+def make_attribute(known: Option, value: Any, dialect: Dialect) -> ir.Attr:
     """An option's value as an attribute of the type that ops.yaml gives the option."""
     types = ir.AttributeType
     base = known.type.strip("[]")

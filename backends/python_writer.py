@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..engine.base.atomic_write import replacing
+from ..engine.base.atomic_write import open_replacement
 from ..engine.base.errors import RewriteError
 from ..engine.base.startup import dataclass
 from .python_code.program import Program, write_program
@@ -36,10 +36,10 @@ class Encoded:
         """
         if path.exists() and not path.is_dir():
             raise RewriteError(f"{path}: is a file, and code is written into a folder")
-        with replacing(path / _TENSORS) as file:
+        with open_replacement(path / _TENSORS) as file:
             size = write(file, write_tensors(self.program.tensors))
         for name, text in ((_README, self.readme), (_CODE, self.program.text)):
-            with replacing(path / name) as file:
+            with open_replacement(path / name) as file:
                 size += file.write(text.encode())
         return size
 

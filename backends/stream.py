@@ -14,10 +14,10 @@ import onnx_ir as ir
 from google.protobuf.message import DecodeError
 from onnx_ir import serde
 
-from ..engine.base.atomic_write import remove, replacing
+from ..engine.base.atomic_write import open_replacement, remove
 from ..engine.base.errors import RewriteError
 from ..engine.base.startup import dataclass, field
-from .wire import Encoder, tag, varint
+from .wire import Encoder, encode_tag, encode_varint
 
 #: constants of as many bytes are written from where they lie, smaller ones with the nodes
 LARGE = 1 << 12
@@ -31,9 +31,9 @@ _PAGE = mmap.PAGESIZE
 _LINE, _CACHE = 64, 1 << 15
 #: the first version of the format whose constants need not be inputs
 _CONSTANTS = 4
-_GRAPH = tag(onnx.ModelProto, "graph")
-_INITIALIZER = tag(onnx.GraphProto, "initializer")
-_RAW = tag(onnx.TensorProto, "raw_data")
+_GRAPH = encode_tag(onnx.ModelProto, "graph")
+_INITIALIZER = encode_tag(onnx.GraphProto, "initializer")
+_RAW = encode_tag(onnx.TensorProto, "raw_data")
 
 Buffer: TypeAlias = bytes | memoryview
 
@@ -52,14 +52,14 @@ class Weight:
     @property
     def size(self) -> int:
         """How many bytes the message takes."""
-        return len(self.head) + len(_prefix(_RAW, self.tensor.nbytes)) + self.tensor.nbytes
+        return len(self.head) + len(_encode_prefix(_RAW, self.tensor.nbytes)) + self.tensor.nbytes
 
-    def parts(self) -> Iterator[Buffer]:
+    def list_parts(self) -> Iterator[Buffer]:
         """The message."""
-        yield self.head + _prefix(_RAW, self.tensor.nbytes)
-        yield from content(self.tensor)
+        yield self.head + _encode_prefix(_RAW, self.tensor.nbytes)
+        yield from iterate_content(self.tensor)
 
-    def beside(self, location: str, offset: int) -> bytes:
+    def encode_external(self, location: str, offset: int) -> bytes:
         """The message, when the bytes are in another file at an offset."""
         told = {"location": location, "offset": f"{offset}", "length": f"{self.tensor.nbytes}"}
         entries = [onnx.StringStringEntryProto(key=key, value=value) for key, value in told.items()]
@@ -82,21 +82,21 @@ class Encoded:
     _kept: list[onnx.ModelProto] = field(default_factory=list, repr=False, compare=False)
 
     @classmethod
-    def of(cls, model: ir.Model, described: bool = True) -> Encoded:
+    def encode(cls, model: ir.Model, described: bool = True) -> Encoded:
         """Encode a model, its inner values `described` by types and shapes; its graph stays as it is."""
         small: list[bytes] = []
         weights: list[Weight] = []
         for value in model.graph.initializers.values():
             tensor, name = value.const_value, value.name or ""
             if tensor is None or tensor.dtype == ir.DataType.STRING:
-                small.append(_words(name, tensor))
+                small.append(_encode_strings(name, tensor))
                 continue
             weight = Weight(_encode_header(name, tensor), tensor)
             # A state's initial value is an input as well, and stands with the inputs.
             if tensor.nbytes >= LARGE and not value.is_graph_input():
                 weights.append(weight)
             else:
-                small.append(b"".join(weight.parts()))
+                small.append(b"".join(weight.list_parts()))
         proto = onnx.ModelProto(
             ir_version=model.ir_version, producer_name=model.producer_name, doc_string=model.doc_string
         )
@@ -105,7 +105,7 @@ class Encoded:
         onnx.helper.set_model_props(proto, dict(model.metadata_props))
         declared = model.ir_version < _CONSTANTS
         defaults = model.graph.initializers.values() if declared else ()
-        graph = Encoder().graph(model.graph, small, defaults, described)
+        graph = Encoder().encode_graph(model.graph, small, defaults, described)
         return cls(proto.SerializeToString(), graph, tuple(weights), declared)
 
     def save(self, path: Path, external_data: bool = False) -> int:
@@ -116,67 +116,67 @@ class Encoded:
         """
         beside = path.with_name(f"{path.name}.data")
         if not external_data and self.size <= LIMIT:
-            stale = beside.is_file() and refers(path, beside.name)
-            with replacing(path) as file:
-                size = write(file, self.parts())
+            stale = beside.is_file() and is_reference(path, beside.name)
+            with open_replacement(path) as file:
+                size = write(file, self.list_parts())
             if stale:
                 remove(beside)
             return size
-        head, parts = self.apart(beside.name)
-        with replacing(path) as file, replacing(beside) as data:
+        head, parts = self.separate_weights(beside.name)
+        with open_replacement(path) as file, open_replacement(beside) as data:
             return file.write(head) + write(data, parts)
 
     @property
     def size(self) -> int:
         """How many bytes the model takes as one message."""
         body = self._body
-        return len(self.head) + len(_prefix(_GRAPH, body)) + body
+        return len(self.head) + len(_encode_prefix(_GRAPH, body)) + body
 
     @property
     def _body(self) -> int:
         sizes = (weight.size for weight in self.weights)
-        return len(self.graph) + sum(len(_prefix(_INITIALIZER, size)) + size for size in sizes)
+        return len(self.graph) + sum(len(_encode_prefix(_INITIALIZER, size)) + size for size in sizes)
 
-    def parts(self) -> Iterator[Buffer]:
+    def list_parts(self) -> Iterator[Buffer]:
         """The model as one message; raises TooLargeError where it does not fit into one."""
         if self.size > LIMIT:
             raise TooLargeError(f"the model of {self.size:,} bytes exceeds the 2 GB that one message can hold")
-        yield self.head + _prefix(_GRAPH, self._body) + self.graph
+        yield self.head + _encode_prefix(_GRAPH, self._body) + self.graph
         for weight in self.weights:
-            yield _prefix(_INITIALIZER, weight.size)
-            yield from weight.parts()
+            yield _encode_prefix(_INITIALIZER, weight.size)
+            yield from weight.list_parts()
 
-    def apart(self, location: str) -> tuple[bytes, Iterator[Buffer]]:
+    def separate_weights(self, location: str) -> tuple[bytes, Iterator[Buffer]]:
         """The model as a message that has its large constants in the file `location`, and what that file holds."""
         messages, offsets, end = [], [], 0
         for weight in self.weights:
             offsets.append(end + -end % _PAGE)
             end = offsets[-1] + weight.tensor.nbytes
-            message = weight.beside(location, offsets[-1])
-            messages.append(_prefix(_INITIALIZER, len(message)) + message)
+            message = weight.encode_external(location, offsets[-1])
+            messages.append(_encode_prefix(_INITIALIZER, len(message)) + message)
         body = self.graph + b"".join(messages)
-        return self.head + _prefix(_GRAPH, len(body)) + body, self._align(offsets)
+        return self.head + _encode_prefix(_GRAPH, len(body)) + body, self._align(offsets)
 
     def _align(self, offsets: Sequence[int]) -> Iterator[Buffer]:
         end = 0
         for weight, offset in zip(self.weights, offsets, strict=True):
             yield bytes(offset - end)
-            yield from content(weight.tensor)
+            yield from iterate_content(weight.tensor)
             end = offset + weight.tensor.nbytes
 
-    def outline(self) -> bytes:
+    def make_outline(self) -> bytes:
         """The model with inputs in the place of its large constants, to be checked without them."""
         heads = [onnx.TensorProto.FromString(weight.head) for weight in self.weights]
         inputs = [onnx.helper.make_tensor_value_info(head.name, head.data_type, head.dims) for head in heads]
         body = self.graph + onnx.GraphProto(input=() if self.declared else inputs).SerializeToString()
-        return self.head + _prefix(_GRAPH, len(body)) + bytes(body)
+        return self.head + _encode_prefix(_GRAPH, len(body)) + bytes(body)
 
     def sketch(self) -> onnx.ModelProto:
         """The model as a ModelProto whose large constants are said to be in a file, which there need not be."""
-        model: onnx.ModelProto = onnx.ModelProto.FromString(self.apart("elsewhere")[0])
+        model: onnx.ModelProto = onnx.ModelProto.FromString(self.separate_weights("elsewhere")[0])
         return model
 
-    def proto(self) -> onnx.ModelProto:
+    def make_proto(self) -> onnx.ModelProto:
         """The model as a ModelProto, the same each time; raises TooLargeError where it does not fit into one."""
         if not self._kept:
             if self.size > LIMIT:
@@ -186,7 +186,7 @@ class Encoded:
             for weight in self.weights:
                 tensor = model.graph.initializer.add()
                 tensor.MergeFromString(weight.head)
-                tensor.raw_data = b"".join(content(weight.tensor))
+                tensor.raw_data = b"".join(iterate_content(weight.tensor))
             self._kept.append(model)
         return self._kept[0]
 
@@ -196,7 +196,7 @@ def write(file: BinaryIO, parts: Iterator[Buffer]) -> int:
     return sum(file.write(part) for part in parts)
 
 
-def content(tensor: ir.TensorProtocol) -> Iterator[Buffer]:
+def iterate_content(tensor: ir.TensorProtocol) -> Iterator[Buffer]:
     """The bytes of a tensor as TensorProto.raw_data has them; what was mapped for it is given back."""
     if isinstance(tensor, ir.PackedTensor):
         array = tensor.numpy_packed()
@@ -208,9 +208,9 @@ def content(tensor: ir.TensorProtocol) -> Iterator[Buffer]:
     if not array.flags.c_contiguous:
         step = max(1, len(array) * _CHUNK // array.nbytes)
         for start in range(0, len(array), step):
-            yield _bytes(_copy_permuted(array[start : start + step]))
+            yield _view_bytes(_copy_permuted(array[start : start + step]))
     else:
-        yield _bytes(array)
+        yield _view_bytes(array)
     release(array)
 
 
@@ -242,7 +242,7 @@ def _copy_permuted(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return made
 
 
-def _bytes(array: np.ndarray[Any, Any]) -> memoryview:
+def _view_bytes(array: np.ndarray[Any, Any]) -> memoryview:
     return array.reshape(-1).view(np.uint8).data
 
 
@@ -252,7 +252,7 @@ def _encode_header(name: str, tensor: ir.TensorProtocol) -> bytes:
     return bytes(head.SerializeToString())
 
 
-def _words(name: str, tensor: ir.TensorProtocol | None) -> bytes:
+def _encode_strings(name: str, tensor: ir.TensorProtocol | None) -> bytes:
     """A tensor of strings."""
     if tensor is None:
         raise ValueError(f"initializer {name} has no elements")
@@ -261,12 +261,12 @@ def _words(name: str, tensor: ir.TensorProtocol | None) -> bytes:
     return bytes(message.SerializeToString())
 
 
-def _prefix(tag: bytes, size: int) -> bytes:
+def _encode_prefix(tag: bytes, size: int) -> bytes:
     """What stands before the bytes of a field."""
-    return tag + varint(size)
+    return tag + encode_varint(size)
 
 
-def refers(path: Path, location: str) -> bool:
+def is_reference(path: Path, location: str) -> bool:
     """Whether a file is a model that has constants in another file of a name; what is no model refers to nothing."""
     try:
         model = onnx.load(path, load_external_data=False)

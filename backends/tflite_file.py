@@ -7,7 +7,7 @@ from pathlib import Path
 
 import onnx_ir as ir
 
-from ..engine.base.atomic_write import replacing
+from ..engine.base.atomic_write import open_replacement
 from ..engine.base.startup import dataclass, replace
 from ..engine.dialects.operators import Catalogue
 from ..frontends.tflite_reader import Signature
@@ -29,12 +29,12 @@ class Encoded:
 
     def save(self, path: Path, external_data: bool = False) -> int:
         """Write the model to a file, constants included; raises DestinationError for what the system refuses."""
-        with replacing(path) as file:
+        with open_replacement(path) as file:
             for part in self.contents:
                 file.write(part)
         return self.size
 
-    def data(self) -> bytes:
+    def encode(self) -> bytes:
         """The whole file."""
         return b"".join(self.contents)
 
@@ -61,7 +61,7 @@ def encode(output: Output) -> Encoded:
             known = around["signatures"]
             model.meta["signatures"] = tuple(_rename(one, results) if one.subgraph == 0 else one for one in known)
     catalogue = Catalogue({output.dialect.name: output.dialect})
-    return Encoded(list(tflite_writer.parts(model, catalogue)))
+    return Encoded(list(tflite_writer.write_parts(model, catalogue)))
 
 
 def _rename(signature: Signature, results: Mapping[str, str]) -> Signature:

@@ -20,7 +20,7 @@ from ..engine.dialects.operators import Catalogue, Dialect, OperatorSpec, Option
 from ..engine.dialects.versions import find_version
 from ..frontends import custom, option
 from ..frontends.constant import Sparsity
-from ..frontends.flatbuffer_reader import schema
+from ..frontends.flatbuffer_reader import make_schema
 from . import flatbuffer_writer
 from .flatbuffer_writer import Outside, Record, Union
 
@@ -38,21 +38,21 @@ def write(model: ir.Model, catalogue: Catalogue, inline: int = _INLINE) -> bytes
     behind the tables when they take more than `inline` bytes. Raises ModelError when the graph has something that the
     format cannot say.
     """
-    return b"".join(parts(model, catalogue, inline))
+    return b"".join(write_parts(model, catalogue, inline))
 
 
-def parts(model: ir.Model, catalogue: Catalogue, inline: int = _INLINE) -> Iterator[flatbuffer_writer.Buffer]:
+def write_parts(model: ir.Model, catalogue: Catalogue, inline: int = _INLINE) -> Iterator[flatbuffer_writer.Buffer]:
     """Write as `write` does, in parts to be put one behind the other; constants behind the tables are not copied."""
-    dialect = catalogue.dialect("tflite")
+    dialect = catalogue.find_dialect("tflite")
     with pause_collection():
-        record = _Writer(dialect, inline).model(model)
+        record = _Writer(dialect, inline).write_model(model)
         try:
-            yield from flatbuffer_writer.encode(schema(dialect), "Model", record, dialect.facts.identifier or "")
+            yield from flatbuffer_writer.encode(make_schema(dialect), "Model", record, dialect.facts.identifier or "")
         except (struct.error, UnicodeEncodeError) as error:
             raise ModelError(f"a number or a name in the graph does not fit the format: {error}") from error
 
 
-def number(enumeration: Mapping[str, int], enumerant: str) -> int | None:
+def number_enumerant(enumeration: Mapping[str, int], enumerant: str) -> int | None:
     """The number of an enumerant; of an unknown one the number in its parentheses; None where there is none."""
     unknown = re.fullmatch(r"\w+\((-?\d+)\)", enumerant)
     return int(unknown[1]) if unknown else enumeration.get(enumerant)
@@ -109,17 +109,17 @@ class _Writer:
         self.bodies: dict[ir.Graph, int] = {}
         self.shared: dict[tuple[int, bytes], int] = {}
 
-    def model(self, model: ir.Model) -> Record:
+    def write_model(self, model: ir.Model) -> Record:
         graphs = [model.graph, *model.meta.get("subgraphs", ())[1:]]
         for graph in graphs:  # those that attributes hold follow the graphs that they are found in
             inner = [a.value for node in graph for a in node.attributes.values() if a.type == ir.AttributeType.GRAPH]
             self.bodies.update({body: len(graphs) + place for place, body in enumerate(inner)})
             graphs += inner
         opened = [_Subgraph() for _ in graphs]
-        subgraphs = [self._graph(graph, subgraph) for graph, subgraph in zip(graphs, opened, strict=True)]
-        signatures = [self._signature(signature, opened) for signature in model.meta.get("signatures", ())]
+        subgraphs = [self._write_graph(graph, subgraph) for graph, subgraph in zip(graphs, opened, strict=True)]
+        signatures = [self._write_signature(signature, opened) for signature in model.meta.get("signatures", ())]
         metadata = [
-            {"name": name, "buffer": self._buffer(np.frombuffer(content, np.uint8))}
+            {"name": name, "buffer": self._add_buffer(np.frombuffer(content, np.uint8))}
             for name, content in model.meta.get("metadata", {}).items()
         ]
         outside = sum(map(len, self.buffers)) > self.inline
@@ -136,22 +136,22 @@ class _Writer:
             ],
             "subgraphs": subgraphs,
             "description": model.meta.get("description", ""),
-            "buffers": [_data(content, outside) for content in self.buffers],
+            "buffers": [_make_data(content, outside) for content in self.buffers],
             "metadata": metadata or None,
             "signature_defs": signatures or None,
         }
 
-    def _buffer(self, content: npt.NDArray[np.uint8]) -> int:
+    def _add_buffer(self, content: npt.NDArray[np.uint8]) -> int:
         self.buffers.append(content)
         return len(self.buffers) - 1
 
-    def _graph(self, graph: ir.Graph, subgraph: _Subgraph) -> Record:
-        inputs = [self._tensor(value, subgraph) for value in graph.inputs]
-        operators = [self._operator(node, subgraph) for node in graph if not self._is_alias(node, subgraph)]
+    def _write_graph(self, graph: ir.Graph, subgraph: _Subgraph) -> Record:
+        inputs = [self._number_tensor(value, subgraph) for value in graph.inputs]
+        operators = [self._write_operator(node, subgraph) for node in graph if not self._is_alias(node, subgraph)]
         return {
             "inputs": inputs,
             "operators": operators,
-            "outputs": [self._tensor(value, subgraph) for value in graph.outputs],
+            "outputs": [self._number_tensor(value, subgraph) for value in graph.outputs],
             "name": graph.name or "",
             "tensors": subgraph.tensors,
         }
@@ -163,35 +163,35 @@ class _Writer:
             return False
         if node.inputs[0].is_graph_input() and node.graph in self.bodies:
             return False  # what a loop carries on is written while it is read
-        subgraph.numbers[node.outputs[0]] = self._tensor(node.inputs[0], subgraph)
+        subgraph.numbers[node.outputs[0]] = self._number_tensor(node.inputs[0], subgraph)
         return True
 
-    def _tensor(self, value: ir.Value, subgraph: _Subgraph) -> int:
+    def _number_tensor(self, value: ir.Value, subgraph: _Subgraph) -> int:
         """The number of a value's tensor, made on first use."""
         known = subgraph.numbers.get(value)
         if known is not None:
             return known
         content = None if value.is_graph_input() else value.const_value
         shape: Any = value.shape if content is None else content.shape
-        static, signature = _shape(shape, value.meta.get("static_shape"))
+        static, signature = _split_shape(shape, value.meta.get("static_shape"))
         record: dict[str, Any] = {
             "shape": static,
-            "type": self._type(value),
-            "buffer": 0 if content is None else self._buffer(_content(value, content)),
+            "type": self._find_type(value),
+            "buffer": 0 if content is None else self._add_buffer(_encode_content(value, content)),
             "name": value.name or "",
             "is_variable": True if value.meta.get("variable") else None,
-            "sparsity": _sparsity(value.meta["sparsity"], self.dialect) if "sparsity" in value.meta else None,
+            "sparsity": _write_sparsity(value.meta["sparsity"], self.dialect) if "sparsity" in value.meta else None,
             "shape_signature": signature,
             "has_rank": True if shape is not None else None,
         }
         quantization = value.meta.get("quantization")
         if quantization is not None:
-            record["quantization"] = self._quantization(quantization, subgraph)
+            record["quantization"] = self._write_quantization(quantization, subgraph)
         subgraph.numbers[value] = len(subgraph.tensors)
         subgraph.tensors.append(record)
         return len(subgraph.tensors) - 1
 
-    def _type(self, value: ir.Value) -> int:
+    def _find_type(self, value: ir.Value) -> int:
         name = value.meta.get("type")
         if value.dtype is not None:
             name = self.types.get(value.dtype.name)
@@ -199,7 +199,7 @@ class _Writer:
             raise ModelError(f"{value.name}: TensorFlow Lite has no element type {value.dtype}")
         return int(self.dialect.types[name]["code"])
 
-    def _quantization(self, quantization: Quantization, subgraph: _Subgraph) -> Record:
+    def _write_quantization(self, quantization: Quantization, subgraph: _Subgraph) -> Record:
         if not quantization.block_size:
             return {
                 "scale": quantization.scale.tolist(),
@@ -209,8 +209,8 @@ class _Writer:
         scale = quantization.scale
         half = scale.astype(np.float16)  # the type that kernels read scales of blocks in
         details: dict[str, Any] = {
-            "scales": self._constant(half if np.array_equal(half, scale) else scale, subgraph),
-            "zero_points": self._constant(quantization.zero_point, subgraph),
+            "scales": self._add_constant(half if np.array_equal(half, scale) else scale, subgraph),
+            "zero_points": self._add_constant(quantization.zero_point, subgraph),
             "block_size": quantization.block_size,
         }
         table = "MultiAxisQuantization" if quantization.axes else "BlockwiseQuantization"
@@ -218,100 +218,101 @@ class _Writer:
             details["quantized_dimensions"] = quantization.axes
         return {"details": Union(table, details), "quantized_dimension": quantization.axis}
 
-    def _constant(self, array: npt.NDArray[Any], subgraph: _Subgraph) -> int:
+    def _add_constant(self, array: npt.NDArray[Any], subgraph: _Subgraph) -> int:
         """A tensor that only another tensor's quantization refers to; never the first one, which means none there."""
         if not subgraph.tensors:
             subgraph.tensors.append({"shape": (0,), "has_rank": True})
         content = ir.tensor(array)
         value = ir.Value(name=f"scales_{len(subgraph.tensors)}", type=ir.TensorType(content.dtype))
         value.const_value = content
-        return self._tensor(value, subgraph)
+        return self._number_tensor(value, subgraph)
 
-    def _operator(self, node: ir.Node, subgraph: _Subgraph) -> Record:
+    def _write_operator(self, node: ir.Node, subgraph: _Subgraph) -> Record:
         record: dict[str, Any] = {
-            "inputs": [-1 if value is None else self._tensor(value, subgraph) for value in node.inputs],
-            "outputs": [self._tensor(value, subgraph) for value in node.outputs],
+            "inputs": [-1 if value is None else self._number_tensor(value, subgraph) for value in node.inputs],
+            "outputs": [self._number_tensor(value, subgraph) for value in node.outputs],
             "mutating_variable_inputs": node.meta.get("mutating_variable_inputs"),
-            "intermediates": [self._tensor(value, subgraph) for value in node.meta.get("intermediates", ())] or None,
+            "intermediates": [self._number_tensor(value, subgraph) for value in node.meta.get("intermediates", ())]
+            or None,
         }
         unknown = re.fullmatch(r"BUILTIN_(-?\d+)", node.op_type)
         spec = self.dialect.operators.get(node.op_type)
         version = node.version or (1 if spec is None else find_version(spec, node))
         if node.domain == f"{self.dialect.domain}.custom":
-            record["custom_options"] = _custom_options(node, spec)
-            code: tuple[int, str | None, int] = (int(self.dialect.role("custom").code or 0), node.op_type, version)
+            record["custom_options"] = _encode_custom_options(node, spec)
+            code: tuple[int, str | None, int] = (int(self.dialect.find_role("custom").code or 0), node.op_type, version)
         elif node.domain != self.dialect.domain or not (spec or unknown):
             raise ModelError(f"{node.name}: TensorFlow Lite has no operator {node.domain}::{node.op_type}")
         elif unknown:
             code = (int(unknown[1]), None, version)
         elif spec is not None and spec.role == "copy" and spec.code is None:
-            code = (int(self.dialect.role("convert").code or 0), None, version)
+            code = (int(self.dialect.find_role("convert").code or 0), None, version)
         elif spec is None or spec.code is None:
             raise ModelError(f"{node.name}: {node.op_type} is a form that no file has")
         else:
             code = (spec.code, None, version)
-            record.update(self._options(node, spec))
+            record.update(self._write_options(node, spec))
         record["opcode_index"] = self.codes.setdefault(code, len(self.codes))
         return record
 
-    def _options(self, node: ir.Node, spec: OperatorSpec) -> Record:
+    def _write_options(self, node: ir.Node, spec: OperatorSpec) -> Record:
         """The table of options, under the union that it belongs to."""
         for name in node.attributes:
             if name not in spec.options:
                 raise ModelError(f"{node.name}: {spec.name} has no option {name}")
         if spec.table is None:
             return {}
-        tables = schema(self.dialect)
-        union = tables.union_of(spec.table)
+        tables = make_schema(self.dialect)
+        union = tables.find_union(spec.table)
         if union is None:
             raise ModelError(f"ops.yaml: {spec.table} is in no union")
         place = next(field.name for field in tables.tables["Operator"].values() if field.type == union[0])
         options = {}
         for name, known in spec.options.items():
             if name in spec.when:
-                options[name] = self._option(known, spec.when[name], node)
+                options[name] = self._convert_option(known, spec.when[name], node)
             elif name in node.attributes:
-                options[name] = self._option(known, node.attributes[name].value, node)
+                options[name] = self._convert_option(known, node.attributes[name].value, node)
             elif name in node.meta:
                 options[name] = node.meta[name]
         return {place: Union(spec.table, options)}
 
-    def _option(self, known: Option, value: Any, node: ir.Node) -> Any:
+    def _convert_option(self, known: Option, value: Any, node: ir.Node) -> Any:
         if isinstance(value, ir.Graph):
             return self.bodies[value]
         enumeration = self.dialect.enums.get(known.type.strip("[]"))
         if enumeration is None:
             return value
         vector = known.type.startswith("[")
-        numbers = [number(enumeration, enumerant) for enumerant in (value if vector else [value])]
+        numbers = [number_enumerant(enumeration, enumerant) for enumerant in (value if vector else [value])]
         if None in numbers:
             raise ModelError(f"{node.name}: {known.name} cannot be {value}, only {', '.join(enumeration)}")
         return numbers if vector else numbers[0]
 
-    def _signature(self, signature: Any, subgraphs: list[_Subgraph]) -> Record:
+    def _write_signature(self, signature: Any, subgraphs: list[_Subgraph]) -> Record:
         numbers = {value.name: i for value, i in subgraphs[signature.subgraph].numbers.items()}
 
-        def entries(names: Mapping[str, str]) -> list[Record]:
+        def list_entries(names: Mapping[str, str]) -> list[Record]:
             missing = [name for name in names.values() if name not in numbers]
             if missing:
                 raise ModelError(f"signature {signature.key} names {missing[0]}, which the graph does not have")
             return [{"name": key, "tensor_index": numbers[name]} for key, name in names.items()]
 
         return {
-            "inputs": entries(signature.inputs),
-            "outputs": entries(signature.outputs),
+            "inputs": list_entries(signature.inputs),
+            "outputs": list_entries(signature.outputs),
             "signature_key": signature.key,
             "subgraph_index": signature.subgraph,
         }
 
 
-def _data(content: npt.NDArray[np.uint8], outside: bool) -> Record:
+def _make_data(content: npt.NDArray[np.uint8], outside: bool) -> Record:
     if not len(content):
         return {}
     return {"offset": Outside(content), "size": len(content)} if outside and len(content) > 1 else {"data": content}
 
 
-def _shape(
+def _split_shape(
     shape: ir.Shape | None, known: tuple[int, ...] | None
 ) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
     """Static shape and signature of a tensor; no signature where all is static."""
@@ -325,7 +326,7 @@ def _shape(
     return known, signature
 
 
-def _content(value: ir.Value, content: ir.TensorProtocol) -> npt.NDArray[np.uint8]:
+def _encode_content(value: ir.Value, content: ir.TensorProtocol) -> npt.NDArray[np.uint8]:
     """The bytes of a constant as a buffer holds them."""
     sparsity = value.meta.get("sparsity")
     if sparsity is not None:
@@ -340,7 +341,7 @@ def _content(value: ir.Value, content: ir.TensorProtocol) -> npt.NDArray[np.uint
     return np.ascontiguousarray(content.numpy()).reshape(-1).view(np.uint8)
 
 
-def _sparsity(sparsity: Sparsity, dialect: Dialect) -> Record:
+def _write_sparsity(sparsity: Sparsity, dialect: Dialect) -> Record:
     formats = dialect.enums["DimensionType"]
     levels: list[Record] = []
     for level in sparsity.levels:
@@ -355,13 +356,13 @@ def _sparsity(sparsity: Sparsity, dialect: Dialect) -> Record:
     return {"traversal_order": sparsity.order, "block_map": sparsity.blocks or None, "dim_metadata": levels}
 
 
-def _custom_options(node: ir.Node, spec: OperatorSpec | None) -> bytes | None:
+def _encode_custom_options(node: ir.Node, spec: OperatorSpec | None) -> bytes | None:
     """The bytes that were read while they still say what the attributes say, else new ones."""
     raw: bytes = node.meta.get("custom_options", b"")
-    read = custom.options(memoryview(raw), spec).items() if raw else ()
-    known = {name: option.attribute(name, value) for name, value in read}
+    read = custom.read_options(memoryview(raw), spec).items() if raw else ()
+    known = {name: option.make_attribute(name, value) for name, value in read}
     if {name: attribute for name, attribute in known.items() if attribute is not None} == dict(node.attributes):
         return raw or None
-    if spec is not None and custom.stores_struct(spec):
+    if spec is not None and custom.is_struct_stored(spec):
         return custom.pack_options({name: attribute.value for name, attribute in node.attributes.items()}, spec)
     return pack_options(node.attributes)

@@ -13,10 +13,10 @@ import onnx_ir as ir
 from google.protobuf.message import Message
 from onnx_ir import serde
 
-from ..engine.dialects.inference import extents
+from ..engine.dialects.inference import read_extents
 
 
-def varint(number: int) -> bytes:
+def encode_varint(number: int) -> bytes:
     """A number of at least 0 by seven bits a byte, the lowest first."""
     if number < 128:
         return bytes((number,))
@@ -31,20 +31,20 @@ def varint(number: int) -> bytes:
 _SIZES = [bytes((size,)) for size in range(128)]
 
 
-def tag(message: type[Message], field: str) -> bytes:
+def encode_tag(message: type[Message], field: str) -> bytes:
     """What a field that has a length begins with: its number, and 2 for its wire type."""
-    return varint(message.DESCRIPTOR.fields_by_name[field].number << 3 | 2)
+    return encode_varint(message.DESCRIPTOR.fields_by_name[field].number << 3 | 2)
 
 
 _OPERAND, _RESULT, _LABEL, _OPERATOR, _ATTRIBUTE, _DOMAIN, _METADATA = (
-    tag(onnx.NodeProto, field)
+    encode_tag(onnx.NodeProto, field)
     for field in ("input", "output", "name", "op_type", "attribute", "domain", "metadata_props")
 )
 _NODE, _NAME, _INITIALIZER, _INPUT, _OUTPUT, _INFO = (
-    tag(onnx.GraphProto, field) for field in ("node", "name", "initializer", "input", "output", "value_info")
+    encode_tag(onnx.GraphProto, field) for field in ("node", "name", "initializer", "input", "output", "value_info")
 )
-_KEY, _VALUE = (tag(onnx.StringStringEntryProto, field) for field in ("key", "value"))
-_CALLED, _TYPE = (tag(onnx.ValueInfoProto, field) for field in ("name", "type"))
+_KEY, _VALUE = (encode_tag(onnx.StringStringEntryProto, field) for field in ("key", "value"))
+_CALLED, _TYPE = (encode_tag(onnx.ValueInfoProto, field) for field in ("name", "type"))
 
 
 class Encoder:
@@ -55,7 +55,7 @@ class Encoder:
         self._types: dict[Hashable, bytes] = {}
         self._shapes: list[ir.Shape | None] = []
 
-    def graph(
+    def encode_graph(
         self,
         graph: ir.Graph,
         initializers: Iterable[bytes],
@@ -66,49 +66,52 @@ class Encoder:
 
         `described` says that types and shapes of values between the nodes are written as well.
         """
-        parts = [_field(_NODE, self.node(one)) for one in graph]
-        parts.append(_text(_NAME, graph.name))
-        parts += [_field(_INITIALIZER, tensor) for tensor in initializers]
-        parts += [_field(_INPUT, self.value(one)) for one in (*graph.inputs, *defaults)]
-        parts += [_field(_OUTPUT, self.value(one)) for one in graph.outputs]
+        parts = [_encode_field(_NODE, self.encode_node(one)) for one in graph]
+        parts.append(_encode_text(_NAME, graph.name))
+        parts += [_encode_field(_INITIALIZER, tensor) for tensor in initializers]
+        parts += [_encode_field(_INPUT, self.encode_value(one)) for one in (*graph.inputs, *defaults)]
+        parts += [_encode_field(_OUTPUT, self.encode_value(one)) for one in graph.outputs]
         ends = frozenset(graph.outputs)
         inner = (one for node in graph for one in node.outputs) if described else ()
         known = (one for one in inner if one.type is not None and one.name)
-        parts += [_field(_INFO, self.value(one)) for one in known if one not in ends]
+        parts += [_encode_field(_INFO, self.encode_value(one)) for one in known if one not in ends]
         return b"".join(parts)
 
-    def node(self, node: ir.Node) -> bytes:
+    def encode_node(self, node: ir.Node) -> bytes:
         """A node, with the names of its operands and results and with its metadata."""
-        parts = [_text(_OPERAND, None if one is None else one.name) for one in node.inputs]
+        parts = [_encode_text(_OPERAND, None if one is None else one.name) for one in node.inputs]
         names = [one.name for one in node.outputs]
         while names and not names[-1]:
             names.pop()
-        parts += [_text(_RESULT, name) for name in names]
-        parts.append(_text(_LABEL, node.name))
-        parts.append(_text(_OPERATOR, node.op_type))
+        parts += [_encode_text(_RESULT, name) for name in names]
+        parts.append(_encode_text(_LABEL, node.name))
+        parts.append(_encode_text(_OPERATOR, node.op_type))
         if node.attributes:
-            parts += [_field(_ATTRIBUTE, self._attribute(attribute)) for attribute in node.attributes.values()]
+            parts += [
+                _encode_field(_ATTRIBUTE, self._encode_attribute(attribute)) for attribute in node.attributes.values()
+            ]
         if node.domain:
-            parts.append(_text(_DOMAIN, node.domain))
+            parts.append(_encode_text(_DOMAIN, node.domain))
         parts += [
-            _field(_METADATA, _text(_KEY, key) + _text(_VALUE, text)) for key, text in node.metadata_props.items()
+            _encode_field(_METADATA, _encode_text(_KEY, key) + _encode_text(_VALUE, text))
+            for key, text in node.metadata_props.items()
         ]
         return b"".join(parts)
 
-    def value(self, value: ir.Value) -> bytes:
+    def encode_value(self, value: ir.Value) -> bytes:
         """What is known of a value's type and shape."""
         kind, shape = value.type, value.shape
         if type(kind) is not ir.TensorType:
             return bytes(serde.serialize_value(value).SerializeToString())
         # A shape that never changes is known by itself, and kept so that no other takes its place.
-        key = kind.dtype, None if shape is None else id(shape) if shape.frozen else extents(value)
+        key = kind.dtype, None if shape is None else id(shape) if shape.frozen else read_extents(value)
         known = self._types.get(key)
         if known is None:
-            known = self._types[key] = _field(_TYPE, serde.serialize_value(value).type.SerializeToString())
+            known = self._types[key] = _encode_field(_TYPE, serde.serialize_value(value).type.SerializeToString())
             self._shapes.append(shape)
-        return _text(_CALLED, value.name) + known
+        return _encode_text(_CALLED, value.name) + known
 
-    def _attribute(self, attribute: ir.Attr) -> bytes:
+    def _encode_attribute(self, attribute: ir.Attr) -> bytes:
         held = attribute.value
         if not isinstance(held, int | float | str | tuple):
             return bytes(serde.serialize_attribute(attribute).SerializeToString())
@@ -120,12 +123,12 @@ class Encoder:
         return known
 
 
-def _field(tag: bytes, content: bytes) -> bytes:
+def _encode_field(tag: bytes, content: bytes) -> bytes:
     size = len(content)
-    return tag + (_SIZES[size] if size < 128 else varint(size)) + content
+    return tag + (_SIZES[size] if size < 128 else encode_varint(size)) + content
 
 
-def _text(tag: bytes, text: str | None) -> bytes:
+def _encode_text(tag: bytes, text: str | None) -> bytes:
     content = text.encode() if text else b""
     size = len(content)
-    return tag + (_SIZES[size] if size < 128 else varint(size)) + content
+    return tag + (_SIZES[size] if size < 128 else encode_varint(size)) + content

@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 from nnrewrite import rewrite
-from nnrewrite.conversion.target import changes
+from nnrewrite.conversion.target import list_changes
 from nnrewrite.engine.packs.folders import find_folders
 from nnrewrite.verify import Interpreter, Runtime
 from nnrewrite.verify.inputs import draw
@@ -38,7 +38,7 @@ def lacking(target: str, rule: str, folder: Path) -> str:
 def list_fired(path: Path, target: str) -> list[str]:
     """The rules of a target that a conversion used."""
     used = {name.partition(".")[0] for name in rewrite(path, target=target).report.rules}
-    return [one.rule for one in changes(target) if one.rule in used]
+    return [one.rule for one in list_changes(target) if one.rule in used]
 
 
 def least(models: dict[str, bytes], feed: list[object]) -> dict[str, float]:

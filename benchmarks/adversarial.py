@@ -19,8 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 from nnrewrite.conversion.compiled_rules import prepare
-from nnrewrite.engine.base.budget import Budget, TooManyError, attempts
-from nnrewrite.engine.dialects.literals import attribute
+from nnrewrite.engine.base.budget import Budget, TooManyError, limit_attempts
+from nnrewrite.engine.dialects.literals import make_attribute
 from nnrewrite.engine.expressions.compile import Frame, Located, evaluate
 from nnrewrite.engine.expressions.functions import EvaluationError
 from nnrewrite.engine.packs import folders
@@ -90,7 +90,7 @@ class Maker:
         for option in pattern.options:
             if option.variable is None and option.graph is None:
                 value = evaluate(option.value, Frame({"opset": 18}))
-                options.append(attribute(spec.options[option.name], value))
+                options.append(make_attribute(spec.options[option.name], value))
         node = ir.Node(spec.domain, name, operands, [o for o in options if o is not None], num_outputs=results)
         for output in node.outputs:
             output.type = ir.TensorType(ir.DataType.FLOAT)
@@ -145,11 +145,11 @@ def count(rule: Rule, size: int, opset: int) -> Count | None:
     except (LookupError, Located, EvaluationError, ValueError, TypeError, AttributeError):
         return None
     nodes = len(made.nodes) + len(made.root.inputs)
-    budget = Budget(attempts=attempts(nodes))
+    budget = Budget(attempts=limit_attempts(nodes))
     try:
         rule.matcher.search(made.root, lambda bound: None, opset, (), budget)
     except TooManyError:
-        return Count(attempts(nodes), nodes, True)
+        return Count(limit_attempts(nodes), nodes, True)
     return Count(budget.tried, nodes, False)
 
 
@@ -157,8 +157,8 @@ def rules(names: Sequence[str]) -> tuple[list[Rule], int]:
     """All rules of some packs, compiled, and the opset."""
     prepared = prepare(tuple(names), None)
     found = {}
-    for stage, (domain, operator) in prepared.rules.roots():
-        found.update({rule.order: rule for rule in prepared.rules.candidates(stage, domain, operator)})
+    for stage, (domain, operator) in prepared.rules.list_roots():
+        found.update({rule.order: rule for rule in prepared.rules.list_candidates(stage, domain, operator)})
     return list(found.values()), prepared.opset
 
 

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..frontends.pt2_names import functional, operator_name
+from ..frontends.pt2_names import find_functional, make_operator_name
 
 #: libraries of operators that exported programs call
 LIBRARIES = ("aten", "prims", "quantized_decomposed", "torchao", "torchvision", "transformers")
@@ -195,7 +195,7 @@ def _entries() -> dict[str, dict[str, Any]]:
     origins: dict[str, str] = {}
     for schema in torch._C._jit_get_all_schemas():
         library, _, base = schema.name.partition("::")
-        if library not in LIBRARIES or functional(base) != base or any(one.is_out for one in schema.arguments):
+        if library not in LIBRARIES or find_functional(base) != base or any(one.is_out for one in schema.arguments):
             continue
         try:
             text = f"{schema}".replace(f"{library}::", "", 1)
@@ -206,7 +206,7 @@ def _entries() -> dict[str, dict[str, Any]]:
         if entry is None:
             continue
         overload = schema.overload_name or "default"
-        name = operator_name(library, base, overload)
+        name = make_operator_name(library, base, overload)
         if name in origins:
             raise ValueError(f"{origins[name]} and {schema.name}.{overload} would both be {name}")
         origins[name] = f"{schema.name}.{overload}"
@@ -215,7 +215,7 @@ def _entries() -> dict[str, dict[str, Any]]:
         found[name] = entry
     for module, functions in PYTHON.items():
         for function, operands in functions.items():
-            found[operator_name(module, function, "default")] = {"operands": list(operands), "results": ["result"]}
+            found[make_operator_name(module, function, "default")] = {"operands": list(operands), "results": ["result"]}
     found.update(HIGHER_ORDER)
     found.update(INVERSES)
     return found

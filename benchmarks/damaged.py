@@ -34,7 +34,7 @@ from nnrewrite.conversion.options import DEFAULT
 from nnrewrite.engine.base.errors import InternalError, ModelError, RewriteError, VerificationError
 from nnrewrite.engine.dialects.ops_files import load
 from nnrewrite.frontends.onnx_reader import recognize
-from nnrewrite.fuzz.damage import damage_messages, kinds
+from nnrewrite.fuzz.damage import damage_messages, list_kinds
 from nnrewrite.verify import Interpreter
 from nnrewrite.verify.interpreter import InterpreterError, Kernels
 from nnrewrite.verify.runtime import Runtime
@@ -44,7 +44,7 @@ GOOD = ("converted", "refused")
 #: by how many times its limit a file may take on a busy machine before its process is killed
 _PATIENCE = 10
 SUFFIXES = (".tflite", ".onnx")
-KINDS = {**kinds(load().dialect("tflite")), "messages": damage_messages}
+KINDS = {**list_kinds(load().find_dialect("tflite")), "messages": damage_messages}
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from nnrewrite import RewriteError, rewrite
 from nnrewrite.conversion.compiled_rules import prepare
 from nnrewrite.conversion.options import DEFAULT
 from nnrewrite.engine.base.errors import ModelError
-from nnrewrite.engine.base.quantization import quantization
+from nnrewrite.engine.base.quantization import read_quantization
 from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.frontends import tflite_reader
 
@@ -60,7 +60,7 @@ def kind(source: Path | bytes, catalogue: Catalogue) -> str:
     except ModelError:
         return UNREADABLE
     values = (value for node in graph for value in (*node.inputs, *node.outputs) if value is not None)
-    return QUANTIZED if any(quantization(value) is not None for value in values) else FLOAT
+    return QUANTIZED if any(read_quantization(value) is not None for value in values) else FLOAT
 
 
 def convert_timed(source: Path | bytes) -> tuple[str, float]:

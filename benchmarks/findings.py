@@ -72,7 +72,7 @@ def list_interpreter_findings(catalogue: Catalogue) -> Iterator[Finding]:
     ) -> Finding:  # fmt: skip
         inputs: dict[str, Any] = {key: (value.dtype.type, value.shape, on) for key, (value, on) in fed.items()}
         described: Any = (right.dtype.type, right.shape) if to is None else (right.dtype.type, right.shape, to)
-        model = probe.single(catalogue, op, inputs | constants, [described], **options)
+        model = probe.write_operator_model(catalogue, op, inputs | constants, [described], **options)
         return Finding(name, model, tuple(value for value, _ in fed.values()), right, kernels)
 
     a, b = np.array([0, 1, 2, 3], np.uint8), np.array([51, 255, 242, 204], np.uint8)

@@ -142,7 +142,7 @@ def make(name: str, folder: Path) -> Path:
         part = path.with_suffix(".part")
         catalogue = load()
         with part.open("wb") as file:
-            for piece in tflite_writer.parts(MODELS[name](catalogue), catalogue):
+            for piece in tflite_writer.write_parts(MODELS[name](catalogue), catalogue):
                 file.write(piece)
         part.replace(path)
     return path

@@ -24,7 +24,7 @@ import numpy as np
 import onnx
 from nnrewrite import RewriteError, convert
 from nnrewrite.verify import Interpreter, compare_models
-from nnrewrite.verify.layers import compare_layers, find_suspect, first_divergence
+from nnrewrite.verify.layers import compare_layers, find_divergence, find_suspect
 from onnx import NodeProto, numpy_helper
 
 #: operators that take the same operands and yield the same shape
@@ -162,7 +162,7 @@ def plant(
             steps = compare_layers(path, data, interpreter)
         except RewriteError:
             continue  # a model that does not run is nothing to compare
-        first = first_divergence(steps)
+        first = find_divergence(steps)
         if hidden := first is None:
             first = find_suspect(steps)
         named = first is not None and any(output in node.output for node in first.nodes)

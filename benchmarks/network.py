@@ -18,7 +18,7 @@ class Network:
     """A graph of the dialect `tflite` under construction; methods take values and return the value computed."""
 
     def __init__(self, catalogue: Catalogue, inputs: Sequence[Sequence[int]]) -> None:
-        self.dialect = catalogue.dialect("tflite")
+        self.dialect = catalogue.find_dialect("tflite")
         self.pool = np.random.default_rng(0).standard_normal(POOL, np.float32)
         self.scaled: dict[float, np.ndarray[Any, Any]] = {}
         self.drawn = 0
@@ -53,7 +53,9 @@ class Network:
     def add(self, operator: str, operands: Sequence[ir.Value], shape: Sequence[int], **options: Any) -> ir.Value:
         spec = self.dialect.operators[operator]
         attributes = [
-            made for n, v in options.items() if (made := probe.attribute(spec.options[n], v, self.dialect)) is not None
+            made
+            for n, v in options.items()
+            if (made := probe.make_attribute(spec.options[n], v, self.dialect)) is not None
         ]
         result = self.value(f"value_{len(self.nodes)}", shape)
         self.nodes.append(ir.Node(spec.domain, operator, operands, attributes, outputs=[result]))

@@ -204,7 +204,7 @@ def _choose_cases(cases: list[Any], options: argparse.Namespace) -> Iterator[Any
 def _convert(model: onnx.ModelProto) -> bytes:
     encoded = nnrewrite.rewrite(model.SerializeToString(), to="tflite").encoded
     assert isinstance(encoded, Encoded)
-    return encoded.data()
+    return encoded.encode()
 
 
 if __name__ == "__main__":

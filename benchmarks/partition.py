@@ -56,7 +56,7 @@ def draw(generator: np.random.Generator) -> Network:
 
 def measure(network: Network, parts: list[int]) -> Figures:
     """The figures of an answer."""
-    return count_parts(parts), network.moved([part >= 0 for part in parts]), count_exchanged(network, parts)
+    return count_parts(parts), network.count_moved_bytes([part >= 0 for part in parts]), count_exchanged(network, parts)
 
 
 def divide_all(networks: list[Network], torch: str | None) -> dict[str, list[Figures]]:

@@ -24,7 +24,7 @@ def merge_greedily(network: Network) -> list[int]:
     """The part of each unit, -1 on the host: parts merged in pairs with a check for circles."""
     after: list[set[int]] = [set() for _ in range(network.units)]
     before: list[list[int]] = [[] for _ in range(network.units)]
-    for tail, head in network.arcs():
+    for tail, head in network.iterate_arcs():
         after[tail].add(head)
         before[head].append(tail)
     part = [unit if taken else -1 for unit, taken in enumerate(network.supported)]
@@ -75,7 +75,7 @@ def group_as_onnx_runtime(network: Network) -> list[int]:
     """
     after: list[list[int]] = [[] for _ in range(network.units)]
     waits = [0] * network.units
-    for tail, head in network.arcs():
+    for tail, head in network.iterate_arcs():
         after[tail].append(head)
         waits[head] += 1
     work = [unit for unit in range(network.units) if not waits[unit]]
@@ -112,7 +112,7 @@ def connect(network: Network, group: list[int]) -> list[int]:
             unit = part[unit]
         return unit
 
-    for tail, head in network.arcs():
+    for tail, head in network.iterate_arcs():
         if group[tail] >= 0 and group[tail] == group[head]:
             part[find(head)] = find(tail)
     return [find(unit) if group[unit] >= 0 else -1 for unit in range(network.units)]
@@ -125,7 +125,7 @@ def count_parts(parts: list[int]) -> int:
 
 def ask_torch(python: str, networks: Sequence[Network]) -> list[Mapping[str, list[int]]]:
     """The parts that PyTorch's CapabilityBasedPartitioner makes of each network, by the name of how it was asked."""
-    asked = [{"supported": network.supported, "arcs": list(network.arcs())} for network in networks]
+    asked = [{"supported": network.supported, "arcs": list(network.iterate_arcs())} for network in networks]
     done = subprocess.run([python, _TORCH], input=json.dumps(asked), capture_output=True, text=True, check=True)
     found: list[Mapping[str, list[int]]] = json.loads(done.stdout)
     return found

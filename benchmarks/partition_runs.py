@@ -55,7 +55,7 @@ def take_whole(path: Path, target: str, interpreter: Interpreter) -> tuple[Refer
     if path.suffix == suffix:
         return oracle, path
     if about == "onnx":
-        asked = Options(target=target).settled.but(target=None)  # as what is divided, before the target's own rules
+        asked = Options(target=target).settled.replace(target=None)  # as what is divided, before the target's own rules
         return oracle, rewrite(path, asked).model.SerializeToString()
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder) / f"whole{suffix}"

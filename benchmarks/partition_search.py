@@ -54,13 +54,13 @@ def draw_large(units: int) -> Network:
 def find_least(network: Network) -> int:
     """The least that any answer costs, by trying all of them; without a thought of `divide`'s."""
     reads = [0] * network.units
-    for tail, head in network.arcs():
+    for tail, head in network.iterate_arcs():
         reads[head] |= 1 << tail
     can = sum(1 << unit for unit, taken in enumerate(network.supported) if taken)
-    least, chosen = network.cost([False] * network.units, 0), can
+    least, chosen = network.compute_cost([False] * network.units, 0), can
     while chosen:
         device = [bool(chosen >> unit & 1) for unit in range(network.units)]
-        cost = network.cost(device, 0)
+        cost = network.compute_cost(device, 0)
         if cost < least:  # parts make it no cheaper
             least = min(least, cost + network.part_cost * _count_turns(reads, chosen))
         chosen = (chosen - 1) & can
@@ -89,7 +89,7 @@ def compare(count: int) -> None:
     for network in drawn:
         device = search(network)
         levels = find_levels(network.list_before(), device)
-        costs.append(network.cost(device, max(lv * here for lv, here in zip(levels, device, strict=True))))
+        costs.append(network.compute_cost(device, max(lv * here for lv, here in zip(levels, device, strict=True))))
     alone = sum(cost == best for cost, best in zip(costs, least, strict=True))
     free = [draw(generator, free=True) for _ in range(count)]
     exact = sum(divide(network).cost == find_least(network) for network in free)

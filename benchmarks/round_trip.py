@@ -36,7 +36,7 @@ def bring_back(path: Path) -> tuple[bytes, Counter[str], Counter[str]]:
     del model.metadata_props[:]
     back = nnrewrite.rewrite(model.SerializeToString(), to="tflite")
     assert isinstance(back.encoded, Encoded)
-    return back.encoded.data(), Counter(there.report.source_operators), Counter(back.report.target_operators)
+    return back.encoded.encode(), Counter(there.report.source_operators), Counter(back.report.target_operators)
 
 
 def draw(signature: Signature, random: np.random.Generator) -> list[npt.NDArray[Any]]:

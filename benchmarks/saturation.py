@@ -17,7 +17,7 @@ from nnrewrite import RewriteError, rewrite
 from nnrewrite.conversion.options import PORTABLE, TARGET
 from nnrewrite.verify import Interpreter, compare_models
 from nnrewrite.verify.inputs import draw
-from nnrewrite.verify.saturation import saturates
+from nnrewrite.verify.saturation import can_saturate
 
 SAFE = "onnxruntime-avx2"
 TARGETS = (TARGET, PORTABLE, SAFE)
@@ -46,7 +46,9 @@ def row(path: Path, interpreter: Interpreter) -> tuple[float, list[str]] | None:
 
 
 def main(arguments: list[str]) -> None:
-    print(f"products of unsigned and signed bytes {'saturate' if saturates() else 'do not saturate'} on this processor")
+    print(
+        f"products of unsigned and signed bytes {'saturate' if can_saturate() else 'do not saturate'} on this processor"
+    )
     print(f"| model | nodes | ms {TARGET} | ms {SAFE} | | {' | '.join(TARGETS)} |\n|---|--:|--:|--:|--:|---|---|---|")
     rows: list[tuple[float, list[str]]] = []
     with Interpreter() as interpreter:

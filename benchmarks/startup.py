@@ -15,7 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from nnrewrite.backends.probe import single
+from nnrewrite.backends.probe import write_operator_model
 from nnrewrite.engine.dialects.ops_files import load
 
 CONVERT = "from nnrewrite.cli import dispatch; dispatch.main()"
@@ -43,7 +43,7 @@ def main() -> None:
     runs = parser.parse_args().runs
     with tempfile.TemporaryDirectory() as folder:
         model = Path(folder) / "abs.tflite"
-        model.write_bytes(single(load(), "ABS", {"x": ("FLOAT32", (2, 3))}, [("FLOAT32", (2, 3))]))
+        model.write_bytes(write_operator_model(load(), "ABS", {"x": ("FLOAT32", (2, 3))}, [("FLOAT32", (2, 3))]))
         measure(CONVERT, model)
         seconds: dict[str, list[float]] = {name: [] for name in VARIANTS}
         for _ in range(runs):

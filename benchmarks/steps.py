@@ -23,7 +23,7 @@ from nnrewrite.fuzz.element_types import read_admitted
 from nnrewrite.fuzz.finding import Rejected
 from nnrewrite.fuzz.oracle import Oracle
 from nnrewrite.fuzz.sketch import Case, encode
-from nnrewrite.fuzz.subjects import Subject, subjects
+from nnrewrite.fuzz.subjects import Subject, list_subjects
 from nnrewrite.verify import Interpreter, Kernels
 from nnrewrite.verify.frames import Array
 from nnrewrite.verify.runtime import Runtime
@@ -60,7 +60,7 @@ class Share:
 
 def quantize(subject: Subject, wanted: str) -> Subject | None:
     """A rule with tests whose operands are quantized; None where ops.yaml has no such operands for its operator."""
-    root = subject.pattern(subject.newest)[-1].value
+    root = subject.compile_pattern(subject.newest)[-1].value
     if not subject.of_source or not isinstance(root, NodePattern) or root.wildcard or len(root.specs) != 1:
         return None
     [spec] = root.specs.values()
@@ -70,7 +70,7 @@ def quantize(subject: Subject, wanted: str) -> Subject | None:
     for test in subject.tests:
         declarations = []
         for one in test.declarations:
-            types = kinds.operand(places.get(one.name, 0))
+            types = kinds.list_types(places.get(one.name, 0))
             named = one.type in ("i32", "i64")  # places, and biases
             other = (
                 wanted if wanted in types and not named else "qi8" if "qi8" in types and one.type == "f32" else one.type
@@ -81,10 +81,10 @@ def quantize(subject: Subject, wanted: str) -> Subject | None:
     return replace(subject, rule=replace(subject.rule, tests=tuple(tests))) if fits else None
 
 
-def cases(subject: Subject, wanted: str, laboratory: Oracle, count: int, seed: int) -> Iterator[Case]:
+def cases(subject: Subject, wanted: str, oracle: Oracle, count: int, seed: int) -> Iterator[Case]:
     for attempt in range(seed, seed + count * PATIENCE):
         try:
-            case = draw(Choices.of_seed(f"{subject.name}{wanted}{attempt}"), subject, laboratory)
+            case = draw(Choices.make_seeded(f"{subject.name}{wanted}{attempt}"), subject, oracle)
         except Rejected:
             continue
         first = next((v for v in case.steps[0].operands if v is not None and v.grid is not None), None)
@@ -94,12 +94,10 @@ def cases(subject: Subject, wanted: str, laboratory: Oracle, count: int, seed: i
         yield case
 
 
-def row(
-    subject: Subject, kind: str, laboratory: Oracle, interpreter: Interpreter, count: int, seed: int
-) -> list[Share]:
+def row(subject: Subject, kind: str, oracle: Oracle, interpreter: Interpreter, count: int, seed: int) -> list[Share]:
     default, reference, exact = Share(), Share(), Share()
-    for case in cases(subject, kind, laboratory, count, seed):
-        source = encode(case, laboratory.catalogue)
+    for case in cases(subject, kind, oracle, count, seed):
+        source = encode(case, oracle.catalogue)
         feeds = [value.content for value in case.inputs]
         try:
             got = Runtime(convert(source).SerializeToString(), threads=1).run(feeds)
@@ -124,15 +122,15 @@ def main() -> None:
     print("| operator | type | elements | equal to the default kernels | to the reference kernels | with `--exact` |")
     print("|---|---|--:|--:|--:|--:|")
     with Interpreter(timeout=20) as interpreter:
-        laboratory = Oracle(interpreter, pack.catalogue, RULES)
+        oracle = Oracle(interpreter, pack.catalogue, RULES)
         rows: dict[tuple[str, str], list[Share]] = {}
-        for subject in subjects(pack):
+        for subject in list_subjects(pack):
             for wanted in TYPES:
                 trial = quantize(subject, wanted) if subject.tests and subject.equations else None
-                if trial is None or (asked.operators and not trial.operators() & set(asked.operators)):
+                if trial is None or (asked.operators and not trial.list_operators() & set(asked.operators)):
                     continue
-                name = next(iter(trial.operators()))
-                shares = row(trial, wanted, laboratory, interpreter, asked.cases, asked.seed)
+                name = next(iter(trial.list_operators()))
+                shares = row(trial, wanted, oracle, interpreter, asked.cases, asked.seed)
                 known = rows.setdefault((name, wanted), [Share(), Share(), Share()])
                 for mine, more in zip(known, shares, strict=True):
                     mine.elements, mine.equal = mine.elements + more.elements, mine.equal + more.equal

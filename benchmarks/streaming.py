@@ -14,7 +14,7 @@ from pathlib import Path
 from nnrewrite import RewriteError, rewrite
 from nnrewrite.verify import Interpreter
 from nnrewrite.verify.runtime import Runtime
-from nnrewrite.verify.streaming import compare_streams, remembering, samples
+from nnrewrite.verify.streaming import compare_streams, draw_samples, find_stateful
 
 STEPS = 20
 
@@ -23,7 +23,7 @@ def row(path: Path, interpreter: Interpreter) -> tuple[str, int, str, str]:
     """A model's name, how many variables it keeps, whether it stays in step, and the largest difference."""
     try:
         target = rewrite(path).model.SerializeToString()
-        steps = samples(interpreter.describe(path), STEPS)
+        steps = draw_samples(interpreter.describe(path), STEPS)
         compared = compare_streams(path, target, steps, interpreter)
     except RewriteError as error:
         return path.name, 0, "no", str(error).splitlines()[0]
@@ -36,7 +36,7 @@ def row(path: Path, interpreter: Interpreter) -> tuple[str, int, str, str]:
 def main(folder: Path) -> None:
     print("| model | variables | in step | largest difference |\n|---|--:|---|--:|")
     with Interpreter() as interpreter:
-        for path in remembering(folder):
+        for path in find_stateful(folder):
             print("| " + " | ".join(f"{cell}" for cell in row(path, interpreter)) + " |", flush=True)
 
 

@@ -28,7 +28,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     rules = ("tflite2onnx",)
-    known = loader.load(rules).catalogue.dialect("tflite").operators
+    known = loader.load(rules).catalogue.find_dialect("tflite").operators
     print("| Operator | Template | Nodes | Seconds |\n|---|---|---|---|", flush=True)
     count = 0
     with Interpreter() as interpreter:

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from nnrewrite import RewriteError, convert
 from nnrewrite.verify import Interpreter
-from nnrewrite.verify.latency import Bench, bench
+from nnrewrite.verify.latency import Benchmark, run_benchmark
 
 LEAST, LARGE, SHOWN = 0.1, 0.5, 3
 QUANTIZED = ("int8", "uint8", "int16", "mixed")
@@ -33,7 +33,7 @@ QUANTIZED = ("int8", "uint8", "int16", "mixed")
 class Row:
     name: str
     kind: str
-    found: Bench
+    found: Benchmark
 
     @property
     def ratio(self) -> float:
@@ -56,19 +56,19 @@ class Row:
 
 def measure(
     path: Path, peer: Path | None, quantized: bool, threads: int, rounds: int, interpreter: Interpreter
-) -> Bench | None:
+) -> Benchmark | None:
     """Time one model; None for one that is too small, or that one side does not run."""
     try:
         targets: dict[str, Path | bytes] = {"ours": convert(path).SerializeToString()}
-        if bench(path, {}, threads, 1, interpreter=interpreter).source.least < LEAST:
+        if run_benchmark(path, {}, threads, 1, interpreter=interpreter).source.least < LEAST:
             return None
         if quantized:
             targets["float"] = convert(path, float=True).SerializeToString()
         try:
             with_peer = targets | ({"peer": peer} if peer is not None and peer.is_file() else {})
-            return bench(path, with_peer, threads, rounds, interpreter=interpreter)
+            return run_benchmark(path, with_peer, threads, rounds, interpreter=interpreter)
         except RewriteError:  # what another converter made may not run
-            return bench(path, targets, threads, rounds, interpreter=interpreter)
+            return run_benchmark(path, targets, threads, rounds, interpreter=interpreter)
     except RewriteError:
         return None
 

@@ -28,7 +28,7 @@ import numpy as np
 from nnrewrite import RewriteError, UnsupportedError, rewrite
 from nnrewrite.conversion.options import TARGET
 from nnrewrite.verify import Interpreter, Kernels, Runtime, Tensor, compare, compare_models
-from nnrewrite.verify.saturation import saturates
+from nnrewrite.verify.saturation import can_saturate
 
 from .environments import python
 
@@ -91,7 +91,7 @@ def interpreter() -> Interpreter:
 @cache
 def target() -> str:
     """The target whose products of bytes do not saturate on this processor."""
-    return SAFE if saturates() else TARGET
+    return SAFE if can_saturate() else TARGET
 
 
 def compare_with(path: Path, content: bytes) -> tuple[str, str]:

@@ -21,66 +21,66 @@ if TYPE_CHECKING:
 _RULES = BUILT_IN
 
 
-def words(*known: str) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
+def offer_words(*known: str) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
     """Offer some words."""
-    return lambda ctx, param, text: _begun(known, text)
+    return lambda ctx, param, text: _select_begun(known, text)
 
 
-def packs(ctx: click.Context, param: click.Parameter, text: str) -> list[CompletionItem]:
+def offer_packs(ctx: click.Context, param: click.Parameter, text: str) -> list[CompletionItem]:
     """Offer the packs that come with the program, and folders."""
-    return _or_folders((path.name for path in _RULES.iterdir() if any(path.glob("*.rules"))), text)
+    return _offer_or_folders((path.name for path in _RULES.iterdir() if any(path.glob("*.rules"))), text)
 
 
-def targets(ctx: click.Context, param: click.Parameter, text: str) -> list[CompletionItem]:
+def offer_targets(ctx: click.Context, param: click.Parameter, text: str) -> list[CompletionItem]:
     """Offer the targets that come with the program, and folders."""
-    return _or_folders((path.parent.name for path in _RULES.glob("*/target.yaml")), text)
+    return _offer_or_folders((path.parent.name for path in _RULES.glob("*/target.yaml")), text)
 
 
-def models(ctx: click.Context, param: click.Parameter, text: str) -> list[CompletionItem]:
+def offer_models(ctx: click.Context, param: click.Parameter, text: str) -> list[CompletionItem]:
     """Offer files, and subcommands where one may stand."""
     from .dispatch import COMMANDS
 
     given = [name for name in ctx.params if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE]
-    names = [] if given or ctx.info_name == "convert" else _begun(COMMANDS, text)
-    return [*names, *_paths(text)] if names else [_item(text, "file")]
+    names = [] if given or ctx.info_name == "convert" else _select_begun(COMMANDS, text)
+    return [*names, *_offer_paths(text)] if names else [_make_item(text, "file")]
 
 
-def commands(ctx: click.Context, param: click.Parameter, text: str) -> list[CompletionItem]:
+def offer_commands(ctx: click.Context, param: click.Parameter, text: str) -> list[CompletionItem]:
     """Offer subcommands."""
     from .dispatch import COMMANDS
 
-    return _begun(COMMANDS, text)
+    return _select_begun(COMMANDS, text)
 
 
-def operators(ctx: click.Context, param: click.Parameter, text: str) -> list[CompletionItem]:
+def offer_operators(ctx: click.Context, param: click.Parameter, text: str) -> list[CompletionItem]:
     """Offer the operators that the rules read."""
     from ..engine.packs import loader as found
 
     pack = found.load(ctx.params.get("rules") or ("tflite2onnx",))
-    return _begun(pack.catalogue.dialect(pack.files[0].source).operators, text.upper())
+    return _select_begun(pack.catalogue.find_dialect(pack.files[0].source).operators, text.upper())
 
 
-def rules(ctx: click.Context, param: click.Parameter, text: str) -> list[CompletionItem]:
+def offer_rules(ctx: click.Context, param: click.Parameter, text: str) -> list[CompletionItem]:
     """Offer the names of rules, those of a family by the name of the family."""
     from ..engine.packs import loader as found
     from ..engine.syntax import tree
 
     items = (item for file in found.load(ctx.params.get("rules") or ("tflite2onnx",)).files for item in file.items)
-    return _begun((item.name for item in items if isinstance(item, tree.Rule | tree.Table)), text)
+    return _select_begun((item.name for item in items if isinstance(item, tree.Rule | tree.Table)), text)
 
 
-def signatures(ctx: click.Context, param: click.Parameter, text: str) -> list[CompletionItem]:
+def offer_signatures(ctx: click.Context, param: click.Parameter, text: str) -> list[CompletionItem]:
     """Offer the signatures of the models that are given already."""
     from ..conversion.subject import list_signatures
 
-    return _begun(("all", *_read_model(ctx, list_signatures)), text)
+    return _select_begun(("all", *_read_model(ctx, list_signatures)), text)
 
 
-def members(ctx: click.Context, param: click.Parameter, text: str) -> list[CompletionItem]:
+def offer_members(ctx: click.Context, param: click.Parameter, text: str) -> list[CompletionItem]:
     """Offer the models in the bundles that are given already."""
     from ..conversion.subject import members as found
 
-    return _begun(_read_model(ctx, found), text)
+    return _select_begun(_read_model(ctx, found), text)
 
 
 def _read_model(ctx: click.Context, ask: Callable[[Path], Iterable[str]]) -> Iterator[str]:
@@ -92,27 +92,27 @@ def _read_model(ctx: click.Context, ask: Callable[[Path], Iterable[str]]) -> Ite
             yield from ask(Path(model))
 
 
-def _begun(known: Iterable[str], text: str) -> list[CompletionItem]:
-    return [_item(name) for name in sorted(set(known)) if name.startswith(text)]
+def _select_begun(known: Iterable[str], text: str) -> list[CompletionItem]:
+    return [_make_item(name) for name in sorted(set(known)) if name.startswith(text)]
 
 
-def _item(text: str, kind: str = "plain") -> CompletionItem:
+def _make_item(text: str, kind: str = "plain") -> CompletionItem:
     from click.shell_completion import CompletionItem
 
     return CompletionItem(text, type=kind)
 
 
-def _or_folders(known: Iterable[str], text: str) -> list[CompletionItem]:
+def _offer_or_folders(known: Iterable[str], text: str) -> list[CompletionItem]:
     """The words that a text begins, or folders where it begins none."""
-    return _begun(known, text) or [_item(text, "dir")]
+    return _select_begun(known, text) or [_make_item(text, "dir")]
 
 
-def _paths(text: str) -> list[CompletionItem]:
+def _offer_paths(text: str) -> list[CompletionItem]:
     """The files and folders that a text begins, by name: click has a shell list them only where no word fits."""
     folder, _, begun = text.rpartition("/")
     with contextlib.suppress(OSError):
         return [
-            _item(f"{folder}/{path.name}" if folder else path.name)
+            _make_item(f"{folder}/{path.name}" if folder else path.name)
             for path in sorted(Path(folder or ".").iterdir())
             if path.name.startswith(begun) and (begun or not path.name.startswith("."))
         ]

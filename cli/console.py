@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Self
 
 import click
 
-from ..conversion.summary import measure, operators
+from ..conversion.summary import count_operators, measure
 from ..conversion.target import find_small_target
-from ..engine.base.errors import times
-from .dispatch import complain
-from .result_documents import occurring, override_note
+from ..engine.base.errors import format_count
+from .dispatch import print_error
+from .result_documents import override_note, select_occurring
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -66,7 +66,7 @@ class Console:
             self._progress.stop()
             self._progress = None
 
-    def begin(self, job: Job) -> None:
+    def start(self, job: Job) -> None:
         """Say which model is being converted."""
         if self._progress is not None:
             self._progress.update(self._task, description=job.source.name)
@@ -80,31 +80,31 @@ class Console:
         """Tell what came of one model; what --verify found is an error, the figures to it are not."""
         verification = result.verification
         if not self._quiet:
-            self._note(result.report)
-            self._print(block(result) if self._jobs == 1 else [line(result), *_explain(result)])
+            self._note_overrides(result.report)
+            self._print_lines(format_block(result) if self._jobs == 1 else [format_line(result), *_explain(result)])
         if verification is not None and not self._quiet and (self._jobs == 1 or not verification.passed):
-            from ..verify.verification_table import table
+            from ..verify.verification_table import format_table
 
-            self._print(table(verification, sys.stdout.isatty()))
+            self._print_lines(format_table(verification, sys.stdout.isatty()))
         if result.unverified:
-            self.complain(result.job, f"{result.job.name}: converted, but not verified: {result.unverified}")
+            self.report_failure(result.job, f"{result.job.name}: converted, but not verified: {result.unverified}")
         if verification is not None and not verification.passed:
             first, *more = verification.differences
             others = f" (and {len(more)} more)" if more else ""
-            self.complain(result.job, f"{result.job.name}: differs from the original: {first}{others}")
+            self.report_failure(result.job, f"{result.job.name}: differs from the original: {first}{others}")
 
-    def _note(self, report: Report) -> None:
+    def _note_overrides(self, report: Report) -> None:
         """Tell, once each, of the rules that took the place of others for operators that a model has."""
-        for override in occurring(self._overrides, [report]):
+        for override in select_occurring(self._overrides, [report]):
             self._overrides.remove(override)
             click.echo(f"rewrite: note: {override_note(override)}", err=True)
 
-    def complain(self, job: Job, message: str) -> None:
+    def report_failure(self, job: Job, message: str) -> None:
         """Tell that a model failed, named unless the message does so."""
         if f"{job.source}" not in message:
             message = f"{job.name}: {message}"
         if self._progress is None:
-            complain(message)
+            print_error(message)
             return
         from rich.text import Text
 
@@ -114,7 +114,7 @@ class Console:
         """Tell what came of all models."""
         if self._quiet:
             return
-        parts = [f"{len(results)} of {times(jobs, 'model')} converted in {seconds:.1f} s"]
+        parts = [f"{len(results)} of {format_count(jobs, 'model')} converted in {seconds:.1f} s"]
         if failures:
             parts.append(f"{failures} failed")
         if len(results) + failures < jobs:
@@ -126,22 +126,22 @@ class Console:
             if spread := sum(one.passed and bool(one.within_spread) for one in verified):
                 parts.append(f"{spread} of them within the spread of the interpreter's kernels")
         for said, models in Counter(said for one in results for said in one.report.told).items():
-            click.echo(f"note: {said}: {times(models, 'model')}")
+            click.echo(f"note: {said}: {format_count(models, 'model')}")
         good = not failures and all(one.passed for one in results)
         click.secho(", ".join(parts), fg="green" if good else "red")
 
-    def account(self, results: Sequence[Result]) -> None:
+    def print_times(self, results: Sequence[Result]) -> None:
         """Tell where the time of all conversions went."""
         from ..engine.rewrite.profile import Profile
-        from .profile_table import table
+        from .profile_table import format_table
 
         whole = Profile()
         for result in results:
             if result.profile is not None:
                 whole.add(result.profile)
-        self._print(table(whole, sum(result.seconds for result in results), sys.stdout.isatty()))
+        self._print_lines(format_table(whole, sum(result.seconds for result in results), sys.stdout.isatty()))
 
-    def _print(self, lines: Sequence[str]) -> None:
+    def _print_lines(self, lines: Sequence[str]) -> None:
         for text in lines:
             if self._progress is not None and sys.stdout.isatty():
                 from rich.text import Text
@@ -151,45 +151,45 @@ class Console:
                 click.echo(text)
 
 
-def block(result: Result) -> list[str]:
+def format_block(result: Result) -> list[str]:
     """Word the result of a single model, one fact a line."""
     report = result.report
     into, out = sum(report.source_operators.values()), sum(report.target_operators.values())
     width = len(f"{max(into, out)}")
     facts = [
-        ("operators in", f"{into:>{width}}  {_histogram(report.source_operators)}"),
-        ("operators out", f"{out:>{width}}  {_histogram(report.target_operators)}"),
-        ("Transposes left", _permutations(report)),
-        ("layout", _layout(report)),
-        *([("opset", opset)] if (opset := _opset(report)) else []),
-        *([("not exact", _histogram(report.inexact))] if report.inexact else []),
+        ("operators in", f"{into:>{width}}  {_format_histogram(report.source_operators)}"),
+        ("operators out", f"{out:>{width}}  {_format_histogram(report.target_operators)}"),
+        ("Transposes left", _format_permutations(report)),
+        ("layout", _format_layout(report)),
+        *([("opset", opset)] if (opset := _format_opset(report)) else []),
+        *([("not exact", _format_histogram(report.inexact))] if report.inexact else []),
         ("bytes", f"{result.bytes_in:,} in, {result.bytes_out:,} out"),
-        *([("", growth)] if (growth := _growth(result)) else []),
+        *([("", growth)] if (growth := _explain_growth(result)) else []),
         ("seconds", f"{result.seconds:.2f}"),
         *(("note", remark) for remark in report.remarks),
     ]
     if result.verification is not None or result.unverified:
-        facts.append(("verified", _verdict(result)))
+        facts.append(("verified", _format_verdict(result)))
     heading = click.style(result.job.name, bold=True) + " -> " + click.style(f"{result.job.target}", bold=True)
-    width = _width()
-    lines = [[*_fact(name, text, width)] for name, text in facts]
+    width = _measure_width()
+    lines = [[*_format_fact(name, text, width)] for name, text in facts]
     above, below = lines[:3], lines[3:]
     return [heading, *chain(*above), *_explain(result), *chain(*below)]
 
 
-def _opset(report: Report) -> str:
+def _format_opset(report: Report) -> str:
     """The opset and why it is not the usual one; nothing where the format has none."""
     if report.opset is None:
         return ""
     return f"{report.opset}: {report.opset_reason}" if report.opset_reason else f"{report.opset}"
 
 
-def _width() -> int:
+def _measure_width() -> int:
     """How many letters a line has."""
     return shutil.get_terminal_size((_WIDTH, 0)).columns if sys.stdout.isatty() else _WIDTH
 
 
-def _fact(name: str, text: str, width: int) -> Iterator[str]:
+def _format_fact(name: str, text: str, width: int) -> Iterator[str]:
     """A fact in a line, or in several where it is wider."""
     room = width - len("  ") - _NAME
     parts = [text] if len(click.unstyle(text)) <= room else textwrap.wrap(text, room, break_on_hyphens=False) or [""]
@@ -197,44 +197,44 @@ def _fact(name: str, text: str, width: int) -> Iterator[str]:
         yield "  " + click.style(f"{said:<{_NAME}}", dim=True) + part
 
 
-def line(result: Result) -> str:
+def format_line(result: Result) -> str:
     """Word the result of one model among several."""
     report = result.report
     parts = [
-        operators(report),
-        times(report.permutations, "Transpose"),
+        count_operators(report),
+        format_count(report.permutations, "Transpose"),
         f"{measure(result.bytes_in)} -> {measure(result.bytes_out)}",
         f"{result.seconds:.2f} s",
     ]
     if report.inexact:
-        parts.append(f"{times(sum(report.inexact.values()), 'operator')} not exact")
+        parts.append(f"{format_count(sum(report.inexact.values()), 'operator')} not exact")
     if result.verification is not None or result.unverified:
-        parts.append(_verdict(result))
+        parts.append(_format_verdict(result))
     return f"{click.style(f'{result.job.target}', bold=True)}: {', '.join(parts)}"
 
 
-def _verdict(result: Result) -> str:
+def _format_verdict(result: Result) -> str:
     verification = result.verification
     if verification is None:
         return click.style("NOT VERIFIED", fg="red", bold=True)
-    from ..verify.verification_table import conclude
+    from ..verify.verification_table import summarize
 
     if not verification.passed:
-        return click.style(conclude(verification), fg="red", bold=True)
-    return click.style(conclude(verification), fg="yellow" if verification.within_spread else "green")
+        return click.style(summarize(verification), fg="red", bold=True)
+    return click.style(summarize(verification), fg="yellow" if verification.within_spread else "green")
 
 
-def _histogram(operators: Mapping[str, int]) -> str:
+def _format_histogram(operators: Mapping[str, int]) -> str:
     ranked = sorted(operators.items(), key=lambda item: (-item[1], item[0]))
     named = [f"{name} {count}" for name, count in ranked[:SHOWN]]
     rest = len(ranked) - SHOWN
-    return ", ".join(named) + (f" and {times(rest, 'more kind')}" if rest > 0 else "")
+    return ", ".join(named) + (f" and {format_count(rest, 'more kind')}" if rest > 0 else "")
 
 
-def _permutations(report: Report) -> str:
+def _format_permutations(report: Report) -> str:
     if not report.permutations:
         return "0"
-    moved = "an unknown number of elements" if report.moved is None else times(report.moved, "element")
+    moved = "an unknown number of elements" if report.moved is None else format_count(report.moved, "element")
     quick = sum(report.for_speed.values())
     added = f" ({quick} of them put in by speed rules of target {report.runtime})" if quick else ""
     return f"{report.permutations}, moving {moved}{added}"
@@ -242,15 +242,15 @@ def _permutations(report: Report) -> str:
 
 def _explain(result: Result) -> list[str]:
     """Of each Transpose, where they were asked about, in lines no wider than the terminal."""
-    return [" " * _INDENT + text for one in result.explained for text in one.lines(_width() - _INDENT)]
+    return [" " * _INDENT + text for one in result.explained for text in one.format_lines(_measure_width() - _INDENT)]
 
 
-def _layout(report: Report) -> str:
+def _format_layout(report: Report) -> str:
     changed = ", ".join(f"{name} {axes}" for name, axes in report.layouts.items())
     return f"{report.layout}; in another order than in the source: {changed}" if changed else report.layout
 
 
-def _growth(result: Result) -> str:
+def _explain_growth(result: Result) -> str:
     """Why a file is much larger than its source: the types of constants that take more room, and the graph itself."""
     more = result.bytes_out - result.bytes_in
     if more <= _LARGER * result.bytes_in:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import completion, flags
-from .dispatch import Told, commands_help, complain, no_command, word_interruption
-from .outcome import Call, attempt, interpreting
+from .dispatch import Told, explain_unknown, format_interruption, list_commands, print_error
+from .outcome import Call, attempt, start_interpreter
 from .result import Failure, Result
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .jobs import Job
 
 
-def _version(ctx: click.Context, option: click.Parameter, wanted: bool) -> None:
+def _print_version(ctx: click.Context, option: click.Parameter, wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
 
@@ -36,9 +36,11 @@ def _version(ctx: click.Context, option: click.Parameter, wanted: bool) -> None:
 @click.command(
     "rewrite",
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog=commands_help(),
+    epilog=list_commands(),
 )
-@click.argument("models", metavar="MODEL...", nargs=-1, type=flags.File(folders=True), shell_complete=completion.models)
+@click.argument(
+    "models", metavar="MODEL...", nargs=-1, type=flags.File(folders=True), shell_complete=completion.offer_models
+)
 @flags.take_options
 @click.option(
     "-o",
@@ -98,7 +100,9 @@ def _version(ctx: click.Context, option: click.Parameter, wanted: bool) -> None:
 @click.option("--profile", is_flag=True, help="Show how long each part took, and each rule with its attempts.")
 @flags.as_json
 @click.option("--quiet", is_flag=True, help="Print errors only.")
-@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version.")
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Show the version."
+)
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -139,9 +143,9 @@ def command(
     from ..engine.base.errors import CallError
     from ..engine.passes.base import observe
     from ..engine.passes.layout import Interface
-    from ..engine.passes.resize import Asked
+    from ..engine.passes.resize import RequestedShapes
     from ..engine.rewrite.trace import Trace, trace_rules
-    from .jobs import assign_pages, plan, split_signatures
+    from .jobs import assign_pages, plan_jobs, split_signatures
 
     if trace and (not models or Path(trace).exists()):
         models, trace = (
@@ -152,27 +156,27 @@ def command(
         raise click.UsageError(
             "Missing argument MODEL: a .tflite, .onnx or .pt2 file, a .task bundle or a folder.", ctx
         )
-    if not models[0].exists() and (unknown := no_command(f"{models[0]}")):
+    if not models[0].exists() and (unknown := explain_unknown(f"{models[0]}")):
         raise CallError(unknown)
     # Every other option of the command is a field of Options, by its name.
     options = Options(**asked)
     if options.to is None and output is not None and output.suffix:
         if find_writer(output.suffix) is not None:
-            options = options.but(to=output.suffix)
+            options = options.replace(to=output.suffix)
         elif options.rules == DEFAULT.rules:
             raise CallError(f"{output}: no format has the ending {output.suffix}: --to says which one is to be written")
     if options.to is None and f"{flags.FOLDER}.output" in ctx.meta:
-        options = options.but(to="/")
+        options = options.replace(to="/")
     written = find_format(options)
-    jobs = plan(models, output, folder, options.member, members, written.suffixes[0], written.folder)
+    jobs = plan_jobs(models, output, folder, options.member, members, written.suffixes[0], written.folder)
     if options.signature == ALL:
-        jobs, options = split_signatures(jobs, names), options.but(signature=None)
+        jobs, options = split_signatures(jobs, names), options.replace(signature=None)
     # Rules that cannot be had concern no single model: they are told before the first is read, and once.
-    steps = {step for job in jobs for step in plan_steps(f"{job.source}", options.but(member=job.member))}
+    steps = {step for job in jobs for step in plan_steps(f"{job.source}", options.replace(member=job.member))}
     prepared = [prepare(step.stacked, step.opset) for step in steps]
     overrides = tuple(dict.fromkeys(one for each in prepared for one in each.pack.overrides))
     Interface.parse(options.layout)
-    Asked.parse(options.input_shape, options.batch)
+    RequestedShapes.parse(options.input_shape, options.batch)
     if layout_svg is not None and len(jobs) != 1:
         raise CallError(f"--layout-svg draws one model, {len(jobs)} are given")
     paged = page is not None and (f"{flags.FOLDER}.page" in ctx.meta or page.is_dir())
@@ -183,7 +187,7 @@ def command(
             raise CallError(f"{name} shows one thing after the other: leave out --jobs")
         if as_json and said is not None:
             raise CallError(f"{name} prints lines and --json a document: leave out one of them")
-    observers = [] if print_after is None else [_printing(print_after, [each.rules for each in prepared])]
+    observers = [] if print_after is None else [_make_printer(print_after, [each.rules for each in prepared])]
     if verify and written.folder:
         raise CallError(f"--verify runs a model's file: what is written as {written.name} is run by its own README")
     if verify:
@@ -206,13 +210,13 @@ def command(
     )
     with trace_rules(watcher), observe(*observers):
         done = run(jobs, call, overrides)
-    if watcher is not None and (unmet := watcher.unmet()):
-        complain(f"--trace: {unmet}")
+    if watcher is not None and (unmet := watcher.explain_silence()):
+        print_error(f"--trace: {unmet}")
         done = False
     ctx.exit(0 if done else 1)
 
 
-def _printing(name: str, rules: Sequence[RuleSet]) -> Observer:
+def _make_printer(name: str, rules: Sequence[RuleSet]) -> Observer:
     """An observer that prints the graph after a pass; raises CallError where there is none of that name."""
     from ..engine.base.errors import CallError, suggest_nearest
     from ..engine.passes.observers import print_after
@@ -238,11 +242,11 @@ def run(jobs: list[Job], call: Call, overrides: Sequence[Override] = ()) -> bool
     results: list[Result] = []
     failures: list[Failure] = []
     try:
-        with _converting(jobs, call, console) as outcomes, console:
+        with _convert_all(jobs, call, console) as outcomes, console:
             for outcome in outcomes:
                 if isinstance(outcome, Failure):
                     failures.append(outcome)
-                    console.complain(outcome.job, outcome.message)
+                    console.report_failure(outcome.job, outcome.message)
                     if not call.keep_going:
                         break
                 else:
@@ -261,7 +265,7 @@ def run(jobs: list[Job], call: Call, overrides: Sequence[Override] = ()) -> bool
         from .result_documents import show_conversions
 
         spent = time.perf_counter() - started
-        show_conversions(results, failures, len(jobs), spent, overrides, word_interruption(said))
+        show_conversions(results, failures, len(jobs), spent, overrides, format_interruption(said))
         raise Told(said) from None
     seconds = time.perf_counter() - started
     if call.pages is not None:
@@ -276,26 +280,26 @@ def run(jobs: list[Job], call: Call, overrides: Sequence[Override] = ()) -> bool
     if len(jobs) > 1:
         console.summarize(results, len(failures), len(jobs), seconds)
     if call.profile:
-        console.account(results)
+        console.print_times(results)
     return not failures and all(one.passed for one in results)
 
 
 @contextlib.contextmanager
-def _converting(jobs: list[Job], call: Call, console: Console) -> Iterator[Iterator[Result | Failure]]:
+def _convert_all(jobs: list[Job], call: Call, console: Console) -> Iterator[Iterator[Result | Failure]]:
     """Convert one model after the other, or several at once; what came of each, in the order of the models."""
     if min(call.workers, len(jobs)) > 1:
-        from .workers import working
+        from .workers import start_workers
 
-        with working(jobs, call) as outcomes:
+        with start_workers(jobs, call) as outcomes:
             yield outcomes
         return
-    with interpreting(call) as interpreter:
-        yield _in_turn(jobs, call, console, interpreter)
+    with start_interpreter(call) as interpreter:
+        yield _convert_in_turn(jobs, call, console, interpreter)
 
 
-def _in_turn(
+def _convert_in_turn(
     jobs: list[Job], call: Call, console: Console, interpreter: Interpreter | None
 ) -> Iterator[Result | Failure]:
     for job in jobs:
-        console.begin(job)
+        console.start(job)
         yield attempt(job, call, interpreter)

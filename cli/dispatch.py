@@ -43,7 +43,7 @@ class Commands(click.Group):
         return sorted(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        return _command(COMMANDS[cmd_name][0]) if cmd_name in COMMANDS else None
+        return _import_command(COMMANDS[cmd_name][0]) if cmd_name in COMMANDS else None
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
@@ -53,17 +53,17 @@ class Commands(click.Group):
             extra["color"] = False
         named = bool(args) and args[0] in COMMANDS
         called = args[0] if named else "convert", "--json" in args
-        with _telling(*called):
+        with _report_errors(*called):
             if named:
                 ctx = super().make_context(info_name, args, parent, **extra)
             else:
-                ctx = _command(DEFAULT).make_context(info_name, args, parent, **extra)
+                ctx = _import_command(DEFAULT).make_context(info_name, args, parent, **extra)
         ctx.meta[_CALLED] = called
         return ctx
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command meant; an error for the user is printed and ends it with status 1 or 2."""
-        with _telling(*ctx.meta[_CALLED]):
+        with _report_errors(*ctx.meta[_CALLED]):
             from ..engine.base.startup import import_onnx_ir
 
             import_onnx_ir()
@@ -86,13 +86,13 @@ class Told(KeyboardInterrupt):
     """An interruption of a command that has printed its document, with what was finished, already."""
 
 
-def word_interruption(finished: str) -> str:
+def format_interruption(finished: str) -> str:
     """Say that a call was interrupted, and what was finished by then."""
     return f"interrupted: {finished}" if finished else "interrupted"
 
 
 @contextlib.contextmanager
-def _telling(command: str, as_json: bool) -> Iterator[None]:
+def _report_errors(command: str, as_json: bool) -> Iterator[None]:
     """Print an error for the user, also as a document where JSON is asked for, and end the program by its status.
 
     The status is 2 for mistakes of rule files and of the call, 130 for an interruption, and 1 for all else.
@@ -103,14 +103,14 @@ def _telling(command: str, as_json: bool) -> Iterator[None]:
         raise
     except click.ClickException as error:
         if as_json:
-            _document(command, error.format_message(), "CallError")
+            _print_document(command, error.format_message(), "CallError")
         raise
     except KeyboardInterrupt as error:
         # Whoever counts what is finished says so by the interruption that is passed on.
-        message = word_interruption(f"{error}")
-        complain(message)
+        message = format_interruption(f"{error}")
+        print_error(message)
         if as_json and not isinstance(error, Told):
-            _document(command, message, INTERRUPTED)
+            _print_document(command, message, INTERRUPTED)
         raise click.exceptions.Exit(130) from None
     except Exception as error:
         from ..engine.base.errors import CallError, InternalError, RewriteError, RuleError
@@ -122,7 +122,7 @@ def _telling(command: str, as_json: bool) -> Iterator[None]:
         if isinstance(error, RuleError):
             click.echo(f"{error}", err=True)
         else:
-            complain(f"{error}")
+            print_error(f"{error}")
         if as_json:
             from .json_documents import diagnose, show
 
@@ -130,18 +130,18 @@ def _telling(command: str, as_json: bool) -> Iterator[None]:
         raise click.exceptions.Exit(2 if isinstance(error, RuleError | CallError) else 1) from None
 
 
-def _document(command: str, message: str, kind: str) -> None:
-    from .json_documents import diagnostic, show
+def _print_document(command: str, message: str, kind: str) -> None:
+    from .json_documents import make_diagnostic, show
 
-    show(command, False, diagnostics=[diagnostic(message, kind)])
+    show(command, False, diagnostics=[make_diagnostic(message, kind)])
 
 
-def complain(message: str) -> None:
+def print_error(message: str) -> None:
     """Print one error the way all of them are printed."""
     click.echo(click.style("rewrite: error: ", fg="red", bold=True) + message, err=True)
 
 
-def no_command(name: str) -> str:
+def explain_unknown(name: str) -> str:
     """What to say of a first argument that is no file and may be a misspelt subcommand; empty for a file's name."""
     if name in COMMANDS:
         return f"a command stands first: rewrite {name} ..."
@@ -154,14 +154,14 @@ def no_command(name: str) -> str:
     return f"there is no file or command {name}{hint}"
 
 
-def commands_help() -> str:
+def list_commands() -> str:
     """List the subcommands for the default command's help."""
     width = max(len(name) for name in COMMANDS)
     lines = [f"  {name:<{width}}  {line}" for name, (_, line) in sorted(COMMANDS.items())]
     return "\b\nCommands (rewrite COMMAND --help says more):\n" + "\n".join(lines)
 
 
-def _command(module: str) -> click.Command:
+def _import_command(module: str) -> click.Command:
     command: click.Command = importlib.import_module(module).command
     return command
 
@@ -171,7 +171,7 @@ app = Commands("rewrite")
 
 def main() -> None:
     """Run the command line; what is terminated cleans up as what is interrupted does."""
-    signal.signal(signal.SIGTERM, end)
+    signal.signal(signal.SIGTERM, end_program)
     # Modules and rules stay until the end: looking for garbage among them takes a fifth of a small conversion. What
     # runs for longer turns this off.
     gc.disable()
@@ -183,8 +183,8 @@ def main() -> None:
         gc.freeze()
 
 
-def end(number: int, frame: FrameType | None) -> NoReturn:
-    """End the program for a signal, by the way of an exception; when it comes again it is in hand already."""
+def end_program(number: int, frame: FrameType | None) -> NoReturn:
+    """Raise an exception that ends the program for a signal; a second signal is ignored."""
     signal.signal(number, signal.SIG_IGN)
     sys.exit(128 + number)
 
@@ -196,5 +196,5 @@ def _give_up(error: OSError) -> NoReturn:
     # What is left to print goes nowhere, or it would fail again as the program ends.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     with contextlib.suppress(OSError):
-        complain(f"the output cannot be written: {error.strerror}")
+        print_error(f"the output cannot be written: {error.strerror}")
     sys.exit(1)

@@ -47,7 +47,7 @@ class File(click.Path):
         return super().convert(value, param, ctx)
 
 
-def seconds(help: str, default: float | None = None) -> Callable[[Command], Command]:
+def add_seconds(help: str, default: float | None = None) -> Callable[[Command], Command]:
     """The option `--time`, a number of seconds above 0."""
     return click.option(
         "--time",
@@ -60,15 +60,15 @@ def seconds(help: str, default: float | None = None) -> Callable[[Command], Comm
     )
 
 
-def _seed(help: str) -> Callable[[Command], Command]:
+def _add_seed(help: str) -> Callable[[Command], Command]:
     return click.option("--seed", metavar="N", type=click.IntRange(0), default=0, show_default=True, help=help)
 
 
 #: prints a document in place of lines
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, as docs/json.md describes.")
 #: tells random inputs apart, and random models
-seed = _seed("Seed of the random inputs.")
-model_seed = _seed("The same seed generates the same models.")
+seed = _add_seed("Seed of the random inputs.")
+model_seed = _add_seed("The same seed generates the same models.")
 #: the packs whose rules a command is about
 rules = click.option(
     "--rules",
@@ -76,7 +76,7 @@ rules = click.option(
     default=("tflite2onnx",),
     show_default=True,
     metavar="PACK",
-    shell_complete=completion.packs,
+    shell_complete=completion.offer_packs,
     help="The rules. May be repeated.",
 )
 
@@ -92,7 +92,7 @@ input_shape = click.option(
 batch = click.option(
     "--batch",
     metavar="N|dynamic",
-    shell_complete=completion.words("dynamic"),
+    shell_complete=completion.offer_words("dynamic"),
     help="Give the inputs another batch (their first extent), 1 or more, or leave it to be known at run time."
     " [default: that of the file]",
 )
@@ -103,7 +103,7 @@ FLAGS = (
         "--rules",
         multiple=True,
         metavar="PACK",
-        shell_complete=completion.packs,
+        shell_complete=completion.offer_packs,
         help="Rules to apply: a pack that comes with the program, or a folder. May be repeated. [default: those that"
         " lead from the model's format to the one to write]",
     ),
@@ -117,7 +117,7 @@ FLAGS = (
     click.option(
         "--target",
         metavar="TARGET",
-        shell_complete=completion.targets,
+        shell_complete=completion.offer_targets,
         help="The runtime to make models for: onnxruntime, onnxruntime-avx2 or onnxruntime-small; litert or tflm for"
         " TensorFlow Lite models; a folder of rules; or portable for none in particular. [default: onnxruntime, for"
         " TensorFlow Lite models litert; portable for ONNX models]",
@@ -129,7 +129,7 @@ FLAGS = (
         "--layout",
         multiple=True,
         metavar="LAYOUT",
-        shell_complete=completion.words("source", "target"),
+        shell_complete=completion.offer_words("source", "target"),
         help="The order of axes of inputs and outputs: source (the model's own), target (channels first where that"
         " saves a Transpose), or NAME=NHWC:NCHW for one of them. May be repeated. [default: source]",
     ),
@@ -179,7 +179,7 @@ FLAGS = (
     click.option(
         "--signature",
         metavar="NAME|all",
-        shell_complete=completion.signatures,
+        shell_complete=completion.offer_signatures,
         help="Convert this signature of a model, or each of them to FILE.NAME.onnx. [default: serving_default, or the"
         " only one]",
     ),
@@ -199,20 +199,20 @@ FLAGS = (
         "--skip",
         multiple=True,
         metavar="RULE",
-        shell_complete=completion.rules,
+        shell_complete=completion.offer_rules,
         help="Leave out a rule. May be repeated.",
     ),
     click.option(
         "--only",
         multiple=True,
         metavar="RULE",
-        shell_complete=completion.rules,
+        shell_complete=completion.offer_rules,
         help="Try no rule but this. May be repeated.",
     ),
     click.option(
         "--member",
         metavar="NAME",
-        shell_complete=completion.members,
+        shell_complete=completion.offer_members,
         help="Of a .task bundle, convert this model alone. [default: all of them]",
     ),
 )

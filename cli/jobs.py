@@ -32,7 +32,7 @@ class Job:
         return f"{self.source}" if self.member is None else f"{self.source}:{self.member}"
 
 
-def plan(
+def plan_jobs(
     models: Sequence[Path],
     output: Path | None,
     folder: Path | None,
@@ -56,10 +56,10 @@ def plan(
         )
     jobs: list[Job] = []
     for model in models:
-        for path, place in _files(model, ending):
+        for path, place in _list_files(model, ending):
             base = (folder or Path()) / place
-            names = [member] if member is not None else _members(path, members)
-            jobs += [Job(path, name, base / f"{path.stem}.{_stem(name)}{ending}") for name in names]
+            names = [member] if member is not None else _list_members(path, members)
+            jobs += [Job(path, name, base / f"{path.stem}.{_make_stem(name)}{ending}") for name in names]
             if not names:
                 jobs.append(Job(path, None, base / f"{path.stem}{ending}"))
     if output is not None:
@@ -75,7 +75,7 @@ def plan(
 def split_signatures(jobs: Sequence[Job], signatures: Callable[[Path, str | None], Sequence[str]]) -> list[Job]:
     """Part each job into one for each signature of its model, written to `<output>.<signature>.onnx`.
 
-    Models without signatures stay as they are. Raises CallError as `plan` does.
+    Models without signatures stay as they are. Raises CallError as `plan_jobs` does.
     """
     parted: list[Job] = []
     for job in jobs:
@@ -111,7 +111,7 @@ def assign_pages(jobs: Sequence[Job], page: Path, folder: bool) -> list[Job]:
     return found
 
 
-def _files(model: Path, ending: str) -> list[tuple[Path, Path]]:
+def _list_files(model: Path, ending: str) -> list[tuple[Path, Path]]:
     """A model's file, or those below a folder, each with the subfolder that its output keeps."""
     if not model.is_dir():
         return [(model, Path())]
@@ -122,7 +122,7 @@ def _files(model: Path, ending: str) -> list[tuple[Path, Path]]:
     return [(path, path.parent.relative_to(model)) for path in files]
 
 
-def _members(path: Path, members: Callable[[Path], Sequence[str]]) -> Sequence[str]:
+def _list_members(path: Path, members: Callable[[Path], Sequence[str]]) -> Sequence[str]:
     try:
         return members(path)
     except RewriteError:
@@ -130,7 +130,7 @@ def _members(path: Path, members: Callable[[Path], Sequence[str]]) -> Sequence[s
         return ()
 
 
-def _stem(member: str) -> str:
+def _make_stem(member: str) -> str:
     """A member's name without its ending, folders inside the bundle set off by dots."""
     return ".".join(part for part in PurePosixPath(member).with_suffix("").parts if part not in ("/", ".."))
 

@@ -30,13 +30,13 @@ def show(
         "summary": summary,
         "diagnostics": diagnostics,
     }
-    click.echo(json.dumps(plain(document), indent=2, allow_nan=False))
+    click.echo(json.dumps(make_plain(document), indent=2, allow_nan=False))
 
 
-def plain(value: Any) -> Any:
+def make_plain(value: Any) -> Any:
     """A value as JSON can say it: objects by their fields, paths as text, null for numbers that are not finite."""
     if isinstance(value, Enum):
-        return plain(value.value)
+        return make_plain(value.value)
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):
@@ -44,13 +44,13 @@ def plain(value: Any) -> Any:
     if isinstance(value, PurePath):
         return f"{value}"
     if isinstance(value, Mapping):
-        return {f"{key}": plain(one) for key, one in value.items()}
+        return {f"{key}": make_plain(one) for key, one in value.items()}
     if dataclasses.is_dataclass(value):
-        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
-    return [plain(one) for one in value]
+        return {field.name: make_plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    return [make_plain(one) for one in value]
 
 
-def diagnostic(
+def make_diagnostic(
     message: str, kind: str = "", severity: str = "error", span: Span | None = None, file: object = None, **more: Any
 ) -> dict[str, Any]:
     """What is to be told, as an object: with the place in a rule file, or the model's file, where it has one.
@@ -72,39 +72,39 @@ def diagnostic(
 
 def diagnose(error: Exception, file: object = None) -> list[dict[str, Any]]:
     """An error as diagnostics: one for each mistake in a rule file, and for each operator that was refused."""
-    kind = _kind(error)
+    kind = _find_kind(error)
     if isinstance(error, RuleError):
         return [
-            diagnostic(
+            make_diagnostic(
                 one.message,
                 kind,
                 one.severity,
                 one.span,
                 hint=one.help,
-                notes=[_note(note.message, note.span) for note in one.notes],
+                notes=[_make_note(note.message, note.span) for note in one.notes],
             )
             for one in error.diagnostics
         ]
     if isinstance(error, UnsupportedError):
         return [
-            diagnostic(
+            make_diagnostic(
                 f"{one.node} cannot be converted: {one.why or f'no rule takes {one.operator}'}",
                 kind,
                 file=file,
-                notes=[_note(f"rule {reason.rule}: {reason.message}", reason.span) for reason in one.reasons],
+                notes=[_make_note(f"rule {reason.rule}: {reason.message}", reason.span) for reason in one.reasons],
             )
             for one in error.refusals
         ]
     if isinstance(error, RewriteFailure):
-        return [diagnostic(f"rule {error.rule} on {error.node}: {error.message}", kind, span=error.span)]
-    return [diagnostic(f"{error}", kind, file=file)]
+        return [make_diagnostic(f"rule {error.rule} on {error.node}: {error.message}", kind, span=error.span)]
+    return [make_diagnostic(f"{error}", kind, file=file)]
 
 
-def _kind(error: Exception) -> str:
+def _find_kind(error: Exception) -> str:
     """The name of an error's class, of the public one where it has a more special."""
     known = (one.__name__ for one in type(error).__mro__ if one.__module__ == RewriteError.__module__)
     return next(known, "InternalError")
 
 
-def _note(message: str, span: Span) -> dict[str, Any]:
+def _make_note(message: str, span: Span) -> dict[str, Any]:
     return {"message": message, "file": span.file, "line": span.line, "column": span.column}

@@ -38,7 +38,7 @@ class Call:
     pages: Path | None = None
 
 
-def original(job: Job) -> Path | bytes:
+def find_original(job: Job) -> Path | bytes:
     """Find what was converted, for the interpreter to run: the file, or a member's bytes."""
     if job.member is None:
         return job.source
@@ -49,9 +49,9 @@ def original(job: Job) -> Path | bytes:
 
 def convert(job: Job, call: Call, interpreter: Interpreter | None = None) -> Result:
     """Convert one model, write it, and verify it where there is an interpreter to do so with."""
-    from ..conversion.inspection import explain_graph, picture
+    from ..conversion.inspection import draw_picture, explain_graph
     from ..conversion.pipeline import rewrite
-    from ..engine.base.atomic_write import replacing
+    from ..engine.base.atomic_write import open_replacement
     from ..engine.rewrite.profile import Profile, note_costs
 
     profile = Profile() if call.profile or job.page is not None else None
@@ -61,12 +61,12 @@ def convert(job: Job, call: Call, interpreter: Interpreter | None = None) -> Res
         conversion = rewrite(job.source, call.options, member=job.member, signature=signature)
         written = conversion.save(job.target, call.external_data)
     seconds = time.perf_counter() - started
-    source = original(job)
+    source = find_original(job)
     size = len(source) if isinstance(source, bytes) else source.stat().st_size
     explained = tuple(explain_graph(conversion.graph, conversion.options)) if call.explain or job.page else ()
     if call.picture is not None:
-        with replacing(call.picture) as file:
-            file.write(picture(conversion.sketch, call.options.rules).encode())
+        with open_replacement(call.picture) as file:
+            file.write(draw_picture(conversion.sketch, call.options.rules).encode())
     result = Result(job, conversion.report, size, written, seconds, explained=explained, profile=profile)
     if interpreter is not None:
         result = _verify(result, source, interpreter)
@@ -79,7 +79,7 @@ def convert(job: Job, call: Call, interpreter: Interpreter | None = None) -> Res
     return result
 
 
-def interpreting(call: Call) -> contextlib.AbstractContextManager[Interpreter | None]:
+def start_interpreter(call: Call) -> contextlib.AbstractContextManager[Interpreter | None]:
     """One worker verifies all models of a call."""
     if not call.verify:
         return contextlib.nullcontext()

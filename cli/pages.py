@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..conversion.inspection import read_graph, sides
-from ..engine.base.atomic_write import replacing
+from ..conversion.inspection import find_sides, read_graph
+from ..engine.base.atomic_write import open_replacement
 from ..engine.base.errors import RewriteError
 from ..page import Listed, Outcome, Timing, collect, render, render_index
 
@@ -44,7 +44,7 @@ def write_result(
         result.job.name,
         before=_read(options, result.job),
         after=conversion.graph,
-        sides=sides(conversion.graph, conversion.options.rules),
+        sides=find_sides(conversion.graph, conversion.options.rules),
         report=result.report,
         explained=result.explained,
         profile=result.profile,
@@ -52,7 +52,7 @@ def write_result(
         bytes_out=result.bytes_out,
         seconds=result.seconds,
         peak=_measure_peak(),
-        verdict=word_verdict(result),
+        verdict=format_verdict(result),
         passed=passed,
         layers=layers,
         layers_note=note,
@@ -94,15 +94,23 @@ def write_index(folder: Path, results: Sequence[Result], failures: Sequence[Fail
     """Write `index.html` into a folder of pages: one row for each model, which leads to its page."""
     listed = [
         Listed(
-            one.job.name, _lead(folder, one.job), word_verdict(one), one.passed, one.report, one.bytes_out, one.seconds
+            one.job.name,
+            _find_relative(folder, one.job),
+            format_verdict(one),
+            one.passed,
+            one.report,
+            one.bytes_out,
+            one.seconds,
         )
         for one in results
     ]
-    listed += [Listed(one.job.name, _lead(folder, one.job), one.message.partition("\n")[0], False) for one in failures]
+    listed += [
+        Listed(one.job.name, _find_relative(folder, one.job), one.message.partition("\n")[0], False) for one in failures
+    ]
     _write(folder / "index.html", render_index(listed))
 
 
-def word_verdict(result: Result) -> str:
+def format_verdict(result: Result) -> str:
     """What verification says of a result, in a few words."""
     if result.unverified:
         return f"converted, but not verified: {result.unverified}"
@@ -115,12 +123,12 @@ def word_verdict(result: Result) -> str:
     )
 
 
-def _lead(folder: Path, job: Job) -> str:
+def _find_relative(folder: Path, job: Job) -> str:
     return "" if job.page is None or not job.page.exists() else Path(os.path.relpath(job.page, folder)).as_posix()
 
 
 def _write(path: Path, text: str) -> None:
-    with replacing(path) as file:
+    with open_replacement(path) as file:
         file.write(text.encode("utf-8", "replace"))
 
 

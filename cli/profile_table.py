@@ -11,7 +11,7 @@ RULES = ("rule", "stage", "attempts", "matches", "ms", "share")
 _FIGURES = frozenset(("attempts", "matches", "ms", "share"))
 
 
-def table(profile: Profile, seconds: float, pretty: bool = False) -> list[str]:
+def format_table(profile: Profile, seconds: float, pretty: bool = False) -> list[str]:
     """Word a profile of conversions that took some seconds, line by line, what took longest first.
 
     The parts and `all else` add up to the whole. The rules of a stage add up to the stage but for the time in which
@@ -19,16 +19,17 @@ def table(profile: Profile, seconds: float, pretty: bool = False) -> list[str]:
     """
     parts = sorted(profile.parts.items(), key=lambda item: -item[1].seconds)
     rest = Cost(1, 1, seconds - sum(cost.seconds for _, cost in parts))
-    rows = [(part, *_figures(cost, seconds)) for part, cost in [*parts, ("all else", rest)]]
+    rows = [(part, *_format_figures(cost, seconds)) for part, cost in [*parts, ("all else", rest)]]
     rules = sorted(profile.rules.items(), key=lambda item: -item[1].seconds)
     several = [
-        (name, stage, f"{cost.attempts}", f"{cost.matches}", *_figures(cost, seconds)) for (stage, name), cost in rules
+        (name, stage, f"{cost.attempts}", f"{cost.matches}", *_format_figures(cost, seconds))
+        for (stage, name), cost in rules
     ]
     draw = _draw if pretty else _align
     return [*draw(PARTS, rows), "", *draw(RULES, several)]
 
 
-def _figures(cost: Cost, seconds: float) -> tuple[str, str]:
+def _format_figures(cost: Cost, seconds: float) -> tuple[str, str]:
     return f"{1000 * cost.seconds:.1f}", f"{cost.seconds / seconds:.0%}" if seconds else ""
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .dispatch import INTERRUPTED
-from .json_documents import diagnostic, plain, show
+from .json_documents import make_diagnostic, make_plain, show
 
 if TYPE_CHECKING:
     from ..conversion.report import Report
@@ -34,16 +34,16 @@ def show_conversions(
     ]
     told = [
         *(one for failure in failures for one in failure.diagnostics),
-        *(one for result in results for one in _remarks(result)),
-        *map(_note, occurring(overrides, [result.report for result in results])),
-        *([diagnostic(interruption, INTERRUPTED)] if interruption else []),
+        *(one for result in results for one in _iterate_remarks(result)),
+        *map(_make_note, select_occurring(overrides, [result.report for result in results])),
+        *([make_diagnostic(interruption, INTERRUPTED)] if interruption else []),
     ]
     ok = not interruption and not failures and all(one.passed for one in results)
     counts = {"models": jobs, "converted": len(results), "failed": len(failures)}
     show("convert", ok, entries, told, **counts, seconds=round(seconds, 3))
 
 
-def occurring(overrides: Sequence[Override], reports: Sequence[Report]) -> list[Override]:
+def select_occurring(overrides: Sequence[Override], reports: Sequence[Report]) -> list[Override]:
     """The rules that took the place of others for operators that were converted."""
     met = {name for report in reports for name in (*report.source_operators, *report.rules)}
     return [one for one in overrides if not met.isdisjoint((one.operator, one.rule, one.rule.partition(" ")[0]))]
@@ -54,14 +54,14 @@ def override_note(override: Override) -> str:
     return f"{override.rule} takes the place of {override.instead_of}"
 
 
-def verification_entry(found: Verification) -> dict[str, Any]:
+def make_verification_entry(found: Verification) -> dict[str, Any]:
     """What a verification measured, each output by itself."""
-    return {"passed": found.passed, **plain(found)}
+    return {"passed": found.passed, **make_plain(found)}
 
 
-def differences(found: Verification, name: str) -> list[dict[str, Any]]:
+def list_differences(found: Verification, name: str) -> list[dict[str, Any]]:
     """What is different, as diagnostics about a model."""
-    return [diagnostic(f"differs from the original: {one}", "Difference", file=name) for one in found.differences]
+    return [make_diagnostic(f"differs from the original: {one}", "Difference", file=name) for one in found.differences]
 
 
 def _describe_conversion(result: Result) -> dict[str, Any]:
@@ -70,32 +70,32 @@ def _describe_conversion(result: Result) -> dict[str, Any]:
         "source": result.job.name,
         "target": result.job.target,
         "ok": result.passed,
-        **plain(report),
+        **make_plain(report),
         "bytes_in": result.bytes_in,
         "bytes_out": result.bytes_out,
         "seconds": round(result.seconds, 4),
         "explained": [f"{one}" for one in result.explained],
-        "verification": None if verification is None else verification_entry(verification),
-        "profile": None if result.profile is None else _profile(result.profile),
+        "verification": None if verification is None else make_verification_entry(verification),
+        "profile": None if result.profile is None else _make_profile(result.profile),
     }
 
 
-def _remarks(result: Result) -> Iterator[dict[str, Any]]:
+def _iterate_remarks(result: Result) -> Iterator[dict[str, Any]]:
     name, verification = result.job.name, result.verification
     if result.unverified:
-        yield diagnostic(f"converted, but not verified: {result.unverified}", "VerificationError", file=name)
+        yield make_diagnostic(f"converted, but not verified: {result.unverified}", "VerificationError", file=name)
     if verification is not None:
-        yield from differences(verification, name)
+        yield from list_differences(verification, name)
     for remark in result.report.remarks:
-        yield diagnostic(remark, "Remark", "note", file=name)
+        yield make_diagnostic(remark, "Remark", "note", file=name)
 
 
-def _note(override: Override) -> dict[str, Any]:
-    return diagnostic(override_note(override), "Override", "note")
+def _make_note(override: Override) -> dict[str, Any]:
+    return make_diagnostic(override_note(override), "Override", "note")
 
 
-def _profile(profile: Profile) -> dict[str, Any]:
+def _make_profile(profile: Profile) -> dict[str, Any]:
     return {
         "parts": profile.parts,
-        "rules": [{"stage": stage, "rule": name, **plain(cost)} for (stage, name), cost in profile.rules.items()],
+        "rules": [{"stage": stage, "rule": name, **make_plain(cost)} for (stage, name), cost in profile.rules.items()],
     }

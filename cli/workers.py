@@ -12,9 +12,9 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import TYPE_CHECKING
 
-from .dispatch import end
+from .dispatch import end_program
 from .jobs import Job
-from .outcome import Call, attempt, interpreting
+from .outcome import Call, attempt, start_interpreter
 from .result import Failure, Result
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ _interpreter: Interpreter | None = None
 
 
 @contextlib.contextmanager
-def working(jobs: Sequence[Job], call: Call) -> Iterator[Iterator[Result | Failure]]:
-    """Convert models by as many processes as the call asks for; what came of each, in the order of the models.
+def start_workers(jobs: Sequence[Job], call: Call) -> Iterator[Iterator[Result | Failure]]:
+    """Convert models in as many processes as the call asks for; the outcome of each, in the order of the models.
 
     When the block ends, models that are being converted are finished, and no other is begun. Where the program is
     interrupted or ended, they are given up; the interruption is raised anew with what came of those that are finished.
@@ -34,10 +34,10 @@ def working(jobs: Sequence[Job], call: Call) -> Iterator[Iterator[Result | Failu
     # A fork has all modules and rules that its parent has, and is there at once.
     kind = "fork" if "fork" in multiprocessing.get_all_start_methods() else None
     context = multiprocessing.get_context(kind)
-    pool = ProcessPoolExecutor(min(call.workers, len(jobs)), context, _begin, (call,))
+    pool = ProcessPoolExecutor(min(call.workers, len(jobs)), context, _start_worker, (call,))
     futures = [pool.submit(_convert, job, call) for job in jobs]
     try:
-        yield _outcomes(jobs, futures)
+        yield _iterate_outcomes(jobs, futures)
     except (KeyboardInterrupt, SystemExit) as ended:
         for process in multiprocessing.active_children():
             process.terminate()
@@ -49,7 +49,7 @@ def working(jobs: Sequence[Job], call: Call) -> Iterator[Iterator[Result | Failu
         pool.shutdown(cancel_futures=True)
 
 
-def _outcomes(jobs: Sequence[Job], futures: Sequence[Future[Result | Failure]]) -> Iterator[Result | Failure]:
+def _iterate_outcomes(jobs: Sequence[Job], futures: Sequence[Future[Result | Failure]]) -> Iterator[Result | Failure]:
     for job, future in zip(jobs, futures, strict=True):
         try:
             yield future.result()
@@ -61,14 +61,14 @@ def _is_finished(future: Future[Result | Failure]) -> bool:
     return future.done() and not future.cancelled() and future.exception() is None
 
 
-def _begin(call: Call) -> None:
+def _start_worker(call: Call) -> None:
     """Make this process a worker."""
     global _interpreter
     # Whoever interrupts the parent lets it end the workers in order.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, end)
+    signal.signal(signal.SIGTERM, end_program)
     stack = contextlib.ExitStack()
-    _interpreter = stack.enter_context(interpreting(call))
+    _interpreter = stack.enter_context(start_interpreter(call))
     multiprocessing.util.Finalize(None, stack.close, exitpriority=10)
 
 

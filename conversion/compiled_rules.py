@@ -37,7 +37,7 @@ def prepare(
     Rules to `skip` are left out, or all but those that `only` names. Raises RuleError for mistakes in rule files,
     CallError for an unknown rule set or rule, or an opset out of range.
     """
-    return _prepare(rules, opset, skip, only, loader.stamp(rules))
+    return _prepare(rules, opset, skip, only, loader.make_stamp(rules))
 
 
 @functools.lru_cache(maxsize=64)  # as many as there are opsets, for a few sets of packs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..backends import writers
 from ..engine.base.errors import CallError, RewriteError, suggest_nearest
-from ..engine.dialects.opsets import least_opset
+from ..engine.dialects.opsets import find_least_opset
 from ..engine.packs import folders
 from ..engine.packs.headers import read_header, read_pair
 from ..engine.rewrite.subgraphs import check_calls, list_called
@@ -25,7 +25,7 @@ def plan_steps(source: str | bytes, options: Options) -> list[Options]:
 
     Raises CallError where no rules lead there, ModelError for a file that cannot be read.
     """
-    return _plan(find_reader(source, options), find_writer(options).dialect, options)
+    return _plan_route(find_reader(source, options), find_writer(options).dialect, options)
 
 
 def find_writer(options: Options) -> writers.Writer:
@@ -44,15 +44,15 @@ def find_writer(options: Options) -> writers.Writer:
     return found
 
 
-def _plan(read: readers.Reader, dialect: str, options: Options) -> list[Options]:
+def _plan_route(read: readers.Reader, dialect: str, options: Options) -> list[Options]:
     """The options of each step from a format that is read to a dialect, by the rule sets that lead there."""
     own = options.rules != DEFAULT.rules or (read.dialect, dialect) == _USUAL
     if own and len(options.rules) == 1 and read_header(folders.find_folder(options.rules[0])) is None:
         return [options.settled]
     if own and all(pair[0] == pair[1] != read.dialect for name in options.rules if (pair := read_pair(name))):
-        raise CallError(f"the rules of {', '.join(options.rules)} do not read models: {say_stacking(options)}")
+        raise CallError(f"the rules of {', '.join(options.rules)} do not read models: {explain_stacking(options)}")
     routes = _add_asked(find_route(read.dialect, dialect, options.rules if own else ()), options)
-    steps = [options.but(rules=names, target=_aim(options, names, len(routes))).settled for names in routes]
+    steps = [options.replace(rules=names, target=_find_target(options, names, len(routes))).settled for names in routes]
     if options.skip or options.only:
         known = {name for step in steps for name in prepare(step.stacked, None).pack.contents.list_names()}
         for name in (*options.skip, *options.only):
@@ -72,7 +72,7 @@ def _add_asked(routes: list[tuple[str, ...]], options: Options) -> list[tuple[st
         facts = (
             None
             if pair is None
-            else prepare(options.but(rules=names).stacked, None).pack.catalogue.dialect(pair[1]).facts
+            else prepare(options.replace(rules=names).stacked, None).pack.catalogue.find_dialect(pair[1]).facts
         )
         sets = {field: getattr(facts.python, flag) for field, flag in asked if facts is not None and facts.python}
         had |= {field for field, name in sets.items() if name is not None}
@@ -83,8 +83,8 @@ def _add_asked(routes: list[tuple[str, ...]], options: Options) -> list[tuple[st
     return found
 
 
-def _aim(options: Options, names: tuple[str, ...], count: int) -> str | None:
-    """The target of one step of several: that which is asked for where the step writes its dialect."""
+def _find_target(options: Options, names: tuple[str, ...], count: int) -> str | None:
+    """The target of one of several steps: that which is asked for, where the step writes its dialect."""
     target = options.target
     if target is None or count == 1:
         return target
@@ -101,11 +101,11 @@ def _match_opsets(steps: list[Options]) -> list[Options]:
         _, high = prepare(step.stacked, None).pack.opsets  # what is newer the step that reads it brings about
         last = prepare(found[-1].stacked, None).pack.catalogue
         pair = read_pair(found[-1].rules[-1])
-        python = None if pair is None else last.dialect(pair[1]).facts.python
+        python = None if pair is None else last.find_dialect(pair[1]).facts.python
         fake = step.fake_quantize and python is not None
-        step = step.but(opset=min(max(usual, low), high), float=not fake and (step.float or python is not None))
-        step = step.but(float_io=step.float_io or fake)
-        found.insert(0, step if python is None else step.but(skip=(*step.skip, *python.unfused)))
+        step = step.replace(opset=min(max(usual, low), high), float=not fake and (step.float or python is not None))
+        step = step.replace(float_io=step.float_io or fake)
+        found.insert(0, step if python is None else step.replace(skip=(*step.skip, *python.unfused)))
     return found
 
 
@@ -113,11 +113,11 @@ def find_arranging(steps: list[Options]) -> Options | None:
     """The step that gives inputs and outputs the order of axes that is asked for: the last that does not write code, in
     which there are no layouts. None where there is none."""
 
-    def arranges(step: Options) -> bool:
+    def is_arranging(step: Options) -> bool:
         pair = read_pair(step.rules[-1])
-        return pair is None or prepare(step.stacked, None).pack.catalogue.dialect(pair[1]).facts.python is None
+        return pair is None or prepare(step.stacked, None).pack.catalogue.find_dialect(pair[1]).facts.python is None
 
-    return next(filter(arranges, reversed(steps)), None)
+    return next(filter(is_arranging, reversed(steps)), None)
 
 
 def prepare_step(subject: Subject, step: Options, opset: int | None) -> tuple[Prepared, str]:
@@ -148,7 +148,7 @@ def _choose_opset(subject: Subject, options: Options, prepared: Prepared) -> tup
     rules = prepared.rules
     graphs = [subject.graph, *list_called(subject.graph, rules.source, subject.subgraphs)]
     check_calls(graphs, rules.source, subject.subgraphs)
-    least = least_opset(graphs, rules.source, rules.target, options.float)
+    least = find_least_opset(graphs, rules.source, rules.target, options.float)
     if least.opset <= prepared.opset:
         return prepared, ""
     if options.opset is not None:
@@ -158,7 +158,7 @@ def _choose_opset(subject: Subject, options: Options, prepared: Prepared) -> tup
     return _prepare_options(options, least.opset), f"the first that holds {least.held}"
 
 
-def say_stacking(options: Options) -> str:
+def explain_stacking(options: Options) -> str:
     """How to ask for the program's own rules below others."""
     words = " ".join(f"--rules {name}" for name in (*DEFAULT.rules, *options.rules))
     return f"the program's own rules go below it by {words}"

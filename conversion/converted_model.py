@@ -31,7 +31,7 @@ class Conversion:
     options: Options
 
     def __repr__(self) -> str:
-        return f"<Conversion: {summary.line(self.report, self.encoded.size)}>"
+        return f"<Conversion: {summary.summarize(self.report, self.encoded.size)}>"
 
     def _repr_html_(self) -> str:
         from .inspection import explain_graph
@@ -44,7 +44,7 @@ class Conversion:
     def model(self) -> onnx.ModelProto:
         """The model, the same each time; raises TooLargeError where it exceeds what one message can hold, and CallError
         where it is none of ONNX."""
-        return self._onnx.proto()
+        return self._onnx.make_proto()
 
     @property
     def sketch(self) -> onnx.ModelProto:

@@ -25,7 +25,7 @@ def explain(
 ) -> list[Remaining]:
     """Tell of each permutation left in a model what it moves, and which two operators force it, or which rule of the
     target put it in to be quick."""
-    return explain_graph(ir.from_proto(model).graph, Options(rules=_tuple(rules), target=target))
+    return explain_graph(ir.from_proto(model).graph, Options(rules=_make_tuple(rules), target=target))
 
 
 def explain_graph(graph: ir.Graph, options: Options) -> list[Remaining]:
@@ -39,25 +39,25 @@ def explain_graph(graph: ir.Graph, options: Options) -> list[Remaining]:
     return explain(graph, prepared.rules.target, purposes)
 
 
-def sides(graph: ir.Graph, rules: str | Sequence[str] = "tflite2onnx") -> dict[ir.Node, str]:
+def find_sides(graph: ir.Graph, rules: str | Sequence[str] = "tflite2onnx") -> dict[ir.Node, str]:
     """Tell in which layout each node of a converted graph runs."""
     from ..engine.passes.layout.drawing import find_sides
 
-    return find_sides(graph, _target(rules))
+    return find_sides(graph, _find_target(rules))
 
 
-def picture(model: onnx.ModelProto, rules: str | Sequence[str] = "tflite2onnx") -> str:
+def draw_picture(model: onnx.ModelProto, rules: str | Sequence[str] = "tflite2onnx") -> str:
     """Draw a model as SVG, in two colours for the two layouts."""
-    from ..engine.passes.layout.drawing import svg
+    from ..engine.passes.layout.drawing import draw_svg
 
-    return svg(model, _target(rules))
-
-
-def _target(rules: str | Sequence[str]) -> Dialect:
-    return prepare(_tuple(rules), None).rules.target
+    return draw_svg(model, _find_target(rules))
 
 
-def _tuple(rules: str | Sequence[str]) -> tuple[str, ...]:
+def _find_target(rules: str | Sequence[str]) -> Dialect:
+    return prepare(_make_tuple(rules), None).rules.target
+
+
+def _make_tuple(rules: str | Sequence[str]) -> tuple[str, ...]:
     return (rules,) if isinstance(rules, str) else tuple(rules)
 
 
@@ -65,16 +65,16 @@ def find_speeding(prepared: Prepared, target: str, places: Sequence[str]) -> Map
     """Of rules by their places, those that a target has to be quick and that put in permutations, with their names."""
     if not places:
         return {}
-    from .target import introducing
+    from .target import find_introducing
 
     dialect = prepared.rules.target
-    return introducing(target, prepared.pack.files, dialect.role("permute").name, places)
+    return find_introducing(target, prepared.pack.files, dialect.find_role("permute").name, places)
 
 
 def read_graph(
     source: str | os.PathLike[str], options: Options = DEFAULT, member: str | None = None, signature: str | None = None
 ) -> ir.Graph:
     """Read the graph that a conversion would begin with; raises what `rewrite` raises for what cannot be read."""
-    path, options = os.fspath(source), options.but(member=member, signature=signature)
+    path, options = os.fspath(source), options.replace(member=member, signature=signature)
     steps = plan_steps(path, options)
     return read_subject(path, options, prepare(steps[0].stacked, None).pack).graph

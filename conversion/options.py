@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias, TypedDict, Unpack
 
 from ..engine.base.errors import CallError, suggest_nearest
-from ..engine.base.held_files import held
+from ..engine.base.held_files import read_once
 from ..engine.base.startup import dataclass
 from .option_values import ACTIVATIONS, HYBRID
 
@@ -132,7 +132,7 @@ class Options:
         if not self.rules:
             object.__setattr__(self, "rules", _RULES)
 
-    def but(self, **changes: Unpack[OptionsDict]) -> Options:
+    def replace(self, **changes: Unpack[OptionsDict]) -> Options:
         """These options with some fields changed; raises CallError for a name that is no field, and a wrong value."""
         for name in changes:
             if name not in Options.__annotations__:
@@ -141,7 +141,7 @@ class Options:
         return replace(self, **named)
 
     @property
-    @held
+    @read_once
     def stacked(self) -> tuple[str, ...]:
         """The rule sets of the conversion: those asked for, and on them what other options add.
 
@@ -192,28 +192,28 @@ class Options:
             return self.rules
         from ..engine.packs import headers
 
-        return headers.with_bases(self.rules)
+        return headers.add_bases(self.rules)
 
     @property
     def variants(self) -> tuple[Options, ...]:
         """These options, and those with which other rule sets are laid over the same rules."""
         if not any(name in _ALONG for name in self._based) or self.settled.float:
             return (self,)
-        from .target import above
+        from .target import list_extensions
 
-        others = (self.but(target=name) for name in above(self.runtime))
-        return self, self.but(exact=True), *(self.but(activations=name) for name in ACTIVATIONS), *others
+        others = (self.replace(target=name) for name in list_extensions(self.runtime))
+        return self, self.replace(exact=True), *(self.replace(activations=name) for name in ACTIVATIONS), *others
 
     @property
-    @held
+    @read_once
     def settled(self) -> Options:
         """These options with what the target sets, wherever nothing was asked for.
 
         Raises CallError for an unknown target.
         """
-        from .target import defaults
+        from .target import read_defaults
 
-        unsaid = {name: value for name, value in defaults(self.runtime).items() if getattr(self, name) in _UNSAID}
+        unsaid = {name: value for name, value in read_defaults(self.runtime).items() if getattr(self, name) in _UNSAID}
         return replace(self, **unsaid) if unsaid else self
 
 
@@ -234,32 +234,32 @@ def _convert_value(name: str, kind: str, value: Any) -> Any:
     return found
 
 
-def _integer(value: Any) -> int:
+def _check_integer(value: Any) -> int:
     if isinstance(value, bool):
         raise TypeError
     return operator.index(value)
 
 
-def _text(value: Any) -> str:
+def _check_text(value: Any) -> str:
     text = os.fspath(value)
     if not isinstance(text, str):
         raise TypeError
     return text
 
 
-def _truth(value: Any) -> bool:
+def _check_truth(value: Any) -> bool:
     if not isinstance(value, bool):
         raise TypeError
     return value
 
 
-def _texts(value: Any) -> tuple[str, ...]:
+def _check_texts(value: Any) -> tuple[str, ...]:
     if not isinstance(value, tuple | list):  # which takes long to tell of abstract classes
         if isinstance(value, str | os.PathLike):
-            return (_text(value),)
+            return (_check_text(value),)
         if not isinstance(value, Sequence):
             raise TypeError
-    return tuple(_text(one) for one in value)
+    return tuple(_check_text(one) for one in value)
 
 
 def _describe_value(value: Any) -> str:
@@ -274,11 +274,11 @@ def _describe_value(value: Any) -> str:
 
 #: what a field takes, in words, and how a value becomes that, by the field's annotation; TypeError where it cannot
 _KINDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
-    "Sequence[str]": ("a text or a sequence of texts", _texts),
-    "int": ("an integer", _integer),
-    "int | str": ("an integer or a text", lambda value: value if isinstance(value, str) else _integer(value)),
-    "str": ("a text", _text),
-    "bool": ("True or False", _truth),
+    "Sequence[str]": ("a text or a sequence of texts", _check_texts),
+    "int": ("an integer", _check_integer),
+    "int | str": ("an integer or a text", lambda value: value if isinstance(value, str) else _check_integer(value)),
+    "str": ("a text", _check_text),
+    "bool": ("True or False", _check_truth),
 }
 #: the values of fields that have a few
 _KNOWN = {"activations": ACTIVATIONS, "hybrid": HYBRID, "state": (EXTERNAL, INTERNAL)}

@@ -27,18 +27,26 @@ from ..engine.passes.base import Module, run_passes
 from ..engine.passes.layout import LAYOUT, Interface
 from ..engine.passes.part import Part
 from ..engine.passes.pass_list import PassOptions, list_passes
-from ..engine.passes.resize import Asked
+from ..engine.passes.resize import RequestedShapes
 from ..engine.passes.state import describe_state
 from ..engine.rewrite.driver import RULE
 from ..engine.rewrite.subgraphs import list_called
 from ..frontends.source import Source, accept
 from . import signatures
 from .compiled_rules import Prepared, prepare
-from .conversion_steps import find_arranging, find_writer, plan_steps, prepare_step, say_stacking
+from .conversion_steps import explain_stacking, find_arranging, find_writer, plan_steps, prepare_step
 from .converted_model import Conversion
 from .inspection import find_speeding
 from .options import DEFAULT, INTERNAL, Options, OptionsDict
-from .report import Report, count_bytes, count_elements, word_bounds, word_lack, word_remarks, word_told
+from .report import (
+    Report,
+    count_bytes,
+    count_elements,
+    format_bounds,
+    format_contradictions,
+    format_lack,
+    format_remarks,
+)
 from .subject import Subject, read_subject
 
 #: the opset to try where the one that rules aim at has no form of something
@@ -65,7 +73,7 @@ def rewrite(source: Source, options: Options = DEFAULT, **changes: Unpack[Option
             f"the second argument is nnrewrite.Options, got {options!r:.60}: options are given by name, opset=17, and"
             " the model is written by rewrite(model).save(path)"
         )
-    options, source = options.but(**changes), accept(source)
+    options, source = options.replace(**changes), accept(source)
     try:
         # Numbers that a file has out of range are what they are; who reads the result decides.
         with pause_collection(), hold_files(), np.errstate(all="ignore"):
@@ -86,25 +94,25 @@ def _attempt(source: str | bytes, options: Options) -> Conversion:
         if options.opset is None:
             # What the opset that rules aim at cannot say a later one may, and nobody asked for the first.
             try:
-                return _rewrite(source, options.but(opset=_LATER), word_lack(error.refusals[0]))
+                return _rewrite(source, options.replace(opset=_LATER), format_lack(error.refusals[0]))
             except InternalError:
                 raise
             except RewriteError:
                 pass
-        advice = _stacking(error, options)
+        advice = _suggest_stacking(error, options)
         if advice is None:
             raise
         raise UnsupportedError(error.refusals, advice=advice) from None
 
 
-def _stacking(error: UnsupportedError, options: Options) -> str | None:
+def _suggest_stacking(error: UnsupportedError, options: Options) -> str | None:
     """How to lay packs over the program's rules, where operators are refused as these are not among them."""
     if options.rules == DEFAULT.rules:
         return None
     files = prepare(options.stacked, None).pack.files
     if all(refusal.reasons for refusal in error.refusals) or any(file.name in DEFAULT.rules for file in files):
         return None
-    return f"{', '.join(options.rules)} alone has no rule for it: {say_stacking(options)}"
+    return f"{', '.join(options.rules)} alone has no rule for it: {explain_stacking(options)}"
 
 
 def _rewrite(source: str | bytes, options: Options, reason: str = "") -> Conversion:
@@ -112,7 +120,7 @@ def _rewrite(source: str | bytes, options: Options, reason: str = "") -> Convers
     writer = find_writer(options)
     steps = plan_steps(source, options)
     settled = steps[0]  # what the target asks for is among its options
-    interface, asked = Interface.parse(settled.layout), Asked.parse(settled.input_shape, settled.batch)
+    interface, asked = Interface.parse(settled.layout), RequestedShapes.parse(settled.input_shape, settled.batch)
     subject = read_subject(source, options, prepare(steps[0].stacked, None).pack)
     graph = subject.graph
     before = Counter(node.op_type for node in graph)
@@ -124,7 +132,7 @@ def _rewrite(source: str | bytes, options: Options, reason: str = "") -> Convers
         functions = () if place else subject.subgraphs
         if not place:
             given = count_bytes([graph, *list_called(graph, prepared.rules.source, functions)])
-        extents = asked if not place else Asked()
+        extents = asked if not place else RequestedShapes()
         order = interface if step is arranging else Interface()
         module = _run_step(subject, prepared, functions, step, extents, order, module, version)
     assert prepared is not None and module is not None
@@ -136,7 +144,7 @@ def _rewrite(source: str | bytes, options: Options, reason: str = "") -> Convers
     )
     numbers = {NUMBERS: REAL} if settled.float else {}
     metadata = {
-        **_layouts(report),
+        **_list_layouts(report),
         **numbers,
         **describe_state(module.state),
         **signatures.describe_names(subject.renamed),
@@ -154,7 +162,7 @@ def _run_step(
     prepared: Prepared,
     functions: Sequence[ir.Graph],
     options: Options,
-    asked: Asked,
+    asked: RequestedShapes,
     interface: Interface,
     last: Module | None,
     version: int | None,
@@ -190,7 +198,7 @@ def _run_step(
     return module
 
 
-def _layouts(report: Report) -> dict[str, str]:
+def _list_layouts(report: Report) -> dict[str, str]:
     """The order of axes of inputs and outputs as entries of a model's metadata."""
     return {LAYOUT: report.layout, **{f"{LAYOUT}.{name}": axes for name, axes in report.layouts.items()}}
 
@@ -204,7 +212,7 @@ def _report(
     options: Options,
 ) -> Report:
     graph, dialect, signature = subject.graph, prepared.rules.target, subject.signature
-    permute = dialect.role("permute").name
+    permute = dialect.find_role("permute").name
     moves = [node for node in graph if node.op_type == permute and node.domain == dialect.domain]
     sizes = [count_elements(node.outputs[0]) for node in moves]
     places = [node.metadata_props.get(RULE, "") for node in moves]
@@ -219,10 +227,10 @@ def _report(
         layout=layout,
         layouts=module.layouts,
         remarks=(
-            *word_remarks(module.outcome.remarks),
-            *word_bounds(module.outcome.bounded),
-            *word_told(module.outcome.told),
-            *signatures.remarks(subject.model, signature),
+            *format_contradictions(module.outcome.remarks),
+            *format_bounds(module.outcome.bounded),
+            *format_remarks(module.outcome.told),
+            *signatures.list_remarks(subject.model, signature),
         ),
         signature=signature.key if signature is not None and signature.subgraph else None,
         inexact=dict(module.real) if options.exact else {},

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import onnx_ir as ir
 
-from ..engine.base.errors import Refusal, times
+from ..engine.base.errors import Refusal, format_count
 from ..engine.base.startup import dataclass, field
 from ..engine.passes.layout import SOURCE
 from .options import PORTABLE
@@ -61,13 +61,13 @@ def count_bytes(graphs: Iterable[ir.Graph]) -> Counter[str]:
     return sizes
 
 
-def word_lack(refusal: Refusal) -> str:
+def format_lack(refusal: Refusal) -> str:
     """What an earlier opset cannot say, and the rule that says so."""
     reasons = [f"{one.message} (rule {one.rule})" for one in refusal.reasons[-1:]]
     return f"{refusal.operator} needs it: {', '.join(reasons)}" if reasons else f"{refusal.operator} needs it"
 
 
-def word_remarks(contradictions: Sequence[str]) -> tuple[str, ...]:
+def format_contradictions(contradictions: Sequence[str]) -> tuple[str, ...]:
     """What is odd about the shapes of a source, in a sentence."""
     if not contradictions:
         return ()
@@ -82,11 +82,11 @@ def count_elements(value: ir.Value) -> int | None:
     return math.prod(extent for extent in value.shape if isinstance(extent, int))
 
 
-def word_bounds(rules: Mapping[str, int]) -> tuple[str, ...]:
+def format_bounds(rules: Mapping[str, int]) -> tuple[str, ...]:
     """Which rules were not tried to their end, in sentences."""
-    return tuple(f"rule {said}, and was left out at {times(count, 'node')}" for said, count in rules.items())
+    return tuple(f"rule {said}, and was left out at {format_count(count, 'node')}" for said, count in rules.items())
 
 
-def word_told(messages: Mapping[str, int]) -> tuple[str, ...]:
+def format_remarks(messages: Mapping[str, int]) -> tuple[str, ...]:
     """What rules of the target remark upon in the result, in sentences."""
-    return tuple(f"{said}: {times(count, 'node')}" for said, count in messages.items())
+    return tuple(f"{said}: {format_count(count, 'node')}" for said, count in messages.items())

@@ -17,7 +17,7 @@ def find_route(source: str, target: str, rules: Sequence[str] = ()) -> list[tupl
     those of a target's own dialect over the step before. Raises CallError where nothing leads there.
     """
     if rules:
-        return _group(source, rules)
+        return _group_rules(source, rules)
     if source == target:
         return [(f"{source}2{target}",)]
     ways: dict[str, list[tuple[str, ...]]] = {source: []}
@@ -35,7 +35,7 @@ def find_route(source: str, target: str, rules: Sequence[str] = ()) -> list[tupl
     return ways[target]
 
 
-def _group(source: str, rules: Sequence[str]) -> list[tuple[str, ...]]:
+def _group_rules(source: str, rules: Sequence[str]) -> list[tuple[str, ...]]:
     steps: list[tuple[tuple[str, str] | None, list[str]]] = []
     for name in rules:
         pair = read_pair(name)

@@ -15,7 +15,7 @@ DEFAULT, ALL = "serving_default", "all"
 NAME = "nnrewrite.name"
 
 
-def keys(model: ir.Model) -> list[str]:
+def list_keys(model: ir.Model) -> list[str]:
     """The names of a model's signatures, in its own order."""
     return [signature.key for signature in model.meta["signatures"]]
 
@@ -35,9 +35,9 @@ def choose(model: ir.Model, key: str | None) -> Signature | None:
     return known[key]
 
 
-def remarks(model: ir.Model, signature: Signature | None) -> tuple[str, ...]:
+def list_remarks(model: ir.Model, signature: Signature | None) -> tuple[str, ...]:
     """What to tell of a model's signatures where none was chosen among several."""
-    known = keys(model)
+    known = list_keys(model)
     if signature is not None or len(known) < 2:
         return ()
     return (f"the model's signatures are {', '.join(known)}: its first graph was converted, --signature names another",)

@@ -37,14 +37,14 @@ class Subject:
 
 def members(path: str | os.PathLike[str]) -> list[str]:
     """The models inside a bundle; none for a plain model file. Raises ModelError when it cannot be read."""
-    return bundle.members(path) if bundle.is_bundle(path) else []
+    return bundle.list_members(path) if bundle.is_bundle(path) else []
 
 
 def list_signatures(path: str | os.PathLike[str], member: str | None = None) -> list[str]:
     """The names of a model's signatures; raises ModelError when it cannot be read."""
     data = os.fspath(path) if member is None else bundle.open_member(path, member)
     model = readers.READERS[0].read(data, prepare(DEFAULT.stacked, None).pack.catalogue)
-    return signatures.keys(model)
+    return signatures.list_keys(model)
 
 
 def find_reader(source: str | bytes, options: Options) -> readers.Reader:
@@ -60,7 +60,7 @@ def read_subject(source: str | bytes, options: Options, pack: loader.Pack) -> Su
     data = source if member is None or isinstance(source, bytes) else bundle.open_member(source, member)
     with time_part("reading"):
         model = find_reader(source, options).read(data, pack.catalogue, _name_source(source, member))
-    if pack.catalogue.dialect(pack.files[0].target).facts.python is not None:
+    if pack.catalogue.find_dialect(pack.files[0].target).facts.python is not None:
         _fix_defaults(model.graph)
     opset = model.opset_imports.get("")
     model = _choose_version(model, pack)
@@ -82,9 +82,9 @@ def _choose_version(model: ir.Model, pack: loader.Pack) -> ir.Model:
     Raises ModelError where it cannot be made one of that opset.
     """
     own, (low, high) = model.opset_imports.get(""), pack.opsets
-    if own is None or not pack.catalogue.dialect(pack.files[0].source).schemas:
+    if own is None or not pack.catalogue.find_dialect(pack.files[0].source).schemas:
         return model
-    if pack.catalogue.dialect(pack.files[0].target).facts.python is None:
+    if pack.catalogue.find_dialect(pack.files[0].target).facts.python is None:
         return model
     wanted = max(own, low)
     if wanted == own or not low <= wanted <= high:  # what is out of range is told when rules are compiled for it

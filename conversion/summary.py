@@ -4,28 +4,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..engine.base.errors import times
+from ..engine.base.errors import format_count
 
 if TYPE_CHECKING:
     from .report import Report
 
 
-def line(report: Report, size: int) -> str:
+def summarize(report: Report, size: int) -> str:
     """Sum up what a conversion did in one line; `size` is that of the model, in bytes."""
     return ", ".join(
         (
-            operators(report),
-            times(report.permutations, "Transpose"),
+            count_operators(report),
+            format_count(report.permutations, "Transpose"),
             *([] if report.opset is None else [f"opset {report.opset}"]),
             measure(size),
         )
     )
 
 
-def operators(report: Report) -> str:
+def count_operators(report: Report) -> str:
     """How many operators a conversion was given and has made."""
     into, out = sum(report.source_operators.values()), sum(report.target_operators.values())
-    return f"{into} -> {times(out, 'operator')}"
+    return f"{into} -> {format_count(out, 'operator')}"
 
 
 def measure(count: int) -> str:

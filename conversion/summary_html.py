@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import onnx_ir as ir
 
-from ..engine.base.errors import times
+from ..engine.base.errors import format_count
 from .summary import measure
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def draw_conversion(report: Report, graph: ir.Graph, explained: Sequence[Remaini
 
     All that stems from the model is escaped, and long lists are cut.
     """
-    moved = times(report.moved, "element") + " moved" if report.moved else ""
+    moved = format_count(report.moved, "element") + " moved" if report.moved else ""
     into, out = sum(report.source_operators.values()), sum(report.target_operators.values())
     figures = [
         ("operators", f"{into:,} → {out:,}", f"{(out - into) / into:+.0%}" if into else ""),
@@ -42,7 +42,7 @@ def draw_conversion(report: Report, graph: ir.Graph, explained: Sequence[Remaini
         _draw_table("Transposes left, and why", ("name", "order", "elements", "why"), _list_permutations(explained)),
         _draw_table("rules that fired", ("rule", "times"), _list_counts(report.rules)),
         _draw_table("not exact", ("operator", "nodes"), _list_counts(report.inexact)),
-        *(f"<p>{_cut(remark, 400)}</p>" for remark in _list_remarks(report)),
+        *(f"<p>{_shorten(remark, 400)}</p>" for remark in _list_remarks(report)),
     ]
     return f'<div style="max-width:70em">{"".join(parts)}</div>'
 
@@ -78,7 +78,7 @@ def _draw_row(parts: Iterable[str]) -> str:
 
 
 def _draw_card(figure: tuple[str, str, str]) -> str:
-    name, value, note = (_cut(text) for text in figure)
+    name, value, note = (_shorten(text) for text in figure)
     return f'<div style="{_CARD}"><small>{name}</small><br/><b>{value}</b><br/><small>{note}</small></div>'
 
 
@@ -89,7 +89,7 @@ def _draw_bars(title: str, counts: Mapping[str, int]) -> str:
     lines = []
     for name, count in ranked[:_ROWS]:
         bar = f"background:rgba(60,130,230,.35);width:{max(1, round(100 * count / most))}%"
-        lines.append(f'<div style="{bar};white-space:nowrap;padding:0 .3em">{_cut(name)} {count:,}</div>')
+        lines.append(f'<div style="{bar};white-space:nowrap;padding:0 .3em">{_shorten(name)} {count:,}</div>')
     more = f"<small>and {len(ranked) - _ROWS:,} more</small>" if len(ranked) > _ROWS else ""
     return f'<div style="flex:1 1 16em"><small>{title}</small>{"".join(lines)}{more}</div>'
 
@@ -100,10 +100,10 @@ def _draw_table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]])
         return ""
     left = 'style="text-align:left"'
     top = "".join(f"<th {left}>{head}</th>" for head in heads)
-    body = "".join(f"<tr>{''.join(f'<td {left}>{_cut(text)}</td>' for text in row)}</tr>" for row in rows[:_ROWS])
+    body = "".join(f"<tr>{''.join(f'<td {left}>{_shorten(text)}</td>' for text in row)}</tr>" for row in rows[:_ROWS])
     more = f"<small>and {len(rows) - _ROWS:,} more</small>" if len(rows) > _ROWS else ""
     return f"<details><summary>{title} ({len(rows):,})</summary><table><tr>{top}</tr>{body}</table>{more}</details>"
 
 
-def _cut(text: str, most: int = _LETTERS) -> str:
+def _shorten(text: str, most: int = _LETTERS) -> str:
     return escape(text if len(text) <= most else f"{text[: most // 2]}…{text[-most // 2 :]}")

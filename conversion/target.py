@@ -12,7 +12,7 @@ from typing import Any
 from ..engine.base import file_cache
 from ..engine.base.data_files import BUILT_IN
 from ..engine.base.errors import CallError
-from ..engine.base.held_files import held
+from ..engine.base.held_files import read_once
 from ..engine.base.startup import dataclass
 from ..engine.packs import folders, headers, loader
 from ..engine.syntax import tree
@@ -25,44 +25,44 @@ _RULE = re.compile(r"(?:rule|table)\s+(\w+)")
 _PLACE = re.compile(r"\((.+):(\d{1,9})\)$")
 
 
-def about(name: str) -> str:
+def describe(name: str) -> str:
     """What a target is, in a few words; empty where its pack does not say."""
-    return str(_document(_lineage(name)[-1][0]).get("about", ""))
+    return str(_read_document(_find_lineage(name)[-1][0]).get("about", ""))
 
 
-def defaults(name: str) -> Mapping[str, Any]:
+def read_defaults(name: str) -> Mapping[str, Any]:
     """The options that a target sets where the user does not, by the names that Options gives them; those of packs that
     it lies over hold where it says nothing.
 
     Raises CallError for an unknown pack, or one whose `target.yaml` is not what it should be.
     """
     said: dict[str, Any] = {}
-    for folder, _ in _lineage(name):
-        said |= _document(folder).get("options", {})
+    for folder, _ in _find_lineage(name):
+        said |= _read_document(folder).get("options", {})
     return {key: tuple(value) if isinstance(value, list) else value for key, value in said.items()}
 
 
-def prices(name: str) -> Mapping[str, int]:
-    """What a partition for a target is judged by, as its `target.yaml` says; raises CallError as `defaults`."""
+def read_prices(name: str) -> Mapping[str, int]:
+    """What a partition for a target is judged by, as its `target.yaml` says; raises CallError as `read_defaults`."""
     said: dict[str, int] = {}
-    for folder, _ in _lineage(name):
-        said |= _document(folder).get("partition", {})
+    for folder, _ in _find_lineage(name):
+        said |= _read_document(folder).get("partition", {})
     return said
 
 
 def find_small_target(name: str) -> str:
     """The target that lies over one and leaves constants as they are stored; empty where it says none, or is that one.
 
-    Raises CallError as `defaults`.
+    Raises CallError as `read_defaults`.
     """
-    folders = [folder for folder, _ in _lineage(name)]
-    said = [str(_document(folder).get("small", "")) for folder in folders]
+    folders = [folder for folder, _ in _find_lineage(name)]
+    said = [str(_read_document(folder).get("small", "")) for folder in folders]
     return next((other for other in reversed(said) if other not in ("", *(folder.name for folder in folders))), "")
 
 
-def above(name: str) -> list[str]:
-    """The targets of the program that lie over one, itself left out; raises CallError as `defaults`."""
-    folder = _lineage(name)[-1][0]
+def list_extensions(name: str) -> list[str]:
+    """The built-in targets that lie over one, itself left out; raises CallError as `read_defaults`."""
+    folder = _find_lineage(name)[-1][0]
     names = (one for one in folders.list_built_in() if (BUILT_IN / one / FILE).is_file())
     return [one for one in names if folder in [below for below, _ in headers.list_lineage(one)[:-1]]]
 
@@ -77,24 +77,24 @@ class Change:
     why: str
 
 
-def changes(name: str) -> list[Change]:
+def list_changes(name: str) -> list[Change]:
     """The rules that a target adds, those of packs that it lies over among them, with their reasons, in the order of
-    their files; raises CallError as `defaults`."""
+    their files; raises CallError as `read_defaults`."""
     found: list[Change] = []
-    for folder, without in _lineage(name):
-        texts = loader.sources([f"{folder}"]) if any(folder.glob("**/*.rules")) else {}
+    for folder, without in _find_lineage(name):
+        texts = loader.read_sources([f"{folder}"]) if any(folder.glob("**/*.rules")) else {}
         for file, text in texts.items():
             lines = text.splitlines()
             for place, line in enumerate(lines):
                 if (stated := _RULE.match(line)) and stated[1] not in without:
-                    found.append(Change(stated[1], file, place + 1, _above(lines, place)))
+                    found.append(Change(stated[1], file, place + 1, _read_comment_above(lines, place)))
     return found
 
 
-def reason(place: str) -> str:
+def find_reason(place: str) -> str:
     """The comment above a rule, by its place as models record it, `rule (file:line)`; empty where it is not found."""
     found = find_line(place)
-    return _above(*found) if found is not None and _RULE.match(found[0][found[1]]) else ""
+    return _read_comment_above(*found) if found is not None and _RULE.match(found[0][found[1]]) else ""
 
 
 def find_line(place: str) -> tuple[list[str], int] | None:
@@ -103,43 +103,45 @@ def find_line(place: str) -> tuple[list[str], int] | None:
     A place is what a model says: nothing but files of rules is read.
     """
     written = _PLACE.search(place)
-    file = _file(written[1]) if written is not None and written[1].endswith(".rules") else None
+    file = _find_file(written[1]) if written is not None and written[1].endswith(".rules") else None
     if written is None or file is None:
         return None
     lines, at = file.read_text(encoding="utf-8", errors="replace").splitlines(), int(written[2]) - 1
     return (lines, at) if 0 <= at < len(lines) else None
 
 
-def introducing(name: str, files: Sequence[tree.RuleFile], operator: str, places: Iterable[str]) -> Mapping[str, str]:
+def find_introducing(
+    name: str, files: Sequence[tree.RuleFile], operator: str, places: Iterable[str]
+) -> Mapping[str, str]:
     """Of rules by their places, those of a target that make nodes of an operator of which they find none, with names.
 
     `files` are those of the conversion, which has the target's among them.
     """
-    folders = {folder.resolve() for folder, _ in _lineage(name)}
+    folders = {folder.resolve() for folder, _ in _find_lineage(name)}
     found: dict[str, str] = {}
     for place in set(places):
         written = _PLACE.search(place)
-        file = _file(written[1]) if written is not None else None
+        file = _find_file(written[1]) if written is not None else None
         if written is None or file is None or folders.isdisjoint(file.resolve().parents):
             continue
         items = (item for one in files if one.span.file == written[1] for item in one.items)
         rule = next((item for item in items if item.span.line == int(written[2])), None)
-        if isinstance(rule, tree.Rule) and not _finds(rule, operator):
+        if isinstance(rule, tree.Rule) and not _is_finding(rule, operator):
             found[place] = rule.name
     return found
 
 
-def _finds(rule: tree.Rule, operator: str) -> bool:
+def _is_finding(rule: tree.Rule, operator: str) -> bool:
     calls = (node for node in walk(rule.equations) if isinstance(node, tree.Call))
     return any(call.wildcard or call.callee == operator for call in calls)
 
 
-def _file(written: str) -> Path | None:
+def _find_file(written: str) -> Path | None:
     """A rule file by the name it has in messages."""
     return next((one for one in (BUILT_IN / written, Path(written)) if one.is_file()), None)
 
 
-def _above(lines: Sequence[str], place: int) -> str:
+def _read_comment_above(lines: Sequence[str], place: int) -> str:
     """The comment that ends right above a line, or stands behind it, as one line."""
     start = place
     while start and lines[start - 1].startswith("#"):
@@ -148,7 +150,7 @@ def _above(lines: Sequence[str], place: int) -> str:
     return " ".join([*(line.lstrip("# ") for line in lines[start:place]), behind.strip()]).strip()
 
 
-def _lineage(name: str) -> list[tuple[Path, frozenset[str]]]:
+def _find_lineage(name: str) -> list[tuple[Path, frozenset[str]]]:
     try:
         return headers.list_lineage(name)
     except folders.UnknownPackError as error:
@@ -156,8 +158,8 @@ def _lineage(name: str) -> list[tuple[Path, frozenset[str]]]:
         raise CallError(f"there is no target {name}: it is neither {', '.join(known)} nor a folder") from error
 
 
-@held
-def _document(folder: Path) -> Mapping[str, Any]:
+@read_once
+def _read_document(folder: Path) -> Mapping[str, Any]:
     file = folder / FILE
     if not file.is_file():
         return {}
@@ -178,13 +180,13 @@ def _parse(file: Path, data: bytes) -> Mapping[str, Any]:
 def _read(file: Path, data: bytes) -> Mapping[str, Any]:
     import yaml
 
-    from .target_settings import mistakes
+    from .target_settings import find_mistakes
 
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
         raise CallError(f"{file}: cannot be read: {error}") from error
-    for found in mistakes(file, text):
+    for found in find_mistakes(file, text):
         raise CallError(f"{found.span}: {found.message}" + (f"; {found.help}" if found.help else ""))
     document: Mapping[str, Any] = yaml.safe_load(text) or {}
     return document

@@ -11,7 +11,7 @@ import yaml
 from ..engine.base.errors import CallError, Diagnostic, Note
 from ..engine.passes.layout.interface import Interface
 from ..engine.syntax.diagnostics import join_words, spell, suggest
-from ..engine.syntax.yaml_documents import compose, span
+from ..engine.syntax.yaml_documents import compose, make_span
 from .option_values import ACTIVATIONS, HYBRID
 
 #: what a target says: a few words about it, options, the target that leaves constants as they are stored, and what a
@@ -37,16 +37,18 @@ _ENTRIES = (ABOUT, SETS, SMALL, PARTITION)
 _FORM = f"it has `{ABOUT}:` with a few words, and `{SETS}:` with options and their values"
 
 
-def mistakes(path: Path, text: str, opsets: tuple[int, int] | None = None) -> list[Diagnostic]:
+def find_mistakes(path: Path, text: str, opsets: tuple[int, int] | None = None) -> list[Diagnostic]:
     """Find the mistakes of a pack's `target.yaml`; `opsets` are the lowest and the highest that rules can write."""
     root, wrong = compose(str(path), text)
-    found = wrong if wrong or root is None else _document(str(path), root, opsets)
+    found = wrong if wrong or root is None else _check_document(str(path), root, opsets)
     return sorted(found, key=lambda one: (one.span.line, one.span.column))
 
 
-def _document(file: str, root: yaml.Node, opsets: tuple[int, int] | None) -> Iterator[Diagnostic]:
+def _check_document(file: str, root: yaml.Node, opsets: tuple[int, int] | None) -> Iterator[Diagnostic]:
     if not isinstance(root, yaml.MappingNode):
-        yield Diagnostic(span(file, root), f"expected `{ABOUT}` and `{SETS}`, each option with its value", (), _FORM)
+        yield Diagnostic(
+            make_span(file, root), f"expected `{ABOUT}` and `{SETS}`, each option with its value", (), _FORM
+        )
         return
     for key, node in root.value:
         if key.value not in _ENTRIES:
@@ -54,54 +56,56 @@ def _document(file: str, root: yaml.Node, opsets: tuple[int, int] | None) -> Ite
             if key.value in OPTIONS:
                 help = f"options stand below `{SETS}:`"
             yield Diagnostic(
-                span(file, key), f"there is no entry `{key.value}`, only {join_words(_ENTRIES, 'and')}", (), help
+                make_span(file, key), f"there is no entry `{key.value}`, only {join_words(_ENTRIES, 'and')}", (), help
             )
         elif key.value == SETS and not isinstance(node, yaml.MappingNode):
-            yield Diagnostic(span(file, node), f"`{SETS}` has options with their values, such as `opset: 17`")
+            yield Diagnostic(make_span(file, node), f"`{SETS}` has options with their values, such as `opset: 17`")
         elif key.value == SMALL and not isinstance(node, yaml.ScalarNode):
-            yield Diagnostic(span(file, node), f"`{SMALL}` is the name of a target")
+            yield Diagnostic(make_span(file, node), f"`{SMALL}` is the name of a target")
         elif key.value == SETS:
-            yield from _options(file, node, opsets)
+            yield from _check_options(file, node, opsets)
         elif key.value == PARTITION:
-            yield from _prices(file, node)
+            yield from _check_prices(file, node)
 
 
-def _options(file: str, node: yaml.MappingNode, opsets: tuple[int, int] | None) -> Iterator[Diagnostic]:
+def _check_options(file: str, node: yaml.MappingNode, opsets: tuple[int, int] | None) -> Iterator[Diagnostic]:
     places: dict[str, yaml.Node] = {}
     values: dict[str, Any] = {}
     for key, given in node.value:
         name = key.value
         if name not in OPTIONS:
             help = suggest(name, OPTIONS) or f"it may set {join_words(OPTIONS, 'and')}"
-            yield Diagnostic(span(file, key), f"a target sets no option `{name}`", (), help)
+            yield Diagnostic(make_span(file, key), f"a target sets no option `{name}`", (), help)
             continue
         if name in places:
-            note = Note("it is set here", span(file, places[name]))
-            yield Diagnostic(span(file, key), f"`{name}` is set twice", (note,))
+            note = Note("it is set here", make_span(file, places[name]))
+            yield Diagnostic(make_span(file, key), f"`{name}` is set twice", (note,))
         places[name] = key
         values[name] = yaml.SafeLoader("").construct_object(given, deep=True)
-        message = _wrong(name, values[name], opsets)
+        message = _find_mistake(name, values[name], opsets)
         if message:
-            yield Diagnostic(span(file, given), message)
+            yield Diagnostic(make_span(file, given), message)
     if values.get("exact") is True and values.get("float") is True:
-        yield Diagnostic(span(file, places["exact"]), "`exact` keeps the integers that `float` does away with")
+        yield Diagnostic(make_span(file, places["exact"]), "`exact` keeps the integers that `float` does away with")
 
 
-def _prices(file: str, node: yaml.Node) -> Iterator[Diagnostic]:
+def _check_prices(file: str, node: yaml.Node) -> Iterator[Diagnostic]:
     form = f"`{PARTITION}` has {join_words(PRICES, 'and')}, each a number of at least 0"
     if not isinstance(node, yaml.MappingNode):
-        yield Diagnostic(span(file, node), form)
+        yield Diagnostic(make_span(file, node), form)
         return
     for key, given in node.value:
         if key.value not in PRICES:
-            yield Diagnostic(span(file, key), f"there is no `{key.value}`", (), suggest(key.value, PRICES) or form)
+            yield Diagnostic(make_span(file, key), f"there is no `{key.value}`", (), suggest(key.value, PRICES) or form)
             continue
         value = yaml.SafeLoader("").construct_object(given, deep=True)
         if type(value) is not int or value < 0:
-            yield Diagnostic(span(file, given), f"`{key.value}` is {spell(value)}, it takes a number of at least 0")
+            yield Diagnostic(
+                make_span(file, given), f"`{key.value}` is {spell(value)}, it takes a number of at least 0"
+            )
 
 
-def _wrong(name: str, value: object, opsets: tuple[int, int] | None) -> str:
+def _find_mistake(name: str, value: object, opsets: tuple[int, int] | None) -> str:
     """What is wrong with the value of an option; nothing where all is well."""
     wanted = OPTIONS[name]
     words = isinstance(value, list) and all(isinstance(item, str) for item in value)

@@ -46,13 +46,13 @@ def is_bundle(path: str | os.PathLike[str]) -> bool:
     return _is_archive(load(path))
 
 
-def members(path: str | os.PathLike[str]) -> list[str]:
+def list_members(path: str | os.PathLike[str]) -> list[str]:
     """Names of the models in a bundle, those of a bundle inside it as `inner.task/name`; none for a plain file.
 
     Raises ModelError when the file cannot be read or its archive is malformed.
     """
     data = load(path)
-    return [name for name, _ in _models(data, os.fspath(path), "")] if _is_archive(data) else []
+    return [name for name, _ in _iterate_models(data, os.fspath(path), "")] if _is_archive(data) else []
 
 
 def open_member(path: str | os.PathLike[str], member: str) -> memoryview:
@@ -64,7 +64,7 @@ def open_member(path: str | os.PathLike[str], member: str) -> memoryview:
     if not _is_archive(data):
         raise ModelError(f"{name}: not a bundle of models")
     known = []
-    for found, content in _models(data, name, ""):
+    for found, content in _iterate_models(data, name, ""):
         if found == member:
             return content
         known.append(quote_name(found))
@@ -79,24 +79,24 @@ def _is_archive(data: memoryview) -> bool:
     return bytes(data[:4]) == _HEADER or _END in bytes(data[-_TAIL:])
 
 
-def _models(data: memoryview, name: str, prefix: str, depth: int = 1) -> Iterator[tuple[str, memoryview]]:
+def _iterate_models(data: memoryview, name: str, prefix: str, depth: int = 1) -> Iterator[tuple[str, memoryview]]:
     """All models of an archive, with those of archives inside it."""
     try:
         with zipfile.ZipFile(io.BufferedReader(ByteView(data))) as archive:
             for entry in archive.infolist():
                 if not entry.filename or entry.filename.endswith("/"):
                     continue
-                content = _content(archive, entry, data, name)
+                content = _read_content(archive, entry, data, name)
                 path = f"{prefix}{entry.filename}"
                 if bytes(content[4:8]) == _IDENTIFIER or entry.filename.endswith(".tflite"):
                     yield path, content
                 elif entry.filename.endswith(".task") and depth < _DEPTH and _is_archive(content):
-                    yield from _models(content, name, f"{path}/", depth + 1)
+                    yield from _iterate_models(content, name, f"{path}/", depth + 1)
     except _MALFORMED as error:
         raise ModelError(f"{name}: malformed archive: {' '.join(str(error).split())}") from error
 
 
-def _content(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, data: memoryview, name: str) -> memoryview:
+def _read_content(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, data: memoryview, name: str) -> memoryview:
     if entry.flag_bits & 1:
         raise ModelError(f"{name}: {quote_name(entry.filename)} is encrypted")
     if entry.compress_type != zipfile.ZIP_STORED:

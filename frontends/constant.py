@@ -46,14 +46,14 @@ class Sparsity:
     stored: npt.NDArray[Any]
 
 
-def tensor(data: memoryview, dtype: ir.DataType, shape: tuple[int, ...], name: str) -> ir.TensorProtocol:
+def make_tensor(data: memoryview, dtype: ir.DataType, shape: tuple[int, ...], name: str) -> ir.TensorProtocol:
     """Wrap bytes as a constant without copying them; strings are unpacked.
 
     Raises ConstantError when the number of bytes is not what type and shape ask for.
     """
     _check(shape)
     if dtype == ir.DataType.STRING:
-        return ir.StringTensor(strings(data, math.prod(shape)), shape=ir.Shape(shape), name=name)
+        return ir.StringTensor(unpack_strings(data, math.prod(shape)), shape=ir.Shape(shape), name=name)
     wanted = -(-math.prod(shape) * dtype.bitwidth // 8)
     if wanted != len(data):
         raise ConstantError(f"shape {list(shape)} of {dtype.name} takes {wanted} bytes, its buffer has {len(data)}")
@@ -62,7 +62,7 @@ def tensor(data: memoryview, dtype: ir.DataType, shape: tuple[int, ...], name: s
     return ir.Tensor(np.frombuffer(data, dtype.numpy()).reshape(shape), dtype, name=name)
 
 
-def strings(data: memoryview, count: int) -> list[bytes]:
+def unpack_strings(data: memoryview, count: int) -> list[bytes]:
     """Unpack strings: their number, the offset of each and of the end as int32, then the bytes."""
     if not count and not len(data):
         return []
@@ -93,7 +93,7 @@ def densify(sparsity: Sparsity, shape: tuple[int, ...], limit: int) -> npt.NDArr
     count = 1
     coordinates: dict[int, npt.NDArray[np.int64]] = {}
     for dimension, level in zip(order, sparsity.levels, strict=True):
-        owners, own = _children(level, count, limit)
+        owners, own = _list_children(level, count, limit)
         coordinates = {known: values[owners] for known, values in coordinates.items()} | {dimension: own}
         count = len(own)
     if count != len(sparsity.stored):
@@ -115,7 +115,7 @@ def _check(shape: tuple[int, ...]) -> None:
         raise ConstantError(f"no array can have the shape {list(shape)[:_RANK]}")
 
 
-def _children(level: Level, parents: int, limit: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _list_children(level: Level, parents: int, limit: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """For the children at one level, in their order: the number of the parent, and the own coordinate."""
     if level.segments is None or level.indices is None:
         if level.size < 0 or parents * level.size > limit:

@@ -27,7 +27,7 @@ class TensorFiles:
     folder: Path | None
     opened: dict[str, memoryview] = field(default_factory=dict)
 
-    def constant(self, tensor: ir.TensorProtocol) -> ir.TensorProtocol:
+    def read_constant(self, tensor: ir.TensorProtocol) -> ir.TensorProtocol:
         """A tensor as the engine holds it: a view, without a copy of its bytes where they are in a file as they are.
 
         Raises ModelError for external data that leads out of the model's folder, is not there or too short, and for
@@ -42,30 +42,30 @@ class TensorFiles:
         try:
             if isinstance(tensor, ir.ExternalTensor):
                 size = -(-math.prod(extents) * tensor.dtype.bitwidth // 8)
-                return constant.tensor(self._bytes(tensor, size), tensor.dtype, extents, said)
+                return constant.make_tensor(self._read_bytes(tensor, size), tensor.dtype, extents, said)
             if tensor.dtype.bitwidth < 8:
-                return constant.tensor(memoryview(tensor.tobytes()), tensor.dtype, extents, said)
+                return constant.make_tensor(memoryview(tensor.tobytes()), tensor.dtype, extents, said)
             return ir.Tensor(tensor.numpy(), tensor.dtype, name=tensor.name)
         except (ValueError, TypeError, AssertionError) as error:
             raise ModelError(f"{self.name}: malformed: {said}: {' '.join(f'{error}'.split())}") from error
 
-    def _bytes(self, tensor: ir.ExternalTensor, size: int) -> memoryview:
-        data, offset = self._file(os.fspath(tensor.location), tensor.name or ""), tensor.offset or 0
+    def _read_bytes(self, tensor: ir.ExternalTensor, size: int) -> memoryview:
+        data, offset = self._open_file(os.fspath(tensor.location), tensor.name or ""), tensor.offset or 0
         length = size if tensor.length is None else tensor.length
         if offset < 0 or length < 0 or offset + length > len(data):
             where = f"bytes {offset} to {offset + length} of {len(data)}"
             raise ModelError(f"{self.name}: truncated: {tensor.name} takes {where} of its external data")
         return data[offset : offset + length]
 
-    def _file(self, location: str, tensor: str) -> memoryview:
+    def _open_file(self, location: str, tensor: str) -> memoryview:
         """A file that tensors name, mapped once."""
         if location == LOCATION:
             return self.own
         if location not in self.opened:
-            self.opened[location] = load(self._path(location, tensor))
+            self.opened[location] = load(self._find_path(location, tensor))
         return self.opened[location]
 
-    def _path(self, location: str, tensor: str) -> Path:
+    def _find_path(self, location: str, tensor: str) -> Path:
         """The path of external data; raises ModelError where it is not inside the model's folder, links followed."""
         asked = f"{self.name}: external data of {tensor} is in {location!r}"
         if self.folder is None:

@@ -56,9 +56,9 @@ class Schema:
     tables: Mapping[str, Mapping[str, Field]]
     unions: Mapping[str, Mapping[int, str]]
 
-    def union_of(self, table: str) -> tuple[str, int] | None:
+    def find_union(self, table: str) -> tuple[str, int] | None:
         """The union a table is a member of, and its number there."""
-        return _members(self).get(table)
+        return _list_members(self).get(table)
 
     def __hash__(self) -> int:
         return id(self)
@@ -85,11 +85,11 @@ class _Plan(NamedTuple):
 
 
 @functools.cache
-def schema(dialect: Dialect) -> Schema:
+def make_schema(dialect: Dialect) -> Schema:
     """The tables of a dialect of ops.yaml, with its enumerations as the numbers they are stored as."""
     storage = dialect.facts.storage
     tables = {
-        table: {name: _field(name, row, dialect, storage) for name, row in rows.items()}
+        table: {name: _make_field(name, row, dialect, storage) for name, row in rows.items()}
         for table, rows in dialect.facts.tables.items()
     }
     unions = {
@@ -98,11 +98,11 @@ def schema(dialect: Dialect) -> Schema:
     return Schema(tables, unions)
 
 
-def _members(known: Schema) -> dict[str, tuple[str, int]]:
+def _list_members(known: Schema) -> dict[str, tuple[str, int]]:
     return {table: (union, number) for union, tables in known.unions.items() for number, table in tables.items()}
 
 
-def _elements(field: Field) -> tuple[int, str]:
+def _find_element_code(field: Field) -> tuple[int, str]:
     """Width and struct code of the elements of a vector of scalars, no code for plain bytes; width 0 for all else."""
     if field.type == "bytes" and not field.vector:
         return 1, ""
@@ -111,7 +111,7 @@ def _elements(field: Field) -> tuple[int, str]:
     return struct.calcsize(f"<{field.code}"), field.code
 
 
-def _field(name: str, row: Sequence[Any], dialect: Dialect, storage: Mapping[str, str]) -> Field:
+def _make_field(name: str, row: Sequence[Any], dialect: Dialect, storage: Mapping[str, str]) -> Field:
     slot, kind, *default = row
     vector = kind.startswith("[")
     base = kind.strip("[]")
@@ -143,7 +143,7 @@ class FlatBuffer:
         # A table and the offset to it take eight bytes and cost five; the rest leaves room for what is shared.
         self._budget = 2 * self.size + 1024
 
-    def error(self, message: str) -> ModelError:
+    def make_error(self, message: str) -> ModelError:
         """Word an error about this file."""
         return ModelError(f"{self.name}: {message}")
 
@@ -151,49 +151,49 @@ class FlatBuffer:
         """Account for work; raises ModelError when a file asks for more than its size can justify."""
         self._budget -= amount
         if self._budget < 0:
-            raise self.error(f"malformed: the file of {self.size} bytes refers to the same data again and again")
+            raise self.make_error(f"malformed: the file of {self.size} bytes refers to the same data again and again")
 
-    def span(self, what: str, start: int, count: int, width: int = 1) -> memoryview:
+    def read_span(self, what: str, start: int, count: int, width: int = 1) -> memoryview:
         """`count` items of `width` bytes each from byte `start` of the file."""
         end = start + count * width
         if start < 0 or end > self.size:
-            raise self.error(f"truncated: {what} wants bytes {start}..{end}, the file has {self.size}")
+            raise self.make_error(f"truncated: {what} wants bytes {start}..{end}, the file has {self.size}")
         return self.data[start:end]
 
-    def root(self, table: str, identifier: str) -> Record:
+    def read_root(self, table: str, identifier: str) -> Record:
         """Read the root table after checking the four letters that tell the format."""
         if self.size < 8:
-            raise self.error(f"too short for a model: {self.size} bytes")
+            raise self.make_error(f"too short for a model: {self.size} bytes")
         found = bytes(self.data[4:8])
         if found != identifier.encode():
             hint = ": this is a zip archive" if bytes(self.data[:2]) == b"PK" else ""
-            raise self.error(f"not a TensorFlow Lite model: bytes 4..8 are {found!r}, not {identifier}{hint}")
-        return self.table(table, _U32.unpack_from(self.data, 0)[0])
+            raise self.make_error(f"not a TensorFlow Lite model: bytes 4..8 are {found!r}, not {identifier}{hint}")
+        return self.read_table(table, _U32.unpack_from(self.data, 0)[0])
 
-    def table(self, table: str, at: int) -> Record:
+    def read_table(self, table: str, at: int) -> Record:
         """Read all fields of a table, defaults where the file says nothing."""
         plan = self._locate(table, at)
-        return {**plan.absent, **self._fields(table, at, plan)}
+        return {**plan.absent, **self._read_fields(table, at, plan)}
 
-    def present(self, table: str, at: int) -> Record:
+    def read_present(self, table: str, at: int) -> Record:
         """Read the fields of a table that the file has."""
-        return self._fields(table, at, self._locate(table, at))
+        return self._read_fields(table, at, self._locate(table, at))
 
     def _locate(self, table: str, at: int) -> _Plan:
         self._budget -= 4
         if self._budget < 0:
             self.charge(0)
         if not 0 <= at <= self.size - 4:
-            raise self.error(f"truncated: {table} should be at byte {at}, the file has {self.size}")
+            raise self.make_error(f"truncated: {table} should be at byte {at}, the file has {self.size}")
         vtable = at - _I32.unpack_from(self.data, at)[0]
         plan = self._plans.get((table, vtable))
         if plan is None:
-            plan = self._plans[table, vtable] = self._plan(table, vtable)
+            plan = self._plans[table, vtable] = self._plan_table(table, vtable)
         if at + plan.unpacker.size > self.size:
-            raise self.error(f"truncated: {table} at byte {at} is cut off, the file has {self.size}")
+            raise self.make_error(f"truncated: {table} at byte {at} is cut off, the file has {self.size}")
         return plan
 
-    def _fields(self, table: str, at: int, plan: _Plan) -> Record:
+    def _read_fields(self, table: str, at: int, plan: _Plan) -> Record:
         record: Record = dict(zip(plan.names, plan.unpacker.unpack_from(self.data, at), strict=True))
         for name, offset, width, code, field in plan.references:
             target = at + offset + record[name]
@@ -203,7 +203,7 @@ class FlatBuffer:
             start = target + 4
             end = start + width * self._count(table, field, target)
             if end > self.size:
-                self.span(f"{table}.{name}", start, end - start)
+                self.read_span(f"{table}.{name}", start, end - start)
             content = self.data[start:end]
             record[name] = content.cast(code) if code else content
         return record
@@ -211,16 +211,16 @@ class FlatBuffer:
     def _count(self, table: str, field: Field, at: int) -> int:
         """The number of elements of the vector at byte `at`."""
         if at > self.size - 4:
-            raise self.error(f"truncated: {table}.{field.name} should be at byte {at}, the file has {self.size}")
+            raise self.make_error(f"truncated: {table}.{field.name} should be at byte {at}, the file has {self.size}")
         count: int = _U32.unpack_from(self.data, at)[0]
         return count
 
-    def _plan(self, table: str, vtable: int) -> _Plan:
+    def _plan_table(self, table: str, vtable: int) -> _Plan:
         """Turn a vtable into one struct over the inline part of its tables."""
         if not 0 <= vtable <= self.size - 4:
-            raise self.error(f"malformed: the vtable of {table} is at byte {vtable} of {self.size}")
+            raise self.make_error(f"malformed: the vtable of {table} is at byte {vtable} of {self.size}")
         length, extent = struct.unpack_from("<HH", self.data, vtable)
-        slots = self.span(f"the vtable of {table}", vtable, max(length, 4))[4 : length & ~1].cast("H")
+        slots = self.read_span(f"the vtable of {table}", vtable, max(length, 4))[4 : length & ~1].cast("H")
         present: list[tuple[int, str, str, Field | None]] = []
         absent: Record = {}
         for field in self.schema.tables[table].values():
@@ -237,13 +237,15 @@ class FlatBuffer:
         layout, end = ["<"], 0
         for offset, code, name, _ in present:
             if offset < end:
-                raise self.error(f"malformed: field {name} of {table} overlaps another one")
+                raise self.make_error(f"malformed: field {name} of {table} overlaps another one")
             layout.append(f"{offset - end}x{code}")
             end = offset + struct.calcsize(f"<{code}")
         if end > extent:
-            raise self.error(f"malformed: the fields of {table} take {end} bytes, its vtable says {extent}")
+            raise self.make_error(f"malformed: the fields of {table} take {end} bytes, its vtable says {extent}")
         references = tuple(
-            (field.name, offset, *_elements(field), field) for offset, _, _, field in present if field is not None
+            (field.name, offset, *_find_element_code(field), field)
+            for offset, _, _, field in present
+            if field is not None
         )
         return _Plan(struct.Struct("".join(layout)), tuple(name for _, _, name, _ in present), references, absent)
 
@@ -253,20 +255,20 @@ class FlatBuffer:
             member = self.schema.unions[field.type].get(record.get(f"{field.name}_type", 0))
             return None if member is None else Reference(member, target)
         if not field.vector and field.type in self.schema.tables:
-            return self.table(field.type, target)
+            return self.read_table(field.type, target)
         what = f"{table}.{field.name}"
         if not field.vector:
-            return self._string(what, target)
+            return self._read_string(what, target)
         start = target + 4
-        offsets = self.span(what, start, self._count(table, field, target), 4).cast("I")
+        offsets = self.read_span(what, start, self._count(table, field, target), 4).cast("I")
         self.charge(len(offsets))
         places = [start + 4 * i + offset for i, offset in enumerate(offsets)]
         if field.type == "string":
-            return [self._string(what, place) for place in places]
-        return [self.table(field.type, place) for place in places]
+            return [self._read_string(what, place) for place in places]
+        return [self.read_table(field.type, place) for place in places]
 
-    def _string(self, what: str, at: int) -> str:
-        length: int = _U32.unpack(self.span(what, at, 4))[0]
+    def _read_string(self, what: str, at: int) -> str:
+        length: int = _U32.unpack(self.read_span(what, at, 4))[0]
         self.charge(length // 4)
         # Names in the wild are not always UTF-8; every byte has to survive in some readable form.
-        return str(self.span(what, at + 4, length), "utf-8", "backslashreplace")
+        return str(self.read_span(what, at + 4, length), "utf-8", "backslashreplace")

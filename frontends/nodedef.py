@@ -38,39 +38,39 @@ class NodeDefError(ValueError):
     """Bytes that are not a NodeDef message."""
 
 
-def attributes(data: bytes) -> dict[str, Any]:
+def read_attributes(data: bytes) -> dict[str, Any]:
     """Read the attributes of a node: int, float, str, and lists of these; a shape is a list of ints, -1 where unknown.
 
     Types of elements and attributes whose names begin with an underscore are left out: the values have the former, and
     the latter are notes of TensorFlow's own. Raises NodeDefError for bytes that are no node.
     """
-    node = _message()()
+    node = _make_message_class()()
     try:
         node.ParseFromString(data)
-        found = {entry.key.decode(): _value(entry.value) for entry in node.attr}
+        found = {entry.key.decode(): _read_value(entry.value) for entry in node.attr}
     except (DecodeError, UnicodeDecodeError) as error:
         raise NodeDefError(f"not a NodeDef: {error}") from error
     return {name: value for name, value in sorted(found.items()) if value is not None and not name.startswith("_")}
 
 
-def _value(value: Any) -> Any:
+def _read_value(value: Any) -> Any:
     for name in ("s", "i", "f", "b"):
         if value.HasField(name):
-            return _plain(getattr(value, name))
+            return _convert_value(getattr(value, name))
     if value.HasField("shape"):
         return None if value.shape.unknown_rank else [dim.size for dim in value.shape.dim]
     if value.HasField("list"):
-        return next(([_plain(item) for item in getattr(value.list, name)] for name in ("s", "i", "f", "b")
+        return next(([_convert_value(item) for item in getattr(value.list, name)] for name in ("s", "i", "f", "b")
                      if getattr(value.list, name)), None)  # fmt: skip
     return None
 
 
-def _plain(value: Any) -> Any:
+def _convert_value(value: Any) -> Any:
     return value.decode() if isinstance(value, bytes) else value
 
 
 @functools.cache
-def _message() -> Any:
+def _make_message_class() -> Any:
     file = descriptor_pb2.FileDescriptorProto(name=f"{_PACKAGE}.proto", package=_PACKAGE, syntax="proto2")
     for name, fields in _MESSAGES.items():
         message = file.message_type.add(name=name)

@@ -17,12 +17,12 @@ from onnx_ir.passes.common import LiftConstantsToInitializersPass
 
 from ..engine.base.errors import ModelError
 from ..engine.base.garbage_collection import pause_collection
-from ..engine.dialects.operators import Catalogue, schema
+from ..engine.dialects.operators import Catalogue, find_schema
 from .external_data import TensorFiles
 from .mapping import load
 from .onnx_graphs import list_nodes
 from .onnx_sparse import densify
-from .protobuf_outline import WireError, outline
+from .protobuf_outline import WireError, outline_model
 
 #: what the standard's own domain is called; both names mean it
 _STANDARD = ("", "ai.onnx")
@@ -69,11 +69,11 @@ def read(
             files = TensorFiles(name, data, folder)
             densify(proto.graph, files)
             inlined = onnx.inliner.inline_local_functions(proto) if proto.functions else proto
-            spans = {one.name for one in catalogue.dialect("onnx").operators.values() if one.facts.span}
+            spans = {one.name for one in catalogue.find_dialect("onnx").operators.values() if one.facts.span}
             model = _infer(inlined, name, not any(node.op_type in spans for node in list_nodes(inlined.graph)))
             _read_constants(model, files)
         except _MALFORMED as error:
-            raise ModelError(f"{name}: malformed: {_word(error)}") from error
+            raise ModelError(f"{name}: malformed: {_explain_error(error)}") from error
     model.meta["subgraphs"] = ()
     model.meta["signatures"] = ()
     model.meta["description"] = model.doc_string or ""
@@ -91,9 +91,9 @@ def recognize(head: bytes) -> bool:
 def _parse(data: memoryview, name: str) -> onnx.ModelProto:
     proto = onnx.ModelProto()
     try:
-        proto.ParseFromString(outline(data))
+        proto.ParseFromString(outline_model(data))
     except (WireError, DecodeError) as error:
-        raise ModelError(f"{name}: not an ONNX model: {_word(error)}") from error
+        raise ModelError(f"{name}: not an ONNX model: {_explain_error(error)}") from error
     if not proto.ir_version or not proto.HasField("graph"):
         raise ModelError(f"{name}: not an ONNX model: it has no {'graph' if proto.ir_version else 'version'}")
     versions = {one.domain: one.version for one in proto.opset_import}
@@ -167,7 +167,7 @@ def _check_nodes(model: ir.Model, name: str) -> None:
     for node in model.graph.all_nodes():
         operator = "" if node.domain in _STANDARD else node.domain, node.op_type
         if operator not in declared:
-            found = schema(operator[1], imported.get(operator[0], 1), operator[0])
+            found = find_schema(operator[1], imported.get(operator[0], 1), operator[0])
             kinds = {} if found is None else {key: one.type for key, one in found.attributes.items()}
             declared[operator] = 0 if found is None else found.min_input, kinds
         least, types = declared[operator]
@@ -211,25 +211,25 @@ def _list_tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
 def _read_constants(model: ir.Model, files: TensorFiles) -> None:
     """Let the constants of a model be views of its files, those of its nodes among its initializers."""
     LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(model)
-    for graph in _graphs(model):
+    for graph in _iterate_graphs(model):
         for value in graph.initializers.values():
             if value.const_value is None:
                 raise ModelError(f"{files.name}: malformed: constant {value.name} has no elements")
-            value.const_value = files.constant(value.const_value)
+            value.const_value = files.read_constant(value.const_value)
             value.shape = ir.Shape(value.const_value.shape.numpy())
             value.type = ir.TensorType(value.const_value.dtype)
     for node in model.graph.all_nodes():
         for attribute in list(node.attributes.values()):
             if attribute.type == ir.AttributeType.TENSOR and not attribute.is_ref():
-                node.attributes[attribute.name] = ir.AttrTensor(attribute.name, files.constant(attribute.value))
+                node.attributes[attribute.name] = ir.AttrTensor(attribute.name, files.read_constant(attribute.value))
 
 
-def _graphs(model: ir.Model) -> Iterator[ir.Graph]:
+def _iterate_graphs(model: ir.Model) -> Iterator[ir.Graph]:
     yield model.graph
     yield from model.graph.subgraphs()
     for function in model.functions.values():
         yield from function.subgraphs()
 
 
-def _word(error: BaseException) -> str:
+def _explain_error(error: BaseException) -> str:
     return " ".join(f"{error}".split())[:300] or type(error).__name__

@@ -24,28 +24,28 @@ def densify(graph: onnx.GraphProto, files: TensorFiles) -> None:
     Raises ModelError for one that takes more than 256 MB, or whose indices lie outside of it.
     """
     for sparse in graph.sparse_initializer:
-        graph.initializer.append(_dense(sparse, sparse.values.name, files))
+        graph.initializer.append(_densify_tensor(sparse, sparse.values.name, files))
     del graph.sparse_initializer[:]
     for place in reversed(range(len(graph.node))):
         node = graph.node[place]
         found = [attribute.sparse_tensor for attribute in node.attribute if attribute.name == "sparse_value"]
         if found and not node.input and not node.domain:
-            graph.initializer.append(_dense(found[0], node.output[0], files))
+            graph.initializer.append(_densify_tensor(found[0], node.output[0], files))
             del graph.node[place]
             continue
-        for inner in _graphs(node):
+        for inner in _iterate_graphs(node):
             densify(inner, files)
 
 
-def _graphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
+def _iterate_graphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
     for attribute in node.attribute:
         if attribute.HasField("g"):
             yield attribute.g
         yield from attribute.graphs
 
 
-def _dense(sparse: onnx.SparseTensorProto, name: str, files: TensorFiles) -> onnx.TensorProto:
-    values, places = (_array(tensor, files) for tensor in (sparse.values, sparse.indices))
+def _densify_tensor(sparse: onnx.SparseTensorProto, name: str, files: TensorFiles) -> onnx.TensorProto:
+    values, places = (_read_array(tensor, files) for tensor in (sparse.values, sparse.indices))
     extents = tuple(sparse.dims)
     size = math.prod(extents) * values.dtype.itemsize
     if any(extent < 0 for extent in extents) or size > _MOST:
@@ -63,5 +63,5 @@ def _dense(sparse: onnx.SparseTensorProto, name: str, files: TensorFiles) -> onn
     return numpy_helper.from_array(dense.reshape(extents), name)
 
 
-def _array(tensor: onnx.TensorProto, files: TensorFiles) -> np.ndarray[Any, np.dtype[Any]]:
-    return np.asarray(files.constant(serde.deserialize_tensor(tensor)).numpy())
+def _read_array(tensor: onnx.TensorProto, files: TensorFiles) -> np.ndarray[Any, np.dtype[Any]]:
+    return np.asarray(files.read_constant(serde.deserialize_tensor(tensor)).numpy())

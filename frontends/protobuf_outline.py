@@ -34,7 +34,7 @@ class _Walk:
     data: memoryview
     inner: dict[str, dict[int, Descriptor]] = field(default_factory=dict)
 
-    def fields(self, kind: Descriptor) -> dict[int, Descriptor]:
+    def list_fields(self, kind: Descriptor) -> dict[int, Descriptor]:
         known = self.inner.get(kind.full_name)
         if known is None:
             known = {one.number: one.message_type for one in kind.fields if one.message_type is not None}
@@ -42,20 +42,20 @@ class _Walk:
         return known
 
 
-def outline(data: memoryview) -> bytes:
+def outline_model(data: memoryview) -> bytes:
     """A serialized ModelProto in which large raw data is external, at its offset in `data` and in LOCATION.
 
     Takes time by the number of nodes and tensors, and memory by what is left. Raises WireError for other bytes.
     """
-    parts = _message(_Walk(data), 0, len(data), onnx.ModelProto.DESCRIPTOR, _DEPTH)
+    parts = _outline_message(_Walk(data), 0, len(data), onnx.ModelProto.DESCRIPTOR, _DEPTH)
     return bytes(data) if parts is None else b"".join(parts)
 
 
-def _message(walk: _Walk, at: int, end: int, kind: Descriptor, depth: int) -> list[bytes | memoryview] | None:
+def _outline_message(walk: _Walk, at: int, end: int, kind: Descriptor, depth: int) -> list[bytes | memoryview] | None:
     """The parts of a message with something left out; None where it stays as it is."""
     if not depth:
         raise WireError(f"messages nest deeper than {_DEPTH}")
-    data, inner = walk.data, walk.fields(kind)
+    data, inner = walk.data, walk.list_fields(kind)
     is_tensor = kind is _TENSOR
     parts: list[bytes | memoryview] = []
     # Behind all that the message says of the place of its bytes: of several entries the last one counts.
@@ -63,26 +63,26 @@ def _message(walk: _Walk, at: int, end: int, kind: Descriptor, depth: int) -> li
     kept = at
     while at < end:
         start = at
-        key, at = _varint(data, at, end)
+        key, at = _read_varint(data, at, end)
         number, form = key >> 3, key & 7
         if form == _BYTES:
-            size, at = _varint(data, at, end)
+            size, at = _read_varint(data, at, end)
             if size > end - at:
                 raise WireError(f"field {number} at byte {start} has {size} bytes, {end - at} are left")
             if size >= _LARGE:
                 found: list[bytes | memoryview] | None = None
                 if is_tensor and number == _RAW:
-                    place, found = _external(at, size), []
+                    place, found = _encode_external(at, size), []
                 elif number in inner:
-                    within = _message(walk, at, at + size, inner[number], depth - 1)
+                    within = _outline_message(walk, at, at + size, inner[number], depth - 1)
                     if within is not None:
-                        found = [_field(number, sum(map(len, within))), *within]
+                        found = [_encode_field(number, sum(map(len, within))), *within]
                 if found is not None:
                     parts += [data[kept:start], *found]
                     kept = at + size
             at += size
         elif form == _VARINT:
-            _, at = _varint(data, at, end)
+            _, at = _read_varint(data, at, end)
         elif form in (_EIGHT, _FOUR):
             at += 8 if form == _EIGHT else 4
         else:
@@ -92,14 +92,14 @@ def _message(walk: _Walk, at: int, end: int, kind: Descriptor, depth: int) -> li
     return [*parts, data[kept:end], *place] if parts else None
 
 
-def _external(offset: int, size: int) -> list[bytes | memoryview]:
+def _encode_external(offset: int, size: int) -> list[bytes | memoryview]:
     told = {"location": LOCATION, "offset": f"{offset}", "length": f"{size}"}
     entries = [onnx.StringStringEntryProto(key=key, value=value) for key, value in told.items()]
     place: Any = onnx.TensorProto(data_location=onnx.TensorProto.EXTERNAL, external_data=entries)
     return [place.SerializeToString()]
 
 
-def _field(number: int, size: int) -> bytes:
+def _encode_field(number: int, size: int) -> bytes:
     return _encode(number << 3 | _BYTES) + _encode(size)
 
 
@@ -111,7 +111,7 @@ def _encode(number: int) -> bytes:
     return bytes((*out, number))
 
 
-def _varint(data: memoryview, at: int, end: int) -> tuple[int, int]:
+def _read_varint(data: memoryview, at: int, end: int) -> tuple[int, int]:
     """A number of at most 64 bits, seven to a byte and the lowest first, and the place behind it."""
     number = shift = 0
     while at < end and shift < 70:

@@ -56,26 +56,26 @@ class Archive:
     def __init__(self, data: memoryview, name: str) -> None:
         self.data, self.name = data, name
         if bytes(data[:4]) != _HEADER:
-            raise self.error(f"no exported program of PyTorch; a checkpoint holds weights and no graph: {EXPORT}")
+            raise self.make_error(f"no exported program of PyTorch; a checkpoint holds weights and no graph: {EXPORT}")
         try:
             self._zip = zipfile.ZipFile(ByteView(data))
             entries = self._zip.infolist()
         except _MALFORMED as error:
-            raise self.error(f"malformed archive: {' '.join(f'{error}'.split())}") from error
+            raise self.make_error(f"malformed archive: {' '.join(f'{error}'.split())}") from error
         if len(entries) > _MEMBERS:
-            raise self.error(f"the archive has {len(entries)} members, more than {_MEMBERS}")
+            raise self.make_error(f"the archive has {len(entries)} members, more than {_MEMBERS}")
         self._entries = {entry.filename.partition("/")[2]: entry for entry in entries}
         if any(path.startswith("code/") or path in ("data.pkl", "constants.pkl") for path in self._entries):
-            raise self.error(f"a pickle or TorchScript, which is not run to be read: {EXPORT}")
+            raise self.make_error(f"a pickle or TorchScript, which is not run to be read: {EXPORT}")
         if any(entry.filename == "serialized_exported_program.json" for entry in entries):
-            raise self.error(f"written by a version of torch before 2.9, which pickled the weights: {EXPORT}")
-        order = bytes(self.content("byteorder")) if "byteorder" in self._entries else b"little"
+            raise self.make_error(f"written by a version of torch before 2.9, which pickled the weights: {EXPORT}")
+        order = bytes(self.read_content("byteorder")) if "byteorder" in self._entries else b"little"
         if order.strip() != b"little":
-            raise self.error(f"the weights are in {quote_name(order.decode('latin1'))} byte order")
+            raise self.make_error(f"the weights are in {quote_name(order.decode('latin1'))} byte order")
         self._tables: dict[str, Mapping[str, Any]] = {}
         self._tensors: dict[tuple[Any, ...], ir.TensorProtocol] = {}
 
-    def error(self, message: str) -> ModelError:
+    def make_error(self, message: str) -> ModelError:
         """What is wrong with the file, in its name."""
         return ModelError(f"{self.name}: {message}")
 
@@ -84,52 +84,52 @@ class Archive:
         paths = [path for path in self._entries if path.startswith("models/") and path.endswith(".json")]
         return [path.removeprefix("models/").removesuffix(".json") for path in paths]
 
-    def text(self, path: str) -> Any:
+    def read_json(self, path: str) -> Any:
         """A member in JSON."""
-        content = self.content(path)
+        content = self.read_content(path)
         if len(content) > _TEXT:
-            raise self.error(f"{quote_name(path)} has {len(content)} bytes, more than {_TEXT}")
+            raise self.make_error(f"{quote_name(path)} has {len(content)} bytes, more than {_TEXT}")
         try:
             return json.loads(bytes(content))
         except (ValueError, RecursionError) as error:
-            raise self.error(f"malformed: {quote_name(path)} is no JSON: {error}") from error
+            raise self.make_error(f"malformed: {quote_name(path)} is no JSON: {error}") from error
 
-    def content(self, path: str) -> memoryview:
+    def read_content(self, path: str) -> memoryview:
         """The bytes of a member: a view where it is stored as it is."""
         entry = self._entries.get(path)
         if entry is None:
-            raise self.error(f"malformed: there is no {quote_name(path)} in the archive")
+            raise self.make_error(f"malformed: there is no {quote_name(path)} in the archive")
         if entry.flag_bits & 1:
-            raise self.error(f"{quote_name(path)} is encrypted")
+            raise self.make_error(f"{quote_name(path)} is encrypted")
         if entry.compress_type != zipfile.ZIP_STORED:
             if entry.file_size > _RATIO * entry.compress_size + _ALLOWANCE:
-                raise self.error(f"{quote_name(path)} would unpack to {entry.file_size} bytes")
+                raise self.make_error(f"{quote_name(path)} would unpack to {entry.file_size} bytes")
             try:
                 return memoryview(self._zip.read(entry))
             except _MALFORMED as error:
-                raise self.error(f"malformed archive: {' '.join(f'{error}'.split())}") from error
+                raise self.make_error(f"malformed archive: {' '.join(f'{error}'.split())}") from error
         start = entry.header_offset
         header = bytes(self.data[start : start + 30]) if start >= 0 else b""
         if len(header) < 30 or header[:4] != _HEADER:
-            raise self.error(f"malformed archive: {quote_name(path)} is not where the directory says")
+            raise self.make_error(f"malformed archive: {quote_name(path)} is not where the directory says")
         start += 30 + sum(struct.unpack_from("<HH", header, 26))
         if start + entry.file_size > len(self.data):
-            raise self.error(f"truncated: {quote_name(path)} ends behind the end of the file")
+            raise self.make_error(f"truncated: {quote_name(path)} ends behind the end of the file")
         return self.data[start : start + entry.file_size]
 
-    def tensor(self, program: str, folder: str, key: str, types: Mapping[int, ir.DataType]) -> ir.TensorProtocol:
+    def read_tensor(self, program: str, folder: str, key: str, types: Mapping[int, ir.DataType]) -> ir.TensorProtocol:
         """A weight (`folder` weights) or constant (`constants`) of a program: the same for those that are tied.
 
         A view of the file where the elements lie one behind the other, else a copy.
         """
         table = f"data/{folder}/{program}_{folder}_config.json"
         if table not in self._tables:
-            self._tables[table] = self.text(table)["config"]
+            self._tables[table] = self.read_json(table)["config"]
         record = self._tables[table].get(key)
         if record is None:
-            raise self.error(f"malformed: {quote_name(table)} has no {quote_name(key)}")
+            raise self.make_error(f"malformed: {quote_name(table)} has no {quote_name(key)}")
         if record["use_pickle"]:
-            raise self.error(f"{quote_name(key)} is pickled, as no plain tensor is: it is not run to be read")
+            raise self.make_error(f"{quote_name(key)} is pickled, as no plain tensor is: it is not run to be read")
         meta, path = record["tensor_meta"], f"data/{folder}/{record['path_name']}"
         shape = tuple(extent["as_int"] for extent in meta["sizes"])
         strides = tuple(stride["as_int"] for stride in meta["strides"])
@@ -137,25 +137,25 @@ class Archive:
         identity = (path, kind, shape, strides, offset)
         if identity not in self._tensors:
             if kind not in types:
-                raise self.error(f"{quote_name(key)} is of element type {kind}, which is not supported")
-            self._tensors[identity] = self._tensor(key, path, types[kind], shape, strides, offset)
+                raise self.make_error(f"{quote_name(key)} is of element type {kind}, which is not supported")
+            self._tensors[identity] = self._make_tensor(key, path, types[kind], shape, strides, offset)
         return self._tensors[identity]
 
-    def _tensor(
+    def _make_tensor(
         self, key: str, path: str, kind: ir.DataType, shape: tuple[int, ...], strides: tuple[int, ...], offset: int
     ) -> ir.TensorProtocol:
-        data = self.content(path)
+        data = self.read_content(path)
         numbers = (*shape, *strides, offset)
         if len(shape) != len(strides) or len(shape) > _RANK or any(type(n) is not int or n < 0 for n in numbers):
-            raise self.error(f"malformed: the extents of {quote_name(key)} are {shape}, its strides {strides}")
+            raise self.make_error(f"malformed: the extents of {quote_name(key)} are {shape}, its strides {strides}")
         dtype = kind.numpy()
         stored = np.frombuffer(data[: len(data) // dtype.itemsize * dtype.itemsize], dtype)
         last = offset + sum((n - 1) * stride for n, stride in zip(shape, strides, strict=True))
         count = math.prod(shape)
         if count > _ELEMENTS or (count and last >= stored.size) or offset > stored.size:
-            raise self.error(f"malformed: {quote_name(key)} ends behind its {stored.size} elements")
+            raise self.make_error(f"malformed: {quote_name(key)} ends behind its {stored.size} elements")
         if 0 in strides and count > max(stored.size, 1) * _RATIO + _ALLOWANCE:
-            raise self.error(f"{quote_name(key)} would unpack to {count} elements")
+            raise self.make_error(f"{quote_name(key)} would unpack to {count} elements")
         array = np.lib.stride_tricks.as_strided(
             stored[offset:], shape, [stride * dtype.itemsize for stride in strides], writeable=False
         )

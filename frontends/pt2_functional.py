@@ -37,11 +37,11 @@ class Tensor:
     version: int = 0
 
     @classmethod
-    def own(cls, value: ir.Value) -> Tensor:
+    def make_own(cls, value: ir.Value) -> Tensor:
         """A tensor that shares nothing."""
         return cls(Storage(value), (), value)
 
-    def view(self, node: ir.Node, result: int) -> Tensor:
+    def make_view(self, node: ir.Node, result: int) -> Tensor:
         """The tensor that a node makes of this one, and that shares its elements."""
         return Tensor(self.storage, (*self.steps, (node, result)), node.outputs[result], self.storage.version)
 

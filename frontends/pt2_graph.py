@@ -13,7 +13,7 @@ from ..engine.dialects.operators import Dialect, OperatorSpec
 from .pt2_archive import Archive
 from .pt2_extents import read_extent
 from .pt2_functional import Tensor
-from .pt2_names import functional, functional_names, operator_name, split_target
+from .pt2_names import find_functional, list_functional_names, make_operator_name, split_target
 from .pt2_records import (
     CONSTANTS,
     COUNTS,
@@ -21,9 +21,9 @@ from .pt2_records import (
     SYMBOLIC,
     SYMBOLIC_LISTS,
     UNREAD,
-    converts,
     find_scope,
     find_type,
+    is_conversion,
     list_results,
     name_arguments,
     rename_first,
@@ -59,31 +59,31 @@ class Program:
                 folder, key = HELD[kind]
                 if kind == "buffer" and not content["persistent"]:
                     folder = "constants"
-                graph.constant(content["arg"]["name"], content[key], folder, kind == "buffer")
+                graph.read_constant(content["arg"]["name"], content[key], folder, kind == "buffer")
             elif kind == "user_input":
-                graph.input(content["arg"])
+                graph.read_input(content["arg"])
             elif kind not in UNREAD:
                 raise ValueError(f"an input is {kind}")
-        graph.nodes(record["nodes"])
+        graph.read_nodes(record["nodes"])
         for spec in signature["output_specs"]:
             ((kind, content),) = spec.items()
             if kind in ("user_output", "loss_output"):
-                graph.output(content["arg"])
+                graph.read_output(content["arg"])
             elif kind == "buffer_mutation":
                 graph.mutate(content["buffer_name"], content["arg"]["name"])
         return graph.finish()
 
-    def subgraph(self, record: Mapping[str, Any], name: str) -> int:
+    def read_subgraph(self, record: Mapping[str, Any], name: str) -> int:
         """Read the graph of a node; the number of it."""
         if self.depth == _DEPTH:
-            raise self.archive.error(f"graphs of nodes nest deeper than {_DEPTH}")
+            raise self.archive.make_error(f"graphs of nodes nest deeper than {_DEPTH}")
         self.depth += 1
         graph = _GraphReader(self, record, name)
         for argument in record["inputs"]:
-            graph.input(argument)
-        graph.nodes(record["nodes"])
+            graph.read_input(argument)
+        graph.read_nodes(record["nodes"])
         for argument in record["outputs"]:
-            graph.output(argument)
+            graph.read_output(argument)
         self.depth -= 1
         self.subgraphs.append(graph.finish())
         return len(self.subgraphs)
@@ -107,32 +107,32 @@ class _GraphReader:
 
     # what a graph takes and yields
 
-    def constant(self, name: str, key: str, folder: str, keeps: bool) -> None:
+    def read_constant(self, name: str, key: str, folder: str, keeps: bool) -> None:
         """Let a name stand for a weight; tied ones stand for one value, unless the program may write to it."""
-        tensor = self.program.archive.tensor(self.program.name, folder, key, self.program.types)
+        tensor = self.program.archive.read_tensor(self.program.name, folder, key, self.program.types)
         value = None if keeps else self.constants.get(id(tensor))
         if value is None:
             value = ir.Value(
-                name=self._unique(key), type=ir.TensorType(tensor.dtype), shape=make_shape(tuple(tensor.shape.numpy()))
+                name=self._rename(key), type=ir.TensorType(tensor.dtype), shape=make_shape(tuple(tensor.shape.numpy()))
             )
             value.const_value = tensor
             self.constants[key if keeps else id(tensor)] = value
-        self.tensors[name] = Tensor.own(value)
+        self.tensors[name] = Tensor.make_own(value)
         if keeps:
             self.buffers[key] = value, self.tensors[name]
 
-    def input(self, argument: Mapping[str, Any]) -> None:
+    def read_input(self, argument: Mapping[str, Any]) -> None:
         ((tag, content),) = argument.items()
         name = content.get("as_name") if tag in SYMBOLIC else content["name"] if tag == "as_tensor" else None
         if name is not None:
-            value = self._value(name, tag)
+            value = self._make_value(name, tag)
             self.inputs.append(value)
-            self.tensors[name] = Tensor.own(value)
+            self.tensors[name] = Tensor.make_own(value)
 
-    def output(self, argument: Mapping[str, Any]) -> None:
+    def read_output(self, argument: Mapping[str, Any]) -> None:
         ((tag, _),) = argument.items()
         if tag != "as_none":
-            self.outputs.extend(value for value in self._operands(argument) if value is not None)
+            self.outputs.extend(value for value in self._read_operands(argument) if value is not None)
 
     def mutate(self, buffer: str, name: str) -> None:
         """Let a buffer become what a name stands for."""
@@ -154,33 +154,33 @@ class _GraphReader:
 
     # values
 
-    def _unique(self, name: str) -> str:
+    def _rename(self, name: str) -> str:
         wanted, count = name, 1
         while name in self.names:
             name, count = f"{wanted}_{count}", count + 1
         self.names.add(name)
         return name
 
-    def _value(self, name: str, tag: str) -> ir.Value:
+    def _make_value(self, name: str, tag: str) -> ir.Value:
         """A new value for a name of the program."""
         if tag in SYMBOLIC:
-            value = ir.Value(name=self._unique(name), type=ir.TensorType(SYMBOLIC[tag]))
+            value = ir.Value(name=self._rename(name), type=ir.TensorType(SYMBOLIC[tag]))
             value.shape = make_shape(())
             return value
         meta = self.metas.get(name)
         if meta is None:  # what a node yields and nobody reads
-            return ir.Value(name=self._unique(name))
+            return ir.Value(name=self._rename(name))
         dtype = self.program.types.get(meta["dtype"])
-        value = ir.Value(name=self._unique(name), type=None if dtype is None else ir.TensorType(dtype))
+        value = ir.Value(name=self._rename(name), type=None if dtype is None else ir.TensorType(dtype))
         value.shape = make_shape(tuple(read_extent(size) for size in meta["sizes"]))
         return value
 
-    def _number(self, content: Any, dtype: Any) -> ir.Value:
+    def _make_number(self, content: Any, dtype: Any) -> ir.Value:
         """A constant number, or list of such."""
         key = (np.dtype(dtype).char, tuple(content) if isinstance(content, list) else content, repr(content))
         if key not in self.constants:
             array = np.array(content, dtype)
-            name = self._unique(f"number_{len(self.constants)}")
+            name = self._rename(f"number_{len(self.constants)}")
             value = ir.Value(name=name, shape=make_shape(array.shape))
             value.const_value = ir.Tensor(array, name=name)
             value.type = ir.TensorType(value.const_value.dtype)
@@ -194,19 +194,19 @@ class _GraphReader:
 
     # nodes
 
-    def nodes(self, records: Sequence[Mapping[str, Any]]) -> None:
+    def read_nodes(self, records: Sequence[Mapping[str, Any]]) -> None:
         """Read the nodes. One that neither yields nor writes anything computes nothing: an assertion."""
         for number, record in enumerate(records):
             if record["outputs"]:
-                self._node(number, record)
+                self._read_node(number, record)
 
-    def _node(self, number: int, record: Mapping[str, Any]) -> None:
+    def _read_node(self, number: int, record: Mapping[str, Any]) -> None:
         library, base, overload = split_target(record["target"])
-        spec = next(filter(None, map(self.dialect.operators.get, functional_names(library, base, overload))), None)
-        name = spec.name if spec is not None else operator_name(library, base, overload)
-        writes = spec is not None and functional(base) != base
+        spec = next(filter(None, map(self.dialect.operators.get, list_functional_names(library, base, overload))), None)
+        name = spec.name if spec is not None else make_operator_name(library, base, overload)
+        writes = spec is not None and find_functional(base) != base
         given = rename_first(record["inputs"], spec) if writes else record["inputs"]
-        operands, attributes = self._arguments(given, spec)
+        operands, attributes = self._read_arguments(given, spec)
         names, tags = list_results(record["outputs"])
         scope = find_scope(record)
         node = ir.Node(
@@ -214,38 +214,38 @@ class _GraphReader:
             name,
             operands,
             attributes,
-            outputs=[self._value(result, tag) for result, tag in zip(names, tags, strict=True)],
+            outputs=[self._make_value(result, tag) for result, tag in zip(names, tags, strict=True)],
             name="/".join([*(word.partition(":")[0] for word in scope.split("/") if word), f"{name.lower()}_{number}"]),
             metadata_props={"nnrewrite.source": f"{record['target'].removeprefix('torch.ops.')}@{self.name}:{number}"},
         )
         node.metadata_props.update({"nnrewrite.scope": scope} if scope else {})
         self.made.append(node)
-        self._bind(node, names, record, spec, writes)
+        self._bind_results(node, names, record, spec, writes)
 
-    def _bind(
+    def _bind_results(
         self, node: ir.Node, names: Sequence[str], record: Mapping[str, Any], spec: OperatorSpec | None, writes: bool
     ) -> None:
         """Let the names of results stand for tensors: new ones, views of the first operand, or that operand itself."""
-        shared = self._first(record["inputs"]) if spec is not None and (writes or "view" in spec.traits) else None
+        shared = self._find_first(record["inputs"]) if spec is not None and (writes or "view" in spec.traits) else None
         for position, (name, value) in enumerate(zip(names, node.outputs, strict=True)):
             if shared is not None and writes:
                 shared.write(value, self._repeat, self._restore)
                 self.tensors[name] = shared
-            elif shared is not None and not converts(node, value, spec):
-                self.tensors[name] = shared.view(node, position)
+            elif shared is not None and not is_conversion(node, value, spec):
+                self.tensors[name] = shared.make_view(node, position)
             else:
-                self.tensors[name] = Tensor.own(value)
+                self.tensors[name] = Tensor.make_own(value)
 
-    def _first(self, arguments: Sequence[Mapping[str, Any]]) -> Tensor | None:
+    def _find_first(self, arguments: Sequence[Mapping[str, Any]]) -> Tensor | None:
         content = arguments[0]["arg"].get("as_tensor") if arguments else None
         return None if content is None else self.tensors.get(content["name"])
 
-    def _arguments(
+    def _read_arguments(
         self, records: Sequence[Mapping[str, Any]], spec: OperatorSpec | None
     ) -> tuple[list[ir.Value | None], list[ir.Attr]]:
         """Operands in the order of the schema, with the defaults of those left out; what else is given as options."""
         if spec is None:
-            return [v for one in records for v in self._operands(one["arg"], True)], []
+            return [v for one in records for v in self._read_operands(one["arg"], True)], []
         given = name_arguments(records, spec)
         operands: list[ir.Value | None] = []
         counts: list[int] = []
@@ -253,11 +253,11 @@ class _GraphReader:
             counts.append(-len(operands))
             argument = given.pop(operand.name, None)
             if argument is not None and "as_none" not in argument:
-                operands.extend(self._operands(argument, many=operand.variadic))
+                operands.extend(self._read_operands(argument, many=operand.variadic))
             elif operand.name in spec.facts.defaults:
                 default = spec.facts.defaults[operand.name]
                 operands.append(
-                    self._number(list(default) if isinstance(default, tuple) else default, find_type(default))
+                    self._make_number(list(default) if isinstance(default, tuple) else default, find_type(default))
                 )
             elif not operand.variadic:
                 operands.append(None)
@@ -270,12 +270,12 @@ class _GraphReader:
         for name, argument in given.items():
             ((tag, content),) = argument.items()
             if name in spec.options:
-                attributes.extend(self._attribute(name, tag, content))
+                attributes.extend(self._read_attribute(name, tag, content))
             elif tag not in _PLACES and name not in _PINNED and tag != "as_none":
                 raise ValueError(f"{spec.name} has no argument {quote_name(name)}")
         return operands, attributes
 
-    def _attribute(self, name: str, tag: str, content: Any) -> Iterator[ir.Attr]:
+    def _read_attribute(self, name: str, tag: str, content: Any) -> Iterator[ir.Attr]:
         kinds = ir.AttributeType
         if tag == "as_none":
             return
@@ -294,52 +294,52 @@ class _GraphReader:
         elif tag == "as_tensors" and not content:  # an empty list of whatever type
             yield ir.Attr(name, kinds.INTS, [])
         elif tag == "as_graph":
-            yield ir.Attr(name, kinds.INT, self.program.subgraph(content["graph"], content["name"]))
+            yield ir.Attr(name, kinds.INT, self.program.read_subgraph(content["graph"], content["name"]))
         else:
             raise ValueError(f"the option {quote_name(name)} is given {tag}")
 
-    def _operands(self, argument: Mapping[str, Any], many: bool = False) -> list[ir.Value | None]:
+    def _read_operands(self, argument: Mapping[str, Any], many: bool = False) -> list[ir.Value | None]:
         """The values that an argument stands for: one, or with `many` any number of them."""
         ((tag, content),) = argument.items()
         if tag == "as_tensor":
             return [self._read(content["name"])]
         if tag in SYMBOLIC:
-            return [self._symbol(content)]
+            return [self._read_symbol(content)]
         if tag in CONSTANTS:
-            return [self._number(content, CONSTANTS[tag])]
+            return [self._make_number(content, CONSTANTS[tag])]
         if tag in SYMBOLIC_LISTS:
-            return [self._list([self._symbol(one) for one in content])]
+            return [self._make_list([self._read_symbol(one) for one in content])]
         if tag in ("as_tensors", "as_optional_tensors"):
             if not content and not many:
-                return [self._number([], np.int64)]
-            values = [self._optional(one) for one in content]
-            return values if many else [self._list([one for one in values if one is not None])]
+                return [self._make_number([], np.int64)]
+            values = [self._read_optional(one) for one in content]
+            return values if many else [self._make_list([one for one in values if one is not None])]
         if tag == "as_optional_tensor":
-            return [self._optional(content)]
+            return [self._read_optional(content)]
         if tag == "as_complex":
-            return [self._number(complex(content["real"], content["imag"]), np.complex64)]
+            return [self._make_number(complex(content["real"], content["imag"]), np.complex64)]
         if many:
             return []
         raise ValueError(f"an operand is given {tag}")
 
-    def _optional(self, content: Mapping[str, Any]) -> ir.Value | None:
+    def _read_optional(self, content: Mapping[str, Any]) -> ir.Value | None:
         if "as_none" in content:
             return None
         return self._read(content["as_tensor"]["name"] if "as_tensor" in content else content["name"])
 
-    def _symbol(self, content: Mapping[str, Any]) -> ir.Value:
+    def _read_symbol(self, content: Mapping[str, Any]) -> ir.Value:
         ((tag, one),) = content.items()
-        return self._read(one) if tag == "as_name" else self._number(one, CONSTANTS[tag])
+        return self._read(one) if tag == "as_name" else self._make_number(one, CONSTANTS[tag])
 
-    def _list(self, items: Sequence[ir.Value]) -> ir.Value:
+    def _make_list(self, items: Sequence[ir.Value]) -> ir.Value:
         """Numbers as one list: a constant where all are."""
         known = [item.const_value for item in items]
         if all(one is not None for one in known):
-            return self._number([one.numpy().item() for one in known if one is not None], np.int64)
+            return self._make_number([one.numpy().item() for one in known if one is not None], np.int64)
         key = tuple(map(id, items))
         if key not in self.lists:
             whole = ir.Value(type=items[0].type, shape=make_shape((len(items),)))
-            made = self._make(self.dialect.role("list"), items, [whole], "list")[0]
+            made = self._make(self.dialect.find_role("list"), items, [whole], "list")[0]
             self.lists[key] = made
         return self.lists[key]
 
@@ -347,7 +347,7 @@ class _GraphReader:
         self, spec: OperatorSpec, operands: Sequence[ir.Value | None], like: Sequence[ir.Value], name: str
     ) -> list[ir.Value]:
         """A new node, its results of the types and shapes of some values."""
-        results = [ir.Value(name=self._unique(name), type=one.type, shape=one.shape) for one in like]
+        results = [ir.Value(name=self._rename(name), type=one.type, shape=one.shape) for one in like]
         self.count += 1
         self.made.append(
             ir.Node(
@@ -367,9 +367,9 @@ class _GraphReader:
             [whole, *node.inputs[1:]],
             node.attributes.values(),
             outputs=[
-                ir.Value(name=self._unique(f"{one.name}_again"), type=one.type, shape=one.shape) for one in node.outputs
+                ir.Value(name=self._rename(f"{one.name}_again"), type=one.type, shape=one.shape) for one in node.outputs
             ],
-            name=self._unique(f"{node.name}_again"),
+            name=self._rename(f"{node.name}_again"),
             metadata_props=node.metadata_props,
         )
         self.made.append(made)
@@ -380,7 +380,7 @@ class _GraphReader:
         spec = self.dialect.operators[node.op_type]
         way = spec.facts.restores
         if way is None or len(node.outputs) > 1:
-            raise self.program.archive.error(
+            raise self.program.archive.make_error(
                 f"{node.name} makes a view that is written to, and nothing says how {node.op_type} is undone"
             )
         inverse = self.dialect.operators[way]
@@ -392,8 +392,8 @@ class _GraphReader:
             inverse.name,
             [given.get(place, named.get(place)) for place in places],
             [attribute for attribute in node.attributes.values() if attribute.name in inverse.options],
-            outputs=[ir.Value(name=self._unique(f"{whole.name}_written"), type=whole.type, shape=whole.shape)],
-            name=self._unique(f"{node.name}_written"),
+            outputs=[ir.Value(name=self._rename(f"{whole.name}_written"), type=whole.type, shape=whole.shape)],
+            name=self._rename(f"{node.name}_written"),
             metadata_props=node.metadata_props,
         )
         self.made.append(made)

@@ -6,7 +6,7 @@ from __future__ import annotations
 _OWN = "aten"
 
 
-def operator_name(library: str, name: str, overload: str) -> str:
+def make_operator_name(library: str, name: str, overload: str) -> str:
     """`aten`, `add`, `Tensor` is ADD_TENSOR; an underscore in front stands at the end, a default overload is not said.
 
     Those of names with two underscores on both sides, as Python has them, are left out.
@@ -19,7 +19,7 @@ def operator_name(library: str, name: str, overload: str) -> str:
     return "_".join(words).upper()
 
 
-def functional(name: str) -> str:
+def find_functional(name: str) -> str:
     """The operator that yields what one writes to its first operand, as torch names the two: `add_` and `add`.
 
     A name without that mark is its own.
@@ -29,11 +29,11 @@ def functional(name: str) -> str:
     return name[:-1] if name.endswith("_") and not name.endswith("__") else name
 
 
-def functional_names(library: str, name: str, overload: str) -> list[str]:
+def list_functional_names(library: str, name: str, overload: str) -> list[str]:
     """The operator that yields what one writes, under the names that it may have: overloads of the two differ where the
     first operand need not be a tensor, as `pow_.Tensor` and `pow.Tensor_Tensor`, or where one of them has no other."""
-    overloads = (overload, "default", f"Tensor_{overload}") if functional(name) != name else (overload,)
-    return [operator_name(library, functional(name), one) for one in overloads]
+    overloads = (overload, "default", f"Tensor_{overload}") if find_functional(name) != name else (overload,)
+    return [make_operator_name(library, find_functional(name), one) for one in overloads]
 
 
 def split_target(target: str) -> tuple[str, str, str]:

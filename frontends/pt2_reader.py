@@ -43,7 +43,7 @@ def read(
         data, name = load(source), name or os.fspath(source)
     with pause_collection():
         try:
-            return _read(Archive(data, name), catalogue.dialect("aten"))
+            return _read(Archive(data, name), catalogue.find_dialect("aten"))
         except (KeyError, TypeError, AttributeError, IndexError, ValueError, RecursionError) as error:
             said = " ".join(f"{error}".split())
             raise ModelError(f"{name}: malformed program: {type(error).__name__} {said:.200}") from error
@@ -52,14 +52,18 @@ def read(
 def _read(archive: Archive, dialect: Dialect) -> ir.Model:
     programs = archive.list_programs()
     if not programs:
-        raise archive.error("the archive has no exported program")
+        raise archive.make_error("the archive has no exported program")
     program = _MAIN if _MAIN in programs else programs[0]
     if len(programs) > 1 and program != _MAIN:
-        raise archive.error(f"the archive has several programs ({', '.join(programs)}), none of them called {_MAIN}")
-    root = archive.text(f"models/{program}.json")
+        raise archive.make_error(
+            f"the archive has several programs ({', '.join(programs)}), none of them called {_MAIN}"
+        )
+    root = archive.read_json(f"models/{program}.json")
     version = root["schema_version"]
     if version["major"] != _SCHEMA:
-        raise archive.error(f"schema version {version['major']}.{version['minor']} is not {_SCHEMA}, the one supported")
+        raise archive.make_error(
+            f"schema version {version['major']}.{version['minor']} is not {_SCHEMA}, the one supported"
+        )
     subgraphs: list[ir.Graph] = []
     reader = Program(archive, dialect, program, subgraphs)
     graph = reader.main(root["graph_module"])

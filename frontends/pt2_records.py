@@ -93,7 +93,7 @@ def list_results(records: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[
     return names, tags
 
 
-def converts(node: ir.Node, result: ir.Value, spec: OperatorSpec | None) -> bool:
+def is_conversion(node: ir.Node, result: ir.Value, spec: OperatorSpec | None) -> bool:
     """Whether a node that is asked for an element type yields another than that of its operand: no view of it."""
     first = node.inputs[0] if node.inputs else None
     return spec is not None and "dtype" in spec.options and first is not None and first.type != result.type

@@ -32,15 +32,15 @@ class Reader:
 
     def recognize(self, head: bytes) -> bool:
         """Whether a file begins as those of the format do."""
-        found: bool = self._function("recognize")(head)
+        found: bool = self._import_function("recognize")(head)
         return found
 
     def read(self, source: str | bytes | memoryview, catalogue: Catalogue, name: str | None = None) -> ir.Model:
         """Read a model from a path or from bytes; `name` is what errors call it. Raises ModelError for what is none."""
-        model: ir.Model = self._function("read")(source, catalogue, name)
+        model: ir.Model = self._import_function("read")(source, catalogue, name)
         return model
 
-    def _function(self, name: str) -> Callable[..., Any]:
+    def _import_function(self, name: str) -> Callable[..., Any]:
         function: Callable[..., Any] = getattr(importlib.import_module(self.module, __package__), name)
         return function
 

@@ -66,15 +66,17 @@ def is_remote(path: str | os.PathLike[str]) -> bool:
 
 def _read(file: Any) -> bytes:
     if not hasattr(file, "read"):
-        raise CallError(f"a model is a path, bytes or a file open for reading, got {_kind(file)}")
+        raise CallError(f"a model is a path, bytes or a file open for reading, got {_describe_kind(file)}")
     try:
         content = file.read()
     except (OSError, ValueError) as error:
         raise ModelError(f"{getattr(file, 'name', 'the model')}: cannot be read: {error}") from error
     if not isinstance(content, bytes):
-        raise CallError(f"a model's file is read as bytes, this one gives {_kind(content)}: open it with mode 'rb'")
+        raise CallError(
+            f"a model's file is read as bytes, this one gives {_describe_kind(content)}: open it with mode 'rb'"
+        )
     return content
 
 
-def _kind(value: object) -> str:
+def _describe_kind(value: object) -> str:
     return f"an object of type {type(value).__name__}"

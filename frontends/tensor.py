@@ -26,7 +26,7 @@ def quote_name(name: str) -> str:
     return json.dumps(name if len(name) <= 80 else f"{name[:77]}...")
 
 
-def unique(tensors: list[Record], first: list[int]) -> list[str]:
+def make_unique_names(tensors: list[Record], first: list[int]) -> list[str]:
     """Names for tensors, none empty and none twice; those of the tensors in `first` keep theirs before others."""
     names = [""] * len(tensors)
     taken: set[str] = set()
@@ -67,7 +67,7 @@ class Subgraph:
         self.names[i] = name
         return name
 
-    def label(self, i: int) -> str:
+    def label_tensor(self, i: int) -> str:
         """How errors call a tensor."""
         return f"tensor {i} ({quote_name(self.names[i])})"
 
@@ -84,19 +84,19 @@ class TensorReader:
             for name, entry in dialect.types.items()
         }
 
-    def content(self, number: int, what: str) -> memoryview | None:
+    def read_content(self, number: int, what: str) -> memoryview | None:
         """The bytes of a buffer, which may lie outside the tables of the file; None where it has none."""
         if number == _NO_BUFFER:
             return None
         if number >= len(self.buffers):
-            raise self.file.error(f"malformed: {what} has buffer {number}, the file has {len(self.buffers)}")
+            raise self.file.make_error(f"malformed: {what} has buffer {number}, the file has {len(self.buffers)}")
         record = self.buffers[number]
         if record["data"] is None and record["offset"] > 1:
-            return self.file.span(what, record["offset"], record["size"])
+            return self.file.read_span(what, record["offset"], record["size"])
         data: memoryview | None = record["data"]
         return data
 
-    def value(self, subgraph: Subgraph, i: int) -> ir.Value:
+    def find_value(self, subgraph: Subgraph, i: int) -> ir.Value:
         """The value that a tensor stands for, made on first use."""
         value = subgraph.values.get(i)
         if value is None:
@@ -106,32 +106,32 @@ class TensorReader:
     def _make(self, subgraph: Subgraph, i: int) -> ir.Value:
         record = subgraph.tensors[i]
         if record["type"] not in self.types:
-            raise self._error(subgraph, i, f"has the unknown element type {record['type']}")
+            raise self._make_error(subgraph, i, f"has the unknown element type {record['type']}")
         type_name, dtype = self.types[record["type"]]
-        static = self._static(subgraph, i)
-        item = self._item(subgraph, i) if dtype is None else None
+        static = self._read_static_shape(subgraph, i)
+        item = self._find_item(subgraph, i) if dtype is None else None
         if item is not None:
             return item
         if record["external_buffer"]:
-            raise self._error(subgraph, i, "keeps its elements in another file, which is not supported")
+            raise self._make_error(subgraph, i, "keeps its elements in another file, which is not supported")
         value = ir.Value(name=subgraph.names[i], type=None if dtype is None else ir.TensorType(dtype))
         if dtype is None:
             value.meta["type"] = type_name
-        data = self.content(record["buffer"], f"tensor {i}") if record["buffer"] else None
+        data = self.read_content(record["buffer"], f"tensor {i}") if record["buffer"] else None
         if record["is_variable"]:
             value.meta["variable"] = True
         elif (data or 0 in static) and dtype and i not in subgraph.inputs and i not in subgraph.produced:
-            value.const_value = self._constant(subgraph, i, data or memoryview(b""), dtype, static, value)
+            value.const_value = self._read_constant(subgraph, i, data or memoryview(b""), dtype, static, value)
             subgraph.constants.append(value)
-        value.shape = self._shape(subgraph, i, static, value)
+        value.shape = self._read_shape(subgraph, i, static, value)
         if record["quantization"] is not None:
-            quantization = self._quantization(record["quantization"], static, subgraph, i)
+            quantization = self._read_quantization(record["quantization"], static, subgraph, i)
             if quantization is not None:
                 self._require_codes(quantization, dtype, subgraph, i)
                 value.meta["quantization"] = quantization
         return value
 
-    def _item(self, subgraph: Subgraph, i: int) -> ir.Value | None:
+    def _find_item(self, subgraph: Subgraph, i: int) -> ir.Value | None:
         """The value of a list of tensors: as one tensor, its items one behind the other; None for any other value.
 
         Extents of the items that are not known are stored as 0 or -1.
@@ -152,22 +152,22 @@ class TensorReader:
         low, high = (dtype.min, dtype.max)
         if not low <= known.zero_point.min() <= known.zero_point.max() <= high:
             code = next(int(code) for code in known.zero_point.ravel() if not low <= code <= high)
-            raise self._error(subgraph, i, f"has the zero point {code}, its type holds {low} to {high}")
+            raise self._make_error(subgraph, i, f"has the zero point {code}, its type holds {low} to {high}")
 
-    def _error(self, subgraph: Subgraph, i: int, message: str) -> ModelError:
-        return self.file.error(f"{subgraph.label(i)} {message}")
+    def _make_error(self, subgraph: Subgraph, i: int, message: str) -> ModelError:
+        return self.file.make_error(f"{subgraph.label_tensor(i)} {message}")
 
-    def _static(self, subgraph: Subgraph, i: int) -> tuple[int, ...]:
+    def _read_static_shape(self, subgraph: Subgraph, i: int) -> tuple[int, ...]:
         shape = subgraph.tensors[i]["shape"]
         if not shape:
             return ()
         self.file.charge(len(shape))
         static = tuple(shape)
         if min(static) < 0:
-            raise self._error(subgraph, i, f"has the shape {list(static)[:16]}")
+            raise self._make_error(subgraph, i, f"has the shape {list(static)[:16]}")
         return static
 
-    def _shape(self, subgraph: Subgraph, i: int, static: tuple[int, ...], value: ir.Value) -> ir.Shape | None:
+    def _read_shape(self, subgraph: Subgraph, i: int, static: tuple[int, ...], value: ir.Value) -> ir.Shape | None:
         record = subgraph.tensors[i]
         if value.const_value is not None:
             return make_shape(static)
@@ -181,7 +181,7 @@ class TensorReader:
         symbol = value.name if i in subgraph.inputs else None
         return ir.Shape([n if n >= 0 else symbol and f"{symbol}_d{axis}" for axis, n in enumerate(signature)])
 
-    def _constant(
+    def _read_constant(
         self,
         subgraph: Subgraph,
         i: int,
@@ -195,15 +195,15 @@ class TensorReader:
             if record["sparsity"] is None:
                 if dtype == ir.DataType.STRING:
                     self.file.charge(len(data) // 4)
-                return constant.tensor(data, dtype, shape, subgraph.names[i])
-            sparsity = self._sparsity(record["sparsity"], data, dtype)
+                return constant.make_tensor(data, dtype, shape, subgraph.names[i])
+            sparsity = self._read_sparsity(record["sparsity"], data, dtype)
             self.file.charge(len(data))
             value.meta["sparsity"] = sparsity
             return ir.Tensor(constant.densify(sparsity, shape, self.file.size), dtype, name=subgraph.names[i])
         except constant.ConstantError as error:
-            raise self.file.error(f"{subgraph.label(i)}: {error}") from error
+            raise self.file.make_error(f"{subgraph.label_tensor(i)}: {error}") from error
 
-    def _sparsity(self, record: Record, data: memoryview, dtype: ir.DataType) -> constant.Sparsity:
+    def _read_sparsity(self, record: Record, data: memoryview, dtype: ir.DataType) -> constant.Sparsity:
         if dtype == ir.DataType.STRING or dtype.bitwidth < 8 or len(data) * 8 % dtype.bitwidth:
             raise constant.ConstantError(f"{len(data)} bytes of sparse {dtype.name}")
         levels = []
@@ -212,7 +212,7 @@ class TensorReader:
                 levels.append(constant.Level(level["dense_size"]))
                 continue
             segments, indices = (
-                None if level[part] is None else self.file.table(*level[part])["values"]
+                None if level[part] is None else self.file.read_table(*level[part])["values"]
                 for part in ("array_segments", "array_indices")
             )
             if segments is None or indices is None:
@@ -223,12 +223,14 @@ class TensorReader:
             tuple(order or ()), tuple(blocks or ()), tuple(levels), np.frombuffer(data, dtype.numpy())
         )
 
-    def _quantization(self, record: Record, shape: tuple[int, ...], subgraph: Subgraph, i: int) -> Quantization | None:
+    def _read_quantization(
+        self, record: Record, shape: tuple[int, ...], subgraph: Subgraph, i: int
+    ) -> Quantization | None:
         axis = record["quantized_dimension"]
         if record["details"] is not None:
-            details = self.file.table(*record["details"])
+            details = self.file.read_table(*record["details"])
             if "scales" in details:
-                return self._blockwise(details, axis, shape, subgraph, i)
+                return self._read_blockwise(details, axis, shape, subgraph, i)
         scales, zeros = record["scale"], record["zero_point"]
         if not scales:
             return None
@@ -239,25 +241,25 @@ class TensorReader:
                 axis = 0  # some writers give a bias the axis of its filter
             if shape and (not 0 <= axis < len(shape) or shape[axis] != len(scale)):
                 message = f"of shape {list(shape)} has {len(scale)} scales along axis {axis}"
-                raise self._error(subgraph, i, message)
+                raise self._make_error(subgraph, i, message)
             if len(zero) == 1:
                 zero = np.broadcast_to(zero, scale.shape)
         if len(zero) != len(scale):
-            raise self._error(subgraph, i, f"has {len(scale)} scales and {len(zero)} zero points")
+            raise self._make_error(subgraph, i, f"has {len(scale)} scales and {len(zero)} zero points")
         return Quantization(scale, zero, axis)
 
-    def _blockwise(
+    def _read_blockwise(
         self, details: Record, axis: int, shape: tuple[int, ...], subgraph: Subgraph, i: int
     ) -> Quantization:
         """Scales and zero points that are tensors of their own; no zero points (tensor 0 or less) are zeros.
 
         Some writers name the axis that is divided into blocks, some another: the number of scales tells.
         """
-        scale = self._numbers(details["scales"], subgraph, i)
+        scale = self._read_numbers(details["scales"], subgraph, i)
         number = details["zero_points"]
-        zero = self._numbers(number, subgraph, i) if number > 0 else np.zeros(scale.shape, np.int64)
+        zero = self._read_numbers(number, subgraph, i) if number > 0 else np.zeros(scale.shape, np.int64)
         if scale.shape != zero.shape:
-            raise self._error(subgraph, i, f"has scales of shape {scale.shape}, zero points of {zero.shape}")
+            raise self._make_error(subgraph, i, f"has scales of shape {scale.shape}, zero points of {zero.shape}")
         axes = tuple(details.get("quantized_dimensions") or ())
         size = details["block_size"]
         for along in (axis, *range(len(shape))[::-1]):
@@ -265,18 +267,18 @@ class TensorReader:
             if along not in axes and scale.shape == tuple(extents):
                 return Quantization(scale, zero, along, size, axes)
         message = f"of shape {list(shape)} has scales of shape {list(scale.shape)} for blocks of {size}"
-        raise self._error(subgraph, i, message)
+        raise self._make_error(subgraph, i, message)
 
-    def _numbers(self, number: int, subgraph: Subgraph, i: int) -> npt.NDArray[Any]:
+    def _read_numbers(self, number: int, subgraph: Subgraph, i: int) -> npt.NDArray[Any]:
         if not 0 <= number < len(subgraph.tensors):
             message = f"has its scales in tensor {number} of {len(subgraph.tensors)}"
-            raise self._error(subgraph, i, message)
+            raise self._make_error(subgraph, i, message)
         record = subgraph.tensors[number]
         dtype = self.types.get(record["type"], ("", None))[1]
-        data = self.content(record["buffer"], subgraph.label(number))
+        data = self.read_content(record["buffer"], subgraph.label_tensor(number))
         if dtype is None or dtype == ir.DataType.STRING or data is None:
-            raise self._error(subgraph, i, f"has its scales in tensor {number}, which holds no numbers")
+            raise self._make_error(subgraph, i, f"has its scales in tensor {number}, which holds no numbers")
         try:
-            return constant.tensor(data, dtype, self._static(subgraph, number), "").numpy()
+            return constant.make_tensor(data, dtype, self._read_static_shape(subgraph, number), "").numpy()
         except constant.ConstantError as error:
-            raise self.file.error(f"{subgraph.label(number)}: {error}") from error
+            raise self.file.make_error(f"{subgraph.label_tensor(number)}: {error}") from error

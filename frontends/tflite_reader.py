@@ -11,9 +11,9 @@ from ..engine.base.garbage_collection import pause_collection
 from ..engine.base.startup import dataclass, field
 from ..engine.dialects.operators import Catalogue, Dialect
 from . import custom, option
-from .flatbuffer_reader import FlatBuffer, Record, schema
+from .flatbuffer_reader import FlatBuffer, Record, make_schema
 from .mapping import load
-from .tensor import Subgraph, TensorReader, quote_name, unique
+from .tensor import Subgraph, TensorReader, make_unique_names, quote_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +43,9 @@ def read(
         data, name = memoryview(source).cast("B"), name or "model"
     else:
         data, name = load(source), name or os.fspath(source)
-    dialect = catalogue.dialect("tflite")
+    dialect = catalogue.find_dialect("tflite")
     with pause_collection():
-        return _Reader(FlatBuffer(data, name, schema(dialect)), dialect).model()
+        return _Reader(FlatBuffer(data, name, make_schema(dialect)), dialect).read_model()
 
 
 def recognize(head: bytes) -> bool:
@@ -75,56 +75,56 @@ class _Reader:
     def __init__(self, file: FlatBuffer, dialect: Dialect) -> None:
         self.file = file
         self.dialect = dialect
-        self.error = file.error
-        self.custom = dialect.role("custom")
+        self.error = file.make_error
+        self.custom = dialect.find_role("custom")
 
-    def model(self) -> ir.Model:
-        root = self.file.root("Model", self.dialect.facts.identifier or "")
+    def read_model(self) -> ir.Model:
+        root = self.file.read_root("Model", self.dialect.facts.identifier or "")
         wanted = self.dialect.facts.version
         if root["version"] != wanted:
             raise self.error(f"schema version {root['version']} is not {wanted}, the only supported one")
         self.tensors = TensorReader(self.file, self.dialect, root["buffers"] or [])
-        self.codes = [self._code(record) for record in root["operator_codes"] or []]
+        self.codes = [self._read_code(record) for record in root["operator_codes"] or []]
         subgraphs = root["subgraphs"] or []
         if not subgraphs:
             raise self.error("the model has no subgraph")
         opened = [self._open(index, record) for index, record in enumerate(subgraphs)]
-        graphs = [self._graph(subgraph) for subgraph in opened]
+        graphs = [self._read_graph(subgraph) for subgraph in opened]
         model = ir.Model(graphs[0], ir_version=10, producer_name=self.dialect.name)
         model.meta["subgraphs"] = graphs
-        model.meta["signatures"] = tuple(self._signature(s, opened) for s in root["signature_defs"] or [])
+        model.meta["signatures"] = tuple(self._read_signature(s, opened) for s in root["signature_defs"] or [])
         model.meta["description"] = root["description"] or ""
         model.meta["metadata"] = {
-            entry["name"] or "": self._metadata(entry["buffer"]) for entry in root["metadata"] or []
+            entry["name"] or "": self._read_metadata(entry["buffer"]) for entry in root["metadata"] or []
         }
         return model
 
-    def _metadata(self, buffer: int) -> bytes:
-        content = self.tensors.content(buffer, "metadata") or b""
+    def _read_metadata(self, buffer: int) -> bytes:
+        content = self.tensors.read_content(buffer, "metadata") or b""
         self.file.charge(len(content))
         return bytes(content)
 
-    def _code(self, record: Record) -> _Code:
+    def _read_code(self, record: Record) -> _Code:
         code = max(record["deprecated_builtin_code"], record["builtin_code"])
         version = record["version"]
         domain = self.dialect.domain
         if code == self.custom.code:
             if not record["custom_code"]:
                 raise self.error("a custom operator has no name")
-            return self._custom_code(record["custom_code"], version)
-        spec = self.dialect.by_code(code)
+            return self._read_custom_code(record["custom_code"], version)
+        spec = self.dialect.find_by_code(code)
         if spec is None:
             return _Code(domain, f"BUILTIN_{code}", version)
         if spec.table is None:
             return _Code(domain, spec.name, version)
-        union = self.file.schema.union_of(spec.table)
+        union = self.file.schema.find_union(spec.table)
         fields = self.file.schema.tables["Operator"].values()
         place = next(field.name for field in fields if union is not None and field.type == union[0])
         return _Code(
-            domain, spec.name, version, table=spec.table, union=place, makers=option.makers(spec, self.dialect)
+            domain, spec.name, version, table=spec.table, union=place, makers=option.list_makers(spec, self.dialect)
         )
 
-    def _custom_code(self, name: str, version: int) -> _Code:
+    def _read_custom_code(self, name: str, version: int) -> _Code:
         """A custom operator; one of another program that was kept under its own name is the one that rules know."""
         known, kept = self.dialect.operators, self.custom.facts.kept
         prefixed = name if kept is None else f"{kept['prefix']}{name}"
@@ -135,16 +135,16 @@ class _Reader:
 
     def _open(self, index: int, record: Record) -> Subgraph:
         tensors = record["tensors"] or []
-        inputs = self._indices(record["inputs"], tensors, "an input of subgraph", index)
-        outputs = self._indices(record["outputs"], tensors, "an output of subgraph", index)
+        inputs = self._read_indices(record["inputs"], tensors, "an input of subgraph", index)
+        outputs = self._read_indices(record["outputs"], tensors, "an output of subgraph", index)
         produced: set[int] = set()
         for number, operator in enumerate(record["operators"] or []):
-            produced.update(self._indices(operator["outputs"], tensors, "a result of operator", number))
-        names = unique(tensors, inputs + outputs)
+            produced.update(self._read_indices(operator["outputs"], tensors, "a result of operator", number))
+        names = make_unique_names(tensors, inputs + outputs)
         says_rank = any(tensor["has_rank"] for tensor in tensors)
         return Subgraph(index, record, tensors, names, frozenset(inputs), frozenset(produced), says_rank=says_rank)
 
-    def _indices(
+    def _read_indices(
         self, vector: memoryview | None, tensors: list[Record], what: str, number: int, least: int = 0
     ) -> list[int]:
         """A vector of tensor indices, all of them there; `what` and `number` word the error."""
@@ -157,15 +157,17 @@ class _Reader:
             raise self.error(f"malformed: {what} {number} is tensor {wrong}, there are {len(tensors)}")
         return indices
 
-    def _graph(self, subgraph: Subgraph) -> ir.Graph:
+    def _read_graph(self, subgraph: Subgraph) -> ir.Graph:
         record = subgraph.record
-        inputs = [self.tensors.value(subgraph, i) for i in (record["inputs"] or ())]
-        nodes = [self._node(subgraph, i, operator) for i, operator in enumerate(record["operators"] or [])]
-        outputs = [self._source(subgraph, i, "an output of subgraph", subgraph.index) for i in record["outputs"] or ()]
+        inputs = [self.tensors.find_value(subgraph, i) for i in (record["inputs"] or ())]
+        nodes = [self._read_node(subgraph, i, operator) for i, operator in enumerate(record["operators"] or [])]
+        outputs = [
+            self._find_source(subgraph, i, "an output of subgraph", subgraph.index) for i in record["outputs"] or ()
+        ]
         for number, operator in enumerate(record["operators"] or []):
             # Scratch values that carry a quantization; made last, as nothing may read them.
-            if scratch := self._indices(operator["intermediates"], subgraph.tensors, "an intermediate of", number):
-                nodes[number].meta["intermediates"] = tuple(self.tensors.value(subgraph, i) for i in scratch)
+            if scratch := self._read_indices(operator["intermediates"], subgraph.tensors, "an intermediate of", number):
+                nodes[number].meta["intermediates"] = tuple(self.tensors.find_value(subgraph, i) for i in scratch)
         return ir.Graph(
             inputs,
             outputs,
@@ -175,46 +177,48 @@ class _Reader:
             name=record["name"] or f"subgraph_{subgraph.index}",
         )
 
-    def _source(self, subgraph: Subgraph, i: int, what: str, number: int) -> ir.Value:
+    def _find_source(self, subgraph: Subgraph, i: int, what: str, number: int) -> ir.Value:
         """The value that is read from a tensor, checked to have come from somewhere."""
         value = subgraph.values.get(i)
         if value is None:
-            value = self.tensors.value(subgraph, i)
+            value = self.tensors.find_value(subgraph, i)
             if value.const_value is None and not subgraph.tensors[i]["is_variable"]:
                 whence = "a later operator" if i in subgraph.produced else "nothing"
-                raise self.error(f"{what} {number} reads {subgraph.label(i)}, which {whence} produces")
+                raise self.error(f"{what} {number} reads {subgraph.label_tensor(i)}, which {whence} produces")
         return value
 
-    def _result(self, subgraph: Subgraph, i: int, number: int) -> ir.Value:
+    def _make_result(self, subgraph: Subgraph, i: int, number: int) -> ir.Value:
         """The value that an operator writes to a tensor: a new one where the tensor has had another value before."""
         if i in subgraph.values:
             if subgraph.tensors[i]["is_variable"]:
-                raise self.error(f"operator {number} yields {subgraph.label(i)}, a variable that has been read before")
+                raise self.error(
+                    f"operator {number} yields {subgraph.label_tensor(i)}, a variable that has been read before"
+                )
             earlier = subgraph.values.pop(i)
             name = subgraph.rename(i, f"_{number}")
             if i not in subgraph.inputs:
                 # The last value of a tensor is what an output shows, so it has the name.
                 earlier.name, subgraph.names[i] = name, earlier.name or ""
-        return self.tensors.value(subgraph, i)
+        return self.tensors.find_value(subgraph, i)
 
-    def _node(self, subgraph: Subgraph, number: int, record: Record) -> ir.Node:
+    def _read_node(self, subgraph: Subgraph, number: int, record: Record) -> ir.Node:
         index = record["opcode_index"]
         if index >= len(self.codes):
             raise self.error(f"malformed: operator {number} has code {index}, the file has {len(self.codes)}")
         code = self.codes[index]
-        operands = self._indices(record["inputs"], subgraph.tensors, "an operand of operator", number, -1)
-        results = self._indices(record["outputs"], subgraph.tensors, "a result of operator", number)
+        operands = self._read_indices(record["inputs"], subgraph.tensors, "an operand of operator", number, -1)
+        results = self._read_indices(record["outputs"], subgraph.tensors, "a result of operator", number)
         if len(results) > 1 and len(set(results)) < len(results):
             raise self.error(f"operator {number} ({code.name}) yields the same tensor twice")
-        attributes, other = self._options(code, record)
-        kind, attributes = self._form(code, attributes)
+        attributes, other = self._read_options(code, record)
+        kind, attributes = self._find_form(code, attributes)
         place = f"{subgraph.index}_{number}" if subgraph.index else f"{number}"
         node = ir.Node(
             code.domain,
             kind,
-            [None if i < 0 else self._source(subgraph, i, "operator", number) for i in operands],
+            [None if i < 0 else self._find_source(subgraph, i, "operator", number) for i in operands],
             attributes,
-            outputs=[self._result(subgraph, i, number) for i in results],
+            outputs=[self._make_result(subgraph, i, number) for i in results],
             version=code.version,
             name=f"{kind}_{place}",
             metadata_props={"nnrewrite.source": f"{kind}@{subgraph.index}:{number}"},
@@ -231,24 +235,24 @@ class _Reader:
             node.meta["mutating_variable_inputs"] = tuple(mutating)
         return node
 
-    def _form(self, code: _Code, attributes: list[ir.Attr]) -> tuple[str, list[ir.Attr]]:
+    def _find_form(self, code: _Code, attributes: list[ir.Attr]) -> tuple[str, list[ir.Attr]]:
         """The operator that a node is, and its options without those that tell it from others of its number."""
         spec = self.dialect.operators.get(code.name)
         if spec is None or code.custom:
             return code.name, attributes
-        form = self.dialect.form(spec, {attribute.name: attribute.value for attribute in attributes})
+        form = self.dialect.find_form(spec, {attribute.name: attribute.value for attribute in attributes})
         return form.name, [attribute for attribute in attributes if attribute.name not in form.when]
 
-    def _options(self, code: _Code, record: Record) -> tuple[list[ir.Attr], Record]:
+    def _read_options(self, code: _Code, record: Record) -> tuple[list[ir.Attr], Record]:
         """The options of an operator as attributes, and those that are bytes for its `meta`."""
         if code.custom:
-            return self._custom(code, record)
+            return self._read_custom(code, record)
         reference = record[code.union] if code.union else None
         # Another operator's options are no options: so says the interpreter.
         if reference is None or reference.table != code.table:
             return [], {}
         attributes, other = [], {}
-        for name, value in self.file.present(*reference).items():
+        for name, value in self.file.read_present(*reference).items():
             if isinstance(value, memoryview):
                 self.file.charge(len(value))
             if name in code.makers:
@@ -257,25 +261,25 @@ class _Reader:
                 other[name] = bytes(value)
         return attributes, other
 
-    def _raw(self, record: Record) -> memoryview | None:
+    def _read_raw(self, record: Record) -> memoryview | None:
         """The options of a custom operator, which may lie outside the tables of the file."""
         raw: memoryview | None = record["custom_options"]
         if raw is None and record["large_custom_options_offset"] > 1:
             size = record["large_custom_options_size"]
-            return self.file.span("options of a custom operator", record["large_custom_options_offset"], size)
+            return self.file.read_span("options of a custom operator", record["large_custom_options_offset"], size)
         return raw
 
-    def _custom(self, code: _Code, record: Record) -> tuple[list[ir.Attr], Record]:
+    def _read_custom(self, code: _Code, record: Record) -> tuple[list[ir.Attr], Record]:
         """The options of a custom operator, in the form that ops.yaml says it stores them in."""
-        raw = self._raw(record) or memoryview(b"")
+        raw = self._read_raw(record) or memoryview(b"")
         self.file.charge(len(raw))
         other = {"custom_options": bytes(raw)}
         spec = self.dialect.operators.get(code.name)
-        options = custom.options(raw, spec)
-        attributes = (option.attribute(name, value) for name, value in options.items() if name not in code.silent)
+        options = custom.read_options(raw, spec)
+        attributes = (option.make_attribute(name, value) for name, value in options.items() if name not in code.silent)
         return [attribute for attribute in attributes if attribute is not None], other
 
-    def _signature(self, record: Record, subgraphs: list[Subgraph]) -> Signature:
+    def _read_signature(self, record: Record, subgraphs: list[Subgraph]) -> Signature:
         index, key = record["subgraph_index"], record["signature_key"] or ""
         if index >= len(subgraphs):
             raise self.error(f"malformed: signature {quote_name(key)} is of subgraph {index} of {len(subgraphs)}")

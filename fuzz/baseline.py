@@ -55,7 +55,7 @@ class Entry:
     outcomes: tuple[str, ...] = ()
 
 
-def outcome(case: Case | None, finding: Finding | None, mark: str = "", before: int = 0) -> str:
+def format_outcome(case: Case | None, finding: Finding | None, mark: str = "", before: int = 0) -> str:
     """One outcome in a word: which case it was, whether the rule fired, how many operators were left, what they yield
     where nothing else tells that, and the digest of the file that it is, where it is one. In front of it stands how
     many draws were refused `before` it."""
@@ -68,7 +68,7 @@ def outcome(case: Case | None, finding: Finding | None, mark: str = "", before: 
     if finding.end is End.REFUSED:
         return f"{told}:{_REFUSED}{stored}"
     arrays = finding.actual if case.unknown else finding.expected if any(step.meaning for step in case.steps) else ()
-    yields = f":{snapshot.word_arrays(arrays)}" if arrays else ""
+    yields = f":{snapshot.summarize_arrays(arrays)}" if arrays else ""
     return f"{told}:{int(bool(finding.fired.get(case.rule)))}/{finding.operators}{yields}{stored}"
 
 
@@ -82,11 +82,11 @@ def judge_fixed(
     where the rule fires and did not, or did and does not. Of a rule that is tried `alone`, with no other to take its
     place, it is one too where what was refused is not. `others` are the outcomes of all its fixed cases.
     """
-    known, now = _OUTCOME.fullmatch(before), _OUTCOME.fullmatch(outcome(case, finding, mark))
+    known, now = _OUTCOME.fullmatch(before), _OUTCOME.fullmatch(format_outcome(case, finding, mark))
     if finding.end is End.FAILED or known is None or now is None or known[1] != now[1]:
         return finding
     most = None
-    other = known[5] is not None and now[5] is not None and not snapshot.same(now[5], known[5])
+    other = known[5] is not None and now[5] is not None and not snapshot.is_same(now[5], known[5])
     # Cases that are worded alike may be files that differ in what is fed first.
     alike = [found[6] for other in others if (found := _OUTCOME.fullmatch(other)) and found[1] == now[1]]
     written = None not in (known[6], now[6]) and now[6] not in (known[6], *alike)
@@ -107,26 +107,26 @@ def judge_fixed(
     elif now[3] == "0" and known[3] == "1":
         said = "the rule does not fire, which it did when that was recorded"
     elif int(now[4]) > int(known[4]):
-        said, most = word_left(int(now[4]), int(known[4])), int(known[4])
+        said, most = format_left(int(now[4]), int(known[4])), int(known[4])
     else:
         return finding
     reason = f"{said} {_MEANT}"
     return replace(finding, end=End.FAILED, reason=reason, most=most, recorded=True)
 
 
-def word_left(operators: int, most: int) -> str:
+def format_left(operators: int, most: int) -> str:
     """What is said of a case of which more operators are left than there were."""
     return f"{operators} operators are left, where {most} were when that was recorded"
 
 
-def fewer(now: Sequence[str], before: Sequence[str]) -> str:
+def explain_missing(now: Sequence[str], before: Sequence[str]) -> str:
     """What is wrong where fixed cases cannot be drawn that could; nothing where all is well.
 
     Where the others are the same cases as before, each counts; where they are drawn in another way, half of them. It is
     wrong too if all that can be drawn is refused by now, of several that were not, and if none is the same of those
     whose numbers the record alone knows.
     """
-    if sum(map(_good, before)) >= _SEVERAL and not any(map(_good, now)):
+    if sum(map(_is_good, before)) >= _SEVERAL and not any(map(_is_good, now)):
         return "all that can be drawn of it is refused, which it was not when that was recorded"
     told = [found[1] for old in before if (found := _OUTCOME.fullmatch(old)) and found[5] is not None]
     if told and not any(found[1] in told for new in now if (found := _OUTCOME.fullmatch(new))):
@@ -140,7 +140,7 @@ def fewer(now: Sequence[str], before: Sequence[str]) -> str:
     return f"{said} {_MEANT}"
 
 
-def _good(outcome: str) -> bool:
+def _is_good(outcome: str) -> bool:
     """Whether an outcome is that of a case which was not refused."""
     return outcome != _NO_DRAW and f":{_REFUSED}" not in outcome
 
@@ -151,7 +151,7 @@ def count_refused(outcome: str) -> int:
     return int(count) if found else 0
 
 
-def entries(file: Path) -> dict[str, Entry]:
+def read_entries(file: Path) -> dict[str, Entry]:
     """All that a record has, by the names of rules and categories; raises CallError where it cannot be read."""
     if not file.is_file():
         return {}
@@ -165,7 +165,7 @@ def entries(file: Path) -> dict[str, Entry]:
         raise CallError(f"{file}: is no record of outcomes: {error}") from error
 
 
-def admit(files: Iterable[Path]) -> None:
+def check_writable(files: Iterable[Path]) -> None:
     """Raise CallError where nothing can be recorded in some records: there are none, or one is the program's as it is
     installed, which is not the user's to change."""
     files = set(files)
@@ -184,12 +184,12 @@ def list_changed(now: Mapping[str, str], known: Mapping[str, Entry]) -> frozense
 def merge(file: Path, now: Mapping[str, str], outcomes: Mapping[str, Sequence[str]], there: Collection[str]) -> str:
     """The text of a record by which rules with these digests were tried with these outcomes, and without those
     that are not `there` any more; raises CallError where the record as it is cannot be read."""
-    known = {name: entry for name, entry in entries(file).items() if name in there}
+    known = {name: entry for name, entry in read_entries(file).items() if name in there}
     known |= {name: Entry(now[name], tuple(found)) for name, found in outcomes.items() if name in now}
-    return "".join(_word_entry(name, entry) for name, entry in sorted(known.items()))
+    return "".join(_format_entry(name, entry) for name, entry in sorted(known.items()))
 
 
-def _word_entry(name: str, entry: Entry) -> str:
+def _format_entry(name: str, entry: Entry) -> str:
     """An entry with a fact in each line."""
     found = [_OUTCOME.fullmatch(outcome) for outcome in entry.outcomes]
     taken = [one for one in found if one is not None]
@@ -200,12 +200,12 @@ def _word_entry(name: str, entry: Entry) -> str:
         f"  refused: {sum(one[2] == _REFUSED for one in taken)}",
         f"  fired: {sum(one[3] == '1' for one in taken)}",
         "  cases:" if found else "  cases: []",
-        *(f"  - {_word_case(outcome)}" for outcome in entry.outcomes),
+        *(f"  - {_format_case(outcome)}" for outcome in entry.outcomes),
     ]
     return "".join(f"{line}\n" for line in lines)
 
 
-def _word_case(outcome: str) -> str:
+def _format_case(outcome: str) -> str:
     """An outcome in words: `case 8114fc91, fires, leaves 15, file 96fd`."""
     found = _OUTCOME.fullmatch(outcome)
     if found is None:
@@ -240,10 +240,10 @@ __all__ = [
     "SEED",
     "Entry",
     "count_refused",
-    "entries",
-    "fewer",
+    "explain_missing",
+    "format_outcome",
     "judge_fixed",
     "list_changed",
     "merge",
-    "outcome",
+    "read_entries",
 ]

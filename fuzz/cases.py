@@ -22,29 +22,34 @@ _INNER_TURNS = range(16, 24)
 _OF_ONE_TEST = 2
 
 
-def draw(choices: Choices, subject: Subject, laboratory: Oracle) -> Case:
+def draw(choices: Choices, subject: Subject, oracle: Oracle) -> Case:
     """Draw a case for a rule; raises Rejected where the interpreter does not take what was drawn.
 
     For rules over the target alone it is the runtime that does or does not.
     """
     test = choices.pick(subject.tests, None if choices.turn is None else choices.turn // _OF_ONE_TEST)
-    opset = draw_opset(choices, subject, laboratory.opset)
-    settle = find_settle(subject, laboratory, opset)
+    opset = draw_opset(choices, subject, oracle.opset)
+    settle = find_settle(subject, oracle, opset)
     bench = CaseBuilder(
-        choices, settle, subject, test, subject.forms(opset), astray=perturb.choose_astray(choices, subject, test)
+        choices,
+        settle,
+        subject,
+        test,
+        subject.choose_opset(opset),
+        varied=perturb.choose_varied(choices, subject, test),
     )
-    steps = bench.steps()
+    steps = bench.build_steps()
     return Case(
         subject.name, steps, opset, bench.widened, None if subject.of_source else _choose_outputs(choices, steps)
     )
 
 
-def find_settle(subject: Subject, laboratory: Oracle, opset: int | None) -> Settle:
+def find_settle(subject: Subject, oracle: Oracle, opset: int | None) -> Settle:
     """What finds the results of a step: the interpreter, or ONNX Runtime where the left side of a rule is of ONNX."""
     if subject.interpreted:
-        return laboratory.settle
-    runtime = laboratory.conversions if subject.of_source else laboratory.twins
-    return functools.partial(runtime.settle, opset=subject.forms(opset))
+        return oracle.settle
+    runtime = oracle.conversions if subject.of_source else oracle.self_check
+    return functools.partial(runtime.settle, opset=subject.choose_opset(opset))
 
 
 def draw_opset(choices: Choices, subject: Subject, usual: int | None = None) -> int | None:
@@ -52,9 +57,9 @@ def draw_opset(choices: Choices, subject: Subject, usual: int | None = None) -> 
 
     None stands for the one that the rules aim at, where no target sets another.
     """
-    if subject.turning and choices.chance(_TURNING):
+    if subject.turning and choices.draw_chance(_TURNING):
         return choices.pick(subject.turning)
-    any_of = choices.chance(_OTHER_OPSET) or (usual is None and not subject.of_source)
+    any_of = choices.draw_chance(_OTHER_OPSET) or (usual is None and not subject.of_source)
     return choices.pick(subject.opsets) if any_of else usual
 
 
@@ -63,10 +68,10 @@ def _choose_outputs(choices: Choices, steps: Sequence[Step]) -> tuple[Value, ...
     read = {value for step in steps for value in step.reads}
     free = [value for step in steps for value in step.results if value not in read]
     inner = [value for step in steps for value in step.results if value in read]
-    if len(free) > 1 and choices.chance(_FEWER):
+    if len(free) > 1 and choices.draw_chance(_FEWER):
         free.remove(choices.pick(free))
         return tuple(free)
     wanted = None if choices.turn is None else choices.turn in _INNER_TURNS
-    if not inner or not choices.chance(_INNER, wanted):
+    if not inner or not choices.draw_chance(_INNER, wanted):
         return None
     return (*free, choices.pick(inner, None if choices.turn is None else choices.turn - _INNER_TURNS.start))

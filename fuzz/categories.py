@@ -16,7 +16,7 @@ import onnx_ir as ir
 
 from ..engine.base.errors import RewriteError
 from ..engine.base.names import Scope
-from ..engine.dialects.onnx_schemas import describe_operator, signature
+from ..engine.dialects.onnx_schemas import describe_operator, find_signature
 from ..engine.dialects.operators import FORM, Dialect
 from ..engine.packs.loader import Pack
 from ..engine.passes.layout.axis_groups import ATTRIBUTE, TRANSPARENT
@@ -28,11 +28,11 @@ from ..verify.formats import INTERPRETED, REFERENCE
 from .choices import Choices
 from .element_types import USUAL
 from .finding import End, Finding, Rejected
-from .results import counts
+from .results import list_counts
 from .runtimes import write_model
 from .schema_steps import draw_step
 from .self_check import SelfCheck
-from .sketch import Case, Step, graph
+from .sketch import Case, Step, make_graph
 
 if TYPE_CHECKING:
     from .oracle import Oracle
@@ -66,16 +66,16 @@ class Category:
         """Why it cannot be tried: it always can."""
         return ""
 
-    def operators(self) -> frozenset[str]:
+    def list_operators(self) -> frozenset[str]:
         """The names of the operators that it is about."""
         return frozenset({self.operator})
 
 
-def categories(pack: Pack) -> list[Category]:
+def list_categories(pack: Pack) -> list[Category]:
     """All operators of a pack's dialects that may be moved, and those of which something is said of the elements along
     one axis."""
     read = dict.fromkeys(name for file in pack.files for name in (file.target, file.source))
-    found = [pack.catalogue.dialect(name) for name in read if name in (REFERENCE, INTERPRETED)]
+    found = [pack.catalogue.find_dialect(name) for name in read if name in (REFERENCE, INTERPRETED)]
     return [category for dialect in found for category in _list_categories(dialect, pack.opsets)]
 
 
@@ -94,22 +94,22 @@ def _list_categories(dialect: Dialect, opsets: tuple[int, int]) -> list[Category
     ]
 
 
-def draw(choices: Choices, category: Category, laboratory: Oracle) -> Case:
+def draw(choices: Choices, category: Category, oracle: Oracle) -> Case:
     """Draw the operator with operands and options; raises Rejected where the runtime does not take them."""
     low, high = category.opsets
-    opset = high - choices.number(0, high - low)
-    spec = category.dialect.operator(category.operator, opset)
+    opset = high - choices.draw_int(0, high - low)
+    spec = category.dialect.find_operator(category.operator, opset)
     if spec is None:
         raise Rejected(f"opset {opset} does not have it")
-    found = signature(spec.name, opset) if category.dialect.schemas else describe_operator(spec)
+    found = find_signature(spec.name, opset) if category.dialect.schemas else describe_operator(spec)
     if found is None:
         raise Rejected(f"opset {opset} does not have it")
     step = draw_step(choices, category.dialect, spec, found)
     if category.dialect.name == REFERENCE:
         count = sum(1 + result.variadic for result in spec.results if not result.optional)
-        step = laboratory.twins.settle(step, [count], [], lambda dtype: (), opset)
+        step = oracle.self_check.settle(step, [count], [], lambda dtype: (), opset)
     else:
-        step = laboratory.settle(step, counts(step, ()), _list_types(step), lambda dtype: [])
+        step = oracle.settle(step, list_counts(step, ()), _list_types(step), lambda dtype: [])
     if any(not value.content.size for value in step.results):
         raise Rejected("a result has no elements")
     return Case(category.name, (step,), opset)
@@ -120,11 +120,11 @@ def _list_types(step: Step) -> list[ir.DataType]:
     return list(dict.fromkeys([*(value.dtype for value in step.operands if value is not None), *USUAL]))
 
 
-def judge_shuffle(case: Case, category: Category, laboratory: Oracle) -> Finding:
+def judge_shuffle(case: Case, category: Category, oracle: Oracle) -> Finding:
     """Put elements along one axis of an operand in another order, and those that are said to go with them."""
     assert case.opset is not None
     (step,) = case.steps
-    made = graph(case.steps, case.outputs, category.dialect)
+    made = make_graph(case.steps, case.outputs, category.dialect)
     places = [
         (True, position, axis)
         for position, value in enumerate(step.operands)
@@ -133,7 +133,7 @@ def judge_shuffle(case: Case, category: Category, laboratory: Oracle) -> Finding
     ]
     words = step.operator.facts.remap
     named = {step.options.get(name) for name, word in words.items() if word == "axis"} - {None}
-    places = [place for place in places if not named or {place[2], place[2] - _rank(step, place[1])} & named]
+    places = [place for place in places if not named or {place[2], place[2] - _measure_operand(step, place[1])} & named]
     if not places:
         return Finding(End.REFUSED, "there is one element only")
     where = places[zlib.crc32(case.describe().encode()) % len(places)]
@@ -142,7 +142,7 @@ def judge_shuffle(case: Case, category: Category, laboratory: Oracle) -> Finding
     except Opaque:
         return Finding(End.REFUSED, "its elements are told apart")
     operands, results = list(step.operands), list(step.results)
-    count = _rank(step, where[1], where[2])
+    count = _measure_operand(step, where[1], where[2])
     for (given, position, axis), start in found:
         values: list[Any] = operands if given else results
         content = values[position].content
@@ -150,42 +150,42 @@ def judge_shuffle(case: Case, category: Category, laboratory: Oracle) -> Finding
         values[position] = replace(values[position], content=np.take(content, order, axis))
     other = replace(case, steps=(replace(step, operands=tuple(operands), results=tuple(results)),))
     model = write_model(
-        graph(other.steps, other.outputs, category.dialect),
+        make_graph(other.steps, other.outputs, category.dialect),
         [v.name for v in other.outputs],
         category.dialect,
         case.opset,
     )
     said = f"elements moved along axis {where[2]} of operand {where[1]}: "
-    return _compare(other, model, category, said, laboratory)
+    return _compare(other, model, category, said, oracle)
 
 
-def _compare(case: Case, model: bytes, category: Category, said: str, laboratory: Oracle) -> Finding:
+def _compare(case: Case, model: bytes, category: Category, said: str, oracle: Oracle) -> Finding:
     """Run what became of a case in the runtime of its dialect."""
-    interpreter = None if category.dialect.name == REFERENCE else laboratory.interpreter
+    interpreter = None if category.dialect.name == REFERENCE else oracle.interpreter
     return SelfCheck.compare_case(case, model, {category.name: 1}, said, optimized=False, interpreter=interpreter)
 
 
-def _rank(step: Step, position: int, axis: int | None = None) -> int:
+def _measure_operand(step: Step, position: int, axis: int | None = None) -> int:
     """The rank of an operand, or its extent along an axis."""
     value = step.operands[position]
     shape = () if value is None else value.content.shape
     return len(shape) if axis is None else shape[axis]
 
 
-def judge(case: Case, category: Category, laboratory: Oracle) -> Finding:
+def judge(case: Case, category: Category, oracle: Oracle) -> Finding:
     """Put the axes of the operator in another order, as is said how, and compare."""
     assert case.opset is not None
-    made = graph(case.steps, case.outputs, category.dialect)
+    made = make_graph(case.steps, case.outputs, category.dialect)
     node = made.node(0)
     expected = tuple(value.content for value in case.outputs)
     try:
         plain = category.dialect.operators[category.operator].role in (PERMUTE, QUANTIZE, DEQUANTIZE)
         tensors = (_Plain if plain else Tensors)(made, category.dialect, case.opset)
-        blocks = tensors.blocks(node)
+        blocks = tensors.find_blocks(node)
         if blocks is None or blocks.count < 2:
             return Finding(End.REFUSED, "nothing may be moved through it", {}, expected)
         orders = itertools.islice(itertools.permutations(range(blocks.count)), 1, _ARRANGED)
-        admitted = [order for order in orders if blocks.admits(order)]
+        admitted = [order for order in orders if blocks.can_arrange(order)]
         if not admitted:
             return Finding(End.REFUSED, "it has one order only", {}, expected)
         chosen = admitted[zlib.crc32(case.describe().encode()) % len(admitted)]
@@ -197,15 +197,15 @@ def judge(case: Case, category: Category, laboratory: Oracle) -> Finding:
         return Finding(End.FAILED, f"{error}", {category.name: 1}, expected)
     except Exception:
         return Finding(End.FAILED, "internal error: " + traceback.format_exc(), {category.name: 1}, expected)
-    found = _compare(case, model, category, said, laboratory)
+    found = _compare(case, model, category, said, oracle)
     return replace(found, operators=len(made))
 
 
 class _Plain(Tensors):
     """Tensors without views: what permutes or scales is the operator that it also is, and has to be remapped as one."""
 
-    def permutation(self, node: ir.Node) -> None:
+    def read_permutation(self, node: ir.Node) -> None:
         return None
 
-    def scales(self, node: ir.Node) -> None:
+    def find_scaling(self, node: ir.Node) -> None:
         return None

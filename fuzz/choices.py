@@ -24,11 +24,11 @@ class Choices:
         self.made: list[int] = []
 
     @classmethod
-    def of_seed(cls, seed: int | str, turn: int | None = None) -> Self:
+    def make_seeded(cls, seed: int | str, turn: int | None = None) -> Self:
         """Those of a seed, which are the same with every version of Hypothesis, as the record needs them."""
         return cls(random.Random(seed).randint, turn)
 
-    def number(self, low: int, high: int) -> int:
+    def draw_int(self, low: int, high: int) -> int:
         """An integer from `low` to `high`, both included."""
         choice = self._integer(0, high - low)
         self.made.append(choice)
@@ -36,19 +36,19 @@ class Choices:
 
     def pick(self, items: Sequence[T], wanted: int | None = None) -> T:
         """One of some items, the simplest of which stands first; one wanted by its place, noted as if by chance."""
-        made = self.number(0, len(items) - 1)
+        made = self.draw_int(0, len(items) - 1)
         if wanted is not None:
             self.made[-1] = made = wanted % len(items)
         return items[made]
 
-    def chance(self, percent: int, wanted: bool | None = None) -> bool:
-        """True in so many of a hundred, or what is wanted, noted as if it had come by chance."""
-        made = self.number(0, 99) >= 100 - percent
+    def draw_chance(self, percent: int, wanted: bool | None = None) -> bool:
+        """True in so many of a hundred, or what is wanted, recorded as if it had been drawn."""
+        made = self.draw_int(0, 99) >= 100 - percent
         if wanted is None or made == wanted:
             return made
         self.made[-1] = 99 if wanted else 0
         return wanted
 
-    def seed(self) -> int:
+    def draw_seed(self) -> int:
         """A seed for a generator of many numbers."""
-        return self.number(0, 1 << 20)
+        return self.draw_int(0, 1 << 20)

@@ -13,7 +13,7 @@ import onnx_ir as ir
 from ..conversion import compiled_rules, pipeline
 from ..engine.base.errors import InternalError, RewriteError, RewriteFailure, UnsupportedError
 from ..engine.dialects.operators import Catalogue
-from ..verify.comparison import largest_difference
+from ..verify.comparison import measure_largest_difference
 from ..verify.frames import Array
 from ..verify.interpreter import Interpreter
 from .elements import shift_digits
@@ -129,15 +129,15 @@ class ConversionCheck:
                 except Rejected:
                     return False
                 for value, other in zip(step.results, again.results, strict=True):
-                    codes = _rounds(step) and value.content.dtype.kind in "iu" and value.content.ndim > 0
+                    codes = _is_rounding(step) and value.content.dtype.kind in "iu" and value.content.ndim > 0
                     made[value] = replace(value, content=shift_digits(other.content, codes, way))
-            found = (largest_difference(value.content, made[value].content) for value in case.outputs)
+            found = (measure_largest_difference(value.content, made[value].content) for value in case.outputs)
             spreads = list(map(max, spreads, found))
-        off = (largest_difference(value.content, got) for value, got in zip(case.outputs, actual, strict=True))
+        off = (measure_largest_difference(value.content, got) for value, got in zip(case.outputs, actual, strict=True))
         return all(one <= 2 * spread for one, spread in zip(off, spreads, strict=True))
 
 
-def _rounds(step: Step) -> bool:
+def _is_rounding(step: Step) -> bool:
     """Whether an operator makes codes of real numbers, or of sums of products of codes."""
     return step.results[0].dtype in _CODES and any(value.dtype.is_floating_point() for value in step.reads)
 

@@ -15,7 +15,7 @@ from google.protobuf.message import DecodeError, Message
 from ..backends.flatbuffer_writer import Union, encode
 from ..engine.base.errors import ModelError
 from ..engine.dialects.operators import Dialect
-from ..frontends.flatbuffer_reader import Field, FlatBuffer, Record, Reference, Schema, schema
+from ..frontends.flatbuffer_reader import Field, FlatBuffer, Record, Reference, Schema, make_schema
 
 #: numbers that hurt where an offset, a count or an index is meant
 NASTY = (0, 1, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0xFFFFFFFE, 0x10000, 0x40000000)
@@ -63,10 +63,10 @@ def damage_tables(data: bytes, chance: random.Random, dialect: Dialect) -> bytes
 
     Raises ModelError where the file cannot be read.
     """
-    known = schema(dialect)
+    known = make_schema(dialect)
     root = _open(FlatBuffer(memoryview(data), "model", known), Reference("Model", *struct.unpack_from("<I", data)))
     tables: dict[str, list[Record]] = {}
-    for name, record in _tables(known, root):
+    for name, record in _iterate_tables(known, root):
         if record:
             tables.setdefault(name, []).append(record)
     for _ in range(chance.choice(_PLACES)):
@@ -88,11 +88,11 @@ def damage_messages(data: bytes, chance: random.Random) -> bytes:
     except DecodeError as error:
         raise ModelError(f"not an ONNX model: {error}") from error
     for _ in range(chance.choice(_PLACES)):
-        _damage_field(*chance.choice([*_fields(model)]), chance)
+        _damage_field(*chance.choice([*_iterate_fields(model)]), chance)
     return bytes(model.SerializeToString())
 
 
-def _fields(message: Message) -> Iterator[tuple[Message, FieldDescriptor]]:
+def _iterate_fields(message: Message) -> Iterator[tuple[Message, FieldDescriptor]]:
     """The fields that say something in a message and in those within it, but for the bytes of tensors."""
     for field, value in message.ListFields():
         if field.type == FieldDescriptor.TYPE_BYTES:
@@ -100,7 +100,7 @@ def _fields(message: Message) -> Iterator[tuple[Message, FieldDescriptor]]:
         yield message, field
         if field.message_type is not None:
             for inner in value if field.is_repeated else [value]:
-                yield from _fields(inner)
+                yield from _iterate_fields(inner)
 
 
 def _damage_field(message: Message, field: FieldDescriptor, chance: random.Random) -> None:
@@ -108,7 +108,7 @@ def _damage_field(message: Message, field: FieldDescriptor, chance: random.Rando
         if field.message_type is not None or chance.random() < 0.2:
             message.ClearField(field.name)
         else:
-            setattr(message, field.name, _another(field, getattr(message, field.name), chance))
+            setattr(message, field.name, _replace_value(field, getattr(message, field.name), chance))
         return
     items = getattr(message, field.name)
     place = chance.randrange(min(len(items), _LONG))
@@ -117,21 +117,21 @@ def _damage_field(message: Message, field: FieldDescriptor, chance: random.Rando
     elif field.message_type is not None:
         items.add().CopyFrom(items[place])
     else:
-        items[place] = _another(field, items[place], chance)
+        items[place] = _replace_value(field, items[place], chance)
 
 
-def _another(field: FieldDescriptor, value: Any, chance: random.Random) -> Any:
+def _replace_value(field: FieldDescriptor, value: Any, chance: random.Random) -> Any:
     match field.cpp_type:
         case FieldDescriptor.CPPTYPE_STRING:
             return chance.choice(("", value * 2, value[: len(value) // 2]))
         case FieldDescriptor.CPPTYPE_FLOAT | FieldDescriptor.CPPTYPE_DOUBLE:
-            return _number("f", value, chance)
+            return _change_number("f", value, chance)
         case FieldDescriptor.CPPTYPE_INT64:
-            return _number("q", value, chance)
+            return _change_number("q", value, chance)
     return chance.choice([one.number for one in field.enum_type.values]) if field.enum_type else chance.randrange(32)
 
 
-def kinds(dialect: Dialect) -> dict[str, Damage]:
+def list_kinds(dialect: Dialect) -> dict[str, Damage]:
     """The ways to damage a file, by name."""
     return {
         "bytes": damage_bytes,
@@ -143,22 +143,22 @@ def kinds(dialect: Dialect) -> dict[str, Damage]:
 def _open(file: FlatBuffer, reference: Reference) -> Union:
     """A table with all that it leads to, as the writer takes it."""
     fields = file.schema.tables[reference.table]
-    record = {name: value for name, value in file.table(*reference).items() if name in fields}
-    return Union(reference.table, {name: _deep(file, fields[name], value) for name, value in record.items()})
+    record = {name: value for name, value in file.read_table(*reference).items() if name in fields}
+    return Union(reference.table, {name: _nest(file, fields[name], value) for name, value in record.items()})
 
 
-def _deep(file: FlatBuffer, field: Field, value: Any) -> Any:
+def _nest(file: FlatBuffer, field: Field, value: Any) -> Any:
     if isinstance(value, Reference):
         return _open(file, value)
     if isinstance(value, list):
-        return [_deep(file, field, one) for one in value]
+        return [_nest(file, field, one) for one in value]
     if not isinstance(value, dict):
         return value
     fields = file.schema.tables[field.type]
-    return {name: _deep(file, fields[name], inner) for name, inner in value.items() if name in fields}
+    return {name: _nest(file, fields[name], inner) for name, inner in value.items() if name in fields}
 
 
-def _tables(known: Schema, union: Union) -> Iterator[tuple[str, Record]]:
+def _iterate_tables(known: Schema, union: Union) -> Iterator[tuple[str, Record]]:
     """A table and all that it leads to, by name."""
     record: Any = union.record
     yield union.table, record
@@ -167,19 +167,19 @@ def _tables(known: Schema, union: Union) -> Iterator[tuple[str, Record]]:
         inner = value if isinstance(value, list) else [value]
         for one in inner:
             if isinstance(one, Union):
-                yield from _tables(known, one)
+                yield from _iterate_tables(known, one)
             elif isinstance(one, dict):
-                yield from _tables(known, Union(field.type, one))
+                yield from _iterate_tables(known, Union(field.type, one))
 
 
 def _change_value(field: Field, value: Any, chance: random.Random) -> Any:
     """Another value of a field: of the same type, so that it can be written."""
     if not field.vector and field.code is not None:
-        return _number(field.code, value, chance)
+        return _change_number(field.code, value, chance)
     if isinstance(value, str):
         return chance.choice(("", value * 2, value[: len(value) // 2]))
     if not value or chance.random() < 0.1:
-        return None if value or field.code is None else [_number(field.code, 0, chance)]
+        return None if value or field.code is None else [_change_number(field.code, 0, chance)]
     if field.code is None and not isinstance(value, list):
         if isinstance(value, memoryview):  # bytes
             return value[: chance.randrange(len(value))]
@@ -195,11 +195,11 @@ def _change_value(field: Field, value: Any, chance: random.Random) -> Any:
             other = chance.randrange(len(items))
             items[place], items[other] = items[other], items[place]
         case _ if field.code is not None:
-            items[place] = _number(field.code, items[place], chance)
+            items[place] = _change_number(field.code, items[place], chance)
     return items
 
 
-def _number(code: str, value: Any, chance: random.Random) -> Any:
+def _change_number(code: str, value: Any, chance: random.Random) -> Any:
     """Another number that a struct code holds, most often one that hurts or one near."""
     if code == "?":
         return not value
@@ -211,4 +211,4 @@ def _number(code: str, value: Any, chance: random.Random) -> Any:
     return min(max(found, low), high)
 
 
-__all__ = ["NASTY", "Damage", "damage_bytes", "damage_messages", "damage_tables", "kinds", "swap_ranges"]
+__all__ = ["NASTY", "Damage", "damage_bytes", "damage_messages", "damage_tables", "list_kinds", "swap_ranges"]

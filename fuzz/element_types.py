@@ -10,7 +10,7 @@ import numpy as np
 import onnx.defs
 import onnx_ir as ir
 
-from ..engine.dialects.operators import OperatorSpec, schema
+from ..engine.dialects.operators import OperatorSpec, find_schema
 from ..engine.expressions.functions import DTYPES
 from ..verify.frames import Array
 from .choices import Choices
@@ -47,24 +47,24 @@ class Admitted:
         """Whether an operand is added to products of others, and stored wider than they are where those are codes."""
         return position in self.sums
 
-    def operand(self, position: int) -> tuple[str, ...]:
+    def list_types(self, position: int) -> tuple[str, ...]:
         if self.variadic and self.operands:
             return self.operands[min(position, len(self.operands) - 1)]
         return self.operands[position] if position < len(self.operands) else ()
 
-    def index_like(self, position: int) -> bool:
+    def is_index(self, position: int) -> bool:
         """Whether an operand says where or how much: it is an integer and never anything else."""
-        types = self.operand(position)
+        types = self.list_types(position)
         return bool(types) and _INDEX.issuperset(types)
 
-    def bars(self, position: int, name: str) -> bool:
+    def is_barred(self, position: int, name: str) -> bool:
         """Whether the types of an operand are listed and a name is not among them."""
-        types = self.operand(position)
+        types = self.list_types(position)
         return bool(types) and types != _ANY and not {name, f"q{name}"} & set(types)
 
-    def closest(self, position: int, wanted: str, declared: str) -> str:
+    def find_closest(self, position: int, wanted: str, declared: str) -> str:
         """The type of an operand beside others of the type wanted: that, a narrower quantized one, or as declared."""
-        types = self.operand(position)
+        types = self.list_types(position)
         if wanted in types:
             return wanted
         if wanted.startswith("q") and "qi8" in types:
@@ -86,8 +86,8 @@ def _read_admitted(
     operands: tuple[str, ...], results: tuple[str, ...], variadic: bool, faulty: frozenset[str], sums: frozenset[int]
 ) -> Admitted:
     return Admitted(
-        tuple(tuple(name for name in _with_codes(_names(text)) if name not in faulty) for text in operands),
-        tuple(tuple(DTYPES[name.removeprefix("q")] for name in _names(text)) for text in results),
+        tuple(tuple(name for name in _add_codes(_list_names(text)) if name not in faulty) for text in operands),
+        tuple(tuple(DTYPES[name.removeprefix("q")] for name in _list_names(text)) for text in results),
         variadic,
         sums,
     )
@@ -100,7 +100,7 @@ def read_schema(spec: OperatorSpec, opset: int) -> Admitted:
 
 @functools.cache
 def _read_schema(name: str, opset: int, domain: str, faulty: frozenset[str]) -> Admitted | None:
-    found = schema(name, opset, domain)
+    found = find_schema(name, opset, domain)
     if found is None:
         return None
     types = {f"tensor({dtype.name.lower()})": name for name, dtype in DTYPES.items() if name in _DRAWN - faulty}
@@ -109,14 +109,14 @@ def _read_schema(name: str, opset: int, domain: str, faulty: frozenset[str]) -> 
     return Admitted(operands, (), variadic)
 
 
-def by_schema(
+def list_schema_types(
     spec: OperatorSpec, position: int, opset: int, given: Sequence[tuple[int, ir.DataType]] = ()
 ) -> list[str]:
     """The integer types that the schema of an ONNX operator admits for an operand, the widest in front.
 
     Of operands that are `given`, by their positions, those that it wants to be alike say which one.
     """
-    found = schema(spec.name, opset, spec.domain)
+    found = find_schema(spec.name, opset, spec.domain)
     if found is None or not found.inputs:
         return []
     last = len(found.inputs) - 1
@@ -128,21 +128,21 @@ def by_schema(
     return [name for name in names if f"tensor({DTYPES[name].name.lower()})" in own.types]
 
 
-def holds(name: str, numbers: Array) -> bool:
+def can_hold(name: str, numbers: Array) -> bool:
     """Whether all of some numbers are in the range of an integer type."""
     limits = np.iinfo(DTYPES[name].numpy())
     return not numbers.size or bool(limits.min <= numbers.min() and numbers.max() <= limits.max)
 
 
-def alternatives(kinds: Admitted, positions: Sequence[int], declared: str) -> list[str]:
+def vary_types(kinds: Admitted, positions: Sequence[int], declared: str) -> list[str]:
     """Other types that operands declared alike may all have; quantized ones where the first may be quantized, and no
     others where it is declared so."""
     first = [
         name
-        for name in kinds.operand(positions[0])
+        for name in kinds.list_types(positions[0])
         if name != declared and name.startswith(declared[: declared.startswith("q")])
     ]
-    rest = [kinds.operand(position) for position in positions[1:]]
+    rest = [kinds.list_types(position) for position in positions[1:]]
     found = []
     for name in first:
         if name.startswith("q"):
@@ -155,33 +155,33 @@ def alternatives(kinds: Admitted, positions: Sequence[int], declared: str) -> li
     return found
 
 
-def choice(choices: Choices, kinds: Admitted, position: int, declared: str, others: Sequence[str]) -> str:
+def pick_type(choices: Choices, kinds: Admitted, position: int, declared: str, others: Sequence[str]) -> str:
     """The type of operands that are declared alike: that, or one of the others.
 
     Of the fixed cases each second one has another, quantized ones in front.
     """
     turn = None if choices.turn is None else choices.turn % 2 == 1
-    if others and (kinds.bars(position, declared) or choices.chance(_OTHER, turn)):
+    if others and (kinds.is_barred(position, declared) or choices.draw_chance(_OTHER, turn)):
         return choices.pick(
             sorted(others, key=lambda name: not name.startswith("q")),
             None if choices.turn is None or not turn else choices.turn // 2,
         )
     codes = f"q{declared}"  # integers that the operator takes as codes alone
-    return codes if declared not in kinds.operand(position) and codes in others else declared
+    return codes if declared not in kinds.list_types(position) and codes in others else declared
 
 
-def bare(choices: Choices, kinds: Admitted, declared: Sequence[tuple[int, str]]) -> bool:
+def is_bare(choices: Choices, kinds: Admitted, declared: Sequence[tuple[int, str]]) -> bool:
     """Whether codes are to be real numbers, in a few draws and one of the fixed cases: guards may ask for codes alone.
 
     `declared` are the positions of operands with their types; all that are codes must be admitted as real numbers.
     """
     codes = [position for position, name in declared if name.startswith("q")]
-    if not codes or not all("f32" in kinds.operand(position) for position in codes):
+    if not codes or not all("f32" in kinds.list_types(position) for position in codes):
         return False
-    return choices.chance(_BARE, None if choices.turn is None else choices.turn == _BARE_TURN)
+    return choices.draw_chance(_BARE, None if choices.turn is None else choices.turn == _BARE_TURN)
 
 
-def fitting(
+def fit_types(
     numbers: Array,
     spec: OperatorSpec,
     position: int,
@@ -191,35 +191,35 @@ def fitting(
 ) -> list[str]:
     """The types that an operand can have whose elements are said; with `opset`, as the operator's schema has it there,
     given the types of the operands before it."""
-    types = [name for name in kinds.operand(position) if not name.startswith("q")] or ["i32"]
+    types = [name for name in kinds.list_types(position) if not name.startswith("q")] or ["i32"]
     if numbers.dtype.kind == "f" and numbers.size:  # an empty list says no type
         like = [name for _, dtype in given for name in ("f16", "f64") if opset is not None and DTYPES[name] == dtype]
         return like[:1] or [name for name in types if name.startswith("f")] or ["f32"]
     if numbers.dtype.kind in "bS":
         return ["bool" if numbers.dtype.kind == "b" else "string"]
     if opset is not None:
-        return [name for name in by_schema(spec, position, opset, given) if holds(name, numbers)][:1]
+        return [name for name in list_schema_types(spec, position, opset, given) if can_hold(name, numbers)][:1]
     return [name for name in ("i32", "i64", "i16") if name in types] or types
 
 
-def number(
+def cast_number(
     value: float, spec: OperatorSpec, position: int, given: Sequence[tuple[int, ir.DataType]], opset: int | None
 ) -> Array:
-    """A number as an operand, of the type of those `given` before it where it may be; `opset` as in `fitting`."""
+    """A number as an operand, of the type of those `given` before it where it may be; `opset` as in `fit_types`."""
     types = [dtype.numpy() for _, dtype in given if dtype.is_integer()]
-    admitted = by_schema(spec, position, opset, given) if opset is not None and type(value) is int else []
+    admitted = list_schema_types(spec, position, opset, given) if opset is not None and type(value) is int else []
     types += [dtype.numpy() for _, dtype in given if dtype.is_floating_point()]
     if isinstance(value, bool) or not admitted or any(dtype.kind in "iu" for dtype in types):
         return np.array(value, None if isinstance(value, bool) else types[0] if types else np.float32)
     return np.array([value], DTYPES[admitted[0]].numpy())  # one that says where is a list
 
 
-def _with_codes(names: tuple[str, ...]) -> tuple[str, ...]:
+def _add_codes(names: tuple[str, ...]) -> tuple[str, ...]:
     """Integer types also as what real numbers are stored in, which kernels of integers do not look at."""
     return (*names, *(f"q{name}" for name in names if f"q{name}" in _QUANTIZED and f"q{name}" not in names))
 
 
-def _names(text: str) -> tuple[str, ...]:
+def _list_names(text: str) -> tuple[str, ...]:
     """The names in one entry, without those that nothing is drawn of."""
     names = _ANY if text == "any" else tuple(text.split())
     return tuple(name for name in names if name in _QUANTIZED or name in _DRAWN)

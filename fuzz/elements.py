@@ -27,15 +27,15 @@ _SCALES = (0.5, 0.1, 0.02, 0.75, 0.0078125, 0.3)
 _OF_FLOATS = ("byte", "natural", "scale", "moderate", "distinct")
 
 
-def elements(choices: Choices, dtype: ir.DataType, shape: Sequence[int], limit: str | None = None) -> Array:
+def draw_elements(choices: Choices, dtype: ir.DataType, shape: Sequence[int], limit: str | None = None) -> Array:
     """Draw an array of a type that is not quantized; `limit` is what ops.yaml says that they must be."""
-    found = np.asarray(_elements(choices, dtype, shape))
+    found = np.asarray(_draw_elements(choices, dtype, shape))
     if not dtype.is_integer() and limit not in _OF_FLOATS:
         return found
-    return np.asarray(_limit(found, limit), found.dtype)
+    return np.asarray(_limit_elements(found, limit), found.dtype)
 
 
-def _limit(array: Array, limit: str | None) -> Array:
+def _limit_elements(array: Array, limit: str | None) -> Array:
     """Take other numbers for those that a limit rules out."""
     if limit == "byte" and array.dtype.kind in "if":
         return np.clip(array, -128, 127)
@@ -59,8 +59,8 @@ def _limit(array: Array, limit: str | None) -> Array:
     return array
 
 
-def _elements(choices: Choices, dtype: ir.DataType, shape: Sequence[int]) -> Array:
-    generator = np.random.default_rng(choices.seed())
+def _draw_elements(choices: Choices, dtype: ir.DataType, shape: Sequence[int]) -> Array:
+    generator = np.random.default_rng(choices.draw_seed())
     if dtype == ir.DataType.STRING:
         # One string alone is fed as bytes of fixed length, of which there is at least one.
         words = [word for word in _WORDS if word or shape]
@@ -77,11 +77,11 @@ def _elements(choices: Choices, dtype: ir.DataType, shape: Sequence[int]) -> Arr
         return generator.integers(low, high, shape, endpoint=True).astype(numpy_type)
     kind = choices.pick(_FLOATS)
     if dtype in (ir.DataType.COMPLEX64, ir.DataType.COMPLEX128):
-        return (_floats(generator, kind, shape) + 1j * _floats(generator, kind, shape)).astype(numpy_type)
-    return _floats(generator, kind, shape).astype(numpy_type)
+        return (_draw_floats(generator, kind, shape) + 1j * _draw_floats(generator, kind, shape)).astype(numpy_type)
+    return _draw_floats(generator, kind, shape).astype(numpy_type)
 
 
-def _floats(generator: np.random.Generator, kind: str, shape: Sequence[int]) -> Array:
+def _draw_floats(generator: np.random.Generator, kind: str, shape: Sequence[int]) -> Array:
     plain = generator.normal(0, 2, shape)
     if kind == "halves":
         return generator.integers(-9, 9, shape, endpoint=True) / 2
@@ -92,7 +92,7 @@ def _floats(generator: np.random.Generator, kind: str, shape: Sequence[int]) -> 
     return plain * {"plain": 1.0, "tiny": 1e-7, "small": 1e-3, "large": 40.0}[kind]
 
 
-def indices(
+def draw_indices(
     choices: Choices, dtype: ir.DataType, shape: Sequence[int], extents: Sequence[int], limit: str | None = None
 ) -> Array:
     """Draw integers that say where: positions, axes and extents of what the other operands hold.
@@ -100,23 +100,23 @@ def indices(
     A few are drawn one by one, -1 and the extents themselves among them; many lie below one of the extents. `limit` is
     what ops.yaml says that they must be.
     """
-    return _limit(_indices(choices, dtype, shape, extents), limit)
+    return _limit_elements(_draw_indices(choices, dtype, shape, extents), limit)
 
 
-def _indices(choices: Choices, dtype: ir.DataType, shape: Sequence[int], extents: Sequence[int]) -> Array:
+def _draw_indices(choices: Choices, dtype: ir.DataType, shape: Sequence[int], extents: Sequence[int]) -> Array:
     count = int(np.prod(shape))
     numpy_type = dtype.numpy()
     unsigned = dtype in (ir.DataType.UINT8, ir.DataType.UINT16, ir.DataType.UINT32, ir.DataType.UINT64)
-    if count <= 4 and choices.chance(50):
+    if count <= 4 and choices.draw_chance(50):
         pool = sorted({0, 1, 2, *extents, *([] if unsigned else [-1])}, key=lambda n: (n < 0, n))
         return np.array([choices.pick(pool) for _ in range(count)], numpy_type).reshape(shape)
     limits = [(0, max(0, min(extents, default=1) - 1)), (0, 0), (0, 1), (1, 2), *((0, n - 1) for n in extents if n > 1)]
     low, high = choices.pick(limits if unsigned else [*limits, (-1, 1)])
-    generator = np.random.default_rng(choices.seed())
+    generator = np.random.default_rng(choices.draw_seed())
     return np.asarray(generator.integers(low, high, shape, endpoint=True)).astype(numpy_type)
 
 
-def grid(choices: Choices, dtype: ir.DataType, symmetric: bool = False, exact: bool = False) -> Quantization:
+def draw_grid(choices: Choices, dtype: ir.DataType, symmetric: bool = False, exact: bool = False) -> Quantization:
     """Draw one scale and zero point for a whole value; `symmetric` ones have the zero point 0.
 
     The scales of `exact` ones are powers of two, so that equal numbers on different grids are told from unequal ones.
@@ -127,22 +127,22 @@ def grid(choices: Choices, dtype: ir.DataType, symmetric: bool = False, exact: b
     if not symmetric and dtype in (ir.DataType.INT8, ir.DataType.UINT8):
         limits = np.iinfo(dtype.numpy())
         zero = choices.pick([limits.max // 2 + 1 + limits.min // 2, limits.min, limits.max, limits.min + 131])
-    return one_grid(scale, zero)
+    return make_grid(scale, zero)
 
 
-def one_grid(scale: float, zero: int) -> Quantization:
+def make_grid(scale: float, zero: int) -> Quantization:
     """One scale and zero point for a whole value."""
     return Quantization(np.array([scale], np.float32), np.array([zero], np.int64))
 
 
-def axis_grid(choices: Choices, extent: int, axis: int) -> Quantization:
+def draw_axis_grid(choices: Choices, extent: int, axis: int) -> Quantization:
     """Draw a scale for each index along an axis, all zero points 0."""
-    generator = np.random.default_rng(choices.seed())
+    generator = np.random.default_rng(choices.draw_seed())
     scale = generator.choice(np.array(_SCALES, np.float32), extent)
     return Quantization(scale, np.zeros(extent, np.int64), axis)
 
 
-def codes(
+def draw_codes(
     choices: Choices, dtype: ir.DataType, shape: Sequence[int], symmetric: bool, zero: int, limit: str | None = None
 ) -> Array:
     """Draw stored integers of a quantized value: all of them, or those close to the middle.
@@ -150,7 +150,7 @@ def codes(
     `symmetric` ones leave the lowest out, as weights do; `limit` is what ops.yaml says that the numbers must be which
     they stand for, and `zero` the code of 0.
     """
-    found = _codes(choices, dtype, shape, symmetric)
+    found = _draw_codes(choices, dtype, shape, symmetric)
     if limit == "nonzero":
         other = zero + 1 if zero < np.iinfo(found.dtype).max else zero - 1
         return np.asarray(np.where(found == zero, found.dtype.type(other), found))
@@ -159,9 +159,9 @@ def codes(
     return found
 
 
-def _codes(choices: Choices, dtype: ir.DataType, shape: Sequence[int], symmetric: bool) -> Array:
+def _draw_codes(choices: Choices, dtype: ir.DataType, shape: Sequence[int], symmetric: bool) -> Array:
     limits = np.iinfo(dtype.numpy())
-    generator = np.random.default_rng(choices.seed())
+    generator = np.random.default_rng(choices.draw_seed())
     middle = limits.max // 2 + 1 + limits.min // 2
     reach = choices.pick([limits.max - middle, 20, 3])
     low = max(limits.min + int(symmetric), middle - reach - 1)
@@ -170,9 +170,9 @@ def _codes(choices: Choices, dtype: ir.DataType, shape: Sequence[int], symmetric
     return np.where(found == middle, found + 1, found) if symmetric and not limits.min else found
 
 
-def sums(choices: Choices, dtype: ir.DataType, shape: Sequence[int]) -> Array:
+def draw_sums(choices: Choices, dtype: ir.DataType, shape: Sequence[int]) -> Array:
     """Draw stored integers of a bias, as large as a few products of 8-bit numbers."""
-    generator = np.random.default_rng(choices.seed())
+    generator = np.random.default_rng(choices.draw_seed())
     return generator.integers(-3000, 3000, shape).astype(dtype.numpy())
 
 

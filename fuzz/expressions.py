@@ -43,11 +43,11 @@ class Value:
     depends: bool = True
     index: bool = False
 
-    def nodes(self) -> list[Value]:
+    def list_nodes(self) -> list[Value]:
         """The nodes that compute it, each once, operands before those that read them."""
         found: dict[int, Value] = {}
         for operand in self.operands:
-            found.update({id(one): one for one in operand.nodes()})
+            found.update({id(one): one for one in operand.list_nodes()})
         return [*found.values(), *([self] if self.operator else [])]
 
 
@@ -63,11 +63,11 @@ class Form:
     variables: tuple[str, ...]
     types: tuple[frozenset[str], ...]
 
-    def takes(self, operands: Sequence[Value], main: str) -> bool:
+    def can_take(self, operands: Sequence[Value], main: str) -> bool:
         """Whether it may read such operands; an index goes only where numbers of the type `main` do not."""
         bound: dict[str, str] = {}
         for variable, types, value in zip(self.variables, self.types, operands, strict=True):
-            kind = _type_name(value.arrays[0])
+            kind = _name_type(value.arrays[0])
             counts = value.arrays[0].dtype.kind in "iu" and kind != main
             if kind not in types or bound.setdefault(variable, kind) != kind or (counts and main in types):
                 return False
@@ -77,7 +77,7 @@ class Form:
         )
 
 
-def _type_name(array: Array) -> str:
+def _name_type(array: Array) -> str:
     return _NAMES.get(array.dtype, "")
 
 
@@ -110,7 +110,7 @@ def list_forms(dialect: Dialect, opset: int, symbols: Sequence[Attribute], draws
             continue
         if not all(kind.startswith("tensor(") for kind in schema.outputs[0].types):
             continue
-        spec = dialect.operator(name, opset)
+        spec = dialect.find_operator(name, opset)
         tried = spec.facts.fuzz.tried if spec is not None else {}
         variadic = schema.inputs[-1].option == onnx.defs.OpSchema.FormalParameterOption.Variadic
         formals = [*schema.inputs, schema.inputs[-1]] if variadic else list(schema.inputs)
@@ -118,12 +118,12 @@ def list_forms(dialect: Dialect, opset: int, symbols: Sequence[Attribute], draws
             given = formals[:count]
             variables = tuple(one.type_str for one in given)
             types = tuple(frozenset(one.types) for one in given)
-            for attributes in _attributes(schema, tried, symbols, draws):
+            for attributes in _list_attributes(schema, tried, symbols, draws):
                 found.append(Form(name, attributes, variables, types))
     return found
 
 
-def _attributes(
+def _list_attributes(
     schema: onnx.defs.OpSchema, tried: Mapping[str, Sequence[int]], symbols: Sequence[Attribute], draws: int
 ) -> Iterator[tuple[Attribute, ...]]:
     required = [name for name, one in schema.attributes.items() if one.required]
@@ -152,13 +152,13 @@ class Search:
         self, forms: Sequence[Form], leaves: Sequence[Value], goal: Sequence[Array], opset: int, deadline: float
     ) -> None:
         self._forms, self._leaves, self._goal, self._deadline = forms, leaves, goal[0], deadline
-        self._wanted = fingerprint(goal)
+        self._wanted = make_fingerprint(goal)
         self._opset = opset
-        self._main = _type_name(next(one for one in leaves if one.depends).arrays[0])
+        self._main = _name_type(next(one for one in leaves if one.depends).arrays[0])
         self._classes: dict[tuple[object, ...], tuple[np.dtype[np.generic], tuple[int, ...]] | None] = {}
-        self._seen = {fingerprint(one.arrays) for one in leaves}
+        self._seen = {make_fingerprint(one.arrays) for one in leaves}
 
-    def levels(self, most: int) -> Iterator[Value]:
+    def iterate_levels(self, most: int) -> Iterator[Value]:
         """Yield each new value with up to so many nodes as soon as it is computed; few nodes come first.
 
         Of what is looked for each way to compute it is yielded: one may fail on other draws, or in fuzzing.
@@ -167,11 +167,11 @@ class Search:
         for level in range(1, most + 1):
             fresh: list[Value] = []
             last = level == most
-            candidates = self._pick_admissible(self._candidates(levels), last and level > 1)
+            candidates = self._pick_admissible(self._iterate_candidates(levels), last and level > 1)
             while batch := list(itertools.islice(candidates, _BATCH)):
                 for value in self._compute(batch):
                     yield value
-                    if len(fresh) < _KEPT and not last and fingerprint(value.arrays) != self._wanted:
+                    if len(fresh) < _KEPT and not last and make_fingerprint(value.arrays) != self._wanted:
                         fresh.append(value)
                 if self._is_over():
                     return
@@ -180,17 +180,17 @@ class Search:
     def _is_over(self) -> bool:
         return time.monotonic() > self._deadline
 
-    def _candidates(self, levels: Sequence[Sequence[Value]]) -> Iterator[tuple[Form, tuple[Value, ...]]]:
+    def _iterate_candidates(self, levels: Sequence[Sequence[Value]]) -> Iterator[tuple[Form, tuple[Value, ...]]]:
         """Nodes over the newest values: alone, with themselves, with leaves; and over two nodes side by side."""
         newest, leaves = levels[-1], self._leaves
         for count in range(1, _OPERANDS + 1):
             forms = [form for form in self._forms if len(form.variables) == count]
-            for operands in self._tuples(newest, leaves, count, len(levels) == 1):
+            for operands in self._iterate_tuples(newest, leaves, count, len(levels) == 1):
                 if self._is_over():
                     return
                 if any(one.depends for one in operands):
                     for form in forms:
-                        if form.takes(operands, self._main):
+                        if form.can_take(operands, self._main):
                             yield form, operands
         if len(levels) > 2:
             forms = [form for form in self._forms if len(form.variables) == 2]
@@ -198,10 +198,10 @@ class Search:
                 if self._is_over():
                     return
                 for form in forms:
-                    if operands[0] is not operands[1] and form.takes(operands, self._main):
+                    if operands[0] is not operands[1] and form.can_take(operands, self._main):
                         yield form, operands
 
-    def _tuples(
+    def _iterate_tuples(
         self, newest: Sequence[Value], leaves: Sequence[Value], count: int, first: bool
     ) -> Iterator[tuple[Value, ...]]:
         if first:
@@ -237,7 +237,7 @@ class Search:
             whole = tuple(array for array in arrays if array is not None)
             if len(whole) < draws or not any(np.isfinite(array).any() for array in whole):
                 continue
-            mark = fingerprint(whole)
+            mark = make_fingerprint(whole)
             if mark not in self._seen or mark == self._wanted:
                 self._seen.add(mark)
                 yield Value(whole, "", form.operator, operands, form.attributes)
@@ -268,7 +268,7 @@ def _run(batch: Sequence[tuple[Form, tuple[Value, ...]]], draw: int, opset: int)
     return [found[f"r{place}"] for place in range(len(batch))]
 
 
-def fingerprint(arrays: Sequence[Array]) -> bytes:
+def make_fingerprint(arrays: Sequence[Array]) -> bytes:
     """Bytes that are the same for values that are equal but for rounding."""
     parts = []
     for array in arrays:

@@ -15,13 +15,13 @@ import numpy as np
 from ..conversion.options import DEFAULT, PORTABLE, Options
 from ..engine.base.errors import RewriteError, VerificationError
 from ..engine.packs.folders import find_folders
-from ..verify.comparison import unequal
+from ..verify.comparison import check_equal
 from ..verify.formats import INTERPRETED, find_format
 from ..verify.frames import Array
 from ..verify.interpreter import Interpreter, Kernels
 from ..verify.runtime import Runtime
 from ..verify.verification import Verification, compare_models
-from .baseline import word_left
+from .baseline import format_left
 from .finding import Finding
 from .rule_sets import RuleSets
 from .runtimes import encode_case, is_interpreted, read_bytes
@@ -75,8 +75,8 @@ def save(
         lines += [f"No file can hold it: {error}", ""]
     named = () if options.rules == DEFAULT.rules else options.rules
     named = named if stack.rules == options.stacked else stack.rules
-    packs = [word for name in named for word in ("--rules", _whole(name))]
-    packs += ["--target", _whole(options.runtime)] if options.runtime != DEFAULT.runtime else []
+    packs = [word for name in named for word in ("--rules", _make_absolute(name))]
+    packs += ["--target", _make_absolute(options.runtime)] if options.runtime != DEFAULT.runtime else []
     again = ["--rule", case.rule, *drawn]
     if stored is not None:
         model = stem.with_suffix(".tflite" if is_interpreted(case, catalogue) else ".onnx")
@@ -92,7 +92,7 @@ def save(
     return Saved(report, command)
 
 
-def _whole(name: str) -> str:
+def _make_absolute(name: str) -> str:
     """A pack as any folder knows it."""
     return f"{Path(name).resolve()}" if name != PORTABLE and find_folders([name]) == [Path(name)] else name
 
@@ -119,10 +119,10 @@ def replay(path: Path, rules: tuple[str, ...]) -> Verification:
     with Interpreter() as interpreter:
         found = compare_models(asked, model, inputs=[feeds], interpreter=interpreter, precise=True)
         if 0 <= most < operators:
-            found = replace(found, problems=(*found.problems, word_left(operators, most)))
+            found = replace(found, problems=(*found.problems, format_left(operators, most)))
         if not exact:
             return found
         (want,) = interpreter.run(asked, [feeds], Kernels.REFERENCE)
     names = [one.name for one in found.comparisons]
-    wrong = tuple(filter(None, map(unequal, names, want, Runtime(model, precise=True).run(feeds))))
+    wrong = tuple(filter(None, map(check_equal, names, want, Runtime(model, precise=True).run(feeds))))
     return replace(found, problems=(*found.problems, *wrong))

@@ -18,11 +18,11 @@ import onnx_ir as ir
 from ..backends import tflite_writer
 from ..engine.base.errors import RewriteError
 from ..engine.base.names import Scope
-from ..engine.base.quantization import KEY, quantization
-from ..engine.dialects.operators import Catalogue, OperatorSpec, option_value
+from ..engine.base.quantization import KEY, read_quantization
+from ..engine.dialects.operators import Catalogue, OperatorSpec, get_option
 from ..engine.passes.quantize_dequantize import insert_quantize_dequantize
 from ..frontends.tflite_reader import read
-from .sketch import Case, graph
+from .sketch import Case, make_graph
 
 #: the digest of a case that no file can hold
 _NONE = "----"
@@ -34,21 +34,21 @@ def digest_file(case: Case, catalogue: Catalogue, rebatched: str = "") -> str:
     """Four hexadecimal digits of the file that a case would be with zeros for all elements and no scales but those that
     ops.yaml names, of the options that are read where a file says none, of where quantized values become real numbers,
     and of what becomes of the case with another batch."""
-    dialect = catalogue.dialect("tflite")
+    dialect = catalogue.find_dialect("tflite")
     outputs = case.outputs or [replace(blank, dtype=blank.dtype or ir.DataType.FLOAT) for blank in case.unknown]
     bare = [replace(s, options={name: one for name, one in s.options.items() if one in s.graphs}) for s in case.steps]
     try:
-        data = _file(graph(case.steps, outputs, dialect), catalogue)
-        absent = _options(_file(graph(bare, outputs, dialect), catalogue), catalogue)
-        views = [_view(graph(case.steps, outputs, dialect), catalogue, plain) for plain in (False, True)]
+        data = _write_file(make_graph(case.steps, outputs, dialect), catalogue)
+        absent = _read_options(_write_file(make_graph(bare, outputs, dialect), catalogue), catalogue)
+        views = [_list_operators(make_graph(case.steps, outputs, dialect), catalogue, plain) for plain in (False, True)]
     except RewriteError:
         return _NONE
     return f"{zlib.crc32(data + repr((absent, views, rebatched)).encode()) & 0xFFFF:04x}"
 
 
-def _file(made: ir.Graph, catalogue: Catalogue) -> bytes:
+def _write_file(made: ir.Graph, catalogue: Catalogue) -> bytes:
     """The file that a graph is without numbers."""
-    operators = catalogue.dialect("tflite").operators
+    operators = catalogue.find_dialect("tflite").operators
     named = {id(value) for node in made.all_nodes() for value in _list_named(node, operators[node.op_type])}
     for node in made.all_nodes():
         node.version = 1  # others may depend on the interpreter that there is
@@ -56,7 +56,7 @@ def _file(made: ir.Graph, catalogue: Catalogue) -> bytes:
             if value is not None:
                 if id(value) not in named:
                     value.meta.pop(KEY, None)
-                value.const_value = None if value.const_value is None else _zeros(value.const_value)
+                value.const_value = None if value.const_value is None else _make_zeros(value.const_value)
     return tflite_writer.write(ir.Model(made, ir_version=10), catalogue)
 
 
@@ -70,29 +70,31 @@ def _list_named(node: ir.Node, spec: OperatorSpec) -> Iterator[ir.Value]:
         yield from node.outputs
 
 
-def _options(data: bytes, catalogue: Catalogue) -> list[list[Any]]:
+def _read_options(data: bytes, catalogue: Catalogue) -> list[list[Any]]:
     """The options of each operator in a file, as rules read them."""
-    operators = catalogue.dialect("tflite").operators
+    operators = catalogue.find_dialect("tflite").operators
     nodes = (node for made in read(data, catalogue).meta["subgraphs"] for node in made)
     found = ((node, operators[node.op_type].options) for node in nodes if node.op_type in operators)
-    return [[option_value(node, option) for option in options.values()] for node, options in found]
+    return [[get_option(node, option) for option in options.values()] for node, options in found]
 
 
-def _view(made: ir.Graph, catalogue: Catalogue, plain: bool) -> list[str]:
+def _list_operators(made: ir.Graph, catalogue: Catalogue, plain: bool) -> list[str]:
     """The operators of a graph once what is quantized has become real numbers, where codes may stay what they are."""
-    source, target = (catalogue.dialect(name) for name in ("tflite", "onnx"))
-    if not any(quantization(value) for node in made.all_nodes() for value in (*node.inputs, *node.outputs)):
+    source, target = (catalogue.find_dialect(name) for name in ("tflite", "onnx"))
+    if not any(read_quantization(value) for node in made.all_nodes() for value in (*node.inputs, *node.outputs)):
         return []
     portable = replace(target, facts=replace(target.facts, codes=None))
     insert_quantize_dequantize(made, source, portable, _OPSET, Scope(made), plain)
-    return [f"{node.op_type}({[_word(v) for v in node.inputs]}) {[*node.attributes.values()]}" for node in made]
+    return [
+        f"{node.op_type}({[_describe_value(v) for v in node.inputs]}) {[*node.attributes.values()]}" for node in made
+    ]
 
 
-def _word(value: ir.Value | None) -> str:
+def _describe_value(value: ir.Value | None) -> str:
     return "" if value is None else f"{value.name} {value.dtype} {value.shape}"
 
 
-def _zeros(held: ir.TensorProtocol) -> ir.TensorProtocol:
+def _make_zeros(held: ir.TensorProtocol) -> ir.TensorProtocol:
     elements = held.numpy()
     if held.dtype == ir.DataType.STRING:
         return ir.StringTensor([b""] * held.size, shape=ir.Shape(elements.shape), name=held.name)

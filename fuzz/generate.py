@@ -17,15 +17,15 @@ from ..engine.syntax import tree
 from ..verify.frames import Array
 from . import generate_body, perturb, results
 from .choices import Choices
-from .compatibility import alike, exchangeable, of_type, within
-from .element_types import Admitted, alternatives, bare, choice, fitting, number, read_admitted, read_schema
-from .elements import elements, indices
+from .compatibility import are_alike, are_exchangeable, has_type, is_within
+from .element_types import Admitted, cast_number, fit_types, is_bare, pick_type, read_admitted, read_schema, vary_types
+from .elements import draw_elements, draw_indices
 from .finding import Grids, Rejected
 from .node_options import draw_options
-from .quantization_parameters import Quantities
+from .quantization_parameters import StepQuantization
 from .sketch import Step, Value
 from .subjects import Subject
-from .unknown import absent, extent_of, forget_extents
+from .unknown import choose_absence, draw_extent, forget_extents
 
 #: the most operands drawn for a variadic one
 _MOST = 4
@@ -49,7 +49,7 @@ class CaseBuilder:
     """One case in the making: what the test names and what has been drawn so far.
 
     `given` are values of earlier steps that operands may take instead of new ones, `position` how many steps there are;
-    with `free` the first operand may have another rank than the test declares; what is `astray` is drawn otherwise.
+    with `free` the first operand may have another rank than the test declares; what is `varied` is drawn otherwise.
     """
 
     choices: Choices
@@ -60,7 +60,7 @@ class CaseBuilder:
     given: Sequence[Value] = ()
     position: int = 0
     free: bool = False
-    astray: str | None = None
+    varied: str | None = None
     widened: bool = False
     made: list[Step] = field(default_factory=list)
     values: dict[str, Any] = field(default_factory=dict)
@@ -83,37 +83,37 @@ class CaseBuilder:
     moving: bool = False
     shapes: dict[tuple[tree.Dimension, ...], tuple[int, ...]] = field(default_factory=dict)
 
-    def steps(self) -> tuple[Step, ...]:
+    def build_steps(self) -> tuple[Step, ...]:
         """Build the left side, operands before users; raises Rejected where the interpreter does not take it."""
-        equations = self.subject.pattern(self.opset)
+        equations = self.subject.compile_pattern(self.opset)
         self.definers = {target.name: equation for equation in equations for target in equation.targets}
         for generator in self.test.generators:
-            named = self.choices.pick(self.subject.domain(generator))
-            self.named[generator.name] = perturb.other(self.choices, named) if generator.name == self.astray else named
-        self.unknown = not self.given and self.subject.of_source and self.choices.chance(_UNKNOWN_EXTENTS)
-        self.widened |= self.unknown or self.astray is not None
-        self.absent = absent(self.choices, self.test)
+            named = self.choices.pick(self.subject.list_domain(generator))
+            self.named[generator.name] = perturb.change(self.choices, named) if generator.name == self.varied else named
+        self.unknown = not self.given and self.subject.of_source and self.choices.draw_chance(_UNKNOWN_EXTENTS)
+        self.widened |= self.unknown or self.varied is not None
+        self.absent = choose_absence(self.choices, self.test)
         for equation in reversed(equations):  # the root first
             if not any(target.name in self.values for target in equation.targets):
-                self.node(equation.value, equation)
+                self.build_node(equation.value, equation)
         return tuple(self.made)
 
     # ---- nodes
 
-    def node(self, pattern: Operand, equation: Defined | None) -> list[Value]:
+    def build_node(self, pattern: Operand, equation: Defined | None) -> list[Value]:
         if isinstance(pattern, AnyOf):
-            return self.node(self.choices.pick(pattern.alternatives), equation)
+            return self.build_node(self.choices.pick(pattern.alternatives), equation)
         assert isinstance(pattern, NodePattern)
-        spec = self._operator(pattern)
+        spec = self._choose_operator(pattern)
         of_schema = self.subject.of_source and self.subject.reads.schemas
         kinds = read_schema(spec, self.opset) if of_schema else read_admitted(spec)
         self._choose_types(pattern, spec, kinds)
-        quantities = Quantities(self.choices, spec)
+        quantities = StepQuantization(self.choices, spec)
         operands: list[Value | None] = []
-        for position, (operand, wanted) in enumerate(self._operands(pattern, spec)):
-            operands.append(self._operand(operand, wanted, spec, position, kinds, quantities, operands))
-        free = len(operands) == 2 and not quantities.limited and exchangeable(*operands)
-        if free and self.choices.chance(_EXCHANGED):
+        for position, (operand, wanted) in enumerate(self._pair_operands(pattern, spec)):
+            operands.append(self._build_operand(operand, wanted, spec, position, kinds, quantities, operands))
+        free = len(operands) == 2 and not quantities.limited and are_exchangeable(*operands)
+        if free and self.choices.draw_chance(_EXCHANGED):
             operands.reverse()
             self.widened = True
         options, widened = draw_options(self.choices, self.subject, pattern, spec, len(operands), self.named)
@@ -129,33 +129,33 @@ class CaseBuilder:
             operands.pop()
         step = Step(spec, tuple(operands), options)
         targets = () if equation is None else equation.targets
-        types = results.types(self.choices, self.subject, self.named, step, kinds)
-        step = self.settle(step, results.counts(step, targets), types, quantities.results)
+        types = results.list_types(self.choices, self.subject, self.named, step, kinds)
+        step = self.settle(step, results.list_counts(step, targets), types, quantities.list_result_grids)
         # What depends on positions known at run time only has extents that no file could tell.
-        if any(value is not None and value.fed and kinds.index_like(p) for p, value in enumerate(step.operands)):
-            unknown = self.choices.chance(60)
-            step = step.yielding([replace(value, open=value.open or unknown) for value in step.results])
+        if any(value is not None and value.fed and kinds.is_index(p) for p, value in enumerate(step.operands)):
+            unknown = self.choices.draw_chance(60)
+            step = step.set_results([replace(value, open=value.open or unknown) for value in step.results])
         found = self.add(step)
         if equation is not None:
-            self._bind(equation, found)
+            self._bind_results(equation, found)
         return found
 
     def add(self, step: Step) -> list[Value]:
         """Take in a step, whose results have names of their own then."""
         stem = f"{self.within}{step.operator.name}_{self.position + len(self.made)}"
         names = [stem] if len(step.results) == 1 else [f"{stem}_{place}" for place in range(len(step.results))]
-        step = step.yielding([replace(value, name=name) for value, name in zip(step.results, names, strict=True)])
+        step = step.set_results([replace(value, name=name) for value, name in zip(step.results, names, strict=True)])
         self.made.append(step)
         return list(step.results)
 
-    def _operator(self, pattern: NodePattern) -> OperatorSpec:
+    def _choose_operator(self, pattern: NodePattern) -> OperatorSpec:
         if pattern.wildcard and pattern.wildcard in self.named:
             return pattern.specs[self.named[pattern.wildcard]]
         if not pattern.specs:
             raise Rejected(f"the rule names an operator that opset {self.opset} does not have")
         return self.choices.pick(sorted(pattern.specs.values(), key=lambda spec: spec.name))
 
-    def _bind(self, equation: Defined, found: Sequence[Value]) -> None:
+    def _bind_results(self, equation: Defined, found: Sequence[Value]) -> None:
         # What becomes of mutable operands is no result in the file.
         wanted = equation.targets if any(t.spread for t in equation.targets) else equation.targets[: len(found)]
         places, _ = next(assign_places(wanted, len(found), self.counts), ([], {}))
@@ -164,7 +164,7 @@ class CaseBuilder:
 
     # ---- operands
 
-    def _operands(self, pattern: NodePattern, spec: OperatorSpec) -> list[tuple[Operand, tree.Declaration | None]]:
+    def _pair_operands(self, pattern: NodePattern, spec: OperatorSpec) -> list[tuple[Operand, tree.Declaration | None]]:
         """The patterns of operands with their declarations, a variadic one as often as is drawn."""
         declared = {declaration.name: declaration for declaration in self.test.declarations}
         found: list[tuple[Operand, tree.Declaration | None]] = []
@@ -173,33 +173,33 @@ class CaseBuilder:
                 found.append((operand, declared.get(operand.name) if isinstance(operand, Variable) else None))
             elif operand.name in self.definers:  # results of a node that is made before this one
                 if operand.name not in self.values:
-                    self.node(self.definers[operand.name].value, self.definers[operand.name])
+                    self.build_node(self.definers[operand.name].value, self.definers[operand.name])
                 self.places[operand.name] = len(found)
                 found += [(operand, None)] * len(self.values.get(operand.name, ()))
             elif operand.count is not None and operand.name in declared:
                 if operand.count not in self.counts:
-                    self.counts[operand.count] = self.choices.number(0, _FEW)
+                    self.counts[operand.count] = self.choices.draw_int(0, _FEW)
                 found += [(operand, declared[operand.name])] * self.counts[operand.count]
             elif operand.name in self.named:
                 self.places[operand.name] = len(found)
                 found += [(operand, None)] * len(self.named[operand.name])
             elif operand.name in declared:
-                least, most = spec.arity()
+                least, most = spec.count_operands()
                 others = len(pattern.operands) - 1
-                count = self.choices.number(max(least - others, not others), _MOST if most is None else most - others)
+                count = self.choices.draw_int(max(least - others, not others), _MOST if most is None else most - others)
                 found += [(operand, declared[operand.name])] * count
             else:  # a table, whose tests give the operands in order
                 found += [(operand, declaration) for declaration in self.test.declarations]
         return found
 
-    def _operand(
+    def _build_operand(
         self,
         pattern: Operand,
         declaration: tree.Declaration | None,
         spec: OperatorSpec,
         position: int,
         kinds: Admitted,
-        quantities: Quantities,
+        quantities: StepQuantization,
         before: Sequence[Value | None],
     ) -> Value | None:
         if isinstance(pattern, Absent):
@@ -207,26 +207,26 @@ class CaseBuilder:
         if isinstance(pattern, Number):
             given = [(place, one.dtype) for place, one in enumerate(before) if one is not None]
             opset = self.opset if self.subject.reads.schemas else None
-            return self._constant(number(pattern.value, spec, position, given, opset))
+            return self._make_constant(cast_number(pattern.value, spec, position, given, opset))
         if not isinstance(pattern, Variable):
-            return self.node(pattern, None)[0]
+            return self.build_node(pattern, None)[0]
         if pattern.spread and pattern.name in self.values:
             made: Value = self.values[pattern.name][position - self.places[pattern.name]]
             return made
         if pattern.name in self.definers and pattern.name not in self.values:
-            self.node(self.definers[pattern.name].value, self.definers[pattern.name])
+            self.build_node(self.definers[pattern.name].value, self.definers[pattern.name])
         if pattern.name in self.values and not pattern.spread:
             if self.values[pattern.name] is not None:
                 quantities.take(position, self.values[pattern.name])
             return cast("Value | None", self.values[pattern.name])
         mutable = position < len(spec.operands) and spec.operands[position].mutable
         if declaration is not None:
-            if pattern.optional and self.choices.chance(self.absent):
+            if pattern.optional and self.choices.draw_chance(self.absent):
                 value = None
             else:
                 value = self._draw_declared(pattern, declaration, spec, position, kinds, quantities, before, mutable)
         elif pattern.name in self.named:
-            listed, out = self.named[pattern.name], pattern.optional and self.choices.chance(self.absent)
+            listed, out = self.named[pattern.name], pattern.optional and self.choices.draw_chance(self.absent)
             if pattern.spread:  # the elements of each of its values
                 listed = listed[position - self.places[pattern.name]]
             value = None if out or listed is None else self._draw_listed(pattern, listed, position, spec, kinds, before)
@@ -234,7 +234,7 @@ class CaseBuilder:
             value = None
         else:
             raise Rejected(f"the test says nothing about {pattern.name}")
-        if self.moving and value is not None and not value.constant and self.choices.chance(_COMPUTED):
+        if self.moving and value is not None and not value.constant and self.choices.draw_chance(_COMPUTED):
             value = generate_body.add_computed(self, value)
         if not pattern.spread:
             self.values[pattern.name] = value
@@ -247,49 +247,49 @@ class CaseBuilder:
         spec: OperatorSpec,
         position: int,
         kinds: Admitted,
-        quantities: Quantities,
+        quantities: StepQuantization,
         before: Sequence[Value | None],
         mutable: bool,
     ) -> Value:
         first, other = self.types
         name = declaration.type
         if name == first and first != other:
-            name = kinds.closest(position, other, name) if self.subject.of_source else other
+            name = kinds.find_closest(position, other, name) if self.subject.of_source else other
         if self.bare and (name.startswith("q") or kinds.sum_like(position)):
             name = "f32"
         quantized = name.startswith("q")
         dtype = DTYPES[name.removeprefix("q")]
-        index = dtype.is_integer() and not quantized and kinds.index_like(position) and not mutable
-        limit = quantities.limit(position)
-        reused = None if index or quantities.anew(position) else self._reuse(declaration, dtype, quantized, position)
+        index = dtype.is_integer() and not quantized and kinds.is_index(position) and not mutable
+        limit = quantities.find_limit(position)
+        reused = None if index or quantities.is_free(position) else self._reuse(declaration, dtype, quantized, position)
         if reused is not None:
             quantities.take(position, reused)
             return reused
-        shape = self.shape(declaration)
-        if declaration.name == self.astray:
+        shape = self.draw_shape(declaration)
+        if declaration.name == self.varied:
             shape = perturb.change_shape(self.choices, shape)
             if pattern.layout is not None and len(shape) != len(pattern.layout):
                 raise Rejected(f"{pattern.name} has no such rank")
         if mutable:
             zeros = np.zeros(shape, dtype.numpy())
-            known = quantities.state(position, dtype) if quantized else None
-            return Value(self.name(pattern.name), dtype, zeros, variable=True, grid=known)
+            known = quantities.draw_state(position, dtype) if quantized else None
+            return Value(self.make_name(pattern.name), dtype, zeros, variable=True, grid=known)
         often = index or not self.subject.of_source  # rules over the target fold much, so they look for constants
         held = spec.facts.fuzz.scratch is not None and before and before[0] is not None and before[0].grid is not None
-        constant = pattern.const or held or self.choices.chance(_CONSTANT * (1 + often) if index or before else 0)
+        constant = pattern.const or held or self.choices.draw_chance(_CONSTANT * (1 + often) if index or before else 0)
         if quantized or quantities.is_sum(position):
-            made = quantities.operand(position, dtype, shape, pattern.layout, before)
+            made = quantities.draw_operand(position, dtype, shape, pattern.layout, before)
             if made is not None:
                 content, grid, weights = made
                 codes = quantities.store_type(dtype, content)
-                value = Value(self.name(pattern.name), codes, content, bool(constant or weights), grid)
+                value = Value(self.make_name(pattern.name), codes, content, bool(constant or weights), grid)
                 return forget_extents(self.choices, value, not before) if self.unknown else value
         if index:
-            content = indices(self.choices, dtype, shape, self.sizes, limit)
+            content = draw_indices(self.choices, dtype, shape, self.sizes, limit)
         else:
-            content = elements(self.choices, dtype, shape, limit)
+            content = draw_elements(self.choices, dtype, shape, limit)
         self.sizes += [extent for extent in shape if extent not in self.sizes]
-        value = Value(self.name(pattern.name), dtype, content, bool(constant))
+        value = Value(self.make_name(pattern.name), dtype, content, bool(constant))
         return forget_extents(self.choices, value, not before) if self.unknown and not index else value
 
     def _reuse(self, declaration: tree.Declaration, dtype: ir.DataType, quantized: bool, position: int) -> Value | None:
@@ -307,12 +307,12 @@ class CaseBuilder:
             and value.content.size
         ]
         if position:
-            shape = self.shape(declaration)
+            shape = self.draw_shape(declaration)
             fit = [value for value in fit if list(value.content.shape) == shape]
         elif lists and not free:
-            fit = [value for value in fit if all(map(within, declaration.shape, value.content.shape))]
-        fit = [value for value in fit if alike(declaration.shape, value.content.shape)]
-        if not fit or (position and self.choices.chance(40)):
+            fit = [value for value in fit if all(map(is_within, declaration.shape, value.content.shape))]
+        fit = [value for value in fit if are_alike(declaration.shape, value.content.shape)]
+        if not fit or (position and self.choices.draw_chance(40)):
             return None
         value = self.choices.pick(fit[::-1])
         self.shapes[declaration.shape] = value.content.shape
@@ -335,37 +335,37 @@ class CaseBuilder:
         """An operand whose elements the test names: a constant, or fed where the rule lets it be."""
         try:
             array = np.array(value)
-        except ValueError as error:  # what is astray may have rows of different length
+        except ValueError as error:  # what is varied may have rows of different length
             raise Rejected(f"{value}: {error}") from error
         array = np.char.encode(array) if array.dtype.kind == "U" else array
         given = [(place, value.dtype) for place, value in enumerate(before) if value is not None]
-        fit = fitting(array, spec, position, kinds, given, self.opset if self.subject.reads.schemas else None)
+        fit = fit_types(array, spec, position, kinds, given, self.opset if self.subject.reads.schemas else None)
         if not fit:
             raise Rejected(f"{spec.name} takes no {array.tolist()} at opset {self.opset}")
         like = [name for name in fit if DTYPES[name] in self.listed]  # lists that are joined are of one type
-        dtype = DTYPES[self.choices.pick(like if len(fit) > 1 and like and self.choices.chance(60) else fit)]
+        dtype = DTYPES[self.choices.pick(like if len(fit) > 1 and like and self.choices.draw_chance(60) else fit)]
         self.widened |= bool(like) and dtype not in self.listed  # the test does not say that lists are of several types
         self.listed.add(dtype)
-        constant = pattern.const or not self.choices.chance(40)
+        constant = pattern.const or not self.choices.draw_chance(40)
         with np.errstate(over="ignore"):  # what a short type cannot hold is infinite
             content = array.astype(dtype.numpy())
-        return Value(self.name(pattern.name), dtype, content, constant)
+        return Value(self.make_name(pattern.name), dtype, content, constant)
 
-    def _constant(self, array: Array) -> Value:
+    def _make_constant(self, array: Array) -> Value:
         self.named_values += 1
         return Value(f"number_{self.position}_{self.named_values}", ir.DataType.from_numpy(array.dtype), array, True)
 
-    def name(self, stem: str) -> str:
+    def make_name(self, stem: str) -> str:
         """A name that no other value has."""
         self.named_values += 1
         return f"{stem}_{self.position}_{self.named_values}"
 
-    def shape(self, declaration: tree.Declaration) -> list[int]:
+    def draw_shape(self, declaration: tree.Declaration) -> list[int]:
         """The extents that a test declares, or those of the operand of an earlier step that was declared alike."""
         known = self.shapes.get(declaration.shape)
         if known is not None:
             return list(known)
-        return [extent_of(self.choices, dimension, self.extents) for dimension in declaration.shape]
+        return [draw_extent(self.choices, dimension, self.extents) for dimension in declaration.shape]
 
     def _choose_types(self, pattern: NodePattern, spec: OperatorSpec, kinds: Admitted) -> None:
         """Decide on another element type for all operands that are declared alike, where ops.yaml admits one."""
@@ -373,28 +373,28 @@ class CaseBuilder:
             return
         places = [
             (position, declaration.type)
-            for position, (_, declaration) in enumerate(self._operands(pattern, spec))
-            if declaration is not None and not kinds.index_like(position) and not kinds.sum_like(position)
+            for position, (_, declaration) in enumerate(self._pair_operands(pattern, spec))
+            if declaration is not None and not kinds.is_index(position) and not kinds.sum_like(position)
         ]
-        self.bare = self.subject.of_source and not self.given and bare(self.choices, kinds, places)
+        self.bare = self.subject.of_source and not self.given and is_bare(self.choices, kinds, places)
         self.widened |= self.bare
         # Operands that are declared with quantized types of their own go together as they are.
         if not places or len({name for _, name in places if name.startswith("q")}) > 1:
             return
         first = places[0][1]
         if not self.subject.of_source:
-            strange = self.choices.chance(_STRANGE) and not first.startswith("q")
+            strange = self.choices.draw_chance(_STRANGE) and not first.startswith("q")
             self.types = first, self.choices.pick(_STRANGERS) if strange else first
             return
         if any(name.startswith("q") and name != first for _, name in places):
             self.types = first, first  # codes of several types are what the test is about
             return
-        others = alternatives(kinds, [position for position, name in places if name == first], first)
-        wanted = [name for name in others if any(of_type(value, name) for value in self.given)]
+        others = vary_types(kinds, [position for position, name in places if name == first], first)
+        wanted = [name for name in others if any(has_type(value, name) for value in self.given)]
         if self.given and wanted:
             self.types = first, self.choices.pick(wanted)
             return
         position = places[0][0]
-        other = choice(self.choices, kinds, position, first, others)
+        other = pick_type(self.choices, kinds, position, first, others)
         self.widened |= other.removeprefix("q") != first
         self.types = first, other

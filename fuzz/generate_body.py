@@ -28,7 +28,7 @@ _MOVING = 50
 _SUMS = ("+", "-")
 
 
-class Bench(Protocol):
+class BodyContext(Protocol):
     """What a body needs of the case in the making."""
 
     choices: Choices
@@ -47,18 +47,18 @@ class Bench(Protocol):
 
     def add(self, step: Step) -> list[Value]: ...
 
-    def node(self, pattern: Operand, equation: Defined | None) -> list[Value]: ...
+    def build_node(self, pattern: Operand, equation: Defined | None) -> list[Value]: ...
 
-    def name(self, stem: str) -> str: ...
+    def make_name(self, stem: str) -> str: ...
 
 
-def leading(facts: OperatorFacts, option: str) -> list[str]:
+def list_leading_types(facts: OperatorFacts, option: str) -> list[str]:
     """The types of what a body yields before the results of its node: whether there is another turn."""
     return [kind for kind in facts.parameters.get(option, ()) if kind == "bool"]
 
 
 def draw(
-    bench: Bench,
+    bench: BodyContext,
     pattern: GraphPattern,
     facts: OperatorFacts,
     option: str,
@@ -67,20 +67,20 @@ def draw(
 ) -> Body:
     """Draw a graph that a pattern looks into, for a node with some operands; raises Rejected where that cannot be."""
     outer = bench.made, bench.within, bench.parameters, bench.moving
-    bench.made, bench.within, bench.moving = [], bench.name("in"), bench.choices.chance(_MOVING)
+    bench.made, bench.within, bench.moving = [], bench.make_name("in"), bench.choices.draw_chance(_MOVING)
     bench.definers |= {target.name: equation for equation in pattern.equations for target in equation.targets}
     try:
         kinds: Sequence[str] = facts.parameters.get(option, ())
         sliced = int(options.get(facts.slices or "", 0))
-        bench.parameters = parameters = _parameters(bench, pattern, kinds, operands, sliced)
-        likes: list[Value | None] = [*parameters[len(kinds) - len(leading(facts, option)) :]]
+        bench.parameters = parameters = _build_parameters(bench, pattern, kinds, operands, sliced)
+        likes: list[Value | None] = [*parameters[len(kinds) - len(list_leading_types(facts, option)) :]]
         return Body(tuple(parameters), *_draw_yielded(bench, pattern, likes))
     finally:
         bench.made, bench.within, bench.parameters, bench.moving = outer
 
 
-def _parameters(
-    bench: Bench, pattern: GraphPattern, kinds: Sequence[str], operands: Sequence[Value | None], sliced: int
+def _build_parameters(
+    bench: BodyContext, pattern: GraphPattern, kinds: Sequence[str], operands: Sequence[Value | None], sliced: int
 ) -> list[Value]:
     """What a body is given in its first turn, under the names that the pattern has for it.
 
@@ -96,12 +96,12 @@ def _parameters(
         else:
             dtype, content = operand.dtype, operand.content
             content = content[0] if place >= len(operands) - sliced else content
-        found.append(Value(bench.name("parameter"), dtype, content))
+        found.append(Value(bench.make_name("parameter"), dtype, content))
     _take(bench, pattern.parameters, found)
     return found
 
 
-def _take(bench: Bench, patterns: Sequence[Variable], values: Sequence[Value]) -> None:
+def _take(bench: BodyContext, patterns: Sequence[Variable], values: Sequence[Value]) -> None:
     """Give values the names of a list of variables, some of which take several."""
     places = next(assign_places(patterns, len(values), bench.counts), None)
     if places is None:
@@ -111,11 +111,11 @@ def _take(bench: Bench, patterns: Sequence[Variable], values: Sequence[Value]) -
 
 
 def _draw_yielded(
-    bench: Bench, pattern: GraphPattern, likes: Sequence[Value | None]
+    bench: BodyContext, pattern: GraphPattern, likes: Sequence[Value | None]
 ) -> tuple[tuple[Step, ...], tuple[Value, ...]]:
     """The steps of a body, and what it yields: values like those it was given, and maybe one more."""
     taking = [one if isinstance(one, Variable) and one.spread else _ONE for one in pattern.results]
-    more = int(bench.choices.chance(_GATHERED)) if any(one.spread and one.count is None for one in taking) else 0
+    more = int(bench.choices.draw_chance(_GATHERED)) if any(one.spread and one.count is None for one in taking) else 0
     total = max(
         len(likes) + more,
         sum(not one.spread for one in taking)
@@ -128,7 +128,7 @@ def _draw_yielded(
     wanted: list[Value | None] = [*likes, *[None] * total]
     for one, place in zip(pattern.results, places[0], strict=True):
         for like in wanted[place]:
-            value = _result(bench, one, like)
+            value = _build_result(bench, one, like)
             own = any(value in step.results for step in bench.made) and value not in yields
             yields.append(value if own else _copy(bench, value))
     return tuple(bench.made), tuple(yields)
@@ -137,35 +137,35 @@ def _draw_yielded(
 _ONE = Variable("", False, False, False, None, None)  # type: ignore[arg-type]
 
 
-def _result(bench: Bench, pattern: Operand, like: Value | None) -> Value:
+def _build_result(bench: BodyContext, pattern: Operand, like: Value | None) -> Value:
     if not isinstance(pattern, Variable):
-        return bench.node(pattern, None)[0]
+        return bench.build_node(pattern, None)[0]
     if pattern.name in bench.definers and pattern.name not in bench.values:
-        bench.node(bench.definers[pattern.name].value, bench.definers[pattern.name])
+        bench.build_node(bench.definers[pattern.name].value, bench.definers[pattern.name])
     known = bench.values.get(pattern.name)
     if isinstance(known, Value):
         return known
-    alike = [one for one in bench.parameters if like is not None and _same(one, like)]
+    alike = [one for one in bench.parameters if like is not None and _are_same(one, like)]
     base = bench.choices.pick(alike or bench.parameters)
     if base.dtype == ir.DataType.BOOL:
-        found = _flag(bench, base)
+        found = _build_flag(bench, base)
     else:
-        found = add_computed(bench, base) if bench.choices.chance(_COMPUTED) else base
+        found = add_computed(bench, base) if bench.choices.draw_chance(_COMPUTED) else base
     if not pattern.spread:
         bench.values[pattern.name] = found
     return found
 
 
-def add_computed(bench: Bench, base: Value) -> Value:
+def add_computed(bench: BodyContext, base: Value) -> Value:
     """A value like another one that depends on what a body is given, and so differs from turn to turn."""
     shape = base.content.shape
     fit = [
         value
         for value in (*bench.parameters, *(result for step in bench.made for result in step.results))
-        if value.dtype == base.dtype and value is not base and _extends(value.content.shape, shape)
+        if value.dtype == base.dtype and value is not base and _can_extend(value.content.shape, shape)
     ]
-    fit += _counters(bench.parameters)
-    sums = [_spec(bench, spec) for spec in bench.subject.reads.operators.values() if spec.infix in _SUMS]
+    fit += _find_counters(bench.parameters)
+    sums = [_find_spec(bench, spec) for spec in bench.subject.reads.operators.values() if spec.infix in _SUMS]
     if not fit or not sums or base.dtype in (ir.DataType.BOOL, ir.DataType.STRING):
         return base
     other = bench.choices.pick(fit)
@@ -175,49 +175,53 @@ def add_computed(bench: Bench, base: Value) -> Value:
     return _run(bench, Step(spec, (base, other), {}), base.dtype)
 
 
-def _same(one: Value, other: Value) -> bool:
+def _are_same(one: Value, other: Value) -> bool:
     return (one.dtype, one.content.shape) == (other.dtype, other.content.shape)
 
 
-def _flag(bench: Bench, base: Value) -> Value:
+def _build_flag(bench: BodyContext, base: Value) -> Value:
     """Whether there is another turn: what was said before, or whether a count has not come to its end."""
-    counters = _counters(bench.parameters)
-    less = [_spec(bench, spec) for spec in bench.subject.reads.operators.values() if spec.infix == "-"]
-    if not counters or not less or bench.choices.chance(30):
+    counters = _find_counters(bench.parameters)
+    less = [_find_spec(bench, spec) for spec in bench.subject.reads.operators.values() if spec.infix == "-"]
+    if not counters or not less or bench.choices.draw_chance(30):
         return base
     counter = bench.choices.pick(counters)
-    end = Value(bench.name("end"), counter.dtype, np.array(bench.choices.number(1, 4), counter.dtype.numpy()), True)
+    end = Value(
+        bench.make_name("end"), counter.dtype, np.array(bench.choices.draw_int(1, 4), counter.dtype.numpy()), True
+    )
     return _convert(bench, _run(bench, Step(less[0], (end, counter), {}), counter.dtype), base.dtype)
 
 
-def _counters(values: Sequence[Value]) -> list[Value]:
+def _find_counters(values: Sequence[Value]) -> list[Value]:
     return [value for value in values if value.dtype in _INTEGERS and not value.content.ndim]
 
 
-def _convert(bench: Bench, value: Value, dtype: ir.DataType) -> Value:
-    return _run(bench, Step(_spec(bench, bench.subject.reads.role("convert")), (value,), {"to": int(dtype)}), dtype)
+def _convert(bench: BodyContext, value: Value, dtype: ir.DataType) -> Value:
+    return _run(
+        bench, Step(_find_spec(bench, bench.subject.reads.find_role("convert")), (value,), {"to": int(dtype)}), dtype
+    )
 
 
-def _copy(bench: Bench, value: Value) -> Value:
-    return _run(bench, Step(_spec(bench, bench.subject.reads.role("copy")), (value,), {}), value.dtype)
+def _copy(bench: BodyContext, value: Value) -> Value:
+    return _run(bench, Step(_find_spec(bench, bench.subject.reads.find_role("copy")), (value,), {}), value.dtype)
 
 
-def _run(bench: Bench, step: Step, dtype: ir.DataType) -> Value:
+def _run(bench: BodyContext, step: Step, dtype: ir.DataType) -> Value:
     return bench.add(bench.settle(step, [1], [dtype], lambda dtype: []))[0]
 
 
-def _spec(bench: Bench, known: OperatorSpec) -> OperatorSpec:
+def _find_spec(bench: BodyContext, known: OperatorSpec) -> OperatorSpec:
     """An operator as it is at the opset of the case."""
-    found = bench.subject.reads.operator(known.name, bench.opset)
+    found = bench.subject.reads.find_operator(known.name, bench.opset)
     if found is None:
         raise Rejected(f"there is no {known.name} at opset {bench.opset}")
     return found
 
 
-def _extends(inner: Sequence[int], outer: Sequence[int]) -> bool:
+def _can_extend(inner: Sequence[int], outer: Sequence[int]) -> bool:
     """Whether one shape can be extended to another."""
     pairs = zip(reversed(inner), reversed(outer), strict=False)
     return len(inner) <= len(outer) and all(a in (1, b) for a, b in pairs)
 
 
-__all__ = ["add_computed", "draw", "leading"]
+__all__ = ["add_computed", "draw", "list_leading_types"]

@@ -10,13 +10,13 @@ import onnx_ir as ir
 from ..engine.base.errors import RewriteError
 from ..engine.base.names import Scope
 from ..engine.dialects.inference import make_shape
-from ..engine.dialects.operators import Catalogue, option_value
+from ..engine.dialects.operators import Catalogue, get_option
 from ..engine.passes.base import Module, run_passes
 from ..engine.passes.meanings import Meanings
 from ..engine.rewrite.rules import MEANING, RuleSet
 from .element_types import USUAL, read_admitted
 from .finding import Rejected
-from .sketch import Blank, Step, Value, graph
+from .sketch import Step, UnknownResult, Value, make_graph
 
 #: how far meanings may lead to operators that mean others
 _DEPTH = 8
@@ -27,7 +27,7 @@ Settled = Callable[[Step, int, Sequence[ir.DataType]], Step]
 
 def has_meaning(rules: RuleSet, step: Step) -> bool:
     """Whether rules say what the operator of a step means."""
-    return bool(rules.candidates(MEANING, step.operator.domain, step.operator.name))
+    return bool(rules.list_candidates(MEANING, step.operator.domain, step.operator.name))
 
 
 def explain_step(
@@ -39,11 +39,11 @@ def explain_step(
     """
     if depth > _DEPTH:
         raise Rejected(f"what {step.operator.name} means is said by itself")
-    blanks = [Blank(f"result_{place}") for place in range(count)]
+    blanks = [UnknownResult(f"result_{place}") for place in range(count)]
     dialect = rules.source
     # The meaning is of this case, and its extents are known here.
     closed = tuple(None if value is None else replace(value, open=False) for value in step.operands)
-    made = graph([replace(step, operands=closed)], blanks, dialect)
+    made = make_graph([replace(step, operands=closed)], blanks, dialect)
     known = {value.name: value for value in step.operands if value is not None}
     values: dict[ir.Value, Value] = {}
     steps: dict[ir.Node, Step] = {}
@@ -61,10 +61,10 @@ def explain_step(
         return values[value]
 
     def settle(node: ir.Node) -> None:
-        spec = catalogue.spec(node)
+        spec = catalogue.find_spec(node)
         assert spec is not None
         operands = tuple(None if value is None else draw_value(value) for value in node.inputs)
-        options = {name: option_value(node, spec.options[name]) for name in node.attributes}
+        options = {name: get_option(node, spec.options[name]) for name in node.attributes}
         typed = [
             ir.DataType[dtype]
             for name, option in spec.options.items()

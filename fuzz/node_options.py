@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from ..engine.dialects.operators import OperatorSpec, Option
 from ..engine.expressions.compile import Frame, evaluate
-from ..engine.expressions.functions import to_python
+from ..engine.expressions.functions import convert_to_python
 from ..engine.rewrite.pattern import NodePattern, OptionPattern
 from .choices import Choices
 from .subjects import Subject
@@ -39,7 +39,7 @@ def draw_options(
     found: dict[str, Any] = {}
     widened = False
     patterns = {option.name: option for option in pattern.options}
-    lacking = _lacking(choices, subject, spec, patterns, named)
+    lacking = _choose_absent(choices, subject, spec, patterns, named)
     counts = spec.facts.fuzz.counts
     for name, option in spec.options.items():
         wanted = patterns.get(name)
@@ -49,12 +49,12 @@ def draw_options(
         if name in named or variable in named:
             found[name] = named[name if name in named else str(variable)]
             wants = None if choices.turn is None else name in lacking
-            if _may_lack(option, subject, spec) and choices.chance(_LEFT_OUT, wants):
+            if _may_lack(option, subject, spec) and choices.draw_chance(_LEFT_OUT, wants):
                 del found[name]
                 widened = True
                 named |= dict.fromkeys({name, str(variable or name)} & named.keys(), option.default)
         elif wanted is not None and variable is None:
-            found[name] = to_python(evaluate(wanted.value, Frame(named)))
+            found[name] = convert_to_python(evaluate(wanted.value, Frame(named)))
         elif counts.get(name) in {operand.name for operand in spec.operands}:
             found[name] = operands
         else:
@@ -63,13 +63,13 @@ def draw_options(
                 found[name] = choices.pick(_TYPES)
                 continue
             stays = name in spec.facts.fuzz.stays
-            others = [] if stays else _others(option, subject)
+            others = [] if stays else _list_others(option, subject)
             word = option.type in subject.reads.enums and not read
             often = _OTHER if read else _UNMENTIONED_WORD if word else _UNMENTIONED
             counting = spec.table is not None and option.type == "int32" and option.default == 0
             if counting and read and not stays and not others:
                 others, often = list(_COUNTING), _UNMENTIONED  # masks, axes
-            if others and choices.chance(often):
+            if others and choices.draw_chance(often):
                 found[name] = choices.pick(others)
                 widened = True
         if variable not in (None, "_") and name in found:
@@ -83,7 +83,7 @@ def _may_lack(option: Option, subject: Subject, spec: OperatorSpec) -> bool:
     return subject.of_source and (spec.table is None or numbers)
 
 
-def _lacking(
+def _choose_absent(
     choices: Choices,
     subject: Subject,
     spec: OperatorSpec,
@@ -98,7 +98,7 @@ def _lacking(
     return found[choices.turn - _WHOLE :: _TURNS]
 
 
-def _others(option: Option, subject: Subject) -> list[Any]:
+def _list_others(option: Option, subject: Subject) -> list[Any]:
     """Values that an option may have besides its default; none where nothing is known of it."""
     enumeration = subject.reads.enums.get(option.type)
     if option.type == "bool":

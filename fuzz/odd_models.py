@@ -48,35 +48,39 @@ class Variant:
     loose: bool = False
 
 
-def odd(subjects: Sequence[Subject]) -> Subject:
+def make_odd_subject(subjects: Sequence[Subject]) -> Subject:
     """The subject that stands for odd models."""
-    return subjects[0].stand_for(NAME, NOWHERE)
+    return subjects[0].make_stand_in(NAME, NOWHERE)
 
 
-def takes(trial: object) -> bool:
+def is_suitable(trial: object) -> bool:
     """Whether odd models are made of a rule: of those whose left side the interpreter runs."""
     return isinstance(trial, Subject) and trial.of_source and trial.interpreted and not trial.excuse
 
 
-def draw(choices: Choices, subjects: Sequence[Subject], laboratory: Oracle, subject: Subject | None = None) -> Case:
+def draw(choices: Choices, subjects: Sequence[Subject], oracle: Oracle, subject: Subject | None = None) -> Case:
     """Draw a case of a rule, of `subject` where one is given, and change one thing about it.
 
     Raises Rejected where the interpreter does not take the case as it was, or there is nothing to change.
     """
-    case = draw_case(choices, subject or choices.pick(subjects), laboratory)
+    case = draw_case(choices, subject or choices.pick(subjects), oracle)
     if len(case.steps) != 1 or case.steps[0].meaning or case.steps[0].graphs:
         raise Rejected("it has not one operator that the interpreter has a kernel for")
-    kinds = [made for change in (_shapes, _operands, _options, _constants) if (made := list(change(case.steps[0])))]
+    kinds = [
+        made
+        for change in (_vary_shapes, _vary_operands, _vary_options, _vary_constants)
+        if (made := list(change(case.steps[0])))
+    ]
     if not kinds:
         raise Rejected("there is nothing to change about it")
-    return change_step(case, choices.pick(choices.pick(kinds)), laboratory)
+    return change_step(case, choices.pick(choices.pick(kinds)), oracle)
 
 
-def change_step(case: Case, variant: Variant, laboratory: Oracle) -> Case:
+def change_step(case: Case, variant: Variant, oracle: Oracle) -> Case:
     """A case with a changed step in the place of its own, and what the interpreter makes of it."""
     results, taken = case.steps[0].results, True
     try:
-        step = laboratory.again(variant.step, [(value.dtype, value.grid) for value in results])
+        step = oracle.rerun(variant.step, [(value.dtype, value.grid) for value in results])
     except Rejected:
         step, taken = replace(variant.step, results=results), False
     # Elements that are made of none were read where there is nothing.
@@ -87,28 +91,28 @@ def change_step(case: Case, variant: Variant, laboratory: Oracle) -> Case:
     )
 
 
-def variants(step: Step) -> Iterator[Variant]:
+def list_variants(step: Step) -> Iterator[Variant]:
     """Every step that differs from one in one odd thing."""
-    for change in (_shapes, _operands, _options, _constants):
+    for change in (_vary_shapes, _vary_operands, _vary_options, _vary_constants):
         yield from change(step)
 
 
-def _shapes(step: Step) -> Iterator[Variant]:
+def _vary_shapes(step: Step) -> Iterator[Variant]:
     """With an extent of 0: along one axis of one operand, or wherever the same extent stands; and with scalars."""
     fed = [value for value in dict.fromkeys(step.operands) if value is not None and value.content.dtype != object]
     codes = any(value.grid is not None for value in step.results)  # of sums over nothing, kernels make what they like
     for extent in dict.fromkeys(n for value in fed for n in value.content.shape if n > 1):
         axes = {value: [axis for axis, n in enumerate(value.content.shape) if n == extent] for value in fed}
-        yield _with(step, {value: _empty_axes(value, axes[value]) for value in fed}, codes)
+        yield _replace_operands(step, {value: _empty_axes(value, axes[value]) for value in fed}, codes)
     for value in fed:
         for axis in range(value.content.ndim):
-            yield _with(step, {value: _empty_axes(value, [axis])}, codes)
+            yield _replace_operands(step, {value: _empty_axes(value, [axis])}, codes)
         if value.content.size and value.content.ndim:
-            scalar = replace(value, content=np.asarray(value.content.reshape(-1)[0]), grid=_alone(value))
-            yield _with(step, {value: scalar}, loose=len(fed) > 1)  # kernels may read on behind it
+            scalar = replace(value, content=np.asarray(value.content.reshape(-1)[0]), grid=_read_first_scale(value))
+            yield _replace_operands(step, {value: scalar}, loose=len(fed) > 1)  # kernels may read on behind it
 
 
-def _operands(step: Step) -> Iterator[Variant]:
+def _vary_operands(step: Step) -> Iterator[Variant]:
     """With an operand left out, said to be so or not said at all."""
     for place, value in enumerate(step.operands):
         if value is not None:
@@ -119,19 +123,19 @@ def _operands(step: Step) -> Iterator[Variant]:
         yield Variant(replace(step, operands=step.operands[:-1], results=()))
 
 
-def _options(step: Step) -> Iterator[Variant]:
+def _vary_options(step: Step) -> Iterator[Variant]:
     """With an option at an end of its range, left out, or one that its enumeration does not have."""
     for name, value in step.options.items():
         if isinstance(value, Body):
             continue
-        for other in _values(step.operator.options[name], value):
+        for other in _list_values(step.operator.options[name], value):
             if other != value:
                 numbers = np.asarray(other)
                 strange = numbers.dtype.kind == "f" and not (abs(numbers) < _HUGE).all()
                 yield Variant(replace(step, options={**step.options, name: other}, results=()), strange)
 
 
-def _values(option: Option, value: Any) -> Sequence[Any]:
+def _list_values(option: Option, value: Any) -> Sequence[Any]:
     kind = option.type.strip("[]")
     numbers: Sequence[Any] = _INTEGERS
     match kind:
@@ -148,30 +152,30 @@ def _values(option: Option, value: Any) -> Sequence[Any]:
     return [[], *([number] for number in numbers[:3]), *([number, *list(value)[1:]] for number in numbers if value)]
 
 
-def _constants(step: Step) -> Iterator[Variant]:
+def _vary_constants(step: Step) -> Iterator[Variant]:
     """With a constant that is empty, far out of range, or no number."""
     for value in dict.fromkeys(step.operands):
         if value is None or not value.constant or value.content.dtype == object:
             continue
-        nothing = replace(value, content=np.zeros(0, value.content.dtype), grid=_alone(value))
-        yield _with(step, {value: nothing}, loose=True)
+        nothing = replace(value, content=np.zeros(0, value.content.dtype), grid=_read_first_scale(value))
+        yield _replace_operands(step, {value: nothing}, loose=True)
         numbers: Sequence[Any] = _FLOATS if value.content.dtype.kind == "f" else _FAR
         for number in numbers if value.content.size and value.grid is None else ():
-            if value.content.dtype.kind == "f" or _holds(value.content, number):
+            if value.content.dtype.kind == "f" or _can_hold(value.content, number):
                 content = value.content.copy()
                 with np.errstate(over="ignore"):  # what a short type cannot hold is infinite
                     content.reshape(-1)[0] = number
-                yield _with(step, {value: replace(value, content=content)}, loose=True)
+                yield _replace_operands(step, {value: replace(value, content=content)}, loose=True)
 
 
-def _holds(array: Array, number: int) -> bool:
+def _can_hold(array: Array, number: int) -> bool:
     if array.dtype.kind not in "iu":
         return False
     limits = np.iinfo(array.dtype)
     return bool(limits.min <= number <= limits.max)
 
 
-def _with(step: Step, changes: dict[Value, Value], loose: bool = False) -> Variant:
+def _replace_operands(step: Step, changes: dict[Value, Value], loose: bool = False) -> Variant:
     """The step with some operands in the place of others."""
     operands = tuple(value if value is None else changes.get(value, value) for value in step.operands)
     return Variant(replace(step, operands=operands, results=()), loose)
@@ -182,7 +186,9 @@ def _empty_axes(value: Value, axes: Sequence[int]) -> Value:
     if not axes:
         return value
     content = np.zeros([0 if axis in axes else n for axis, n in enumerate(value.content.shape)], value.content.dtype)
-    return replace(value, content=content, grid=value.grid if not _is_per_axis(value, axes) else _alone(value))
+    return replace(
+        value, content=content, grid=value.grid if not _is_per_axis(value, axes) else _read_first_scale(value)
+    )
 
 
 def _is_per_axis(value: Value, axes: Sequence[int]) -> bool:
@@ -190,7 +196,7 @@ def _is_per_axis(value: Value, axes: Sequence[int]) -> bool:
     return value.grid is not None and value.grid.scale.size > 1 and value.grid.axis in axes
 
 
-def _alone(value: Value) -> Any:
+def _read_first_scale(value: Value) -> Any:
     """The first scale of a value for all of it."""
     grid = value.grid
     if grid is None or grid.scale.size == 1:
@@ -200,4 +206,4 @@ def _alone(value: Value) -> Any:
     )
 
 
-__all__ = ["NAME", "change_step", "draw", "odd", "variants"]
+__all__ = ["NAME", "change_step", "draw", "list_variants", "make_odd_subject"]

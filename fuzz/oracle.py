@@ -17,9 +17,9 @@ from ..engine.base.errors import InternalError, RewriteError, RewriteFailure, Un
 from ..engine.base.quantization import Quantization
 from ..engine.dialects.operators import Catalogue
 from ..engine.passes.quantize_dequantize import HYBRID
-from ..engine.passes.resize import tells_batch
+from ..engine.passes.resize import has_batch_facts
 from ..engine.rewrite.rules import RuleSet
-from ..verify.comparison import compare, largest_difference, unequal, unlike
+from ..verify.comparison import check_equal, check_form, compare, measure_largest_difference
 from ..verify.frames import Array
 from ..verify.interpreter import Interpreter, InterpreterError, Kernels, Tensor
 from ..verify.runtime import Runtime
@@ -71,8 +71,8 @@ class Oracle:
     ) -> None:
         self.catalogue, self.opset = catalogue, opset
         self._exact = exact
-        self.twins = SelfCheck(rules, interpreter)
-        self.conversions = ConversionCheck(rules, interpreter, catalogue, self.twins)
+        self.self_check = SelfCheck(rules, interpreter)
+        self.conversions = ConversionCheck(rules, interpreter, catalogue, self.self_check)
         self.interpreter = interpreter
         self.rules = rules
         self._versions: dict[str, int] = {}
@@ -96,7 +96,7 @@ class Oracle:
         alike = any(result.variadic for result in step.operator.results) or step.operator.facts.fuzz.alike
         known = self.memory.known.get((*key, *said))
         likely: list[list[Kind]] = [[*step.followed]] if step.followed else []
-        for kinds in itertools.chain(likely, self._candidates((*key, *said), counts, types, grids, alike)):
+        for kinds in itertools.chain(likely, self._iterate_candidates((*key, *said), counts, types, grids, alike)):
             try:
                 step, arrays = self._run(step, kinds)
             except InterpreterError as error:
@@ -108,17 +108,17 @@ class Oracle:
                 if ours or _CRASH in complaint or (step.operator.name, complaint) in self.memory.hopeless:
                     break
                 continue
-            if any(grid is not None and not _fits(grid, array) for (_, grid), array in zip(kinds, arrays, strict=True)):
+            if any(grid is not None and not _can_fit(grid, one) for (_, grid), one in zip(kinds, arrays, strict=True)):
                 continue  # scales of another operand's axis, which the interpreter does not look at
             if not all(array.size for array in arrays) and all(v.content.size for v in step.operands if v is not None):
                 raise Rejected("a result has no elements")
             # Kernels may set another type than the file says, and what they set is not quantized.
             kinds = [
-                (dtype, grid) if (found := _dtype(array, dtype)) == dtype else (found, None)
+                (dtype, grid) if (found := _retype(array, dtype)) == dtype else (found, None)
                 for (dtype, grid), array in zip(kinds, arrays, strict=True)
             ]
             self.memory.hopeless -= {(step.operator.name, complaint) for complaint in complaints}
-            kinds, arrays = self._fit(step, kinds, arrays)
+            kinds, arrays = self._fit_scale(step, kinds, arrays)
             self.memory.known[(*key, *said)] = tuple(dtype for dtype, _ in kinds)
             unknown = any(value is not None and value.open for value in step.operands)
             results = tuple(
@@ -131,7 +131,7 @@ class Oracle:
             self.memory.hopeless.add((step.operator.name, first))
         raise Rejected(first)
 
-    def again(self, step: Step, kinds: Sequence[Kind]) -> Step:
+    def rerun(self, step: Step, kinds: Sequence[Kind]) -> Step:
         """Find the results of a step whose types and grids are known; raises Rejected where it is not taken."""
         try:
             step, arrays = self._run(step, kinds)
@@ -140,7 +140,7 @@ class Oracle:
         names = [f"{step.operator.name}_{place}" for place in range(len(kinds))]
         unknown = any(value is not None and value.open for value in step.operands)
         results = tuple(
-            Value(name, _dtype(array, dtype), array, False, grid if _dtype(array, dtype) == dtype else None, unknown)
+            Value(name, _retype(array, dtype), array, False, grid if _retype(array, dtype) == dtype else None, unknown)
             for name, (dtype, grid), array in zip(names, kinds, arrays, strict=True)
         )
         return replace(step, results=results)
@@ -158,7 +158,7 @@ class Oracle:
         finally:
             self._depth -= 1
         unknown = any(value is not None and value.open for value in step.operands)
-        return found.yielding([replace(value, open=unknown) for value in found.results])
+        return found.set_results([replace(value, open=unknown) for value in found.results])
 
     @property
     def _meanings(self) -> RuleSet:
@@ -184,7 +184,7 @@ class Oracle:
             self._versions[step.operator.name] = version
             return step, arrays
 
-    def _candidates(
+    def _iterate_candidates(
         self, key: tuple[object, ...], counts: Sequence[int], types: Sequence[ir.DataType], grids: Grids, alike: bool
     ) -> Iterator[list[Kind]]:
         before = self.memory.known.get(key)
@@ -202,7 +202,7 @@ class Oracle:
                         (dtype, choice[min(place, len(choice) - 1)]) for dtype, choice in zip(row, choices, strict=True)
                     ]
 
-    def _fit(self, step: Step, kinds: list[Kind], arrays: list[Array]) -> tuple[list[Kind], list[Array]]:
+    def _fit_scale(self, step: Step, kinds: list[Kind], arrays: list[Array]) -> tuple[list[Kind], list[Array]]:
         """Change the scale of the one quantized result while its codes say little and the interpreter lets us."""
         for _ in range(_FITTINGS):
             (dtype, grid), codes = kinds[0], arrays[0]
@@ -228,15 +228,15 @@ class Oracle:
 
     # ---- what is made of a case
 
-    def _shaky(self, case: Case) -> bool:
-        """Whether the interpreter itself yields something else where each operator is off by what rounding may cost.
+    def _is_unstable(self, case: Case) -> bool:
+        """Whether the interpreter's own outputs change when each operator is off by a rounding error.
 
         Where several operators follow each other, a rounding of the first may decide what the last makes of it.
         """
         case = case.as_run
-        return len(case.steps) > 1 and any(self._differs(case, way) for way in (0, 1, -1))
+        return len(case.steps) > 1 and any(self._is_different(case, way) for way in (0, 1, -1))
 
-    def _differs(self, case: Case, way: int) -> bool:
+    def _is_different(self, case: Case, way: int) -> bool:
         """Whether outputs differ where results are off upwards (1), downwards (-1), or some each way (0)."""
         made: dict[Value | None, Value] = {}
         for step in case.steps:
@@ -249,11 +249,11 @@ class Oracle:
             for value, array in zip(step.results, arrays, strict=True):
                 made[value] = replace(value, content=shift_digits(array, value.grid is not None, way))
         return any(
-            not compare(_tensor(value), value.content, made[value].content, Kernels.OPTIMIZED).verdict.passed
+            not compare(_describe_tensor(value), value.content, made[value].content, Kernels.OPTIMIZED).verdict.passed
             for value in case.outputs
         )
 
-    def _loose(self, case: Case, actual: Sequence[Array]) -> bool:
+    def _is_loose(self, case: Case, actual: Sequence[Array]) -> bool:
         """Whether one operator of real numbers is off by no more than their last digits change what it yields.
 
         Sums that are cut off do not tell by their size how far they are rounded: what is left of thousands may be 6.
@@ -272,10 +272,10 @@ class Oracle:
         except InterpreterError:
             return False
         for value, other, got in zip(step.results, arrays, actual, strict=True):
-            plain = compare(_tensor(value), value.content, got, Kernels.OPTIMIZED)
+            plain = compare(_describe_tensor(value), value.content, got, Kernels.OPTIMIZED)
             most = np.inf if rounds else _LATITUDE / 2 * plain.tolerance
-            spread = min(largest_difference(value.content, other), most)
-            if not compare(_tensor(value), value.content, got, Kernels.OPTIMIZED, spread).verdict.passed:
+            spread = min(measure_largest_difference(value.content, other), most)
+            if not compare(_describe_tensor(value), value.content, got, Kernels.OPTIMIZED, spread).verdict.passed:
                 return False
         return True
 
@@ -290,9 +290,9 @@ class Oracle:
                 raise
             return pipeline.rewrite(source, rules=self.rules, target=PORTABLE)
 
-    def _by_chance(self, operators: Iterable[str]) -> bool:
-        """Whether results differ from run to run: of a model that has operators which ops.yaml calls not pure."""
-        known = self.catalogue.dialect("onnx").operators
+    def _is_random(self, operators: Iterable[str]) -> bool:
+        """Whether results differ from run to run: operators that ops.yaml calls not pure are in the model."""
+        known = self.catalogue.find_dialect("onnx").operators
         return any(name in known and not known[name].facts.pure for name in operators)
 
     def judge(self, case: Case) -> Finding:
@@ -322,7 +322,7 @@ class Oracle:
 
         Nothing where ops.yaml says of none of its operators what another batch means to it.
         """
-        if not any(tells_batch(step.operator.facts) for step in case.steps):
+        if not any(has_batch_facts(step.operator.facts) for step in case.steps):
             return ""
         try:
             source = encode(case, self.catalogue)
@@ -347,16 +347,16 @@ class Oracle:
         found = (tuple(expected), tuple(actual))
         if case.odd and not any(one.size for one in (*expected, *actual)):
             return Finding(End.PASSED, "", fired, *found)  # some kernels leave no extents either
-        if case.loose or self._by_chance(conversion.report.target_operators):
+        if case.loose or self._is_random(conversion.report.target_operators):
             wanted = [value.content for value in outputs]
-            differences = "; ".join(filter(None, map(unlike, [value.name for value in outputs], wanted, actual)))
+            differences = "; ".join(filter(None, map(check_form, [value.name for value in outputs], wanted, actual)))
             return Finding(End.FAILED if differences else End.PASSED, differences, fired, *found)
         if self._exact and fired.get(case.rule):
             (exactly,) = self.interpreter.run(source, [feeds], Kernels.REFERENCE)
-            wrong = "; ".join(filter(None, map(unequal, [value.name for value in outputs], exactly, actual)))
+            wrong = "; ".join(filter(None, map(check_equal, [value.name for value in outputs], exactly, actual)))
             return Finding(End.FAILED if wrong else End.PASSED, wrong, fired, *found)
         compared = [
-            compare(_tensor(value), value.content, got, Kernels.OPTIMIZED)
+            compare(_describe_tensor(value), value.content, got, Kernels.OPTIMIZED)
             for value, got in zip(outputs, actual, strict=True)
         ]
         if all(one.verdict.passed for one in compared):
@@ -366,34 +366,34 @@ class Oracle:
             again = compare_models(asked, target, inputs=[feeds], interpreter=self.interpreter, precise=True)
         except VerificationError as error:
             return Finding(End.FAILED, f"{error}", fired, *found)
-        if again.passed or _within_steps(case, outputs, actual) or self._shaky(case) or self._loose(case, actual):
+        if again.passed or _is_close(case, outputs, actual) or self._is_unstable(case) or self._is_loose(case, actual):
             return Finding(End.PASSED, "", fired, *found)
         return Finding(End.FAILED, "; ".join(again.differences), fired, *found)
 
 
-def _within_steps(case: Case, outputs: Sequence[Value], actual: Sequence[Array]) -> bool:
+def _is_close(case: Case, outputs: Sequence[Value], actual: Sequence[Array]) -> bool:
     """Whether outputs of several quantized operators are off by no more steps than there are operators to round."""
     rounding = sum(value.grid is not None for step in case.steps for value in step.results)
     return len(case.steps) > 1 and all(
-        value.grid is not None and largest_difference(value.content, got) <= rounding
+        value.grid is not None and measure_largest_difference(value.content, got) <= rounding
         for value, got in zip(outputs, actual, strict=True)
     )
 
 
-def _fits(grid: Quantization, array: Array) -> bool:
+def _can_fit(grid: Quantization, array: Array) -> bool:
     """Whether a value has as many indices along the axis of its scales as there are scales."""
     axes = array.shape[grid.axis : grid.axis + 1]
     return grid.scale.size == 1 or axes == (grid.scale.size,)
 
 
-def _dtype(array: Array, said: ir.DataType) -> ir.DataType:
+def _retype(array: Array, said: ir.DataType) -> ir.DataType:
     """The type that a result turned out to have; kernels may set another than the file says."""
     if array.dtype == object:
         return said
     return ir.DataType.from_numpy(array.dtype)
 
 
-def _tensor(value: Value) -> Tensor:
+def _describe_tensor(value: Value) -> Tensor:
     """A result as comparison wants it described."""
     shape = value.content.shape
     scales = () if value.grid is None else tuple(float(scale) for scale in value.grid.scale)

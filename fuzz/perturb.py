@@ -17,22 +17,22 @@ _GUARDED = 80
 _TARGET_TURNS, _SOURCE_TURNS = range(8, 16), range(9, 10)
 
 
-def choose_astray(choices: Choices, subject: Subject, test: tree.Test) -> str | None:
+def choose_varied(choices: Choices, subject: Subject, test: tree.Test) -> str | None:
     """The operand or option to draw otherwise than the test says, in a few of the draws; None in the others."""
     lenient = subject.of_source or subject.interpreted  # the interpreter takes much that is no model
     turns = _SOURCE_TURNS if lenient else _TARGET_TURNS
     wanted = None if choices.turn is None else choices.turn in turns
-    if not choices.chance(_SOURCE if lenient else _TARGET, wanted):
+    if not choices.draw_chance(_SOURCE if lenient else _TARGET, wanted):
         return None
     declared = [one.name for one in test.declarations]
     # The interpreter computes something of operands whose shapes do not go together, too.
     said = [*([] if lenient else declared), *(one.name for one in test.generators)]
     guarded = [name for name in said if name in subject.guarded]
-    names = guarded if lenient or (guarded and choices.chance(_GUARDED)) else said
+    names = guarded if lenient or (guarded and choices.draw_chance(_GUARDED)) else said
     return choices.pick(names, None if choices.turn is None else choices.turn - turns.start) if names else None
 
 
-def other(choices: Choices, value: Any) -> Any:
+def change(choices: Choices, value: Any) -> Any:
     """Another value of the same kind: a number next to it, or a list with another item, one more or one less."""
     match value:
         case bool():
@@ -42,16 +42,16 @@ def other(choices: Choices, value: Any) -> Any:
         case float():
             return choices.pick([2 * value, value + 1.0])
         case list() if value:
-            place = choices.number(-2, len(value) - 1)
+            place = choices.draw_int(-2, len(value) - 1)
             if place < 0:
                 return value[:-1] if place == -1 and len(value) > 1 else [*value, value[-1]]
-            return [*value[:place], other(choices, value[place]), *value[place + 1 :]]
+            return [*value[:place], change(choices, value[place]), *value[place + 1 :]]
     return value
 
 
 def change_shape(choices: Choices, shape: Sequence[int]) -> list[int]:
     """A shape with another extent, or with an axis more or less."""
-    place = choices.number(-2, len(shape) - 1)
+    place = choices.draw_int(-2, len(shape) - 1)
     if place < 0 or not shape:
         return list(shape[1:]) if place == -1 else [1, *shape]
     extent = choices.pick([shape[place] + 1, 1, max(shape[place] - 1, 1)])

@@ -10,17 +10,17 @@ import onnx_ir as ir
 from ..engine.syntax import tree
 from .choices import Choices
 from .element_types import USUAL, Admitted
-from .generate_body import leading
+from .generate_body import list_leading_types
 from .sketch import Body, Step
 from .subjects import Subject
 
 
-def counts(step: Step, targets: Sequence[tree.Target]) -> list[int]:
+def list_counts(step: Step, targets: Sequence[tree.Target]) -> list[int]:
     """How many results to try: as many as its graph yields or an option counts, or as the pattern names."""
     spec = step.operator
     for option, body in step.options.items():
         if isinstance(body, Body):
-            return [len(body.yields) - len(leading(spec.facts, option))]
+            return [len(body.yields) - len(list_leading_types(spec.facts, option))]
     counted = {option for option, of in spec.facts.fuzz.counts.items() if of in {r.name for r in spec.results}}
     for name in counted & step.options.keys():
         return [int(step.options[name])]
@@ -33,7 +33,7 @@ def counts(step: Step, targets: Sequence[tree.Target]) -> list[int]:
     return [least]
 
 
-def types(
+def list_types(
     choices: Choices, subject: Subject, named: Mapping[str, Any], step: Step, kinds: Admitted
 ) -> list[ir.DataType]:
     """Types to try for results: what ops.yaml or an option says, those of operands, then the usual ones.
@@ -47,7 +47,7 @@ def types(
     types = [subject.reads.types[named[name]]["dtype"] for name in sorted(tensor)]
     typed = [ir.DataType[dtype] for dtype in types if dtype is not None]
     data = sorted(
-        (place for place, value in enumerate(step.operands) if value is not None), key=lambda p: kinds.index_like(p)
+        (place for place, value in enumerate(step.operands) if value is not None), key=lambda p: kinds.is_index(p)
     )
     operands = [value.dtype for place in data if place not in weighed and (value := step.operands[place]) is not None]
     return list(dict.fromkeys([*typed, *said, *operands, *([] if said else USUAL)]))

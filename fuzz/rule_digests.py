@@ -16,7 +16,7 @@ from ..engine.packs.loader import Pack
 from ..engine.rewrite.rules import MEANING, write_out
 from ..engine.syntax import tree
 from ..engine.syntax.tree_traversal import walk
-from .categories import categories
+from .categories import list_categories
 
 #: the trait of operators that `activation` names an option of
 _ACTIVATED = "output_activation"
@@ -37,41 +37,41 @@ def digest_rules(pack: Pack, names: Collection[str]) -> dict[str, RuleDigest]:
     if not names:
         return found
     definitions = {d.name: d for file in pack.files for d in file.items if isinstance(d, tree.Definition)}
-    closed = functools.cache(lambda name: _word_closure(name, definitions, _text))
+    closed = functools.cache(lambda name: _format_closure(name, definitions, _format_node))
     specs = {name: (dialect, spec) for dialect in pack.catalogue.dialects.values()
              for name, spec in dialect.operators.items()}  # fmt: skip
-    entry = functools.cache(lambda name: _entry(*specs[name]))
+    entry = functools.cache(lambda name: _format_entry(*specs[name]))
     meanings: dict[str, str] = {}
-    for _, rule in write_out(map(_of_meanings, pack.files)):
-        for operator in _operators(rule):
-            meanings[operator] = meanings.get(operator, "") + _text(rule)
+    for _, rule in write_out(map(_keep_meanings, pack.files)):
+        for operator in _list_operators(rule):
+            meanings[operator] = meanings.get(operator, "") + _format_node(rule)
     # What rules without tests make of an operator is tried with the rules that name it.
     helpers: dict[str, str] = {}
     for _, rule in write_out(pack.files):
-        for operator in _operators(rule) if not rule.tests and rule.stage != MEANING else ():
-            helpers[operator] = helpers.get(operator, "") + _text(rule)
+        for operator in _list_operators(rule) if not rule.tests and rule.stage != MEANING else ():
+            helpers[operator] = helpers.get(operator, "") + _format_node(rule)
     for _, rule in write_out(pack.files):
         if rule.name not in names:
             continue
-        text = _text(rule)
-        meant = [meanings[operator] for operator in sorted(_operators(rule)) if operator in meanings]
+        text = _format_node(rule)
+        meant = [meanings[operator] for operator in sorted(_list_operators(rule)) if operator in meanings]
         meant += [helpers[operator] for operator in sorted(set(_WORD.findall(text)) & helpers.keys())]
         used = set(_WORD.findall(" ".join((text, *meant))))
         parts = [text, *meant, *(closed(word) for word in sorted(used & definitions.keys()))]
         named = sorted(set(_WORD.findall(" ".join(parts))) & specs.keys())
         found[rule.name] = RuleDigest(_digest([*parts, *map(entry, named)]), len(named))
-    for category in categories(pack):
+    for category in list_categories(pack):
         if category.name in names:
             found[category.name] = RuleDigest(_digest([entry(category.operator)]), 1)
     return found
 
 
-def _of_meanings(file: tree.RuleFile) -> tree.RuleFile:
+def _keep_meanings(file: tree.RuleFile) -> tree.RuleFile:
     """A file with nothing but the rules that say what operators mean."""
     return replace(file, items=tuple(i for i in file.items if isinstance(i, tree.Rule) and i.stage == MEANING))
 
 
-def _operators(rule: tree.Rule) -> frozenset[str]:
+def _list_operators(rule: tree.Rule) -> frozenset[str]:
     """The operators that the left side of a rule names."""
     calls = (node for node in walk(rule.equations) if isinstance(node, tree.Call))
     return frozenset(call.callee for call in calls)
@@ -81,27 +81,27 @@ def _digest(parts: Collection[str]) -> str:
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
 
 
-def _text(node: Any) -> str:
+def _format_node(node: Any) -> str:
     """A syntax tree as text, without the places where it stands."""
     kind: Any = type(node)
     if kind is str:
         return str(node)
     if kind is tuple or kind is list:
-        return f"[{' '.join(map(_text, node))}]"
+        return f"[{' '.join(map(_format_node, node))}]"
     if kind is Span:
         return ""
-    names = _fields(kind)
+    names = _list_fields(kind)
     if names is None:
         return repr(node)
-    return f"{kind.__name__}({' '.join([_text(getattr(node, name)) for name in names])})"
+    return f"{kind.__name__}({' '.join([_format_node(getattr(node, name)) for name in names])})"
 
 
 @functools.cache
-def _fields(kind: type) -> tuple[str, ...] | None:
+def _list_fields(kind: type) -> tuple[str, ...] | None:
     return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else None
 
 
-def _word_closure(name: str, definitions: Mapping[str, tree.Definition], worded: Callable[[Any], str]) -> str:
+def _format_closure(name: str, definitions: Mapping[str, tree.Definition], worded: Callable[[Any], str]) -> str:
     """A definition with all that it uses."""
     seen: dict[str, str] = {}
     waiting = [name]
@@ -113,7 +113,7 @@ def _word_closure(name: str, definitions: Mapping[str, tree.Definition], worded:
     return " ".join(seen[one] for one in sorted(seen))
 
 
-def _entry(dialect: Dialect, spec: OperatorSpec) -> str:
+def _format_entry(dialect: Dialect, spec: OperatorSpec) -> str:
     """What ops.yaml says of an operator, its table and its enumerations."""
     kinds = {option.type for option in spec.options.values()} & dialect.enums.keys()
     numbers = {kind: dict(dialect.enums[kind]) for kind in sorted(kinds)}
@@ -121,10 +121,10 @@ def _entry(dialect: Dialect, spec: OperatorSpec) -> str:
     unions = [members.get(spec.table or "") for members in facts.unions.values()]
     kernels = facts.kernels.get(spec.name)
     more: list[object] = [
-        {kind: _plain(found.get(kind)) for kind in sorted(kinds)} for found in (facts.fuzz.unheeded, facts.storage)
+        {kind: _make_plain(found.get(kind)) for kind in sorted(kinds)} for found in (facts.fuzz.unheeded, facts.storage)
     ]
     more.append(facts.activation if _ACTIVATED in spec.traits else None)
-    more.append(_plain(facts.begins) if any(operand.mutable for operand in spec.operands) else None)
+    more.append(_make_plain(facts.begins) if any(operand.mutable for operand in spec.operands) else None)
     return repr((spec.domain, spec.operands, spec.results, dict(spec.options), spec.code, spec.table,
                  sorted(spec.traits), spec.role, spec.infix, _list_facts(spec.facts), numbers, unions, kernels,
                  more))  # fmt: skip
@@ -135,12 +135,12 @@ def _list_facts(facts: OperatorFacts | OperatorTrials) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name in facts.said:
         value = getattr(facts, name)
-        found |= _list_facts(value) if isinstance(value, OperatorTrials) else {name: _plain(value)}
+        found |= _list_facts(value) if isinstance(value, OperatorTrials) else {name: _make_plain(value)}
     return found
 
 
-def _plain(value: Any) -> Any:
+def _make_plain(value: Any) -> Any:
     """A value as it stands in ops.yaml."""
     if isinstance(value, dict):
-        return {key: _plain(one) for key, one in value.items()}
-    return [*map(_plain, value)] if isinstance(value, tuple) else value
+        return {key: _make_plain(one) for key, one in value.items()}
+    return [*map(_make_plain, value)] if isinstance(value, tuple) else value

@@ -16,9 +16,9 @@ from ..engine.base.garbage_collection import pause_collection
 from ..engine.packs import folders, loader
 from ..engine.packs.loader import Pack
 from . import baseline
-from .categories import Category, categories
+from .categories import Category, list_categories
 from .rule_digests import RuleDigest, digest_rules
-from .subjects import Subject, subjects
+from .subjects import Subject, list_subjects
 
 Trial = Subject | Category
 
@@ -39,7 +39,7 @@ class RuleSets:
     opset: int | None = None
 
 
-def stacks(options: Options) -> list[RuleSets]:
+def list_stacks(options: Options) -> list[RuleSets]:
     """The stack of the rule sets of a conversion, then those that further options make of them.
 
     There is the first alone where packs of others than the program's are among them; a rule of these goes before others
@@ -52,10 +52,10 @@ def stacks(options: Options) -> list[RuleSets]:
     first, *others = variants
     with pause_collection():
         loader.load(first)  # the others have most of it in common, and begin with what is known of it
-    with pause_collection(), _ahead(others[1:]):
+    with pause_collection(), _preload(others[1:]):
         for stacked, exact in variants.items():
             pack = loader.load(stacked)
-            new = trials(pack, known)
+            new = list_trials(pack, known)
             theirs = {one.name: one for one in new if isinstance(one, Subject) and one.span.file in added}
             own = {name: added[one.span.file] for name, one in theirs.items()}
             if new:
@@ -65,14 +65,14 @@ def stacks(options: Options) -> list[RuleSets]:
     return found
 
 
-def records(found: Sequence[RuleSets], options: Options) -> dict[str, Path]:
+def find_records(found: Sequence[RuleSets], options: Options) -> dict[str, Path]:
     """The names of what has a record, each with the file that the record of its pack is in.
 
     Those of other packs than the program's are in their folders. The program's own, and those of packs that are not the
     target itself, are of conversions for the target that is usual for these rules; rules that others are laid over are
     recorded as they are tried with the default rules.
     """
-    stack, usual = found[0], options.runtime == options.but(target=None).runtime
+    stack, usual = found[0], options.runtime == options.replace(target=None).runtime
     if stack.own:
         target = () if usual or options.runtime == PORTABLE else folders.find_folders([options.runtime])
         return {name: folder / baseline.NAME for name, folder in stack.own.items() if usual or folder in target}
@@ -91,8 +91,8 @@ def _find_record(trial: Trial) -> Path:
 
 
 @contextmanager
-def _ahead(stacked: Sequence[tuple[str, ...]]) -> Iterator[None]:
-    """Have other processes read packs meanwhile, which are then found where packs are kept."""
+def _preload(stacked: Sequence[tuple[str, ...]]) -> Iterator[None]:
+    """Read packs in other processes meanwhile, which leave them in the cache."""
     processes = []
     if sys.platform == "linux" and (os.cpu_count() or 1) > 1:
         fork = multiprocessing.get_context("fork")
@@ -111,17 +111,17 @@ def _read_ahead(names: tuple[str, ...]) -> None:
         loader.load(names)
 
 
-def trials(pack: Pack, known: Container[str] = ()) -> list[Trial]:
+def list_trials(pack: Pack, known: Container[str] = ()) -> list[Trial]:
     """All that can be tried of a pack but for what is `known` by name: rules with tests, and layout categories."""
     rules = (
         subject
-        for subject in subjects(pack, known)
+        for subject in list_subjects(pack, known)
         if subject.tests and ((subject.of_source and subject.interpreted) or not subject.excuse)
     )
-    return [*rules, *(category for category in categories(pack) if category.name not in known)]
+    return [*rules, *(category for category in list_categories(pack) if category.name not in known)]
 
 
-def digests(found: Sequence[RuleSets], names: Container[str]) -> dict[str, str]:
+def digest_all(found: Sequence[RuleSets], names: Container[str]) -> dict[str, str]:
     """The digests of what is tried, by those of its `names`; first what uses few entries of ops.yaml, as it tells
     most."""
     made: dict[str, RuleDigest] = {}
@@ -133,7 +133,7 @@ def digests(found: Sequence[RuleSets], names: Container[str]) -> dict[str, str]:
 def require_known(every: Sequence[Trial], operators: Sequence[str], names: Sequence[str]) -> None:
     """Raise CallError for rules and operators asked for of which there are none to try, with what may be meant."""
     called = {part for one in every for part in (one.name, one.name.split(".")[0])}
-    about = {name for one in every for name in one.operators()} if operators else set()
+    about = {name for one in every for name in one.list_operators()} if operators else set()
     for said, asked, known in (("is called", names, called), ("is about", operators, about)):
         for name in asked:
             if name not in known:
@@ -145,4 +145,4 @@ def is_wanted(subject: Trial, operators: Sequence[str], names: Sequence[str]) ->
     if not operators and not names:
         return True
     named = any(subject.name == name or subject.name.startswith(f"{name}.") for name in names)
-    return named or (bool(operators) and not subject.operators().isdisjoint(operators))
+    return named or (bool(operators) and not subject.list_operators().isdisjoint(operators))

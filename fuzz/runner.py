@@ -71,7 +71,7 @@ class Tally:
         draws = self.tried + self.rejected.total()
         return self.tried / draws if draws else 0.0
 
-    def problem(self) -> str:
+    def explain_problem(self) -> str:
         """What is wrong, in words; nothing where all is well."""
         if self.failure is not None:
             case, finding = self.failure
@@ -129,7 +129,7 @@ class Tally:
 
 def examine(
     subject: Subject | Category,
-    laboratory: Oracle,
+    oracle: Oracle,
     examples: int,
     seed: int | str = 0,
     drawn: Drawn | None = None,
@@ -149,10 +149,10 @@ def examine(
     from . import search
 
     tally = Tally(subject.name, subject.place, excuse=subject.excuse, sought=until)
-    judge, source = _trial(subject, laboratory)
+    judge, source = _make_trial(subject, oracle)
     source = drawn or source
     started = time.monotonic()
-    failure = _Failure(source, judge, laboratory, laboratory.memory.copy(), shrinking)
+    failure = _Failure(source, judge, oracle, oracle.memory.copy(), shrinking)
     attempts = 0
 
     def draw_next(choices: Choices) -> Case | None:
@@ -163,25 +163,25 @@ def examine(
         if tally.worse or attempts > examples * patience:
             raise search.SearchEnded
         failure.drawn = choices.made
-        with laboratory.memory.recall(failure.memory):  # so that the same choices draw the same case
+        with oracle.memory.recall(failure.memory):  # so that the same choices draw the same case
             return _draw_case(source, choices, tally)
 
-    def fails(case: Case) -> bool:
+    def is_failing(case: Case) -> bool:
         if failure.found:
-            return failure.recurs(case)
+            return failure.is_recurring(case)
         finding = judge(case)
         tally.count(finding)
         if until and finding.fired.get(subject.name):
             raise search.SearchEnded
         if finding.end is End.FAILED:
-            failure.begin(failure.drawn, case, finding)
+            failure.start(failure.drawn, case, finding)
         return finding.end is End.FAILED
 
     kept = None if drawn else kept
     if kept is not None:
-        search.repeat(kept, subject.name, draw_next, fails)
+        search.repeat(kept, subject.name, draw_next, is_failing)
     if not failure.found:
-        search.search(draw_next, fails, examples, f"{seed}/{subject.name}")
+        search.search(draw_next, is_failing, examples, f"{seed}/{subject.name}")
     if failure.found and kept is not None:
         search.keep(kept, subject.name, failure.made)
     tally.failure = failure.found
@@ -191,7 +191,7 @@ def examine(
 
 def repeat(
     subject: Subject | Category,
-    laboratory: Oracle,
+    oracle: Oracle,
     before: Sequence[str],
     cases: int = baseline.CASES,
     shrinking: float = SHRINKING,
@@ -199,14 +199,14 @@ def repeat(
     """Try a rule or a layout category on the first fixed cases of the record, which had the outcomes `before` then.
 
     Stops at the first failure, and makes it small where it is one whatever is recorded: a smaller case has no outcome
-    to compare with. The laboratory must be one in which nothing was tried yet, for the same cases to be drawn.
+    to compare with. The oracle must be one in which nothing was tried yet, for the same cases to be drawn.
     """
     from . import search
 
     tally = Tally(
         subject.name, subject.place, excuse=subject.excuse, sought=bool(subject.excuse) and cases == baseline.CASES
     )
-    judge, source = _trial(subject, laboratory)
+    judge, source = _make_trial(subject, oracle)
     started = time.monotonic()
     outcomes: list[str] = []
     stored = isinstance(subject, Subject) and subject.of_source and subject.interpreted
@@ -214,26 +214,26 @@ def repeat(
     whole = cases == baseline.CASES
     for place in range(baseline.ALONE if whole and alone else cases):
         finding = None
-        memory = laboratory.memory.copy()
+        memory = oracle.memory.copy()
         known = before[place] if place < len(before) else None
         case, choices, refused = _draw_fixed(subject, place, source, tally, judge, known)
-        mark = _mark(case, laboratory, tally) if case is not None and stored else ""
+        mark = _mark(case, oracle, tally) if case is not None and stored else ""
         if case is not None:
             finding = judge(case)
             if finding.end is End.FAILED:
-                failure = _Failure(source, judge, laboratory, memory, shrinking)
-                failure.begin(choices.made, case, finding)
-                search.reduce(choices.made, failure.draw, failure.recurs)
+                failure = _Failure(source, judge, oracle, memory, shrinking)
+                failure.start(choices.made, case, finding)
+                search.reduce(choices.made, failure.draw, failure.is_recurring)
                 case, finding = failure.found or (case, finding)
             elif place < len(before):
                 finding = baseline.judge_fixed(case, finding, before[place], alone, mark, before)
             tally.count(finding)
-        outcomes.append(baseline.outcome(case, finding, mark, refused))
+        outcomes.append(baseline.format_outcome(case, finding, mark, refused))
         if case is not None and finding is not None and finding.end is End.FAILED:
             tally.failure = case, finding
             break
     else:
-        tally.worse = tally.worse or (baseline.fewer(outcomes, before) if whole else "")
+        tally.worse = tally.worse or (baseline.explain_missing(outcomes, before) if whole else "")
     tally.outcomes, tally.seconds = tuple(outcomes), time.monotonic() - started
     return tally
 
@@ -247,7 +247,10 @@ def _draw_fixed(
     places the first on which the rule fires, if there is one.
     """
     seed = f"{baseline.SEED}/{subject.name}/{place}"
-    draws = [Choices.of_seed(seed, place), *(Choices.of_seed(f"{seed}/{more}") for more in range(baseline.DRAWS - 1))]
+    draws = [
+        Choices.make_seeded(seed, place),
+        *(Choices.make_seeded(f"{seed}/{more}") for more in range(baseline.DRAWS - 1)),
+    ]
     least = baseline.count_refused(known) if known is not None else 0
     sought = known is None and place % baseline.IN_A_ROW < baseline.FIRING
     found: tuple[Case | None, Choices, int] = None, draws[-1], len(draws)
@@ -262,10 +265,10 @@ def _draw_fixed(
     return found
 
 
-def _mark(case: Case, laboratory: Oracle, tally: Tally) -> str:
+def _mark(case: Case, oracle: Oracle, tally: Tally) -> str:
     """The digest of a case; why there is none is told of."""
     try:
-        return digest_file(case, laboratory.catalogue, laboratory.describe_rebatched(case))
+        return digest_file(case, oracle.catalogue, oracle.describe_rebatched(case))
     except Exception:
         tally.worse = f"internal error while it was written: {traceback.format_exc()}"
         return ""
@@ -284,7 +287,7 @@ def _draw_case(source: Drawn, choices: Choices, tally: Tally) -> Case | None:
     return None
 
 
-def _guard(judge: Judge) -> Judge:
+def _guard_judge(judge: Judge) -> Judge:
     """A judge that tells of what it stumbles over as a failure of the case."""
 
     def judge_guarded(case: Case) -> Finding:
@@ -298,39 +301,39 @@ def _guard(judge: Judge) -> Judge:
     return judge_guarded
 
 
-def _trial(subject: Subject | Category, laboratory: Oracle) -> tuple[Judge, Drawn]:
+def _make_trial(subject: Subject | Category, oracle: Oracle) -> tuple[Judge, Drawn]:
     """How cases are judged, what a judge stumbles over being a failure of the case, and how they are drawn."""
     if subject.excuse:
         assert isinstance(subject, Subject)
-        judged = functools.partial(snapshot.judge, rules=laboratory.rules)
-        return _guard(judged), functools.partial(snapshot.draw, subject=subject, usual=laboratory.opset)
+        judged = functools.partial(snapshot.judge, rules=oracle.rules)
+        return _guard_judge(judged), functools.partial(snapshot.draw, subject=subject, usual=oracle.opset)
     if isinstance(subject, Category):
         judging = categories.judge_shuffle if subject.family == categories.SHUFFLE else categories.judge
         return (
-            _guard(functools.partial(judging, category=subject, laboratory=laboratory)),
-            functools.partial(categories.draw, category=subject, laboratory=laboratory),
+            _guard_judge(functools.partial(judging, category=subject, oracle=oracle)),
+            functools.partial(categories.draw, category=subject, oracle=oracle),
         )
-    return _guard(_find_judge(subject, laboratory)), functools.partial(draw, subject=subject, laboratory=laboratory)
+    return _guard_judge(_find_judge(subject, oracle)), functools.partial(draw, subject=subject, oracle=oracle)
 
 
-def _find_judge(subject: Subject, laboratory: Oracle) -> Judge:
+def _find_judge(subject: Subject, oracle: Oracle) -> Judge:
     if subject.adapts:
-        return functools.partial(laboratory.conversions.judge_adapted, given=subject.newest)
+        return functools.partial(oracle.conversions.judge_adapted, given=subject.newest)
     if not subject.of_source:
-        return laboratory.twins.judge
-    return laboratory.judge if subject.interpreted else laboratory.conversions.judge
+        return oracle.self_check.judge
+    return oracle.judge if subject.interpreted else oracle.conversions.judge
 
 
 @dataclass(slots=True)
 class _Failure:
     """The smallest case that failed, and the choices it was drawn by; smaller ones are looked for in so many `seconds`.
 
-    `memory` is what the laboratory knew when the first was drawn.
+    `memory` is what the oracle knew when the first was drawn.
     """
 
     source: Drawn
     judge: Judge
-    laboratory: Oracle
+    oracle: Oracle
     memory: Memory
     seconds: float
     found: tuple[Case, Finding] | None = None
@@ -338,8 +341,8 @@ class _Failure:
     drawn: list[int] = field(default_factory=list)
     end: float = 0.0
 
-    def begin(self, made: list[int], case: Case, finding: Finding) -> None:
-        """Take in the first."""
+    def start(self, made: list[int], case: Case, finding: Finding) -> None:
+        """Record the first failure."""
         self.made, self.found, self.end = list(made), (case, finding), time.monotonic() + self.seconds
 
     def draw(self, choices: Choices) -> Case | None:
@@ -350,12 +353,12 @@ class _Failure:
             raise SearchEnded
         self.drawn = choices.made
         try:
-            with self.laboratory.memory.recall(self.memory):
+            with self.oracle.memory.recall(self.memory):
                 return self.source(choices)
         except (Rejected, RewriteError):
             return None
 
-    def recurs(self, case: Case) -> bool:
+    def is_recurring(self, case: Case) -> bool:
         """Whether the case fails too that was drawn last."""
         finding = self.judge(case)
         if finding.end is not End.FAILED:

@@ -14,19 +14,19 @@ from ..verify.formats import INTERPRETED, REFERENCE
 from ..verify.frames import Array
 from ..verify.interpreter import Interpreter, Kernels
 from ..verify.runtime import Runtime
-from .sketch import Case, encode, graph
+from .sketch import Case, encode, make_graph
 
 
 def write_model(made: ir.Graph, names: Sequence[str], dialect: Dialect, opset: int) -> bytes:
     """A graph of a dialect as the bytes of a model; raises RewriteError where it is none."""
-    opset = _age(made, dialect, opset)
+    opset = _write_older_forms(made, dialect, opset)
     writer = next((one for one in WRITERS if one.dialect == dialect.name), None)
     if writer is None:
         raise RewriteError(f"no file holds models of {dialect.name}")
     return read_bytes(writer.encode(Output(made, names, dialect, opset)))
 
 
-def _age(made: ir.Graph, dialect: Dialect, opset: int) -> int:
+def _write_older_forms(made: ir.Graph, dialect: Dialect, opset: int) -> int:
     """Write operators that stand for older forms of others as these are; the opset at which they mean that."""
     for node in made:
         for name, spec in dialect.operators.items():
@@ -40,9 +40,9 @@ def _age(made: ir.Graph, dialect: Dialect, opset: int) -> int:
 def read_bytes(encoded: Encoded) -> bytes:
     """The bytes of an encoded model; raises RewriteError for one that is a folder or code."""
     if isinstance(encoded, stream.Encoded):
-        return b"".join(encoded.parts())
+        return b"".join(encoded.list_parts())
     if isinstance(encoded, tflite_file.Encoded):
-        return encoded.data()
+        return encoded.encode()
     raise RewriteError("the model is no file that a runtime loads")
 
 
@@ -65,7 +65,7 @@ def run_model(
 
 def is_interpreted(case: Case, catalogue: Catalogue) -> bool:
     """Whether the interpreter runs the model that a case is, and not ONNX Runtime."""
-    domain = catalogue.dialect(INTERPRETED).domain
+    domain = catalogue.find_dialect(INTERPRETED).domain
     return all(step.operator.domain.partition(".")[0] == domain for step in case.steps)
 
 
@@ -73,8 +73,10 @@ def encode_case(case: Case, catalogue: Catalogue, opset: int) -> bytes:
     """Write a case as a file of the format that its runtime loads; raises RewriteError where that cannot say it."""
     if is_interpreted(case, catalogue):
         return encode(case, catalogue)
-    dialect = catalogue.dialect(REFERENCE)
-    return write_model(graph(case.steps, case.outputs, dialect), [one.name for one in case.outputs], dialect, opset)
+    dialect = catalogue.find_dialect(REFERENCE)
+    return write_model(
+        make_graph(case.steps, case.outputs, dialect), [one.name for one in case.outputs], dialect, opset
+    )
 
 
 __all__ = ["encode_case", "is_interpreted", "read_bytes", "run_model", "write_model"]

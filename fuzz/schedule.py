@@ -122,9 +122,9 @@ def fuzz(
     require("ai_edge_litert", "onnxruntime", "hypothesis")
     until = time.monotonic() + budget.seconds
     early = early or {}
-    sources = _sources(stacks[0])
+    sources = _list_sources(stacks[0])
     graphs = graphs and (
-        any(map(_in_graphs, chosen)) and any(map(random_graphs.of_images, sources)) if reach else bool(sources)
+        any(map(_can_join, chosen)) and any(map(random_graphs.has_layout, sources)) if reach else bool(sources)
     )
     tallies = {
         subject.name: Tally(subject.name, subject.place, excuse=subject.excuse, fires=not only_odd)
@@ -136,39 +136,39 @@ def fuzz(
     first = [named[name] for name in early if name in named]
     soon = until - (1 - _SHARE) * budget.seconds
     late: Iterator[Task] = itertools.chain(
-        _list_last_turns(tallies, chosen) if recorded else (), _idle(tallies, budget)
+        _list_last_turns(tallies, chosen) if recorded else (), _iterate_idle(tallies, budget)
     )
-    order = _turns(chosen, graphs, budget, not reach)
+    order = _iterate_turns(chosen, graphs, budget, not reach)
     musts: Iterator[Task] = itertools.chain(
         (_make_task(subject, early, baseline.CASES) for subject in first[:_NARROW]),
         itertools.islice(order, len(_list_heard(chosen)) if reach else 0),
     )
-    turns: Iterator[Task] = itertools.chain(_early(first, early, graphs, budget, soon), order, late)
+    turns: Iterator[Task] = itertools.chain(_iterate_early(first, early, graphs, budget, soon), order, late)
     if only_odd:
-        turns = _odd(list(filter(odd_models.takes, chosen)), budget)
+        turns = _iterate_odd(list(filter(odd_models.is_suitable, chosen)), budget)
     if first:  # where what changed fails, the rest has no turns
 
-        def go_on(task: Task) -> bool:
+        def must_continue(task: Task) -> bool:
             found = _count_failed(tallies, {*early, *([random_graphs.NAME] if graphs else [])})
             return found < (1 if task.fixed is None else _ENOUGH)
 
-        turns, late = itertools.takewhile(go_on, turns), itertools.takewhile(go_on, late)
+        turns, late = itertools.takewhile(must_continue, turns), itertools.takewhile(must_continue, late)
     crew = [_Worker(stacks, budget.kept) for _ in range(budget.jobs)]
     try:
         for worker in crew:
-            worker.ready()
+            worker.wait_until_ready()
         for worker in crew:
-            worker.begin(_next(itertools.chain(musts, turns), tallies))
+            worker.start(_find_next(itertools.chain(musts, turns), tallies))
         while busy := [worker for worker in crew if worker.task is not None]:
-            for worker in _ready(busy):
-                tally = worker.end()
+            for worker in _wait_for_ready(busy):
+                tally = worker.finish()
                 tallies[tally.rule].add(tally)
                 told(tally)
                 if budget.first and any(one.failure is not None for one in tallies.values()):
-                    worker.begin(None)
+                    worker.start(None)
                 else:
                     later = turns if time.monotonic() < until else late
-                    worker.begin(_next(itertools.chain(musts, later), tallies))
+                    worker.start(_find_next(itertools.chain(musts, later), tallies))
     except KeyboardInterrupt as error:
         raise Interrupted(tallies) from error
     finally:
@@ -177,7 +177,7 @@ def fuzz(
     return tallies
 
 
-def _early(
+def _iterate_early(
     chosen: Sequence[Trial], known: Mapping[str, tuple[str, ...]], graphs: bool, budget: Budget, until: float
 ) -> Iterator[Task]:
     """Turns of rules and graphs about them: the recorded cases, then others until it is time for the rest.
@@ -196,7 +196,7 @@ def _early(
                 return
             seed = f"{budget.seed}/early/{turn}"
             yield Task(subject.name, min(_TURN, budget.examples), seed)
-            if turn < budget.examples // _TURN and _in_graphs(subject):
+            if turn < budget.examples // _TURN and _can_join(subject):
                 yield Task(random_graphs.NAME, _ABOUT, f"{seed}/{subject.name}", subject.name)
 
 
@@ -211,20 +211,20 @@ def _list_last_turns(tallies: Mapping[str, Tally], chosen: Sequence[Trial]) -> I
             yield Task(subject.name, baseline.CASES, "", fixed=())
 
 
-def _turns(chosen: Sequence[Trial], graphs: bool, budget: Budget, of_any: bool) -> Iterator[Task]:
+def _iterate_turns(chosen: Sequence[Trial], graphs: bool, budget: Budget, of_any: bool) -> Iterator[Task]:
     """All turns in the order in which they are taken: each rule once, then each again, now also between others.
 
     With `of_any` there are graphs of any operators among them.
     """
     order = _list_heard(chosen)
-    oddly = any(map(odd_models.takes, order))
+    oddly = any(map(odd_models.is_suitable, order))
     shuffle = random.Random(budget.seed)
     for turn in range(-(-budget.examples // _TURN)):
         shuffle.shuffle(order)
         for place, subject in enumerate(order):
             seed = f"{budget.seed}/{turn}"
             yield Task(subject.name, min(_TURN, budget.examples - turn * _TURN), seed)
-            if graphs and turn % 2 and _in_graphs(subject):
+            if graphs and turn % 2 and _can_join(subject):
                 yield Task(random_graphs.NAME, _ABOUT, f"{seed}/{subject.name}", subject.name)
             if graphs and of_any and place % _BETWEEN == 0:
                 yield Task(random_graphs.NAME, _TURN, f"{seed}/{place}")
@@ -232,7 +232,7 @@ def _turns(chosen: Sequence[Trial], graphs: bool, budget: Budget, of_any: bool) 
                 yield Task(odd_models.NAME, _ODD, f"{seed}/{place}", odd=True)
 
 
-def _odd(chosen: Sequence[Trial], budget: Budget) -> Iterator[Task]:
+def _iterate_odd(chosen: Sequence[Trial], budget: Budget) -> Iterator[Task]:
     """Turns of odd models, those of each rule before more of any."""
     for turn in range(-(-budget.examples // _TURN)):
         for subject in chosen:
@@ -244,7 +244,7 @@ def _list_heard(chosen: Sequence[Trial]) -> list[Trial]:
     return [subject for subject in chosen if not subject.excuse]
 
 
-def _sources(stack: RuleSets) -> list[Subject]:
+def _list_sources(stack: RuleSets) -> list[Subject]:
     """The rules that graphs of several operators are drawn from."""
     return [trial for trial in _list_heard(stack.trials) if isinstance(trial, Subject) and trial.of_source]
 
@@ -253,24 +253,24 @@ def _count_failed(tallies: Mapping[str, Tally], names: Iterable[str]) -> int:
     return sum(tallies[name].failed for name in names)
 
 
-def _in_graphs(subject: Trial) -> bool:
-    return isinstance(subject, Subject) and random_graphs.takes_images(subject)
+def _can_join(subject: Trial) -> bool:
+    return isinstance(subject, Subject) and random_graphs.can_take_images(subject)
 
 
-def _idle(tallies: Mapping[str, Tally], budget: Budget) -> Iterator[Task]:
-    """Further turns, whatever the time, of rules that have not fired in those they had, which would be a failure."""
+def _iterate_idle(tallies: Mapping[str, Tally], budget: Budget) -> Iterator[Task]:
+    """Further turns, whatever the time, of rules that never fired so far, which counts as a failure."""
     for tally in tallies.values():
         if tally.idle:
             yield Task(tally.rule, _MORE, f"{budget.seed}/more", until=True)
 
 
-def _next(turns: Iterator[Task], tallies: dict[str, Tally]) -> Task | None:
+def _find_next(turns: Iterator[Task], tallies: dict[str, Tally]) -> Task | None:
     task = next((task for task in turns if not tallies[task.name].failed), None)
     many = task is not None and _count_failed(tallies, tallies) >= _MANY
     return replace(task, shrinking=SHRINKING / 10) if task is not None and many else task
 
 
-def _ready(busy: Sequence[_Worker]) -> list[_Worker]:
+def _wait_for_ready(busy: Sequence[_Worker]) -> list[_Worker]:
     found = wait([worker.pipe for worker in busy] + [worker.process.sentinel for worker in busy])
     return [worker for worker in busy if worker.pipe in found or worker.process.sentinel in found]
 
@@ -293,19 +293,19 @@ class _Worker:
         self.process.start()
         theirs.close()
 
-    def ready(self) -> None:
+    def wait_until_ready(self) -> None:
         """Wait until the process has loaded the rules."""
         if self.pipe.poll(None):
             self.pipe.recv()
 
-    def begin(self, task: Task | None) -> None:
-        """Take a turn, or rest."""
+    def start(self, task: Task | None) -> None:
+        """Send a turn to the process, or let it wait."""
         self.task = task
         if task is not None:
             self.pipe.send(task)
 
-    def end(self) -> Tally:
-        """What came of the turn."""
+    def finish(self) -> Tally:
+        """The tally of the turn that the process was sent."""
         assert self.task is not None
         try:
             tally: Tally = self.pipe.recv()
@@ -315,7 +315,7 @@ class _Worker:
             said = f"the process that tried it ended with status {self.process.exitcode} ({which})"
             tally = Tally(self.task.name, self.task.name, crash=said)
             self._start()
-            self.ready()
+            self.wait_until_ready()
         return tally
 
     def close(self) -> None:
@@ -333,7 +333,7 @@ def serve(pipe: Connection, other: Connection, stacks: Sequence[RuleSets], kept:
     other.close()
     with contextlib.suppress(RuntimeError):  # a user without a home
         # What Hypothesis keeps of modules belongs to what is kept of rule files, not into the folder that a user is in.
-        os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", f"{file_cache.folder() / 'hypothesis'}")
+        os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", f"{file_cache.find_folder() / 'hypothesis'}")
     gc.freeze()  # the rules stay, and need not be looked through again and again
     try:
         with hold_files(), Interpreter(_TIMEOUT) as interpreter:
@@ -344,29 +344,29 @@ def serve(pipe: Connection, other: Connection, stacks: Sequence[RuleSets], kept:
 
 def _serve(pipe: Connection, interpreter: Interpreter, stacks: Sequence[RuleSets], kept: Path | None) -> None:
     named = {trial.name: (trial, stack) for stack in stacks for trial in stack.trials}
-    laboratories = {stack: _laboratory(interpreter, stack) for stack in stacks}
+    oracles = {stack: _make_oracle(interpreter, stack) for stack in stacks}
     first = stacks[0]
-    sources = _sources(first)
+    sources = _list_sources(first)
     with contextlib.suppress(EOFError, BrokenPipeError, KeyboardInterrupt):
         pipe.send(True)
         while task := pipe.recv():
             if task.odd:
                 subject, stack = named.get(task.name, (None, first))
                 assert subject is None or isinstance(subject, Subject)
-                laboratory = laboratories[stack]
-                oddly = functools.partial(odd_models.draw, subjects=sources, laboratory=laboratory, subject=subject)
-                kind = odd_models.odd(sources)
+                oracle = oracles[stack]
+                oddly = functools.partial(odd_models.draw, subjects=sources, oracle=oracle, subject=subject)
+                kind = odd_models.make_odd_subject(sources)
                 if subject is not None:
-                    kind = kind.stand_for(subject.name, subject.span)
-                tally = examine(kind, laboratory, task.examples, task.seed, oddly, shrinking=task.shrinking)
+                    kind = kind.make_stand_in(subject.name, subject.span)
+                tally = examine(kind, oracle, task.examples, task.seed, oddly, shrinking=task.shrinking)
             elif task.name != random_graphs.NAME:
                 trial, stack = named[task.name]
-                if task.fixed is not None:  # in a laboratory that knows of nothing, so that the same is drawn again
-                    tally = repeat(trial, _laboratory(interpreter, stack), task.fixed, task.examples, task.shrinking)
+                if task.fixed is not None:  # in a oracle that knows of nothing, so that the same is drawn again
+                    tally = repeat(trial, _make_oracle(interpreter, stack), task.fixed, task.examples, task.shrinking)
                 else:
                     tally = examine(
                         trial,
-                        laboratories[stack],
+                        oracles[stack],
                         task.examples,
                         task.seed,
                         until=task.until,
@@ -374,10 +374,10 @@ def _serve(pipe: Connection, interpreter: Interpreter, stacks: Sequence[RuleSets
                         kept=kept,
                     )
             elif task.about is None:
-                any_of = functools.partial(random_graphs.draw, subjects=sources, laboratory=laboratories[first])
+                any_of = functools.partial(random_graphs.draw, subjects=sources, oracle=oracles[first])
                 tally = examine(
-                    random_graphs.chains(sources),
-                    laboratories[first],
+                    random_graphs.make_graph_subject(sources),
+                    oracles[first],
                     task.examples,
                     task.seed,
                     any_of,
@@ -386,14 +386,12 @@ def _serve(pipe: Connection, interpreter: Interpreter, stacks: Sequence[RuleSets
             else:
                 middle, stack = named[task.about]  # an option's rules are in a stack of their own
                 assert isinstance(middle, Subject)
-                laboratory = laboratories[stack]
-                about = functools.partial(
-                    random_graphs.between, subjects=sources, laboratory=laboratory, subject=middle
-                )
-                graph = random_graphs.chains(sources)
-                tally = examine(graph, laboratory, task.examples, task.seed, about, _FEW, shrinking=task.shrinking)
+                oracle = oracles[stack]
+                about = functools.partial(random_graphs.draw_between, subjects=sources, oracle=oracle, subject=middle)
+                graph = random_graphs.make_graph_subject(sources)
+                tally = examine(graph, oracle, task.examples, task.seed, about, _FEW, shrinking=task.shrinking)
             pipe.send(tally)
 
 
-def _laboratory(interpreter: Interpreter, stack: RuleSets) -> Oracle:
+def _make_oracle(interpreter: Interpreter, stack: RuleSets) -> Oracle:
     return Oracle(interpreter, stack.pack.catalogue, stack.rules, stack.exact, stack.opset)

@@ -28,7 +28,7 @@ class SearchEnded(BaseException):
     """Ends a search at once. It is no Exception, as Hypothesis makes the case small that one is raised by."""
 
 
-def cases(source: Source) -> st.SearchStrategy[Case]:
+def draw_cases(source: Source) -> st.SearchStrategy[Case]:
     """Cases of a source, each by choices that Hypothesis makes."""
 
     @st.composite  # without arguments, which Hypothesis would put into words
@@ -47,7 +47,7 @@ def search(source: Source, fails: Callable[[Case], bool], examples: int, seed: s
     """Try so many cases of a seed, and make the first that fails small; `source` and `fails` may raise SearchEnded."""
     made, over = random.Random(seed), False
 
-    def failing(case: Case) -> bool:
+    def fail_on(case: Case) -> bool:
         nonlocal over
         found = fails(case)
         over = over or found
@@ -57,12 +57,12 @@ def search(source: Source, fails: Callable[[Case], bool], examples: int, seed: s
     for begun in range(0, examples, _BATCH):
         count = min(_BATCH, examples - begun)
         chosen = settings(max_examples=count, phases=(Phase.generate, Phase.shrink), database=None)
-        if over or not _find(source, failing, chosen, made):
+        if over or not _find(source, fail_on, chosen, made):
             break
 
 
 def reduce(made: Sequence[int], source: Source, fails: Callable[[Case], bool]) -> None:
-    """Make a case small that failed when it was draw_case by these choices."""
+    """Shrink a failing case that was drawn by these choices."""
     database = InMemoryExampleDatabase()
     database.save(_KEY, _store([*made, 0]))  # what is kept with nothing to spare is taken for small by Hypothesis
     _find(source, fails, settings(phases=(Phase.reuse, Phase.shrink), database=database))
@@ -96,7 +96,7 @@ def _find(
     # Flaky: where the interpreter takes too long or crashes, the same choices draw another case when made again.
     with contextlib.suppress(NoSuchExample, Unsatisfiable, Flaky):
         try:
-            find(cases(source), fails, settings=settings(chosen, deadline=None), random=seeded, database_key=key)
+            find(draw_cases(source), fails, settings=settings(chosen, deadline=None), random=seeded, database_key=key)
         except SearchEnded:
             return False
     return True

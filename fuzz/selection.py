@@ -12,7 +12,7 @@ from ..engine.base.errors import CallError
 from ..engine.packs import folders, loader
 from . import baseline
 from .baseline import Entry
-from .rule_sets import RuleSets, Trial, digests, is_wanted, records, require_known, stacks
+from .rule_sets import RuleSets, Trial, digest_all, find_records, is_wanted, list_stacks, require_known
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,19 +57,19 @@ def make_plan(
     CallError for names of nothing, and for packs without a rule that can be tried.
     """
     whole = not (operators or names or odd)
-    found = stacks(options)
+    found = list_stacks(options)
     every, own = [trial for stack in found for trial in stack.trials], found[0].own
     require_known(every, operators, names)
     chosen = [one for one in every if is_wanted(one, operators, names) and (not own or not whole or one.name in own)]
     if whole and not own and loader.list_user_files(options.stacked):
         raise CallError("no rule of these packs has a `test`; others can be named by --rule or --op")
-    files = records(found, options)
+    files = find_records(found, options)
     if record:
-        baseline.admit(files.values())
-    known = {name: entry for file in set(files.values()) for name, entry in baseline.entries(file).items()}
+        baseline.check_writable(files.values())
+    known = {name: entry for file in set(files.values()) for name, entry in baseline.read_entries(file).items()}
     asked = {one.name for one in chosen}
     compared = files if whole or record else files.keys() & asked
-    now = digests(found, compared) if known or record else {}
+    now = digest_all(found, compared) if known or record else {}
     entire = bool(own) or options.rules == DEFAULT.rules
     changed: list[str] = []
     gone: list[str] = []

@@ -12,7 +12,7 @@ import onnx_ir as ir
 from ..conversion import compiled_rules
 from ..engine.base.errors import RewriteError, RewriteFailure, VerificationError
 from ..engine.dialects.inference import Extents, InferenceError, infer
-from ..engine.dialects.operators import schema
+from ..engine.dialects.operators import find_schema
 from ..engine.packs.loader import Pack
 from ..engine.passes.layout.axis_groups import ATTRIBUTE, TRANSPARENT
 from ..engine.passes.layout.views import QUANTIZE
@@ -24,7 +24,7 @@ from ..verify.frames import Array
 from ..verify.interpreter import Interpreter, Kernels, Tensor
 from .finding import End, Finding, Grids, Rejected
 from .runtimes import run_model, write_model
-from .sketch import Blank, Case, Step, Value, graph
+from .sketch import Case, Step, UnknownResult, Value, make_graph
 
 #: half of what a real result may lose, of the largest number that a graph reads: sums cancel, and the runtime's
 #: recurrent layers have a Sigmoid that is 6e-7 off, where a state of any size is multiplied by it
@@ -56,9 +56,9 @@ class SelfCheck:
 
     def draft(self, step: Step, count: int, opset: int) -> bytes:
         """Write a step on its own, whose results nobody knows yet; raises Rejected where it is no model."""
-        blanks = tuple(Blank(f"result_{place}") for place in range(count))
-        dialect = compiled_rules.prepare(self._rules, None).pack.catalogue.dialect(REFERENCE)
-        named = graph([step], blanks, dialect)
+        blanks = tuple(UnknownResult(f"result_{place}") for place in range(count))
+        dialect = compiled_rules.prepare(self._rules, None).pack.catalogue.find_dialect(REFERENCE)
+        named = make_graph([step], blanks, dialect)
         try:
             for value, (dtype, shape) in zip(named.outputs, _describe(step, named.node(0), opset), strict=True):
                 value.type = None if dtype is None else ir.TensorType(dtype)
@@ -73,8 +73,8 @@ class SelfCheck:
         outputs = case.outputs
         names = [value.name for value in outputs]
         dialect = prepared.rules.target
-        made = graph(case.steps, outputs, dialect)
-        alone = _alone(prepared.pack, case.rule, prepared.opset)
+        made = make_graph(case.steps, outputs, dialect)
+        alone = _isolate_rule(prepared.pack, case.rule, prepared.opset)
         try:
             module = convert_graph(made, alone)
             model = write_model(made, names, dialect, prepared.opset)
@@ -105,14 +105,14 @@ class SelfCheck:
         expected = tuple(value.content for value in outputs)
         try:
             feeds = [value.content for value in case.inputs]
-            actual = run_model(model, feeds, interpreter, _PATIENCE if _turns(case) else None, optimized)
+            actual = run_model(model, feeds, interpreter, _PATIENCE if _has_loops(case) else None, optimized)
         except VerificationError as error:
             return Finding(End.FAILED, f"{said}{error}", fired, expected)
         rounded = _list_rounded(case)
         read = [operand for step in case.steps for operand in step.operands if operand is not None]
         compared = [
             compare(
-                _tensor(value, value in rounded),
+                _describe_tensor(value, value in rounded),
                 value.content,
                 got,
                 Kernels.REFERENCE,
@@ -149,13 +149,13 @@ def _describe(step: Step, node: ir.Node, opset: int) -> list[tuple[ir.DataType |
         return [(value.dtype, None) for value in step.graphs[0].yields[-len(node.outputs) :]]
     first = next((operand for operand in step.operands if operand is not None), None)
     dtype, shape = (None, None) if first is None else (first.dtype, first.content.shape)
-    if schema(node.op_type, opset, node.domain) is None:  # the older form of another
+    if find_schema(node.op_type, opset, node.domain) is None:  # the older form of another
         return [(dtype, None) for _ in node.outputs]
     known = infer(node, opset)  # few have no inference
     return [(found.dtype or dtype, shape if found.shape is None else found.shape) for found in known]
 
 
-def _alone(pack: Pack, name: str, opset: int) -> RuleSet:
+def _isolate_rule(pack: Pack, name: str, opset: int) -> RuleSet:
     """A rule set with one rule: of several of a name, that of the last pack."""
     named = [outline for outline in pack.contents.outlines if outline.name == name]
     outlines = tuple(sorted(named, key=lambda outline: outline.order)[:1])
@@ -171,7 +171,7 @@ def _bound_cancellation(value: Value, read: Sequence[Value]) -> float:
     return cancelled * max((float(one.max()) for one in real if one.size), default=0.0)
 
 
-def _turns(case: Case) -> bool:
+def _has_loops(case: Case) -> bool:
     """Whether a case has graphs that may run without an end."""
     return any(step.graphs for step in case.steps)
 
@@ -179,15 +179,15 @@ def _turns(case: Case) -> bool:
 def _list_rounded(case: Case) -> set[Value]:
     """The codes that sums are rounded to: other orders of summation may fall on the other side of a half."""
     sums = any(step.operator.facts.layout not in (TRANSPARENT, ATTRIBUTE) for step in case.steps)
-    return {value for step in case.steps if sums and quantizes(step) for value in step.results}
+    return {value for step in case.steps if sums and is_quantizing(step) for value in step.results}
 
 
-def quantizes(step: Step) -> bool:
+def is_quantizing(step: Step) -> bool:
     """Whether an operator yields codes: it quantizes, or is given the scale of what it yields."""
     scaled = "scale" in step.operator.facts.fuzz.limits.values() and step.results[0].dtype.bitwidth < _WORD
     return step.operator.role == QUANTIZE or scaled
 
 
-def _tensor(value: Value, rounded: bool) -> Tensor:
+def _describe_tensor(value: Value, rounded: bool) -> Tensor:
     array: Array = value.content
     return Tensor(value.name, array.dtype.name, array.shape, array.shape, (1.0,) if rounded else ())

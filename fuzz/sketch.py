@@ -10,7 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from ..backends import probe, tflite_writer
-from ..engine.base.quantization import Quantization, quantization
+from ..engine.base.quantization import Quantization, read_quantization
 from ..engine.dialects.operators import Catalogue, Dialect, OperatorSpec
 from ..engine.expressions.functions import DTYPES
 from ..verify.frames import Array
@@ -50,12 +50,12 @@ class Body:
     @property
     def reads(self) -> tuple[Value, ...]:
         """The values of graphs around it that it reads."""
-        return tuple(value for value in leaves(self.steps) if value not in self.parameters)
+        return tuple(value for value in iterate_leaves(self.steps) if value not in self.parameters)
 
     def describe(self) -> str:
         """Word the graph in one line."""
         named = [f"{', '.join(value.name for value in step.results)} = {step.describe()}" for step in self.steps]
-        taken = ", ".join(f"{value.name} like {_words(value)}" for value in self.parameters)
+        taken = ", ".join(f"{value.name} like {_describe_value(value)}" for value in self.parameters)
         return f"graph({taken}) {{{'; '.join(named)}; yield {', '.join(value.name for value in self.yields)}}}"
 
 
@@ -96,8 +96,8 @@ class Step:
         found = [self.operands[names.index(name)] for name in self.operator.facts.fuzz.follows]
         return [(value.dtype, value.grid) for value in found if value is not None and value.grid is not None]
 
-    def yielding(self, results: Sequence[Value]) -> Step:
-        """The same step with other descriptions of its results, which are what its meaning yields too."""
+    def set_results(self, results: Sequence[Value]) -> Step:
+        """The same step with other results, in its meaning as well."""
         changed = dict(zip(self.results, results, strict=True))
         stem = next((value.name for value in results), "")
         for inner in self.meaning:
@@ -110,7 +110,7 @@ class Step:
 
         meaning = tuple(
             replace(
-                inner.yielding([changed[value] for value in inner.results]),
+                inner.set_results([changed[value] for value in inner.results]),
                 operands=replace_changed(inner.operands),
             )
             for inner in self.meaning
@@ -126,14 +126,14 @@ class Step:
 
     def describe(self) -> str:
         """Word the step in one line: `y = NAME(f32[2, 3], i32[1] = [0]) {option: value}`."""
-        operands = ", ".join("none" if value is None else _words(value) for value in self.operands)
+        operands = ", ".join("none" if value is None else _describe_value(value) for value in self.operands)
         said = {name: one.describe() if isinstance(one, Body) else one for name, one in self.options.items()}
         options = ", ".join(f"{name}: {value}" for name, value in said.items())
         return f"{self.operator.name}({operands})" + (f" {{{options}}}" if options else "")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Blank:
+class UnknownResult:
     """A result of which only the type and the shape are known, or not even that."""
 
     name: str
@@ -156,7 +156,7 @@ class Case:
     opset: int | None = None
     widened: bool = False
     yields: tuple[Value, ...] | None = None
-    unknown: tuple[Blank, ...] = ()
+    unknown: tuple[UnknownResult, ...] = ()
     odd: bool = False
     taken: bool = True
     loose: bool = False
@@ -164,7 +164,7 @@ class Case:
     @property
     def inputs(self) -> tuple[Value, ...]:
         """The values that are fed, in the order of their first use."""
-        return tuple(value for value in leaves(self.steps) if value.fed)
+        return tuple(value for value in iterate_leaves(self.steps) if value.fed)
 
     @property
     def outputs(self) -> tuple[Value, ...]:
@@ -183,7 +183,7 @@ class Case:
     @property
     def size(self) -> int:
         """How much there is to look at: elements, and options that are said."""
-        return sum(value.content.size + 1 for value in leaves(self.steps)) + 5 * sum(
+        return sum(value.content.size + 1 for value in iterate_leaves(self.steps)) + 5 * sum(
             len(step.options) + 10 for step in self.steps
         )
 
@@ -192,7 +192,7 @@ class Case:
         return "\n".join(step.describe() for step in self.steps)
 
 
-def leaves(steps: Sequence[Step]) -> Iterator[Value]:
+def iterate_leaves(steps: Sequence[Step]) -> Iterator[Value]:
     """The values that no step yields, in the order of their first use."""
     seen = {value for step in steps for value in step.results}
     for step in steps:
@@ -204,22 +204,22 @@ def leaves(steps: Sequence[Step]) -> Iterator[Value]:
 
 def encode(case: Case, catalogue: Catalogue) -> bytes:
     """Write a case as a TensorFlow Lite file; raises ModelError where the format cannot say it."""
-    dialect = catalogue.dialect("tflite")
-    return tflite_writer.write(ir.Model(graph(case.steps, case.outputs, dialect), ir_version=10), catalogue)
+    dialect = catalogue.find_dialect("tflite")
+    return tflite_writer.write(ir.Model(make_graph(case.steps, case.outputs, dialect), ir_version=10), catalogue)
 
 
 def draft(step: Step, results: Sequence[tuple[ir.DataType, Quantization | None]], catalogue: Catalogue) -> bytes:
     """Write a step on its own whose results have types but no shapes yet."""
-    dialect = catalogue.dialect("tflite")
-    values = [Blank(f"y{place}", dtype, grid) for place, (dtype, grid) in enumerate(results)]
-    return tflite_writer.write(ir.Model(graph([step], values, dialect), ir_version=10), catalogue)
+    dialect = catalogue.find_dialect("tflite")
+    values = [UnknownResult(f"y{place}", dtype, grid) for place, (dtype, grid) in enumerate(results)]
+    return tflite_writer.write(ir.Model(make_graph([step], values, dialect), ir_version=10), catalogue)
 
 
-def graph(steps: Sequence[Step], outputs: Sequence[Value | Blank], dialect: Dialect) -> ir.Graph:
+def make_graph(steps: Sequence[Step], outputs: Sequence[Value | UnknownResult], dialect: Dialect) -> ir.Graph:
     """The graph that steps stand for; results of a step without any are those given as outputs."""
-    made: dict[Value | Blank, ir.Value] = {}
-    nodes = _nodes(steps, outputs, dialect, made, "")
-    first = list(leaves(steps))
+    made: dict[Value | UnknownResult, ir.Value] = {}
+    nodes = _make_nodes(steps, outputs, dialect, made, "")
+    first = list(iterate_leaves(steps))
     return ir.Graph(
         [made[value] for value in first if value.fed],
         [made[value] for value in outputs],
@@ -230,34 +230,34 @@ def graph(steps: Sequence[Step], outputs: Sequence[Value | Blank], dialect: Dial
     )
 
 
-def _nodes(
+def _make_nodes(
     steps: Sequence[Step],
-    outputs: Sequence[Value | Blank],
+    outputs: Sequence[Value | UnknownResult],
     dialect: Dialect,
-    made: dict[Value | Blank, ir.Value],
+    made: dict[Value | UnknownResult, ir.Value],
     around: str,
 ) -> list[ir.Node]:
     """The nodes that steps stand for, and those of their graphs; `made` holds the values that are there already."""
     nodes = []
     for place, step in enumerate(steps):
         name = f"{around}{step.operator.name}_{place}"
-        operands = [None if value is None else made.setdefault(value, _value(value)) for value in step.operands]
+        operands = [None if value is None else made.setdefault(value, _make_value(value)) for value in step.operands]
         attributes = []
         for option, value in step.options.items():
             if isinstance(value, Body):
-                attributes.append(ir.AttrGraph(option, _inner(value, dialect, made, f"{name}/{option}/")))
-            elif (attribute := probe.attribute(step.operator.options[option], value, dialect)) is not None:
+                attributes.append(ir.AttrGraph(option, _make_inner(value, dialect, made, f"{name}/{option}/")))
+            elif (attribute := probe.make_attribute(step.operator.options[option], value, dialect)) is not None:
                 attributes.append(attribute)
-        results = [made.setdefault(value, _value(value)) for value in step.results or outputs]
+        results = [made.setdefault(value, _make_value(value)) for value in step.results or outputs]
         node = ir.Node(step.operator.domain, step.operator.name, operands, attributes, outputs=results, name=name)
         node.version = step.version
-        if operands and operands[0] is not None and quantization(operands[0]) is not None:
-            node.meta["intermediates"] = tuple(_scratch(step.operator, name))
+        if operands and operands[0] is not None and read_quantization(operands[0]) is not None:
+            node.meta["intermediates"] = tuple(_make_scratch(step.operator, name))
         nodes.append(node)
     return nodes
 
 
-def _scratch(operator: OperatorSpec, name: str) -> Iterator[ir.Value]:
+def _make_scratch(operator: OperatorSpec, name: str) -> Iterator[ir.Value]:
     """The values that integer kernels keep beside an operator."""
     for place, (kind, scale) in enumerate(operator.facts.fuzz.scratch or ()):
         value = ir.Value(name=f"{name}/scratch_{place}", type=ir.TensorType(DTYPES[kind]), shape=ir.Shape([]))
@@ -265,19 +265,19 @@ def _scratch(operator: OperatorSpec, name: str) -> Iterator[ir.Value]:
         yield value
 
 
-def _inner(body: Body, dialect: Dialect, made: dict[Value | Blank, ir.Value], name: str) -> ir.Graph:
-    taken = [made.setdefault(value, _value(value)) for value in body.parameters]
+def _make_inner(body: Body, dialect: Dialect, made: dict[Value | UnknownResult, ir.Value], name: str) -> ir.Graph:
+    taken = [made.setdefault(value, _make_value(value)) for value in body.parameters]
     for value in body.reads:
-        made.setdefault(value, _value(value))
-    nodes = _nodes(body.steps, (), dialect, made, name)
+        made.setdefault(value, _make_value(value))
+    nodes = _make_nodes(body.steps, (), dialect, made, name)
     return ir.Graph(taken, [made[value] for value in body.yields], nodes=nodes, name=name.rstrip("/"))
 
 
-def _value(value: Value | Blank) -> ir.Value:
+def _make_value(value: Value | UnknownResult) -> ir.Value:
     made = ir.Value(name=value.name, type=None if value.dtype is None else ir.TensorType(value.dtype))
     if value.grid is not None:
         made.meta["quantization"] = value.grid
-    if isinstance(value, Blank):
+    if isinstance(value, UnknownResult):
         made.shape = None if value.shape is None else ir.Shape(value.shape)
         return made
     extents = value.content.shape
@@ -287,17 +287,17 @@ def _value(value: Value | Blank) -> ir.Value:
     if value.variable:
         made.meta["variable"] = True
     if value.constant:
-        made.const_value = _tensor(value)
+        made.const_value = _make_tensor(value)
     return made
 
 
-def _tensor(value: Value) -> ir.TensorProtocol:
+def _make_tensor(value: Value) -> ir.TensorProtocol:
     if value.dtype == ir.DataType.STRING:
         return ir.StringTensor(value.content.ravel().tolist(), shape=ir.Shape(value.content.shape), name=value.name)
     return ir.tensor(np.asarray(value.content, order="C"), dtype=value.dtype, name=value.name)
 
 
-def _words(value: Value) -> str:
+def _describe_value(value: Value) -> str:
     unsure = ["?" if value.told and axis not in value.told else "" for axis in range(value.content.ndim)]
     extents = ", ".join(f"{extent}{mark}" for extent, mark in zip(value.content.shape, unsure, strict=True))
     text = f"{value.dtype.name.lower()}[{extents}]" + ("?" if value.open and not value.told else "")
@@ -308,4 +308,4 @@ def _words(value: Value) -> str:
     return text
 
 
-__all__ = ["Blank", "Body", "Case", "Step", "Value", "draft", "encode", "graph", "leaves"]
+__all__ = ["Body", "Case", "Step", "UnknownResult", "Value", "draft", "encode", "iterate_leaves", "make_graph"]

@@ -25,7 +25,7 @@ from .choices import Choices
 from .finding import End, Finding, Grids, Rejected
 from .generate import CaseBuilder
 from .runtimes import write_model
-from .sketch import Blank, Case, Step, graph
+from .sketch import Case, Step, UnknownResult, make_graph
 from .subjects import Subject
 
 #: types of results to try, where a rule asks for them: unknown, as the first operand, as counts
@@ -49,18 +49,18 @@ def draw(choices: Choices, subject: Subject, usual: int | None = None) -> Case:
     opset = draw_opset(choices, subject, usual)
     test = choices.pick(subject.tests, None if choices.turn is None else choices.turn // 2)
     bench = CaseBuilder(choices, settle, subject, test, opset or subject.newest)
-    steps = bench.steps()
+    steps = bench.build_steps()
     if len(steps) != 1:
         raise Rejected("it is about several operators, whose results nobody knows")
     said = {one.name: one for one in test.declarations}
-    targets = [target.name for target in subject.pattern(opset or subject.newest)[-1].targets]
+    targets = [target.name for target in subject.compile_pattern(opset or subject.newest)[-1].targets]
     while targets and targets[-1] == "_":  # what nobody may read
         targets.pop()
         count -= 1
-    blanks = [Blank(f"result_{place}") for place in range(count)]
+    blanks = [UnknownResult(f"result_{place}") for place in range(count)]
     for place, name in enumerate(targets[:count]):
         if name in said:
-            shape = tuple(bench.shape(said[name]))
+            shape = tuple(bench.draw_shape(said[name]))
             blanks[place] = replace(blanks[place], dtype=DTYPES[said[name].type], shape=shape)
     return Case(subject.name, steps, opset, widened=True, unknown=tuple(blanks))
 
@@ -69,9 +69,9 @@ def judge(case: Case, rules: tuple[str, ...]) -> Finding:
     """Rewrite a case and run what becomes of it; what it yields is in `actual`."""
     prepared = compiled_rules.prepare(rules, case.opset)
     reason = ""
-    for dtypes in _types(case):
+    for dtypes in _list_types(case):
         blanks = [replace(blank, dtype=blank.dtype or dtype) for blank, dtype in zip(case.unknown, dtypes, strict=True)]
-        made = graph(case.steps, blanks, prepared.rules.source)
+        made = make_graph(case.steps, blanks, prepared.rules.source)
         try:
             module = convert_graph(made, prepared.rules)
             left = sorted({node.op_type for node in made if node.domain == prepared.rules.source.domain})
@@ -91,18 +91,18 @@ def judge(case: Case, rules: tuple[str, ...]) -> Finding:
     return Finding(End.REFUSED, reason)
 
 
-def _types(case: Case) -> list[list[ir.DataType | None]]:
+def _list_types(case: Case) -> list[list[ir.DataType | None]]:
     first = next((value.dtype for value in case.steps[0].operands if value is not None), ir.DataType.FLOAT)
     more = len(case.unknown) - 1
     return [[None] * (more + 1), [first] * (more + 1), [first, *[_COUNTS] * more], [_COUNTS] * (more + 1)]
 
 
-def word_arrays(arrays: Sequence[Array]) -> str:
+def summarize_arrays(arrays: Sequence[Array]) -> str:
     """Some arrays in a word: of each its type and shape, its magnitude, its sum, and a sum that tells places apart."""
-    return ";".join(map(_word, arrays))
+    return ";".join(map(_summarize_array, arrays))
 
 
-def _word(array: Array) -> str:
+def _summarize_array(array: Array) -> str:
     kind = f"{zlib.crc32(f'{array.dtype.kind}{array.dtype.itemsize}{array.shape}'.encode()) & 0xFFFF:04x}"
     if array.dtype.kind not in "fiub":
         return f"{kind}~{zlib.crc32(repr(array.tolist()).encode()):08x}"
@@ -111,13 +111,13 @@ def _word(array: Array) -> str:
     return "~".join([kind, *(f"{number:.3e}" for number in sums)])
 
 
-def same(now: str, before: str) -> bool:
+def is_same(now: str, before: str) -> bool:
     """Whether two words of `told` are of the same arrays, but for rounding."""
     ours, theirs = ([word.split("~") for word in text.split(";")] for text in (now, before))
-    return len(ours) == len(theirs) and all(map(_alike, ours, theirs))
+    return len(ours) == len(theirs) and all(map(_are_alike, ours, theirs))
 
 
-def _alike(now: list[str], before: list[str]) -> bool:
+def _are_alike(now: list[str], before: list[str]) -> bool:
     if now[0] != before[0] or len(now) != len(before):
         return False
     if len(now) < 4:

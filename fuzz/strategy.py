@@ -19,9 +19,9 @@ from .memory import Memory
 from .oracle import Oracle
 from .profiles import PROFILES
 from .rule_sets import is_wanted, require_known
-from .search import cases
+from .search import draw_cases
 from .sketch import Case, encode
-from .subjects import subjects
+from .subjects import list_subjects
 
 #: seconds that the interpreter may take for one model
 _TIMEOUT = 20.0
@@ -34,30 +34,30 @@ def draw_models(operators: Sequence[str], names: Sequence[str], rules: tuple[str
     """Files of models for rules about some operators or of some names; raises CallError where there are none."""
     stacked = Options(rules=rules).stacked
     pack = loader.load(stacked)
-    every = [one for one in subjects(pack) if one.of_source and one.interpreted and one.tests and not one.excuse]
+    every = [one for one in list_subjects(pack) if one.of_source and one.interpreted and one.tests and not one.excuse]
     require_known(every, operators, names)
     chosen = [one for one in every if is_wanted(one, operators, names)]
     if not chosen:
         raise CallError("no rule of these packs reads models and has a `test`")
 
     def draw_case(choices: Choices) -> Case | None:
-        laboratory = _laboratory(stacked)
+        oracle = _make_oracle(stacked)
         try:
             # What was found to be taken before is forgotten, so that the same choices draw the same model.
-            with laboratory.memory.recall(Memory()):
-                case = draw(choices, choices.pick(chosen), laboratory)
+            with oracle.memory.recall(Memory()):
+                case = draw(choices, choices.pick(chosen), oracle)
         except Rejected:
             return None
         return case
 
     @st.composite  # without arguments, which Hypothesis would word
-    def files(choose: st.DrawFn) -> bytes:
-        return encode(choose(cases(draw_case)), pack.catalogue)
+    def draw_files(choose: st.DrawFn) -> bytes:
+        return encode(choose(draw_cases(draw_case)), pack.catalogue)
 
-    return files()
+    return draw_files()
 
 
 @functools.cache
-def _laboratory(stacked: tuple[str, ...]) -> Oracle:
+def _make_oracle(stacked: tuple[str, ...]) -> Oracle:
     """Where models are settled, with an interpreter that lives as long as the process."""
     return Oracle(Interpreter(_TIMEOUT), loader.load(stacked).catalogue, stacked)

@@ -10,10 +10,10 @@ from typing import Any
 from ..engine.base.errors import Span
 from ..engine.dialects.operators import Dialect
 from ..engine.expressions.compile import OPSET, Frame, evaluate
-from ..engine.expressions.functions import to_python
+from ..engine.expressions.functions import convert_to_python
 from ..engine.packs.loader import Pack
 from ..engine.rewrite.availability import Availability
-from ..engine.rewrite.pattern import Defined, compile_equations, nodes
+from ..engine.rewrite.pattern import Defined, compile_equations, iterate_nodes
 from ..engine.rewrite.rules import ADAPT, OF_SOURCE, list_template_dialects, write_out
 from ..engine.syntax import tree
 from ..engine.syntax.tree_traversal import walk
@@ -50,7 +50,7 @@ class Subject:
         """What it is tried on."""
         return self.rule.tests
 
-    def stand_for(self, name: str, span: Span) -> Subject:
+    def make_stand_in(self, name: str, span: Span) -> Subject:
         """One without equations, for cases that are drawn from the tests of several rules."""
         rule = replace(self.rule, name=name, span=span, equations=(), clauses=(), templates=(), tests=())
         return replace(self, rule=rule)
@@ -92,7 +92,7 @@ class Subject:
         """Whether it writes another opset than it reads: then a conversion to that one tries it."""
         return self.rule.stage == ADAPT
 
-    def forms(self, opset: int | None) -> int:
+    def choose_opset(self, opset: int | None) -> int:
         """The opset of what its left side reads, where `opset` is aimed at (None: the newest)."""
         return self.newest if opset is None or self.adapts else opset
 
@@ -106,34 +106,34 @@ class Subject:
         """Why no model that it is about can be tried, as ops.yaml says of all operators at its root; or nothing."""
         if not self.rule.equations:
             return ""
-        root = self.pattern(self.newest)[-1].value
-        said = [spec.facts.fuzz.untried or "" for node in nodes(root) for spec in node.specs.values()]
+        root = self.compile_pattern(self.newest)[-1].value
+        said = [spec.facts.fuzz.untried or "" for node in iterate_nodes(root) for spec in node.specs.values()]
         return said[0] if said and all(said) else ""
 
-    def pattern(self, opset: int) -> tuple[Defined, ...]:
+    def compile_pattern(self, opset: int) -> tuple[Defined, ...]:
         """The left side as compiled for an opset."""
         if opset not in self.patterns:
             self.patterns[opset] = compile_equations(self.rule.equations, self.reads, opset)
         return self.patterns[opset]
 
-    def domain(self, generator: tree.Generator) -> list[Any]:
+    def list_domain(self, generator: tree.Generator) -> list[Any]:
         """The values that a test names for an option or a constant."""
-        found = to_python(evaluate(generator.domain, Frame({}, definitions=self.definitions)))
+        found = convert_to_python(evaluate(generator.domain, Frame({}, definitions=self.definitions)))
         return list(found)
 
-    def operators(self) -> frozenset[str]:
+    def list_operators(self) -> frozenset[str]:
         """The names of the operators at the root of its left side."""
-        root = self.pattern(self.newest)[-1].value
-        return frozenset(name for node in nodes(root) for name in node.specs)
+        root = self.compile_pattern(self.newest)[-1].value
+        return frozenset(name for node in iterate_nodes(root) for name in node.specs)
 
 
-def subjects(pack: Pack, known: Container[str] = ()) -> list[Subject]:
+def list_subjects(pack: Pack, known: Container[str] = ()) -> list[Subject]:
     """The rules of a pack but for those `known` by name, tables and families written out."""
     definitions = {d.name: d for file in pack.files for d in file.items if isinstance(d, tree.Definition)}
     bounds = OpsetBounds(pack, definitions)
     found = []
     for file, rule in write_out(pack.files, known):
-        reads = pack.catalogue.dialect(file.source if rule.stage in OF_SOURCE else file.target)
+        reads = pack.catalogue.find_dialect(file.source if rule.stage in OF_SOURCE else file.target)
         found.append(Subject(rule, reads, definitions, bounds, file.source != file.target))
     return found
 
@@ -160,42 +160,44 @@ class OpsetBounds:
         """The ends of a pack's range, and both sides of each opset that it compares with, in order."""
         if not self._of_pack:
             low, high = self._pack.opsets
-            compared = self._sides(item for file in self._pack.files for item in file.items)
+            compared = self._collect_sides(item for file in self._pack.files for item in file.items)
             self._of_pack = tuple(dict.fromkeys((low, *compared, high)))
         return self._of_pack
 
     def list_of_rule(self, rule: tree.Rule) -> tuple[int, ...]:
         """Both sides of each opset that a rule compares with, or from which on a template of its exists, in order."""
         first, catalogue = self._pack.files[0], self._pack.catalogue
-        builds = list_template_dialects(rule.stage, catalogue.dialect(first.source), catalogue.dialect(first.target))
+        builds = list_template_dialects(
+            rule.stage, catalogue.find_dialect(first.source), catalogue.find_dialect(first.target)
+        )
         low, high = self._pack.opsets
         turns = set()
         for template in rule.templates:
             there = self._availability.list_opsets(template.equations, builds, range(low, high + 1))
             turns |= {n for n in range(low + 1, high + 1) if (n in there) != (n - 1 in there)}
-        return tuple(sorted({*self._sides([rule]), *turns, *(n - 1 for n in turns)}))
+        return tuple(sorted({*self._collect_sides([rule]), *turns, *(n - 1 for n in turns)}))
 
-    def _sides(self, items: Iterable[object]) -> tuple[int, ...]:
+    def _collect_sides(self, items: Iterable[object]) -> tuple[int, ...]:
         low, high = self._pack.opsets
         return tuple(sorted({n for bound in self._find(items) for n in (bound - 1, bound) if low <= n <= high}))
 
     def _find(self, items: Iterable[object]) -> set[int]:
         found: set[int] = set()
         seen: set[str] = set()
-        waiting = [self._in(item) for item in items]
+        waiting = [self._find_item_bounds(item) for item in items]
         while waiting:
             bounds, names = waiting.pop()
             found |= bounds
-            waiting += [self._of(name) for name in names - seen]
+            waiting += [self._find_bounds(name) for name in names - seen]
             seen |= names
         return found
 
-    def _of(self, name: str) -> tuple[set[int], set[str]]:
+    def _find_bounds(self, name: str) -> tuple[set[int], set[str]]:
         if name not in self._known:
-            self._known[name] = self._in(self._definitions[name])
+            self._known[name] = self._find_item_bounds(self._definitions[name])
         return self._known[name]
 
-    def _in(self, item: object) -> tuple[set[int], set[str]]:
+    def _find_item_bounds(self, item: object) -> tuple[set[int], set[str]]:
         """The opsets that one item compares with, and the definitions that it calls."""
         bounds, names = set(), set()
         for node in walk(item):

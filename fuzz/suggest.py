@@ -14,7 +14,7 @@ import numpy as np
 import onnx.defs
 import onnx_ir as ir
 
-from ..backends.probe import single
+from ..backends.probe import write_operator_model
 from ..conversion import pipeline
 from ..conversion.options import Options
 from ..engine.base.errors import RewriteError, RuleError, VerificationError
@@ -30,7 +30,7 @@ from .expressions import Attribute, Search, Value, list_forms
 from .oracle import Oracle
 from .profiles import PROFILES
 from .runner import examine
-from .subjects import subjects
+from .subjects import list_subjects
 
 #: the shape of models to search with, and those of further ones to verify with
 _SHAPE = (2, 3, 4)
@@ -86,22 +86,23 @@ def suggest(
     deadline = time.monotonic() + seconds
     pack = loader.load(rules)
     opset = pack.default_opset
-    plans = list(_plans(operator, pack, interpreter, seed))
+    plans = list(_iterate_plans(operator, pack, interpreter, seed))
     for place, (draws, fresh) in enumerate(plans):
         now = time.monotonic()
         share = now + (deadline - now) / (len(plans) - place)
-        for value in _matches(draws, operator, pack, opset, share):
-            rule = _word(value, operator, draws)
+        for value in _iterate_matches(draws, operator, pack, opset, share):
+            rule = _write_rule(value, operator, draws)
             header = f"over {rules[-1]} : {pack.files[0].source} -> {pack.files[0].target}"
-            text = f"ruleset suggested {header} opset {_since(value, pack.opsets[0])}..{pack.opsets[1]} default {opset}"
-            if holds(f"{text}\n\n{rule}", _name(operator), [*draws, *fresh], interpreter, seed):
-                return Suggestion(_name(operator), rule, len(value.nodes()), len(draws) + len(fresh))
+            first = _find_first_opset(value, pack.opsets[0])
+            text = f"ruleset suggested {header} opset {first}..{pack.opsets[1]} default {opset}"
+            if is_sound(f"{text}\n\n{rule}", _name_rule(operator), [*draws, *fresh], interpreter, seed):
+                return Suggestion(_name_rule(operator), rule, len(value.list_nodes()), len(draws) + len(fresh))
             if time.monotonic() > share:
                 break
     return None
 
 
-def _plans(
+def _iterate_plans(
     operator: OperatorSpec, pack: loader.Pack, interpreter: Interpreter, seed: int
 ) -> Iterator[tuple[list[Draw], list[Draw]]]:
     """Ways to draw models of the operator that the interpreter takes: to search with, and to verify with."""
@@ -133,25 +134,25 @@ def _plans(
             yield whole, fresh
 
 
-def _permutation(rng: random.Random, shape: tuple[int, ...]) -> Array:
+def _draw_permutation(rng: random.Random, shape: tuple[int, ...]) -> Array:
     return np.array(rng.sample(range(len(shape)), len(shape)), np.int32)
 
 
-def _extents(rng: random.Random, shape: tuple[int, ...]) -> Array:
+def _draw_extents(rng: random.Random, shape: tuple[int, ...]) -> Array:
     split = rng.randrange(1, len(shape)) if len(shape) > 1 else 1
     return np.array([int(np.prod(shape[split:])), int(np.prod(shape[:split]))], np.int32)
 
 
-def _axes(rng: random.Random, shape: tuple[int, ...]) -> Array:
+def _draw_axes(rng: random.Random, shape: tuple[int, ...]) -> Array:
     return np.array([rng.randrange(len(shape))], np.int32)
 
 
-def _axis(rng: random.Random, shape: tuple[int, ...]) -> Array:
+def _draw_axis(rng: random.Random, shape: tuple[int, ...]) -> Array:
     return np.array(rng.randrange(len(shape)), np.int32)
 
 
 #: constants of integers that count axes or extents, one kind after the other
-_INDICES: tuple[Indices, ...] = (_permutation, _extents, _axes, _axis)
+_INDICES: tuple[Indices, ...] = (_draw_permutation, _draw_extents, _draw_axes, _draw_axis)
 
 
 def _draw(
@@ -187,13 +188,15 @@ def _draw(
     fed = [array for array, fixed in zip(arrays, constant, strict=True) if not fixed]
     for kind in dict.fromkeys((kinds[-1] if kinds[0] == "bool" else kinds[0], *_TYPES)):
         try:
-            model = single(pack.catalogue, operator.name, inputs, [(DTYPES[kind], shape)], **options)
+            model = write_operator_model(pack.catalogue, operator.name, inputs, [(DTYPES[kind], shape)], **options)
             (result,) = interpreter.run(model, [fed], Kernels.OPTIMIZED)[0]
         except (InterpreterError, RewriteError):
             continue
         if not result.size:
             continue
-        model = single(pack.catalogue, operator.name, inputs, [(result.dtype.type, result.shape)], **options)
+        model = write_operator_model(
+            pack.catalogue, operator.name, inputs, [(result.dtype.type, result.shape)], **options
+        )
         return Draw(model, tuple(arrays), constant, options, result)
     return None
 
@@ -213,7 +216,7 @@ def _fill(rng: random.Random, kind: str, shape: tuple[int, ...], scale: float) -
 # ---- the search
 
 
-def _matches(
+def _iterate_matches(
     draws: Sequence[Draw], operator: OperatorSpec, pack: loader.Pack, opset: int, deadline: float
 ) -> Iterator[Value]:
     """Templates that compute the results of all draws, few nodes first and those with few operands first."""
@@ -222,10 +225,10 @@ def _matches(
     for place, operand in enumerate(operator.operands):
         arrays = tuple(draw.operands[place] for draw in draws)
         if not draws[0].constant[place]:
-            leaves.append(Value(arrays, _variable(operand.name)))
+            leaves.append(Value(arrays, _name_variable(operand.name)))
             continue
         values = tuple(a.item() if not a.ndim else tuple(a.tolist()) for a in arrays)
-        name = _variable(operand.name)
+        name = _name_variable(operand.name)
         symbols.append((name, f"int({name})" if not arrays[0].ndim else name, values))
         text = name if not arrays[0].ndim else f"[n for n in {name}]"
         whole = tuple(array.astype(np.int64) for array in arrays)
@@ -240,14 +243,14 @@ def _matches(
         if main.kind == "f":
             given = tuple(np.array(option, main) for option in options)
             leaves.append(Value(given, name, depends=False))
-    forms = list_forms(pack.catalogue.dialect(pack.files[0].target), opset, symbols, len(draws))
+    forms = list_forms(pack.catalogue.find_dialect(pack.files[0].target), opset, symbols, len(draws))
     wanted = [draw.result for draw in draws]
-    for value in Search(forms, leaves, wanted, opset, deadline).levels(_NODES):
-        if all(map(_agrees, wanted, value.arrays)):
+    for value in Search(forms, leaves, wanted, opset, deadline).iterate_levels(_NODES):
+        if all(map(_is_equal, wanted, value.arrays)):
             yield value
 
 
-def _agrees(want: Array, got: Array) -> bool:
+def _is_equal(want: Array, got: Array) -> bool:
     """Whether a result is the interpreter's, within the tolerance of `rewrite verify` and `rewrite fuzz`."""
     if want.dtype != got.dtype or want.shape != got.shape:
         return False
@@ -255,7 +258,7 @@ def _agrees(want: Array, got: Array) -> bool:
     return compare(tensor, want, got, Kernels.OPTIMIZED).verdict.passed
 
 
-def holds(text: str, rule: str, draws: Sequence[Draw], interpreter: Interpreter, seed: int) -> bool:
+def is_sound(text: str, rule: str, draws: Sequence[Draw], interpreter: Interpreter, seed: int) -> bool:
     """Whether rule files with such a text have no mistakes, convert models to the same results, and pass fuzzing."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "suggested.rules").write_text(text, encoding="utf-8")
@@ -264,43 +267,43 @@ def holds(text: str, rule: str, draws: Sequence[Draw], interpreter: Interpreter,
             for draw in draws:
                 conversion = pipeline.rewrite(draw.model, Options(rules=(folder,)))
                 (got,) = Runtime(conversion.model.SerializeToString()).run(draw.fed)
-                if not conversion.report.rules.get(rule) or not _agrees(draw.result, got):
+                if not conversion.report.rules.get(rule) or not _is_equal(draw.result, got):
                     return False
         except (RuleError, RewriteError, VerificationError):
             return False  # the next template may do
-        subject = next(one for one in subjects(pack) if one.name == rule)
+        subject = next(one for one in list_subjects(pack) if one.name == rule)
         oracle = Oracle(interpreter, pack.catalogue, (folder,))
         tally = examine(subject, oracle, PROFILES["quick"].examples, seed, shrinking=0)
-        return bool(tally.fired[rule]) and not tally.problem()
+        return bool(tally.fired[rule]) and not tally.explain_problem()
 
 
-def _since(value: Value, least: int) -> int:
+def _find_first_opset(value: Value, least: int) -> int:
     """The first opset, from `least` on, that has all operators of a template."""
     first = dict[str, int]()
     for schema in onnx.defs.get_all_schemas_with_history():
         if not schema.domain:
             first[schema.name] = min(schema.since_version, first.get(schema.name, schema.since_version))
-    return max(least, *(first[node.operator] for node in value.nodes()))
+    return max(least, *(first[node.operator] for node in value.list_nodes()))
 
 
 # ---- the rule in words
 
 
-def _name(operator: OperatorSpec) -> str:
+def _name_rule(operator: OperatorSpec) -> str:
     return f"suggested_{operator.name.lower()}"
 
 
-def _variable(name: str) -> str:
+def _name_variable(name: str) -> str:
     """The variable for an operand: its name, or another where a function of the language has that."""
     return f"{name}_" if name in FUNCTIONS else name
 
 
-def _word(value: Value, operator: OperatorSpec, draws: Sequence[Draw]) -> str:
+def _write_rule(value: Value, operator: OperatorSpec, draws: Sequence[Draw]) -> str:
     """The rule that makes a template of an operator, with its test, as text."""
-    names = [_variable(one.name) for one in operator.operands]
+    names = [_name_variable(one.name) for one in operator.operands]
     constant = draws[0].constant
     result = next(name for name in ("y", "result", "output") if name not in names)
-    nodes = value.nodes()
+    nodes = value.list_nodes()
     readers = [id(operand) for node in nodes for operand in node.operands]
     shared = {id(node): f"t{i}" for i, node in enumerate(nodes) if node is not value and readers.count(id(node)) > 1}
     equations = [f"{shared[id(node)]} = {_write(node, shared)}" for node in nodes if id(node) in shared]
@@ -324,7 +327,7 @@ def _word(value: Value, operator: OperatorSpec, draws: Sequence[Draw]) -> str:
     drawn = ", ".join(f"{name}: {kind}[{', '.join(map(str, shape))}]" for name, kind, shape in typed)
     return "\n".join(
         [
-            f"rule {_name(operator)} {{",
+            f"rule {_name_rule(operator)} {{",
             f"  {result} = {operator.name}({operands})" + (f" {{{options}}}" if options else ""),
             f"  where {guards}",
             "  => " + "\n     ".join(equations),

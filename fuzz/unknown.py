@@ -22,7 +22,7 @@ def forget_extents(choices: Choices, value: Value, first: bool) -> Value:
 
     Constants have theirs, and so have most operands that are not the `first`.
     """
-    if value.constant or not (first or choices.chance(_OTHERS)):
+    if value.constant or not (first or choices.draw_chance(_OTHERS)):
         return value
     axes = tuple(range(value.content.ndim))
     unknown = choices.pick(axes) if axes else 0
@@ -30,19 +30,19 @@ def forget_extents(choices: Choices, value: Value, first: bool) -> Value:
     return value if axes and told == axes else replace(value, open=True, told=told)
 
 
-def absent(choices: Choices, test: tree.Test) -> int:
+def choose_absence(choices: Choices, test: tree.Test) -> int:
     """In how many of a hundred draws an operand is left out that may be: of many, kernels want all or certain ones."""
-    return 0 if len(test.declarations) > _SEVERAL and choices.chance(_COMPLETE) else _ABSENT
+    return 0 if len(test.declarations) > _SEVERAL and choices.draw_chance(_COMPLETE) else _ABSENT
 
 
-def extent_of(choices: Choices, dimension: tree.Dimension, known: MutableMapping[str, int]) -> int:
+def draw_extent(choices: Choices, dimension: tree.Dimension, known: MutableMapping[str, int]) -> int:
     """Draw the extent that a test declares, or what is `known` of its name; a number stands for its likes."""
     if dimension.name is not None:
         if dimension.name not in known:
-            known[dimension.name] = choices.number(*_EXTENTS)
+            known[dimension.name] = choices.draw_int(*_EXTENTS)
         return known[dimension.name]
     assert dimension.low is not None
     high = dimension.low if dimension.high is None else dimension.high
     if f"{dimension.low}" in known and high == dimension.low:
         return known[f"{dimension.low}"]
-    return choices.number(dimension.low, high)
+    return choices.draw_int(dimension.low, high)

@@ -13,7 +13,7 @@ import onnx_ir as ir
 from ..conversion import summary
 from ..engine.base.errors import UnsupportedError
 from ..engine.base.startup import dataclass, field
-from .graph_nodes import Texts, cut, describe_graph, describe_interface
+from .graph_nodes import Texts, describe_graph, describe_interface, shorten
 from .rule_texts import read_rules
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def collect(outcome: Outcome) -> dict[str, Any]:
     before = None if outcome.before is None else describe_graph(outcome.before, texts, refused=refused)
     after = None if outcome.after is None else describe_graph(outcome.after, texts, outcome.sides)
     return {
-        "title": cut(outcome.name),
+        "title": shorten(outcome.name),
         "verdict": "refused" if error is not None else outcome.verdict or "converted",
         "state": _name_state(outcome),
         "cards": _list_cards(outcome),
@@ -88,12 +88,13 @@ def collect(outcome: Outcome) -> dict[str, Any]:
         "transposes": [_describe_permutation(one) for one in outcome.explained[:_ROWS]],
         "parts": [[name, cost.seconds] for name, cost in outcome.profile.parts.items()] if outcome.profile else [],
         "layers": [
-            {k: cut(v) if isinstance(v, str) else _finite(v) for k, v in row.items()} for row in outcome.layers[:_ROWS]
+            {k: shorten(v) if isinstance(v, str) else _drop_infinite(v) for k, v in row.items()}
+            for row in outcome.layers[:_ROWS]
         ],
         "layers_note": outcome.layers_note,
         "latency": {
             "note": outcome.timing.note,
-            "sides": [[cut(one[0]), *map(_finite, one[1:])] for one in outcome.timing.sides],
+            "sides": [[shorten(one[0]), *map(_drop_infinite, one[1:])] for one in outcome.timing.sides],
             "kernels": _list_kernels(outcome),
         },
         "message": f"{error}"[:100_000] if error is not None else "",
@@ -124,21 +125,21 @@ def _list_cards(outcome: Outcome) -> list[tuple[str, str, str]]:
         ("size", f"{summary.measure(outcome.bytes_in)} → {summary.measure(outcome.bytes_out)}", grown),
         ("time", f"{outcome.seconds:.2f} s", "read, rewritten, written"),
         ("peak memory", summary.measure(outcome.peak), "of the process") if outcome.peak else ("", "", ""),
-        ("", "", "") if report.opset is None else ("opset", f"{report.opset}", cut(report.opset_reason)),
+        ("", "", "") if report.opset is None else ("opset", f"{report.opset}", shorten(report.opset_reason)),
     ]
 
 
 def _list_facts(outcome: Outcome) -> list[tuple[str, str]]:
     report = outcome.report
-    facts = [("model", cut(outcome.name))]
+    facts = [("model", shorten(outcome.name))]
     if report is None:
         return facts
     layouts = ", ".join((report.layout, *(f"{name} {axes}" for name, axes in report.layouts.items())))
-    facts += [("made for", report.runtime), ("layout of inputs and outputs", cut(layouts))]
-    facts += [("signature", cut(report.signature))] if report.signature else []
+    facts += [("made for", report.runtime), ("layout of inputs and outputs", shorten(layouts))]
+    facts += [("signature", shorten(report.signature))] if report.signature else []
     if report.inexact:
         facts.append(("not exact", ", ".join(f"{name} {count}" for name, count in report.inexact.items())))
-    return facts + [("remark", cut(remark)) for remark in report.remarks]
+    return facts + [("remark", shorten(remark)) for remark in report.remarks]
 
 
 def _list_interface(outcome: Outcome) -> list[list[str]]:
@@ -160,7 +161,7 @@ def _count(drawn: Mapping[str, Any] | None, graph: ir.Graph | None) -> list[tupl
     """How often each operator stands in a graph, the most frequent first."""
     if drawn is None or graph is None:
         return []
-    return Counter(cut(node.op_type) for node in graph).most_common(_ROWS)
+    return Counter(shorten(node.op_type) for node in graph).most_common(_ROWS)
 
 
 def _list_rules(outcome: Outcome) -> list[list[Any]]:
@@ -172,7 +173,7 @@ def _list_rules(outcome: Outcome) -> list[list[Any]]:
         attempts, seconds = spent.get(name, (0, 0.0))
         spent[name] = attempts + cost.attempts, seconds + cost.seconds
     fired = sorted(outcome.report.rules.items(), key=lambda item: -item[1])[:_ROWS]
-    return [[cut(name), count, *spent.get(name, (None, None))] for name, count in fired]
+    return [[shorten(name), count, *spent.get(name, (None, None))] for name, count in fired]
 
 
 def _list_kernels(outcome: Outcome) -> list[list[Any]]:
@@ -183,30 +184,30 @@ def _list_kernels(outcome: Outcome) -> list[list[Any]]:
         name = node
         while name and name not in known:
             name = name.rpartition("_")[0]
-        rows.append([cut(name or node), cut(operator), time])
+        rows.append([shorten(name or node), shorten(operator), time])
     return rows
 
 
 def _describe_permutation(one: Remaining) -> dict[str, Any]:
     return {
-        "name": cut(one.name),
+        "name": shorten(one.name),
         "perm": " ".join(map(str, one.perm)),
         "elements": one.elements,
-        "before": cut(one.before),
-        "after": cut(one.after),
+        "before": shorten(one.before),
+        "after": shorten(one.after),
         "purpose": one.purpose,
     }
 
 
 def _describe_refusal(one: Refusal) -> dict[str, Any]:
     return {
-        "operator": cut(one.operator),
-        "node": cut(one.node),
-        "source": cut(one.source or one.node),
-        "reasons": [cut(f"{r.span}: rule {r.rule}: {r.message}") for r in one.reasons]
-        or [one.why or f"no rule is about {cut(one.operator)}"],
+        "operator": shorten(one.operator),
+        "node": shorten(one.node),
+        "source": shorten(one.source or one.node),
+        "reasons": [shorten(f"{r.span}: rule {r.rule}: {r.message}") for r in one.reasons]
+        or [one.why or f"no rule is about {shorten(one.operator)}"],
     }
 
 
-def _finite(value: Any) -> Any:
+def _drop_infinite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value

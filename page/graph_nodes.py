@@ -8,8 +8,8 @@ from typing import Any
 
 import onnx_ir as ir
 
-from ..engine.base.errors import times
-from ..engine.base.quantization import quantization
+from ..engine.base.errors import format_count
+from ..engine.base.quantization import read_quantization
 from ..engine.base.startup import dataclass, field
 from ..engine.rewrite.driver import RULE, SOURCE
 
@@ -26,9 +26,9 @@ class Texts:
     rows: list[str] = field(default_factory=list)
     places: dict[str, int] = field(default_factory=dict)
 
-    def place(self, text: str) -> int:
+    def find_place(self, text: str) -> int:
         """The place of a text, which is added where it is new."""
-        shown = cut(text)
+        shown = shorten(text)
         if shown not in self.places:
             self.places[shown] = len(self.rows)
             self.rows.append(shown)
@@ -43,15 +43,15 @@ class _Tensors:
     rows: list[list[Any]] = field(default_factory=list)
     places: dict[ir.Value, int] = field(default_factory=dict)
 
-    def place(self, values: Sequence[ir.Value | None]) -> list[int]:
+    def find_places(self, values: Sequence[ir.Value | None]) -> list[int]:
         """The places of some tensors, -1 for one that is left out."""
-        return [-1 if value is None else self._place(value) for value in values[:_OPERANDS]]
+        return [-1 if value is None else self._find_place(value) for value in values[:_OPERANDS]]
 
-    def _place(self, value: ir.Value) -> int:
+    def _find_place(self, value: ir.Value) -> int:
         if value not in self.places:
             self.places[value] = len(self.rows)
             *told, constant = _describe_value(value)
-            self.rows.append([*map(self.texts.place, told), constant])
+            self.rows.append([*map(self.texts.find_place, told), constant])
         return self.places[value]
 
 
@@ -79,32 +79,32 @@ def describe_graph(
         is_refused = source in refused or (node.name or "") in refused
         nodes.append(
             [
-                texts.place(node.op_type),
-                texts.place(node.name or next((value.name for value in node.outputs if value.name), "")),
-                texts.place(rule),
-                texts.place(source),
+                texts.find_place(node.op_type),
+                texts.find_place(node.name or next((value.name for value in node.outputs if value.name), "")),
+                texts.find_place(rule),
+                texts.find_place(source),
                 "refused" if is_refused else (sides or {}).get(node, "either"),
-                tensors.place(node.inputs),
-                tensors.place(node.outputs),
-                texts.place(", ".join(map(_describe_attribute, node.attributes.values()))),
+                tensors.find_places(node.inputs),
+                tensors.find_places(node.outputs),
+                texts.find_place(", ".join(map(_describe_attribute, node.attributes.values()))),
                 int(constant),
             ]
         )
     return {
         "tensors": tensors.rows,
         "nodes": nodes,
-        "inputs": tensors.place(graph.inputs),
-        "outputs": tensors.place(graph.outputs),
+        "inputs": tensors.find_places(graph.inputs),
+        "outputs": tensors.find_places(graph.outputs),
         "more": max(0, len(graph) - len(nodes)),
     }
 
 
 def describe_interface(values: Sequence[ir.Value]) -> list[list[str]]:
     """The names, types and shapes of a graph's inputs or outputs."""
-    return [[cut(text) for text in _describe_value(value)[:3]] for value in values[:_OPERANDS]]
+    return [[shorten(text) for text in _describe_value(value)[:3]] for value in values[:_OPERANDS]]
 
 
-def cut(text: str) -> str:
+def shorten(text: str) -> str:
     """A text without what is beyond the letters that a page shows, out of its middle: names differ at their ends."""
     return text if len(text) <= _LETTERS else f"{text[: _LETTERS // 3]}…{text[1 - _LETTERS + _LETTERS // 3 :]}"
 
@@ -117,13 +117,13 @@ def _is_constant(node: ir.Node, known: set[ir.Value]) -> bool:
 
 
 def _describe_value(value: ir.Value) -> list[Any]:
-    shape = "?" if value.shape is None else _BY.join(cut(f"{extent}") for extent in value.shape) or "scalar"
+    shape = "?" if value.shape is None else _BY.join(shorten(f"{extent}") for extent in value.shape) or "scalar"
     kind = value.dtype.name.lower() if value.dtype is not None else "?"
     return [value.name or "", kind, shape, _describe_quantization(value), int(value.const_value is not None)]
 
 
 def _describe_quantization(value: ir.Value) -> str:
-    known = quantization(value)
+    known = read_quantization(value)
     if known is None or not known.scale.size:
         return ""
     if known.scale.size > 1:
@@ -136,6 +136,6 @@ def _describe_attribute(attribute: ir.Attr) -> str:
     if attribute.type == ir.AttributeType.GRAPH:
         inside = Counter(node.op_type for node in attribute.as_graph())
         told = ", ".join(f"{name} {count}" for name, count in inside.most_common(5))
-        return f"{attribute.name}: {times(inside.total(), 'node')} ({told})"
+        return f"{attribute.name}: {format_count(inside.total(), 'node')} ({told})"
     shown = (ir.AttributeType.INT, ir.AttributeType.FLOAT, ir.AttributeType.STRING, ir.AttributeType.INTS)
     return f"{attribute.name}={attribute.value!s:.60}" if attribute.type in shown else attribute.name

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from ..conversion import summary
 from ..engine.base.startup import dataclass
-from .graph_nodes import cut
+from .graph_nodes import shorten
 from .render import hash_text, read_assets
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def render_index(listed: Sequence[Listed]) -> str:
 
 
 def _draw_row(one: Listed) -> str:
-    name = escape(cut(one.name))
+    name = escape(shorten(one.name))
     shown = f'<a href="{escape(quote(one.page))}">{name}</a>' if one.page else name
     report = one.report
     figures: tuple[str, ...] = ("", "", "", "")
@@ -57,5 +57,5 @@ def _draw_row(one: Listed) -> str:
         operators = f"{sum(report.source_operators.values()):,} → {sum(report.target_operators.values()):,}"
         figures = (operators, f"{report.permutations:,}", summary.measure(one.bytes), f"{one.seconds:.2f}")
     cells = "".join(f'<td class="n">{escape(text)}</td>' for text in figures)
-    verdict = f'<td class="{"good" if one.passed else "bad"}">{escape(cut(one.verdict))}</td>'
+    verdict = f'<td class="{"good" if one.passed else "bad"}">{escape(shorten(one.verdict))}</td>'
     return f"<tr><td>{shown}</td>{verdict}{cells}</tr>"

@@ -9,7 +9,7 @@ from string import Template
 from typing import Any
 
 from ..conversion import summary
-from .graph_nodes import cut
+from .graph_nodes import shorten
 from .render import hash_text, read_assets
 
 #: so many rows of a table, and so many tensors of a row
@@ -31,7 +31,7 @@ def render_partition(name: str, manifest: Mapping[str, Any], picture: str) -> st
     return Template(read_assets("partition.html")).substitute(
         policy=f"default-src 'none'; style-src {hash_text(style)}; base-uri 'none'; form-action 'none'",
         style=style,
-        title=escape(cut(f"{name} for {manifest['target']}")),
+        title=escape(shorten(f"{name} for {manifest['target']}")),
         verdict=escape(f"{parts}, {manifest['bytes_moved']:,} bytes between"),
         picture=picture,
         steps=_draw_rows((_list_cells(step) for step in steps[:_ROWS]), (2,)),
@@ -46,7 +46,7 @@ def _list_cells(step: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _list_tensors(tensors: Sequence[Mapping[str, Any]]) -> str:
-    told = [f"{cut(one['name'])} ({one['type']}, {summary.measure(one['bytes'])})" for one in tensors[:_TENSORS]]
+    told = [f"{shorten(one['name'])} ({one['type']}, {summary.measure(one['bytes'])})" for one in tensors[:_TENSORS]]
     left = len(tensors) - len(told)
     return ", ".join(told) + (f" and {left:,} more" if left else "")
 
@@ -56,7 +56,7 @@ def _draw_rows(rows: Iterable[Sequence[str]], numbers: Sequence[int]) -> str:
     return "\n".join(
         "<tr>"
         + "".join(
-            f'<td class="n">{escape(cell)}</td>' if place in numbers else f"<td>{escape(cut(cell))}</td>"
+            f'<td class="n">{escape(cell)}</td>' if place in numbers else f"<td>{escape(shorten(cell))}</td>"
             for place, cell in enumerate(row)
         )
         + "</tr>"

@@ -19,7 +19,7 @@ def read_rules(places: Iterable[str]) -> dict[str, str]:
         if known is None:
             continue
         lines, at = known
-        text = "\n".join(lines[_begin(lines, at) : _end(lines, at)])
+        text = "\n".join(lines[_find_beginning(lines, at) : _find_end(lines, at)])
         room -= len(text)
         if room < 0:
             break
@@ -27,14 +27,14 @@ def read_rules(places: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def _begin(lines: list[str], at: int) -> int:
+def _find_beginning(lines: list[str], at: int) -> int:
     """Where the comment above a line begins."""
     while at and lines[at - 1].startswith("#"):
         at -= 1
     return at
 
 
-def _end(lines: list[str], at: int) -> int:
+def _find_end(lines: list[str], at: int) -> int:
     """Behind the brace that closes what a line opens, or behind the line where it opens none."""
     if not lines[at].rstrip().endswith("{"):
         return at + 1

@@ -11,7 +11,7 @@ from ..engine.base.names import Scope
 from ..engine.base.startup import dataclass
 from ..engine.rewrite.driver import Driver
 from ..engine.rewrite.rules import SUPPORT, RuleSet
-from ..engine.rewrite.subgraphs import bodies
+from ..engine.rewrite.subgraphs import find_bodies
 from ..engine.rewrite.traversal import walk_nodes
 
 
@@ -33,7 +33,7 @@ def find_supported(graph: ir.Graph, rules: RuleSet) -> Supported:
     groups: list[frozenset[ir.Node]] = []
     alone: set[ir.Node] = set()
     for node in graph:
-        found = driver.cover(node)
+        found = driver.find_covered(node)
         untyped = [value.name for value in (*node.inputs, *node.outputs) if value is not None and value.dtype is None]
         if untyped:
             reasons[node] = f"the element type of {untyped[0]} is not known"
@@ -70,7 +70,7 @@ def list_read(node: ir.Node) -> Iterator[ir.Value]:
     """
     inner = {output for each in walk_nodes([node]) for output in each.outputs} - set(node.outputs)
     for each in walk_nodes([node]):
-        for graph in bodies(each):
+        for graph in find_bodies(each):
             inner.update(graph.inputs)
             inner.update(graph.initializers.values())
     for each in walk_nodes([node]):
@@ -85,7 +85,7 @@ def list_constants(node: ir.Node) -> Iterator[ir.Value]:
     """The constants of the graphs around it that a node reads, or its graphs do."""
     inner: set[ir.Value] = set()
     for each in walk_nodes([node]):
-        for body in bodies(each):
+        for body in find_bodies(each):
             inner.update(body.initializers.values())
     for each in walk_nodes([node]):
         for value in each.inputs:

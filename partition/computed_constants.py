@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
-from ..engine.base.constants import initial_array
-from ..engine.base.quantization import dequantize, inherit, quantization
+from ..engine.base.constants import read_initializer
+from ..engine.base.quantization import dequantize, inherit, read_quantization
 from ..engine.dialects.operators import Dialect
 from ..engine.rewrite.rules import RuleSet
-from ..engine.rewrite.subgraphs import bodies
+from ..engine.rewrite.subgraphs import find_bodies
 from .units import count_bytes
 
 #: what stays a node where it would be larger
@@ -27,16 +27,16 @@ def fold_stored(graph: ir.Graph, dialect: Dialect) -> None:
     Each would be a tensor to move from step to step, and to rules for weights no constant. Integers become what they
     stand for, numbers of half precision the same in single; operators of the trait `stored` yield what they read.
     """
-    role = dialect.role("dequantize").name
+    role = dialect.find_role("dequantize").name
     for node in list(graph):
         spec = dialect.operators.get(node.op_type)
         if spec is None or node.domain != dialect.domain or not (spec.name == role or "stored" in spec.traits):
             continue
         (output,), stored = node.outputs, node.inputs[0]
-        codes = None if stored is None else initial_array(stored)
+        codes = None if stored is None else read_initializer(stored)
         if codes is None or output.dtype is None or output.is_graph_output():
             continue
-        known = quantization(stored) if spec.name == role else None
+        known = read_quantization(stored) if spec.name == role else None
         if known is None and spec.name == role and codes.dtype.kind in "iu":
             continue
         _hold(graph, node, codes if known is None else dequantize(codes, known))
@@ -50,7 +50,7 @@ def fold_shape_arithmetic(graph: ir.Graph, rules: RuleSet) -> None:
     """
     for node in list(graph):
         spec = rules.source.operators.get(node.op_type)
-        if spec is None or node.domain != rules.source.domain or any(bodies(node)):
+        if spec is None or node.domain != rules.source.domain or any(find_bodies(node)):
             continue
         _infer_sizes(node, rules)
         if len(node.outputs) != 1:
@@ -60,11 +60,11 @@ def fold_shape_arithmetic(graph: ir.Graph, rules: RuleSet) -> None:
             continue
         sizes_alone = spec.facts.quantization == _EXTENTS
         read = [value for value in node.inputs if value is not None and not sizes_alone]
-        if any(map(quantization, (*read, output))):
+        if any(map(read_quantization, (*read, output))):
             continue
         if _is_sized(output) and count_bytes(output) > _SMALL:
             continue
-        operands = [None if value is None else _stand_in(value, sizes_alone) for value in node.inputs]
+        operands = [None if value is None else _make_stand_in(value, sizes_alone) for value in node.inputs]
         if not operands or any(value is not None and value.const_value is None for value in operands):
             continue
         alone = ir.Node(node.domain, node.op_type, operands, node.attributes.values(), num_outputs=1)
@@ -94,10 +94,10 @@ def _is_sized(value: ir.Value) -> bool:
     return value.shape is not None and all(isinstance(extent, int) for extent in value.shape)
 
 
-def _stand_in(value: ir.Value, extents_only: bool) -> ir.Value:
+def _make_stand_in(value: ir.Value, extents_only: bool) -> ir.Value:
     """A constant with the elements of a small one, or of zeros where only their number is read; else one of unknown
     elements."""
-    array = initial_array(value) if value.const_value is not None and value.const_value.nbytes <= _SMALL else None
+    array = read_initializer(value) if value.const_value is not None and value.const_value.nbytes <= _SMALL else None
     if array is None and extents_only and value.dtype is not None and value.shape is not None and _is_sized(value):
         array = np.broadcast_to(
             np.zeros((), value.dtype.numpy()), [size for size in value.shape if isinstance(size, int)]

@@ -45,7 +45,7 @@ def divide(network: Network) -> Answer:
     else:
         device = search(network)
     parts = find_parts(network, device)
-    return Answer(tuple(parts), network.cost(device, len({part for part in parts if part >= 0})))
+    return Answer(tuple(parts), network.compute_cost(device, len({part for part in parts if part >= 0})))
 
 
 def search(network: Network) -> list[bool]:
@@ -87,7 +87,9 @@ class _Search:
     def _judge(self, device: Sequence[bool]) -> int:
         self._left -= self._network.units
         levels = find_levels(self._before, device)
-        return self._network.cost(device, max((lv for lv, here in zip(levels, device, strict=True) if here), default=0))
+        return self._network.compute_cost(
+            device, max((lv for lv, here in zip(levels, device, strict=True) if here), default=0)
+        )
 
     def _list_changes(self, device: Sequence[bool]) -> Iterator[Iterable[int]]:
         """Units to take to the other side together: levels that gain less than they cost, all, half of them and each;

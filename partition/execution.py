@@ -86,11 +86,11 @@ def _open_onnx(file: Path) -> Step:
     session = onnxruntime.InferenceSession(os.fspath(file), providers=["CPUExecutionProvider"])
     names = [output.name for output in session.get_outputs()]
 
-    def step(feeds: Mapping[str, Array]) -> Mapping[str, Array]:
+    def run_step(feeds: Mapping[str, Array]) -> Mapping[str, Array]:
         text = {name: _decode_text(array) for name, array in feeds.items()}
         return dict(zip(names, session.run(names, text), strict=True))
 
-    return step
+    return run_step
 
 
 def _open_tflite(file: Path) -> Step:

@@ -9,12 +9,12 @@ from typing import Any
 
 import onnx_ir as ir
 
-from ..engine.base.atomic_write import replacing
+from ..engine.base.atomic_write import open_replacement
 from ..engine.base.errors import RewriteError
 from .bodies import list_bodies
 from .host_model import write_host
 from .model_files import SUFFIXES, ModelFiles
-from .pieces import Piece, cut, view
+from .pieces import Piece, cut_graph, view_graph
 from .plan import Plan
 from .plan_drawing import draw_plan
 from .units import count_bytes
@@ -41,7 +41,7 @@ def write(
     """
     graph = model.graph
     plan = plans[graph]
-    pieces = {each: cut(each, divided) for each, divided in plans.items()}
+    pieces = {each: cut_graph(each, divided) for each, divided in plans.items()}
     written = [piece for each in pieces for piece in pieces[each] if each is graph or piece.step.part]
     for piece in written:
         for value in (*piece.inputs, *piece.outputs):
@@ -54,7 +54,9 @@ def write(
     told: dict[str, Mapping[str, Any]] = {}
     for piece in written:
         path = folder / f"{piece.name}{files.suffix}"
-        nodes = view(graph.opset_imports, piece.inputs, piece.outputs, piece.step.nodes, piece.constants, piece.name)
+        nodes = view_graph(
+            graph.opset_imports, piece.inputs, piece.outputs, piece.step.nodes, piece.constants, piece.name
+        )
         files.save(path, nodes, model)
         if piece.step.part and finish is not None:
             told[piece.name] = finish(path)
@@ -63,8 +65,8 @@ def write(
     bodies = [_describe_body(each, files, plans, pieces[each], model) for each in plans if each is not graph]
     manifest = {
         **about,
-        "inputs": [_about(value) for value in graph.inputs if value.const_value is None],
-        "outputs": [_about(value) for value in graph.outputs],
+        "inputs": [_describe_value(value) for value in graph.inputs if value.const_value is None],
+        "outputs": [_describe_value(value) for value in graph.outputs],
         "parts": len(plan.parts),
         "bytes_moved": plan.moved,
         "host_model": host,
@@ -74,9 +76,9 @@ def write(
     for step in (*manifest["steps"], *(part for body in bodies for part in body["parts"])):
         step.update(told.get(step["name"], {}))
     _remove_former(folder, set(_list_files(manifest)))
-    with replacing(folder / PICTURE) as out:
+    with open_replacement(folder / PICTURE) as out:
         out.write(draw_plan(graph, plan).encode())
-    with replacing(folder / MANIFEST) as out:
+    with open_replacement(folder / MANIFEST) as out:
         out.write((json.dumps(manifest, indent=2) + "\n").encode())
     return manifest
 
@@ -110,7 +112,7 @@ def _describe_body(
     plan = plans[graph]
     return {
         "graph": graph.name,
-        "nodes": [_name(node) for node in users],
+        "nodes": [_name_node(node) for node in users],
         "bytes_moved": plan.moved,
         "parts": [_describe(piece, files, plan) for piece in pieces if piece.step.part],
         "reasons": [reason for piece in pieces if not piece.step.part for reason in _explain(piece, plan)],
@@ -123,8 +125,8 @@ def _describe(piece: Piece, files: ModelFiles, plan: Plan) -> dict[str, Any]:
         "on": "device" if piece.step.part else "host",
         "file": f"{piece.name}{files.suffix}",
         "nodes": len(piece.step.nodes),
-        "inputs": [_about(value) for value in piece.inputs],
-        "outputs": [_about(value) for value in piece.outputs],
+        "inputs": [_describe_value(value) for value in piece.inputs],
+        "outputs": [_describe_value(value) for value in piece.outputs],
     }
     if not piece.step.part:
         found["reasons"] = _explain(piece, plan)
@@ -133,14 +135,16 @@ def _describe(piece: Piece, files: ModelFiles, plan: Plan) -> dict[str, Any]:
 
 def _explain(piece: Piece, plan: Plan) -> list[dict[str, str]]:
     """Why each node of a step is on the host."""
-    return [{"node": _name(node), "operator": node.op_type, "reason": plan.reasons[node]} for node in piece.step.nodes]
+    return [
+        {"node": _name_node(node), "operator": node.op_type, "reason": plan.reasons[node]} for node in piece.step.nodes
+    ]
 
 
-def _name(node: ir.Node) -> str:
+def _name_node(node: ir.Node) -> str:
     return node.name or next((output.name or "" for output in node.outputs), "")
 
 
-def _about(value: ir.Value) -> dict[str, Any]:
+def _describe_value(value: ir.Value) -> dict[str, Any]:
     shape = None if value.shape is None else [n if isinstance(n, int) else n.value for n in value.shape]
     dtype = None if value.dtype is None else value.dtype.name.lower()
     return {"name": value.name, "type": dtype, "shape": shape, "bytes": count_bytes(value)}

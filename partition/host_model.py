@@ -11,7 +11,7 @@ import onnx_ir as ir
 from ..engine.base.startup import dataclass, field
 from .capability import list_constants
 from .model_files import ModelFiles
-from .pieces import Piece, cut, view
+from .pieces import Piece, cut_graph, view_graph
 from .plan import Plan
 
 
@@ -52,8 +52,10 @@ def _copy_graph(host: _Host, graph: ir.Graph, name: str) -> ir.Graph:
     found = {value: _copy_value(value) for value in graph.inputs}
     inputs = list(found.values())
     nodes = []
-    for piece in cut(graph, host.plans[graph]):
-        nodes += [_call(host, piece, found)] if piece.step.part else [_copy(host, n, found) for n in piece.step.nodes]
+    for piece in cut_graph(graph, host.plans[graph]):
+        nodes += (
+            [_make_call(host, piece, found)] if piece.step.part else [_copy(host, n, found) for n in piece.step.nodes]
+        )
     outputs = [found.get(value, value) for value in graph.outputs]
     read = dict.fromkeys(value for node in nodes for value in list_constants(node) if value.graph is graph)
     for value in graph.outputs:
@@ -65,12 +67,12 @@ def _copy_graph(host: _Host, graph: ir.Graph, name: str) -> ir.Graph:
         [constants.get(value, value) for value in outputs],
         nodes=nodes,
         initializers=list(constants.values()),
-        opset_imports=view(host.model.graph.opset_imports, (), (), nodes, (), name).opset_imports,
+        opset_imports=view_graph(host.model.graph.opset_imports, (), (), nodes, (), name).opset_imports,
         name=name,
     )
 
 
-def _call(host: _Host, piece: Piece, found: dict[ir.Value, ir.Value]) -> ir.Node:
+def _make_call(host: _Host, piece: Piece, found: dict[ir.Value, ir.Value]) -> ir.Node:
     """The node in the place of a part."""
     inputs = [*piece.inputs, *(piece.constants if host.functions else ())]
     operands = [found.get(value, value) for value in inputs]
@@ -78,7 +80,7 @@ def _call(host: _Host, piece: Piece, found: dict[ir.Value, ir.Value]) -> ir.Node
     for output, value in zip(call.outputs, piece.outputs, strict=True):
         found[value] = _describe(output, value)
     if host.functions:
-        inside = view(host.model.graph.opset_imports, inputs, piece.outputs, piece.step.nodes, (), piece.name)
+        inside = view_graph(host.model.graph.opset_imports, inputs, piece.outputs, piece.step.nodes, (), piece.name)
         host.made.append(ir.Function(host.files.domain, piece.name, graph=cast(ir.Graph, inside), attributes=()))
     return call
 

@@ -73,7 +73,7 @@ def _save_onnx(path: Path, content: _Content, dialect: Dialect) -> None:
         producer_name="nnrewrite",
         functions=functions,
     )
-    stream.Encoded.of(held).save(path)
+    stream.Encoded.encode(held).save(path)
 
 
 def _save_tflite(path: Path, content: _Content, dialect: Dialect) -> None:

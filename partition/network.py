@@ -37,7 +37,7 @@ class Network:
         """How many units there are."""
         return len(self.supported)
 
-    def arcs(self) -> Iterator[tuple[int, int]]:
+    def iterate_arcs(self) -> Iterator[tuple[int, int]]:
         """Every pair of units of which the second reads what the first yields."""
         for edge in self.edges:
             if edge.producer != OUTSIDE:
@@ -46,19 +46,19 @@ class Network:
     def list_before(self) -> list[list[int]]:
         """The units that each unit reads."""
         before: list[list[int]] = [[] for _ in range(self.units)]
-        for tail, head in self.arcs():
+        for tail, head in self.iterate_arcs():
             before[head].append(tail)
         return before
 
-    def moved(self, device: Sequence[bool]) -> int:
+    def count_moved_bytes(self, device: Sequence[bool]) -> int:
         """The bytes that cross: each tensor once where somebody reads it on the other side than it is yielded on."""
-        return sum(edge.size for edge in self.edges if self._crosses(edge, device))
+        return sum(edge.size for edge in self.edges if self._is_crossing(edge, device))
 
-    def cost(self, device: Sequence[bool], parts: int) -> int:
+    def compute_cost(self, device: Sequence[bool], parts: int) -> int:
         """What an answer costs: the bytes that cross, less the gains of units on the device, and the cost of parts."""
         gained = sum(gain for gain, taken in zip(self.gains, device, strict=True) if taken)
-        return self.moved(device) - gained + self.part_cost * parts
+        return self.count_moved_bytes(device) - gained + self.part_cost * parts
 
-    def _crosses(self, edge: Edge, device: Sequence[bool]) -> bool:
+    def _is_crossing(self, edge: Edge, device: Sequence[bool]) -> bool:
         here = edge.producer != OUTSIDE and device[edge.producer]
         return any((user != OUTSIDE and device[user]) != here for user in edge.users)

@@ -14,7 +14,7 @@ from ..backends import tflite_file
 from ..conversion.compiled_rules import Prepared, prepare
 from ..conversion.options import Options
 from ..conversion.pipeline import rewrite
-from ..conversion.target import prices
+from ..conversion.target import read_prices
 from ..engine.base.errors import CallError
 from ..engine.base.startup import dataclass
 from ..engine.packs.folders import list_built_in
@@ -27,7 +27,7 @@ from .capability import find_supported
 from .computed_constants import fold_shape_arithmetic, fold_stored
 from .files import write
 from .model_files import DIALECTS, ModelFiles, find_files
-from .plan import Plan, Prices, plan
+from .plan import Plan, Prices, plan_graph
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ def partition(source: Source, target: str, options: Options | None = None) -> Pa
     if pair is None or pair[0] not in DIALECTS:
         about = "it has no rules" if pair is None else f"its rules are about {pair[0]}"
         raise CallError(f"target {target} cannot be divided for: {about}, parts are of {' or '.join(DIALECTS)}")
-    own = prepare((target,), None).rules.stages()
+    own = prepare((target,), None).rules.list_stages()
     if SUPPORT not in own:
         lack = f"target {target} has no rules of the stage {SUPPORT}, which say what it takes of a model"
         raise CallError(f"{lack}; {_advise()}")
@@ -95,18 +95,18 @@ def partition(source: Source, target: str, options: Options | None = None) -> Pa
     if not prepared.rules.source.schemas:
         fold_stored(model.graph, prepared.rules.source)
         fold_shape_arithmetic(model.graph, prepared.rules)
-    plans = _plan(model, prepared, Prices(**prices(target)))
+    plans = _plan_graphs(model, prepared, Prices(**read_prices(target)))
     return Partition(target, model, plans, find_files(prepared.rules.source), bool(own - {*JUDGING, MEANING}))
 
 
 def _advise() -> str:
     """The targets that come with the program and take a part of a model."""
     packs = [name for name in list_built_in() if (read_pair(name) or ("",))[0] in DIALECTS]
-    found = [name for name in packs if SUPPORT in prepare((name,), None).rules.stages()]
+    found = [name for name in packs if SUPPORT in prepare((name,), None).rules.list_stages()]
     return f"models can be divided for {', '.join(found)}, or for a folder of rules"
 
 
-def _plan(model: ir.Model, prepared: Prepared, judged: Prices) -> dict[ir.Graph, Plan]:
+def _plan_graphs(model: ir.Model, prepared: Prepared, judged: Prices) -> dict[ir.Graph, Plan]:
     """Plans of the main graph and of the bodies of what stays on the host; no two parts have one name."""
     numbers = itertools.count()
     plans: dict[ir.Graph, Plan] = {}
@@ -114,7 +114,7 @@ def _plan(model: ir.Model, prepared: Prepared, judged: Prices) -> dict[ir.Graph,
     for graph in work:
         if graph in plans:
             continue
-        plans[graph] = plan(graph, find_supported(graph, prepared.rules), judged, numbers)
+        plans[graph] = plan_graph(graph, find_supported(graph, prepared.rules), judged, numbers)
         for step in plans[graph].steps:
             for node in step.nodes if not step.part else ():
                 work += list_bodies(node, prepared.rules.source, model)
@@ -125,13 +125,13 @@ def _read(source: str | bytes, dialect: str, target: str, options: Options) -> t
     """A model as a graph of a dialect, with a target's rules; as it stands where no rule set has its name."""
     reader = next(one for one in readers.READERS if one.dialect == dialect)
     if dialect in list_built_in():
-        asked = options.but(target=target).settled  # what the target asks for, without the rules for its parts
-        conversion = rewrite(source, asked.but(target=options.target))
+        asked = options.replace(target=target).settled  # what the target asks for, without the rules for its parts
+        conversion = rewrite(source, asked.replace(target=options.target))
         prepared = prepare((dialect, target), conversion.report.opset)
         return reader.read(conversion.model.SerializeToString(), prepared.pack.catalogue), prepared
     prepared = prepare((target,), None)
     if readers.find_reader(source).dialect != dialect or options != Options():
-        encoded = rewrite(source, options.but(to=reader.suffixes[0])).encoded
+        encoded = rewrite(source, options.replace(to=reader.suffixes[0])).encoded
         assert isinstance(encoded, tflite_file.Encoded)
-        source = encoded.data()
+        source = encoded.encode()
     return reader.read(source, prepared.pack.catalogue), prepared

@@ -73,7 +73,7 @@ def find_pieces(before: Sequence[Sequence[int]], device: Sequence[bool], levels:
 def _wait(network: Network, device: Sequence[bool], levels: list[int], pieces: Sequence[list[int]]) -> None:
     """Give pieces the level of the first part that reads them, where nothing on the host needs them before."""
     after: list[list[int]] = [[] for _ in range(network.units)]
-    for tail, head in network.arcs():
+    for tail, head in network.iterate_arcs():
         after[tail].append(head)
     never = max(levels, default=0) + 1
     latest = [never] * network.units  # of units of the host: the level of what needs it, less one
@@ -95,7 +95,7 @@ def order_steps(network: Network, parts: Sequence[int]) -> list[tuple[int, list[
     later step. What the host can run at one time is one step."""
     waits = [0] * network.units
     after: list[list[int]] = [[] for _ in range(network.units)]
-    for tail, head in network.arcs():
+    for tail, head in network.iterate_arcs():
         waits[head] += 1
         after[tail].append(head)
     members: dict[int, list[int]] = {}
@@ -136,7 +136,7 @@ def order_steps(network: Network, parts: Sequence[int]) -> list[tuple[int, list[
 
 def _count_inside(network: Network, parts: Sequence[int]) -> dict[int, int]:
     found = dict.fromkeys(parts, 0)
-    for tail, head in network.arcs():
+    for tail, head in network.iterate_arcs():
         if parts[tail] == parts[head]:
             found[parts[tail]] += 1
     return found

@@ -23,7 +23,7 @@ class Piece:
     constants: tuple[ir.Value, ...]
 
 
-def cut(graph: ir.Graph, plan: Plan) -> list[Piece]:
+def cut_graph(graph: ir.Graph, plan: Plan) -> list[Piece]:
     """The pieces of a divided graph in the order in which they run; outputs that are constants are one of the host."""
     ends = set(graph.outputs)
     readers: dict[ir.Value, set[int]] = {}
@@ -49,7 +49,7 @@ def cut(graph: ir.Graph, plan: Plan) -> list[Piece]:
     return pieces
 
 
-def view(
+def view_graph(
     imports: Mapping[str, int],
     inputs: Sequence[ir.Value],
     outputs: Sequence[ir.Value],

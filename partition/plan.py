@@ -51,7 +51,7 @@ class Plan:
         return tuple(step for step in self.steps if step.part)
 
 
-def plan(graph: ir.Graph, supported: Supported, prices: Prices, numbers: Iterator[int] | None = None) -> Plan:
+def plan_graph(graph: ir.Graph, supported: Supported, prices: Prices, numbers: Iterator[int] | None = None) -> Plan:
     """Divide a sorted graph between the host and a device that takes some of its nodes.
 
     Parts are named by `numbers`, from 0 if there are none.
@@ -79,7 +79,7 @@ def plan(graph: ir.Graph, supported: Supported, prices: Prices, numbers: Iterato
     for part, members in order_steps(network, parts):
         nodes = sorted((node for unit in members for node in units[unit]), key=lambda node: place[node])
         steps.append(Step(f"part_{next(numbers)}" if part >= 0 else "", tuple(nodes)))
-    return Plan(network, tuple(steps), network.moved([part >= 0 for part in parts]), reasons)
+    return Plan(network, tuple(steps), network.count_moved_bytes([part >= 0 for part in parts]), reasons)
 
 
 def _keep_untyped_within_steps(

@@ -38,7 +38,7 @@ def draw_plan(graph: ir.Graph, plan: Plan) -> str:
             read = dict.fromkeys(value for node in nodes for value in list_read(node) if value in number)
             arrows.update(dict.fromkeys((number[value], len(boxes)) for value in read))
             number.update((output, len(boxes)) for node in nodes for output in node.outputs)
-            boxes.append(_box(step, nodes, plan, fill))
+            boxes.append(_make_box(step, nodes, plan, fill))
     for value in graph.outputs:
         if value in number:
             arrows[number[value], len(boxes)] = None
@@ -52,7 +52,7 @@ def draw_plan(graph: ir.Graph, plan: Plan) -> str:
     return draw(boxes, list(arrows), legend)
 
 
-def _box(step: Step, nodes: tuple[ir.Node, ...], plan: Plan, fill: str) -> Box:
+def _make_box(step: Step, nodes: tuple[ir.Node, ...], plan: Plan, fill: str) -> Box:
     name = step.part or "host"
     if len(nodes) == 1:
         (node,) = nodes

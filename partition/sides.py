@@ -15,10 +15,12 @@ def choose_sides(network: Network) -> list[bool]:
     if not unit:
         return [False] * network.units
 
-    def side(place: int) -> int:
+    def find_side(place: int) -> int:
         return FIRST if place == OUTSIDE else unit.get(place, FIRST)
 
-    terms = [Term(side(edge.producer), frozenset(map(side, edge.users)), edge.size, 0) for edge in network.edges]
+    terms = [
+        Term(find_side(edge.producer), frozenset(map(find_side, edge.users)), edge.size, 0) for edge in network.edges
+    ]
     # What a unit gains is what it costs on the host: a tensor that the device yields, for it alone.
     terms += [Term(SECOND, frozenset({number}), network.gains[place], 0) for place, number in unit.items()]
     second = solve(Problem(len(unit), terms, {}))

@@ -60,7 +60,7 @@ class Traffic:
     def _choose(self, unit: int, low: int, high: int) -> None:
         """Give a unit the best level of those of its neighbours, if it is better than its own."""
         own = self._levels[unit]
-        near = {self._place(other) for edge in self._near[unit] for other in (edge.producer, *edge.users)}
+        near = {self._find_level(other) for edge in self._near[unit] for other in (edge.producer, *edge.users)}
         counted = [(self._count(unit, level), level) for level in near if low <= level <= high and level != own]
         if counted and min(counted)[0] < self._count(unit, own):
             self._levels[unit] = min(counted)[1]
@@ -70,11 +70,11 @@ class Traffic:
         own, self._levels[unit] = self._levels[unit], level
         found = 0
         for edge in self._near[unit]:
-            place = self._place(edge.producer)
-            found += edge.size * any(self._place(user) != place for user in edge.users)
+            place = self._find_level(edge.producer)
+            found += edge.size * any(self._find_level(user) != place for user in edge.users)
         self._levels[unit] = own
         return found
 
-    def _place(self, unit: int) -> int:
+    def _find_level(self, unit: int) -> int:
         """The level of a unit of the device, -1 for the host."""
         return self._levels[unit] if unit != OUTSIDE and self._device[unit] else -1

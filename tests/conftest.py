@@ -74,7 +74,7 @@ def models(models_folder: Path) -> list[Path]:
 @pytest.fixture(scope="session")
 def single(catalogue: Catalogue) -> Callable[..., bytes]:
     """Write a model of one operator: `single("ADD", {"x": (type, shape), "y": array}, [(type, shape)], option=...)`."""
-    return functools.partial(probe.single, catalogue)
+    return functools.partial(probe.write_operator_model, catalogue)
 
 
 @pytest.fixture(scope="session")

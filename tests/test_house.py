@@ -37,7 +37,7 @@ def sources(*folders: str) -> Iterator[tuple[Path, ast.Module]]:
 
 
 def test_no_python_names_an_operator(catalogue: Catalogue) -> None:
-    names = set(catalogue.dialect("tflite").operators)
+    names = set(catalogue.find_dialect("tflite").operators)
     names |= {schema.name for schema in onnx.defs.get_all_schemas() if not schema.domain}
     named = [
         f"{file}:{node.lineno}: {node.value}"

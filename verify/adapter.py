@@ -24,26 +24,28 @@ class Adapter:
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """Run the model on one sample; raises VerificationError as the runtime does."""
-        results = self._runtime.run(self.feed(inputs))
-        return [_codes(*pair) for pair in zip(self._signature.outputs, results, strict=True)]
+        results = self._runtime.run(self.convert_inputs(inputs))
+        return [_convert_to_codes(*pair) for pair in zip(self._signature.outputs, results, strict=True)]
 
-    def feed(self, inputs: Sequence[Array]) -> list[Array]:
+    def convert_inputs(self, inputs: Sequence[Array]) -> list[Array]:
         """The original's inputs as the model takes them, in the same order."""
         entries = zip(self._signature.inputs, self._runtime.inputs, inputs, strict=True)
-        return [real_numbers(tensor, array) if self._runtime.real(name) else array for tensor, name, array in entries]
+        return [
+            convert_to_real(tensor, array) if self._runtime.is_real(name) else array for tensor, name, array in entries
+        ]
 
 
 def resize_inputs(signature: Signature, runtime: Runtime | Interpreted) -> Signature:
     """A signature whose inputs have the extents that a model asks for, where it asks for others of the same rank."""
     inputs = []
     for tensor, name in zip(signature.inputs, runtime.inputs, strict=True):
-        asked = runtime.shape(name)
+        asked = runtime.read_shape(name)
         known = len(asked) == len(tensor.shape) and all(isinstance(extent, int) for extent in asked)
         inputs.append(replace(tensor, shape=asked, signature=asked) if known else tensor)
     return replace(signature, inputs=tuple(inputs))
 
 
-def real_numbers(tensor: Tensor, array: Array) -> Array:
+def convert_to_real(tensor: Tensor, array: Array) -> Array:
     """The real numbers that the codes of a tensor stand for; what is no code stays as it is."""
     if len(tensor.scales) != 1 or array.dtype.kind not in "iu":
         return array
@@ -51,7 +53,7 @@ def real_numbers(tensor: Tensor, array: Array) -> Array:
     return np.asarray(numbers, np.float32)
 
 
-def _codes(tensor: Tensor, array: Array) -> Array:
+def _convert_to_codes(tensor: Tensor, array: Array) -> Array:
     if len(tensor.scales) != 1 or array.dtype.kind != "f" or np.dtype(tensor.dtype).kind not in "iu":
         return array
     limits = np.iinfo(tensor.dtype)

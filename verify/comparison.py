@@ -77,7 +77,7 @@ def compare(tensor: Tensor, want: Array, got: Array, kernels: Kernels, spread: f
 
     Floats may differ by 1e-4 of the output's largest magnitude (2e-3 for float16), quantized values and floats that
     are a view of them by one step, anything else not at all; NaN and infinities must stand in the same places. Where
-    that fails, `spread` (what `distance` is between the interpreter's own kernels) allows twice itself.
+    that fails, `spread` (what `measure_distance` is between the interpreter's own kernels) allows twice itself.
     """
     quantized = bool(tensor.scales) and want.dtype.kind in "iu"
     blank = Comparison(tensor.name, want.dtype.name, want.shape, kernels, Verdict.DIFFERENT, quantized=quantized)
@@ -85,22 +85,22 @@ def compare(tensor: Tensor, want: Array, got: Array, kernels: Kernels, spread: f
         got = got[..., 0] + 1j * got[..., 1]  # the form that complex numbers have where there are none
         got = got.astype(want.dtype)
     if want.shape != got.shape and not want.size == got.size == 1:
-        return _differ(blank, f"shape {_shape(want.shape)} became {_shape(got.shape)}")
+        return _reject(blank, f"shape {_format_shape(want.shape)} became {_format_shape(got.shape)}")
     got = got.reshape(want.shape)
     if want.dtype == object or got.dtype == object:
-        return _verdict(blank) if _texts(want) == _texts(got) else _differ(blank, "other strings")
+        return _judge(blank) if _list_texts(want) == _list_texts(got) else _reject(blank, "other strings")
     if want.dtype != got.dtype:
-        return _differ(blank, f"type {want.dtype} became {got.dtype}")
+        return _reject(blank, f"type {want.dtype} became {got.dtype}")
     if not want.size:
-        return _verdict(blank)
+        return _judge(blank)
     expected, actual = _widen(want), _widen(got)
     finite = np.isfinite(expected)
     if not np.array_equal(finite, np.isfinite(actual)) or not np.array_equal(
         expected[~finite], actual[~finite], equal_nan=True
     ):
-        return _differ(blank, "NaN or infinity in other places")
+        return _reject(blank, "NaN or infinity in other places")
     if not finite.any():
-        return _verdict(blank)
+        return _judge(blank)
     error = np.abs(expected[finite] - actual[finite])
     magnitude = float(np.abs(expected[finite]).max())
     absolute, scale = float(error.max()), magnitude or 1.0
@@ -111,28 +111,28 @@ def compare(tensor: Tensor, want: Array, got: Array, kernels: Kernels, spread: f
         want.shape,
         kernels,
         Verdict.DIFFERENT,
-        _tolerance(tensor, want, quantized, magnitude),
+        _compute_tolerance(tensor, want, quantized, magnitude),
         absolute,
         absolute / scale,
         float(error.mean()) / scale,
         float(real.min()),
         float(real.max()),
-        _top(expected, actual),
+        _measure_top_agreement(expected, actual),
         quantized,
         differing=int(np.count_nonzero(error)) if _are_labels(tensor, want) else None,
         spread=spread,
     )
-    return _verdict(measured)
+    return _judge(measured)
 
 
-def distance(tensor: Tensor, first: Array, second: Array) -> float:
+def measure_distance(tensor: Tensor, first: Array, second: Array) -> float:
     """Measure how far apart two outputs are: the largest finite difference, or how many of their labels differ."""
     if first.shape == second.shape and _are_labels(tensor, first):
         return float(np.count_nonzero(first != second))
-    return largest_difference(first, second)
+    return measure_largest_difference(first, second)
 
 
-def largest_difference(first: Array, second: Array) -> float:
+def measure_largest_difference(first: Array, second: Array) -> float:
     """Measure the largest finite difference of two arrays, 0 where they cannot be subtracted."""
     if first.shape != second.shape or not first.size or object in (first.dtype, second.dtype):
         return 0.0
@@ -141,26 +141,26 @@ def largest_difference(first: Array, second: Array) -> float:
     return float(difference.max()) if difference.size else 0.0
 
 
-def differ(comparison: Comparison) -> Comparison:
-    """A comparison in which nothing may be off."""
-    return _differ(comparison, f"{comparison.error}, tolerance 0")
+def reject(comparison: Comparison) -> Comparison:
+    """The comparison as one that failed: nothing may differ there."""
+    return _reject(comparison, f"{comparison.error}, tolerance 0")
 
 
-def unequal(name: str, want: Array, got: Array) -> str:
-    """Word what is wrong where a result is not that of the reference kernels, code for code; nothing where it is."""
+def check_equal(name: str, want: Array, got: Array) -> str:
+    """Describe how a result differs from that of the reference kernels, code for code; empty where it does not."""
     if want.dtype == got.dtype and np.array_equal(want, got, equal_nan=want.dtype.kind in "fc"):
         return ""
-    return f"{name}: off by {largest_difference(want, got):.3g} from the reference kernels, tolerance 0"
+    return f"{name}: off by {measure_largest_difference(want, got):.3g} from the reference kernels, tolerance 0"
 
 
-def unlike(name: str, want: Array, got: Array) -> str:
-    """Word what is wrong with numbers of which only the type and the shape are known; nothing where it is right."""
+def check_form(name: str, want: Array, got: Array) -> str:
+    """Describe how type and shape differ, where only these are known; empty where they do not."""
     pairs = want.dtype.kind == "c"  # which have real and imaginary parts along an axis of their own
     kind, shape = (want.real.dtype, (*want.shape, 2)) if pairs else (want.dtype, want.shape)
     return "" if (kind, shape) == (got.dtype, got.shape) else f"{name}: {kind}{shape} became {got.dtype}{got.shape}"
 
 
-def worst(comparisons: list[Comparison]) -> Comparison:
+def choose_worst(comparisons: list[Comparison]) -> Comparison:
     """Take the comparison of one output that stands for those of all samples: the worst verdict, then error."""
     order = list(Verdict)
     return max(comparisons, key=lambda one: (order.index(one.verdict), one.differing or one.absolute or 0.0))
@@ -171,7 +171,7 @@ def _are_labels(tensor: Tensor, array: Array) -> bool:
     return not tensor.scales and array.dtype.kind in "iub"
 
 
-def _tolerance(tensor: Tensor, want: Array, quantized: bool, magnitude: float) -> float:
+def _compute_tolerance(tensor: Tensor, want: Array, quantized: bool, magnitude: float) -> float:
     if quantized:
         return 1.0
     if want.dtype.kind in "iub":
@@ -181,26 +181,26 @@ def _tolerance(tensor: Tensor, want: Array, quantized: bool, magnitude: float) -
     return max(ABSOLUTE_TOLERANCE, share * magnitude, 1.01 * tensor.step)
 
 
-def _verdict(measured: Comparison) -> Comparison:
+def _judge(measured: Comparison) -> Comparison:
     error = measured.absolute or 0.0
     if error == 0:
-        return _with(measured, Verdict.EQUAL)
+        return _set_verdict(measured, Verdict.EQUAL)
     if error <= measured.tolerance:
-        return _with(measured, Verdict.CLOSE)
+        return _set_verdict(measured, Verdict.CLOSE)
     if (error if measured.differing is None else measured.differing) <= 2 * measured.spread:
-        return _with(measured, Verdict.SPREAD)
+        return _set_verdict(measured, Verdict.SPREAD)
     if measured.differing is not None:
-        return _differ(measured, measured.error)
+        return _reject(measured, measured.error)
     unit = " steps" if measured.quantized else ""
-    return _differ(measured, f"{measured.error}, tolerance {measured.tolerance:.3g}{unit}")
+    return _reject(measured, f"{measured.error}, tolerance {measured.tolerance:.3g}{unit}")
 
 
-def _with(measured: Comparison, verdict: Verdict, reason: str = "") -> Comparison:
+def _set_verdict(measured: Comparison, verdict: Verdict, reason: str = "") -> Comparison:
     return replace(measured, verdict=verdict, reason=reason)
 
 
-def _differ(measured: Comparison, reason: str) -> Comparison:
-    return _with(measured, Verdict.DIFFERENT, reason)
+def _reject(measured: Comparison, reason: str) -> Comparison:
+    return _set_verdict(measured, Verdict.DIFFERENT, reason)
 
 
 def _widen(array: Array) -> NDArray[Any]:
@@ -210,7 +210,7 @@ def _widen(array: Array) -> NDArray[Any]:
     return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
 
 
-def _top(want: NDArray[Any], got: NDArray[Any]) -> float | None:
+def _measure_top_agreement(want: NDArray[Any], got: NDArray[Any]) -> float | None:
     """Measure Top-10 agreement where an output looks like scores: one vector of at least ten for each batch.
 
     A place that the other side counts among its ten agrees where the value expected there is not below the tenth
@@ -224,9 +224,9 @@ def _top(want: NDArray[Any], got: NDArray[Any]) -> float | None:
     return float((np.take_along_axis(rows, chosen, 1) >= border).mean())
 
 
-def _texts(array: Array) -> list[str]:
+def _list_texts(array: Array) -> list[str]:
     return [item.decode(errors="replace") if isinstance(item, bytes) else str(item) for item in array.ravel()]
 
 
-def _shape(shape: tuple[int, ...]) -> str:
+def _format_shape(shape: tuple[int, ...]) -> str:
     return "[" + ", ".join(str(size) for size in shape) + "]"

@@ -10,7 +10,7 @@ from ..backends import tflite_writer
 from ..engine.dialects.operators import Catalogue
 
 
-def excerpt(
+def write_excerpt(
     model: ir.Model, catalogue: Catalogue, result: ir.Value, given: Collection[ir.Value]
 ) -> tuple[bytes, list[ir.Value]]:
     """Write the part of a model that computes a value, given others; and the values that are its inputs, in order.
@@ -35,7 +35,9 @@ def excerpt(
             return _copy(value)
         return copies.setdefault(value, _copy(value))
 
-    nodes = [_node(node, [read(value) for value in node.inputs], [write(v) for v in node.outputs]) for node in needed]
+    nodes = [
+        _copy_node(node, [read(value) for value in node.inputs], [write(v) for v in node.outputs]) for node in needed
+    ]
     entered = [copies[value] for value in inputs]
     graph = ir.Graph(
         entered,
@@ -56,7 +58,7 @@ def _copy(value: ir.Value) -> ir.Value:
     return copy
 
 
-def _node(node: ir.Node, inputs: Sequence[ir.Value | None], outputs: Sequence[ir.Value]) -> ir.Node:
+def _copy_node(node: ir.Node, inputs: Sequence[ir.Value | None], outputs: Sequence[ir.Value]) -> ir.Node:
     attributes = node.attributes.values()
     copy = ir.Node(node.domain, node.op_type, inputs, attributes, outputs=outputs, version=node.version, name=node.name)
     copy.meta.update(node.meta)

@@ -44,12 +44,12 @@ class Form:
 
     def encode(self, array: Array) -> Array:
         """What a value holds in the place of a tensor's elements."""
-        moved = array.reshape(_larger(self.parted)).transpose(self.order).reshape(self.shape)
+        moved = array.reshape(_drop_ones(self.parted)).transpose(self.order).reshape(self.shape)
         if self.numbers is Numbers.REAL:
             zero, scale = self.tensor.zero_points[0], np.float32(self.tensor.scales[0])
             moved = (moved.astype(np.int64) - zero).astype(np.float32) * scale
         elif self.numbers is Numbers.SHIFTED:
-            moved = moved.astype(np.int64) + _shift(self.dtype)
+            moved = moved.astype(np.int64) + _find_shift(self.dtype)
         return np.ascontiguousarray(moved).astype(self.dtype).reshape(self.shape)
 
     def is_exceeded(self, array: Array) -> bool:
@@ -69,7 +69,7 @@ class Form:
 
         What is beyond the codes, or the integers of the tensor's type, is cut off there.
         """
-        large = _larger(self.parted)
+        large = _drop_ones(self.parted)
         moved = array.reshape([large[axis] for axis in self.order])
         moved = moved.transpose(np.argsort(np.array(self.order, np.int64))).reshape(self.extents)
         dtype = np.dtype(self.tensor.dtype)
@@ -79,29 +79,29 @@ class Form:
             # What is no number at all is no code either: 0 is as good as any.
             moved = np.clip(np.nan_to_num(codes, posinf=limits.max, neginf=limits.min), limits.min, limits.max)
         elif self.numbers is Numbers.SHIFTED:
-            moved = moved.astype(np.int64) + _shift(dtype)
+            moved = moved.astype(np.int64) + _find_shift(dtype)
         elif dtype.kind in "iu" and moved.dtype.kind in "iu":
             limits, own = np.iinfo(dtype), np.iinfo(moved.dtype)
             moved = np.clip(moved, max(limits.min, own.min), min(limits.max, own.max))
         return moved.astype(dtype)
 
 
-def forms(tensor: Tensor, array: Array, value: Array, others: Collection[tuple[int, ...]] = ()) -> list[Form]:
+def list_forms(tensor: Tensor, array: Array, value: Array, others: Collection[tuple[int, ...]] = ()) -> list[Form]:
     """The forms in which a value of some type and extents may hold a tensor.
 
     `others` are the extents of tensors with the same elements: of an image, where this one is the image flattened.
     """
-    numbers = _numbers(tensor, array, value)
+    numbers = _find_numbers(tensor, array, value)
     if numbers is None or array.size != value.size:
         return []
     return [
         Form(tensor, array.shape, parted, numbers, order, value.dtype, value.shape)
         for parted in dict.fromkeys((array.shape, *others))
-        for order in _orders(_larger(parted), _larger(value.shape))
+        for order in _list_orders(_drop_ones(parted), _drop_ones(value.shape))
     ]
 
 
-def _numbers(tensor: Tensor, array: Array, value: Array) -> Numbers | None:
+def _find_numbers(tensor: Tensor, array: Array, value: Array) -> Numbers | None:
     kinds = array.dtype.kind, value.dtype.kind
     if tensor.scales and array.dtype.kind in "iu":
         if value.dtype == np.float32:
@@ -115,16 +115,16 @@ def _numbers(tensor: Tensor, array: Array, value: Array) -> Numbers | None:
     return Numbers.SAME if alike else None
 
 
-def _shift(dtype: np.dtype[np.generic]) -> int:
+def _find_shift(dtype: np.dtype[np.generic]) -> int:
     """What codes move by so that they fit another signedness."""
     return -(2**7) if dtype.kind == "i" else 2**7
 
 
-def _larger(extents: Sequence[int]) -> tuple[int, ...]:
+def _drop_ones(extents: Sequence[int]) -> tuple[int, ...]:
     return tuple(extent for extent in extents if extent != 1)
 
 
-def _orders(before: tuple[int, ...], after: tuple[int, ...]) -> list[tuple[int, ...]]:
+def _list_orders(before: tuple[int, ...], after: tuple[int, ...]) -> list[tuple[int, ...]]:
     """Orders of axes by which extents become others: as they are, the last in front or second, the first at the end.
 
     No other is tried: axes that are exchanged by mistake are not to be explained away.
@@ -137,7 +137,7 @@ def _orders(before: tuple[int, ...], after: tuple[int, ...]) -> list[tuple[int, 
     return list(dict.fromkeys(orders))
 
 
-def apart(want: Array, got: Array) -> float:
+def estimate_distance(want: Array, got: Array) -> float:
     """How far apart two arrays are on average, relative to the numbers expected: to tell a likely form by."""
     if not want.size:
         return 0.0

@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 
-class Sink(Protocol):
+class FrameSink(Protocol):
     """What frames are written to."""
 
     def write(self, data: bytes | memoryview, /) -> object: ...
     def flush(self) -> object: ...
 
 
-class Spring(Protocol):
+class FrameSource(Protocol):
     """What frames are read from: `readinto` fills a part of a view and says how much, 0 at the end."""
 
     def readinto(self, view: memoryview, /) -> int | None: ...
@@ -30,7 +30,7 @@ LENGTH = struct.Struct("<Q")
 _AT_ONCE = 1 << 20
 
 
-def send(stream: Sink, header: Mapping[str, Any], arrays: Sequence[Array] = ()) -> None:
+def send(stream: FrameSink, header: Mapping[str, Any], arrays: Sequence[Array] = ()) -> None:
     """Write one frame: the header's length, the header, then each array's bytes.
 
     Arrays of strings have dtype object and hold bytes; their header entry lists the length of each.
@@ -55,26 +55,26 @@ def send(stream: Sink, header: Mapping[str, Any], arrays: Sequence[Array] = ()) 
     stream.flush()
 
 
-def receive(stream: Spring) -> tuple[dict[str, Any], list[Array]]:
+def receive(stream: FrameSource) -> tuple[dict[str, Any], list[Array]]:
     """Read one frame back; raises EOFError where the stream ends before the frame does."""
-    (length,) = LENGTH.unpack(_exactly(stream, LENGTH.size))
-    header: dict[str, Any] = json.loads(_exactly(stream, length))
+    (length,) = LENGTH.unpack(_read_exactly(stream, LENGTH.size))
+    header: dict[str, Any] = json.loads(_read_exactly(stream, length))
     arrays: list[Array] = []
     for entry in header.pop("arrays"):
         shape = tuple(entry["shape"])
         if "lengths" in entry:
             items = np.empty(len(entry["lengths"]), dtype=object)
             for position, size in enumerate(entry["lengths"]):
-                items[position] = bytes(_exactly(stream, size))
+                items[position] = bytes(_read_exactly(stream, size))
             arrays.append(items.reshape(shape))
             continue
-        dtype = _dtype(entry["dtype"])
+        dtype = _find_dtype(entry["dtype"])
         size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-        arrays.append(np.frombuffer(_exactly(stream, size), dtype).reshape(shape))
+        arrays.append(np.frombuffer(_read_exactly(stream, size), dtype).reshape(shape))
     return header, arrays
 
 
-def _dtype(name: str) -> np.dtype[Any]:
+def _find_dtype(name: str) -> np.dtype[Any]:
     """Find a dtype by name; the small floats (bfloat16, float8) are registered by ml_dtypes when it is imported."""
     try:
         return np.dtype(name)
@@ -85,7 +85,7 @@ def _dtype(name: str) -> np.dtype[Any]:
         return found
 
 
-def _exactly(stream: Spring, size: int) -> bytearray:
+def _read_exactly(stream: FrameSource, size: int) -> bytearray:
     data = bytearray(size)
     view, filled = memoryview(data), 0
     while filled < size:

@@ -25,18 +25,18 @@ def draw(tensors: Sequence[Tensor], seed: int = 0, samples: int = 1) -> Iterator
     narrows = any(_is_index(tensor) for tensor in tensors)
     for limits in RANGES if narrows else RANGES[:1]:
         generator = np.random.default_rng(seed)
-        yield [[_value(tensor, generator, limits) for tensor in tensors] for _ in range(samples)]
+        yield [[_draw_value(tensor, generator, limits) for tensor in tensors] for _ in range(samples)]
 
 
 def _is_index(tensor: Tensor) -> bool:
     return not tensor.scales and tensor.dtype not in ("int8", "uint8") and np.dtype(tensor.dtype).kind in "iu"
 
 
-def _value(tensor: Tensor, generator: np.random.Generator, limits: tuple[int, int]) -> Array:
-    shape = tuple(max(1, size) if dynamic < 0 else size for size, dynamic in _dimensions(tensor))
+def _draw_value(tensor: Tensor, generator: np.random.Generator, limits: tuple[int, int]) -> Array:
+    shape = tuple(max(1, size) if dynamic < 0 else size for size, dynamic in _list_dimensions(tensor))
     if tensor.dtype == "object":
         words = [str(word).encode() for word in generator.integers(0, 100, shape).ravel()]
-        return _objects(words).reshape(shape)
+        return _make_objects(words).reshape(shape)
     dtype: np.dtype[Any] = np.dtype(tensor.dtype)
     if dtype.kind == "b":
         return generator.integers(0, 2, shape).astype(dtype)
@@ -50,12 +50,12 @@ def _value(tensor: Tensor, generator: np.random.Generator, limits: tuple[int, in
     return generator.uniform(-1, 1, shape).astype(dtype)
 
 
-def _dimensions(tensor: Tensor) -> list[tuple[int, int]]:
+def _list_dimensions(tensor: Tensor) -> list[tuple[int, int]]:
     signature = tensor.signature if len(tensor.signature) == len(tensor.shape) else tensor.shape
     return list(zip(tensor.shape, signature, strict=True))
 
 
-def _objects(items: Sequence[bytes]) -> Array:
+def _make_objects(items: Sequence[bytes]) -> Array:
     array = np.empty(len(items), dtype=object)
     array[:] = items
     return array

@@ -44,11 +44,11 @@ class Interpreted:
         tensors = zip(self._signature.inputs, inputs, strict=True)
         return [array if array.dtype == object else array.astype(np.dtype(tensor.dtype)) for tensor, array in tensors]
 
-    def real(self, name: str) -> bool:
+    def is_real(self, name: str) -> bool:
         """Whether an input takes single-precision numbers."""
         return any(tensor.name == name and tensor.dtype == "float32" for tensor in self._signature.inputs)
 
-    def shape(self, name: str) -> tuple[Any, ...]:
+    def read_shape(self, name: str) -> tuple[Any, ...]:
         """The extents of an input, a word for each that is not static."""
         tensor = next(one for one in self._signature.inputs if one.name == name)
         return tuple("?" if known < 0 else known for known in tensor.signature or tensor.shape)

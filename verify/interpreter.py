@@ -110,7 +110,7 @@ class Interpreter:
         """
         request = {"action": "describe", "kernels": Kernels.OPTIMIZED, "signature": signature and [signature]}
         header, _ = self._ask(request, model, [])
-        return Signature(_tensors(header["inputs"]), _tensors(header["outputs"]))
+        return Signature(_read_tensors(header["inputs"]), _read_tensors(header["outputs"]))
 
     def run(
         self,
@@ -133,7 +133,7 @@ class Interpreter:
         count = len(arrays) // len(samples) if samples else 0
         return [arrays[at * count : (at + 1) * count] for at in range(len(samples))]
 
-    def layers(self, model: Source, sample: Sequence[Array]) -> list[tuple[Layer, Array]]:
+    def run_layers(self, model: Source, sample: Sequence[Array]) -> list[tuple[Layer, Array]]:
         """Run a model on one sample and return what each operator yields, in the order in which they run.
 
         Raises InterpreterError as `run` does.
@@ -142,7 +142,7 @@ class Interpreter:
         entries: list[dict[str, Any]] = header["layers"]
         found = [
             Layer(entry["number"], entry["place"], tensor)
-            for entry, tensor in zip(entries, _tensors(entries), strict=True)
+            for entry, tensor in zip(entries, _read_tensors(entries), strict=True)
         ]
         return list(zip(found, arrays, strict=True))
 
@@ -157,7 +157,7 @@ class Interpreter:
 
     def close(self) -> None:
         """End the worker."""
-        self._end()
+        self._end_worker()
         self._complaints.close()
 
     def _ask(
@@ -177,26 +177,26 @@ class Interpreter:
             send(pipe, request, arrays)
             header, results = receive(pipe)
         except TimeoutError:
-            self._end()
+            self._end_worker()
             raise InterpreterError(f"the TFLite interpreter took more than {self.timeout:g} s") from None
         except (EOFError, BrokenPipeError):
             code = process.wait()
-            self._end()
-            raise InterpreterError(f"the TFLite interpreter crashed ({self._last_words(code)})") from None
+            self._end_worker()
+            raise InterpreterError(f"the TFLite interpreter crashed ({self._explain_end(code)})") from None
         except BaseException:
             # An answer that was not read would be taken for that of the next request.
-            self._end()
+            self._end_worker()
             raise
         if "crash" in header:
             self.restarts += 1
-            raise InterpreterError(f"the TFLite interpreter crashed ({self._last_words(header['crash'])})")
+            raise InterpreterError(f"the TFLite interpreter crashed ({self._explain_end(header['crash'])})")
         if "error" in header:
             raise InterpreterError(f"the TFLite interpreter says: {' '.join(header['error'].split())}")
         return header, results
 
     def _start(self) -> subprocess.Popen[bytes]:
         if self._process is None or self._process.poll() is not None:
-            self._end()
+            self._end_worker()
             self._process = subprocess.Popen(
                 self._command,
                 bufsize=0,
@@ -208,7 +208,7 @@ class Interpreter:
             self.restarts += 1
         return self._process
 
-    def _end(self) -> None:
+    def _end_worker(self) -> None:
         process, self._process = self._process, None
         if process is None:
             return
@@ -222,7 +222,8 @@ class Interpreter:
                 except BrokenPipeError:  # what was still in the buffer has nowhere to go
                     continue
 
-    def _last_words(self, code: int) -> str:
+    def _explain_end(self, code: int) -> str:
+        """What the worker wrote to its standard error before it ended."""
         how = signal.Signals(-code).name if code < 0 else f"exit status {code}"
         self._complaints.seek(0)
         said = [line.strip() for line in self._complaints.read().decode(errors="replace").splitlines()]
@@ -230,7 +231,7 @@ class Interpreter:
         return f"{how}: {told[-1]}" if told else how
 
 
-def _tensors(entries: Sequence[Mapping[str, Any]]) -> tuple[Tensor, ...]:
+def _read_tensors(entries: Sequence[Mapping[str, Any]]) -> tuple[Tensor, ...]:
     return tuple(
         Tensor(
             entry["name"],

@@ -35,18 +35,18 @@ class Latency:
     rounds: tuple[float, ...]
 
     @classmethod
-    def of(cls, rounds: Sequence[Sequence[float]]) -> Latency:
+    def summarize(cls, rounds: Sequence[Sequence[float]]) -> Latency:
         """From the seconds of each run of each round."""
         runs = [1e3 * seconds for turn in rounds for seconds in turn]
         return cls(statistics.median(runs), min(runs), tuple(1e3 * statistics.median(turn) for turn in rounds))
 
-    def over(self, other: Latency) -> float:
+    def compute_ratio(self, other: Latency) -> float:
         """The latency as a multiple of another's, as the median over the rounds that both ran in."""
         return statistics.median(a / b for a, b in zip(self.rounds, other.rounds, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
+class Benchmark:
     """The latency of the original and of each model made of it, and what ONNX Runtime spends it on in those it runs."""
 
     source: Latency
@@ -72,7 +72,7 @@ class _Session:
         return self.runtime.time(self.feeds, runs)
 
 
-def bench(
+def run_benchmark(
     source: Source,
     targets: Mapping[str, Source],
     threads: int = 2,
@@ -80,7 +80,7 @@ def bench(
     seed: int = 0,
     inputs: Sequence[Array] | None = None,
     interpreter: Interpreter | None = None,
-) -> Bench:
+) -> Benchmark:
     """Time a model and those made of it, named; each is a TFLite model, run by the interpreter's default kernels, or an
     ONNX model, run by ONNX Runtime.
 
@@ -115,7 +115,9 @@ def bench(
             for name, target in targets.items()
             if isinstance(sides[name], _Session)
         }
-    return Bench(Latency.of(taken_by_source), {n: Latency.of(rounds) for n, rounds in taken.items()}, profiles)
+    return Benchmark(
+        Latency.summarize(taken_by_source), {n: Latency.summarize(rounds) for n, rounds in taken.items()}, profiles
+    )
 
 
 def _open_original(
@@ -130,7 +132,7 @@ def _open_original(
             if isinstance(runtime, Interpreter):
                 runtime.load(source, feed, threads)
                 return runtime, feed
-            session = _Session(runtime, runtime.feeds(feed))
+            session = _Session(runtime, runtime.make_feeds(feed))
             session.time(1)
             return session, feed
         except VerificationError as error:
@@ -144,11 +146,11 @@ def _open(
     """Load a model made of the original, fed what the original is in the form that it takes."""
     if find_format(target) == REFERENCE:
         runtime = Runtime(target, threads)
-        fed = Adapter(runtime, signature).feed(feed)
-        return _Session(runtime, runtime.feeds(fed)), fed
+        fed = Adapter(runtime, signature).convert_inputs(feed)
+        return _Session(runtime, runtime.make_feeds(fed)), fed
     worker = stack.enter_context(Interpreter())
     interpreted = Interpreted(target, worker)
-    fed = interpreted.narrow(Adapter(interpreted, signature).feed(feed))
+    fed = interpreted.narrow(Adapter(interpreted, signature).convert_inputs(feed))
     worker.load(target, fed, threads)
     return worker, fed
 

@@ -12,14 +12,14 @@ import onnx
 
 from ..engine.base.errors import ModelError
 from .adapter import Adapter
-from .comparison import Comparison, Verdict, compare, differ, distance, worst
+from .comparison import Comparison, Verdict, choose_worst, compare, measure_distance, reject
 from .cuts import Segment, Wiring
-from .forms import Form, apart, forms
+from .forms import Form, estimate_distance, list_forms
 from .frames import Array
 from .inputs import draw
 from .interpreter import Interpreter, Kernels, Source
 from .original import Known, Original, read
-from .reals import real_form
+from .reals import write_real_form
 from .runtime import Runtime
 from .saturation import explain_saturation
 from .verification import ORDER
@@ -85,18 +85,18 @@ def compare_layers(
     described = interpreter.describe(source)
     samples = [inputs] if inputs is not None else [sample for (sample,) in draw(described.inputs, seed)]
     if runtime.unquantized:
-        samples = [Adapter(runtime, described).feed(sample) for sample in samples]
-        source = real_form(source)
+        samples = [Adapter(runtime, described).convert_inputs(sample) for sample in samples]
+        source = write_real_form(source)
     original = read(source, interpreter, samples)
-    feeds = runtime.feeds(Adapter(runtime, original.signature).feed(original.sample))
+    feeds = runtime.make_feeds(Adapter(runtime, original.signature).convert_inputs(original.sample))
     layers = _LayerComparison(original, Wiring(model), feeds, lambda: explain_saturation(target) != "")
     layers.find_candidates(runtime.outputs, {name for name in runtime.outputs if runtime.is_turned(name)})
     layers.choose_forms()
     layers.drop_harmless()
-    return list(layers.steps())
+    return list(layers.list_steps())
 
 
-def first_divergence(steps: Sequence[Step]) -> Step | None:
+def find_divergence(steps: Sequence[Step]) -> Step | None:
     """The first tensor that differs, None where all agree."""
     return next((step for step in steps if not step.comparison.verdict.passed), None)
 
@@ -174,8 +174,8 @@ class _LayerComparison:
 
     def _rank_forms(self, known: Known, found: Array) -> list[tuple[float, Form]]:
         """The forms in which a value may hold a tensor, the closest first."""
-        tried = forms(known.tensor, known.content, found, self._original.alike(known))
-        ranked = [(apart(known.content, form.decode(found)), form) for form in tried]
+        tried = list_forms(known.tensor, known.content, found, self._original.list_shapes(known))
+        ranked = [(estimate_distance(known.content, form.decode(found)), form) for form in tried]
         return sorted(ranked, key=lambda entry: entry[0])
 
     def choose_forms(self) -> None:
@@ -198,13 +198,13 @@ class _LayerComparison:
                 for one in before:
                     del self._entries[one.name]
         for group in list(self._list_surrounded()):
-            if all(entry.name in self._entries for entry in group) and len(self._harmless(group)) == len(group):
+            if all(entry.name in self._entries for entry in group) and len(self._list_harmless(group)) == len(group):
                 for entry in group:
                     del self._entries[entry.name]
         self._compare()
         suspect = [one for one in self._entries.values() if one.suspect and not one.passed and not one.output]
         for group in [suspect, *([entry] for entry in suspect)]:
-            for entry in self._harmless([entry for entry in group if entry.name in self._entries]):
+            for entry in self._list_harmless([entry for entry in group if entry.name in self._entries]):
                 del self._entries[entry.name]
         self._compare()
 
@@ -217,15 +217,15 @@ class _LayerComparison:
             if before and after and not entry.suspect:
                 yield [*before, entry]
 
-    def steps(self) -> Iterator[Step]:
-        """The tensors that some value stands for, each by the value that is furthest off."""
+    def list_steps(self) -> Iterator[Step]:
+        """The original's tensors that have a counterpart, each compared with the one that is furthest off."""
         entries: defaultdict[Known, list[Candidate]] = defaultdict(list)
         for entry in self._entries.values():
             entries[entry.known].append(entry)
         for known in self._original.known:
             compared = [(entry.comparison, entry) for entry in entries[known] if entry.comparison is not None]
             if compared:
-                comparison = worst([one for one, _ in compared])
+                comparison = choose_worst([one for one, _ in compared])
                 first = next(entry for one, entry in compared if one is comparison)
                 places = [place for entry in _find_later(first, entries[known]) for place in entry.segment.nodes]
                 if not comparison.verdict.passed:
@@ -236,7 +236,7 @@ class _LayerComparison:
 
     def _find_holders(self, entry: Candidate) -> Iterator[int]:
         """The nodes that hold what a value is computed from in another way, which may be none that it understands."""
-        operators = self._original.catalogue.dialect("onnx").operators
+        operators = self._original.catalogue.find_dialect("onnx").operators
         reshaped = entry.comparison is not None and entry.comparison.absolute is None
         work, seen = list(entry.segment.begins), set[str]()
         while work:
@@ -262,26 +262,26 @@ class _LayerComparison:
         replaced = {name: entry for name, entry in self._entries.items() if entry.forms and entry not in freed}
         segments = {name: self._wiring.segment(name, replaced) for name in self._entries}
 
-        def key(entry: Candidate) -> object:
+        def make_key(entry: Candidate) -> object:
             begins = frozenset((name, replaced[name].forms[0]) for name in segments[entry.name].begins)
             return entry.name, entry.forms[0] if entry.forms else None, begins
 
-        asked = [entry for entry in self._entries.values() if key(entry) not in self._known]
+        asked = [entry for entry in self._entries.values() if make_key(entry) not in self._known]
         if asked:
             numbers = {name: entry.forms[0].encode(entry.known.content) for name, entry in replaced.items()}
             found = self._wiring.run(self._feeds, [entry.name for entry in asked], numbers)
             given = {one.name: frozenset(self._entries[n].known for n in segments[one.name].begins) for one in asked}
             for entry in asked:
-                self._known[key(entry)] = self._judge(entry, found[entry.name], given[entry.name])
-            wrong = [entry for entry in asked if not self._known[key(entry)].verdict.passed]
+                self._known[make_key(entry)] = self._judge(entry, found[entry.name], given[entry.name])
+            wrong = [entry for entry in asked if not self._known[make_key(entry)].verdict.passed]
             if wrong and self._may_saturate():
                 found = self._wiring.run(self._feeds, [entry.name for entry in wrong], numbers, precise=True)
                 for entry in wrong:
                     precise = self._judge(entry, found[entry.name], given[entry.name])
                     if precise.verdict.passed:
-                        self._known[key(entry)] = precise
+                        self._known[make_key(entry)] = precise
                         self._saturating.add(entry.name)
-        return [(entry, segments[name], self._known[key(entry)]) for name, entry in self._entries.items()]
+        return [(entry, segments[name], self._known[make_key(entry)]) for name, entry in self._entries.items()]
 
     def _judge(self, entry: Candidate, found: Array, given: frozenset[Known]) -> Comparison:
         """Compare a value with what the interpreter's kernels make of the same numbers, each set, and their spread."""
@@ -290,7 +290,7 @@ class _LayerComparison:
         own = self._original.kernels
         comparison = compare(tensor, want, got, own)
         if entry.known in given:  # the same numbers held in another way, without any rounding
-            return comparison if comparison.verdict is Verdict.EQUAL or not tensor.scales else differ(comparison)
+            return comparison if comparison.verdict is Verdict.EQUAL or not tensor.scales else reject(comparison)
         if comparison.verdict.passed:
             return comparison
         spread = 0.0
@@ -302,23 +302,23 @@ class _LayerComparison:
             if other.verdict.passed:
                 return other
             if kernels is Kernels.DEFAULT:
-                spread = distance(tensor, want, content)
+                spread = measure_distance(tensor, want, content)
                 # Reference kernels are slow: they are asked where nothing else explains what is there.
                 if (within := compare(tensor, want, got, own, spread)).verdict.passed:
                     return within
-        return compare(tensor, want, got, own, max(spread, self._rounding(entry.known, given)))
+        return compare(tensor, want, got, own, max(spread, self._measure_rounding(entry.known, given)))
 
-    def _rounding(self, known: Known, given: frozenset[Known]) -> float:
+    def _measure_rounding(self, known: Known, given: frozenset[Known]) -> float:
         """Measure what it makes that the original rounds to codes between some tensors and another.
 
         A rewritten model may do so elsewhere or not at all: kernels with integer weights round real activations, and a
         step in the middle of several operators may be some steps at their end. More than that is not rounding.
         """
         content = self._original.recompute(known, given, Kernels.DEFAULT, real=True)
-        held = [] if content is None else forms(known.tensor, known.content, content)
+        held = [] if content is None else list_forms(known.tensor, known.content, content)
         if content is None or not held:
             return 0.0
-        found = distance(known.tensor, known.content, held[0].decode(content))
+        found = measure_distance(known.tensor, known.content, held[0].decode(content))
         return found if not known.tensor.scales or found <= _STEPS else 0.0
 
     def _revise(self) -> bool:
@@ -328,16 +328,16 @@ class _LayerComparison:
             for name in entry.segment.begins:
                 readers[name].append(entry)
 
-        def understood(entry: Candidate) -> bool:
+        def is_understood(entry: Candidate) -> bool:
             """Whether somebody who goes on from a value is right; another form of the same tensor says nothing."""
             return any(
-                reader.passed and (reader.known is not entry.known or understood(reader))
+                reader.passed and (reader.known is not entry.known or is_understood(reader))
                 for reader in readers[entry.name]
             )
 
         while True:
             front = [entry for entry in self._entries.values() if self._is_front(entry)]
-            right = [entry for entry in front if entry.output or understood(entry)]
+            right = [entry for entry in front if entry.output or is_understood(entry)]
             if not right:
                 break
             for entry in right:
@@ -354,8 +354,8 @@ class _LayerComparison:
             return False
         return all(one.passed or one.suspect for one in (self._entries[name] for name in entry.segment.begins))
 
-    def _harmless(self, freed: Sequence[Candidate]) -> list[Candidate]:
-        """Those of some values that no reader goes wrong on where they are not replaced."""
+    def _list_harmless(self, freed: Sequence[Candidate]) -> list[Candidate]:
+        """The values whose readers agree with the original though these were not replaced."""
         names, harmful = {entry.name for entry in freed}, set[str]()
         for entry, _, found in self._compare_all(freed):
             if entry in freed or not entry.passed or entry.comparison is None:

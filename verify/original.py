@@ -12,11 +12,11 @@ from ..engine.base.errors import ModelError, VerificationError
 from ..engine.dialects.operators import Catalogue
 from ..engine.dialects.ops_files import load
 from ..frontends import tflite_reader
-from .adapter import real_numbers
-from .excerpt import excerpt
+from .adapter import convert_to_real
+from .excerpt import write_excerpt
 from .frames import Array
 from .interpreter import Interpreter, InterpreterError, Kernels, Signature, Source, Tensor
-from .reals import real_form
+from .reals import write_real_form
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,8 +48,8 @@ class Original:
     kernels: Kernels
     _parts: dict[tuple[Known, frozenset[Known], Kernels, bool], Array | None] = field(default_factory=dict)
 
-    def alike(self, known: Known) -> list[tuple[int, ...]]:
-        """The extents of tensors that have the same elements in the same order, as reshaping leaves them."""
+    def list_shapes(self, known: Known) -> list[tuple[int, ...]]:
+        """The shapes of tensors that have the same elements in the same order, as reshaping leaves them."""
         contents = {one.value: one.content for one in self.known}
         contents.update(zip(self.model.graph.inputs, self.sample, strict=True))
         found: list[tuple[int, ...]] = []
@@ -86,12 +86,12 @@ class Original:
         entries = zip(self.signature.inputs, self.sample, strict=True)
         contents.update(zip(self.model.graph.inputs, entries, strict=True))
         try:
-            part, inputs = excerpt(self.model, self.catalogue, known.value, {one.value for one in given})
+            part, inputs = write_excerpt(self.model, self.catalogue, known.value, {one.value for one in given})
             if not all(value in contents for value in inputs):
                 return None  # it reads what the interpreter did not keep
             feeds = [contents[value] for value in inputs]
-            sample = [real_numbers(*feed) if real else feed[1] for feed in feeds]
-            [[found]] = self.interpreter.run(real_form(part) if real else part, [sample], kernels)
+            sample = [convert_to_real(*feed) if real else feed[1] for feed in feeds]
+            [[found]] = self.interpreter.run(write_real_form(part) if real else part, [sample], kernels)
         except (ModelError, VerificationError):
             return None  # the format cannot say the part alone, or these kernels lack an operator
         return found
@@ -117,7 +117,7 @@ def read(source: Source, interpreter: Interpreter, samples: Sequence[Sequence[Ar
         for sample in samples:
             try:
                 if kernels is Kernels.OPTIMIZED:
-                    layers = interpreter.layers(source, sample)
+                    layers = interpreter.run_layers(source, sample)
                     known = [
                         Known(nodes[layer.number].outputs[layer.place], layer.tensor, one) for layer, one in layers
                     ]

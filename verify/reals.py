@@ -11,7 +11,7 @@ import onnx_ir as ir
 from ..backends import tflite_writer as writer
 from ..engine.base.errors import ModelError, VerificationError
 from ..engine.base.names import Scope
-from ..engine.base.quantization import KEY, Quantization, quantization
+from ..engine.base.quantization import KEY, Quantization, read_quantization
 from ..engine.dialects.operators import Dialect
 from ..engine.dialects.ops_files import load
 from ..engine.passes.quantize_dequantize import insert_quantize_dequantize
@@ -22,7 +22,7 @@ from .interpreter import Source
 _REAL = frozenset(("f32", "any"))
 
 
-def real_form(source: Source) -> Source:
+def write_real_form(source: Source) -> Source:
     """Write a quantized model with real numbers in the place of all codes; any other model stays as it is.
 
     Constants are the real numbers that codes stand for, and the interpreter computes all else with its kernels for real
@@ -32,19 +32,19 @@ def real_form(source: Source) -> Source:
     catalogue = load()
     model, dialect, target = (
         tflite_reader.read(source, catalogue),
-        catalogue.dialect("tflite"),
-        catalogue.dialect("onnx"),
+        catalogue.find_dialect("tflite"),
+        catalogue.find_dialect("onnx"),
     )
     graphs: list[ir.Graph] = model.meta["subgraphs"]
     values = (value for graph in graphs for node in graph for value in (*node.inputs, *node.outputs))
-    if not any(quantization(value) for value in values):
+    if not any(read_quantization(value) for value in values):
         return source
     for graph in graphs:
         insert_quantize_dequantize(graph, dialect, target, onnx.defs.onnx_opset_version(), Scope(graph), plain=True)
         for node in list(graph):
             if node.domain == target.domain:
                 _translate(node, dialect, target)
-            elif _recodes(node, dialect):
+            elif _is_recoding(node, dialect):
                 _leave_out(node, graph)
     try:
         return writer.write(model, catalogue)
@@ -52,7 +52,7 @@ def real_form(source: Source) -> Source:
         raise VerificationError(f"the original has no form with real numbers: {error}") from error
 
 
-def _recodes(node: ir.Node, dialect: Dialect) -> bool:
+def _is_recoding(node: ir.Node, dialect: Dialect) -> bool:
     """Whether a node takes real numbers and yields them, and is of an operator that is not for both."""
     spec, ends = dialect.operators.get(node.op_type), [*node.inputs, *node.outputs]
     if spec is None or len(ends) != 2 or any(value is None or value.dtype != ir.DataType.FLOAT for value in ends):
@@ -76,7 +76,7 @@ def _leave_out(node: ir.Node, graph: ir.Graph) -> None:
 
 def _translate(node: ir.Node, dialect: Dialect, target: Dialect) -> None:
     """Let a node that quantizes or dequantizes in the target's words do so in the source's."""
-    writes = node.op_type == target.role("quantize").name
+    writes = node.op_type == target.find_role("quantize").name
     coded, (_, scale, *zero) = (node.outputs[0] if writes else node.inputs[0]), node.inputs
     assert coded is not None and scale is not None and scale.const_value is not None
     known = scale.const_value.numpy().reshape(-1)

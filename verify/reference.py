@@ -67,13 +67,13 @@ class Reference:
 def _find_sizes(runtime: Runtime) -> Signature:
     names: dict[Any, Sequence[int]] = {}
     for name in runtime.inputs:
-        for place, extent in enumerate(runtime.shape(name)):
+        for place, extent in enumerate(runtime.read_shape(name)):
             if not isinstance(extent, int):
-                first = place == 0 and len(runtime.shape(name)) > 1
-                names.setdefault(_size(name, place, extent), _BATCHES if first else _SIZES)
+                first = place == 0 and len(runtime.read_shape(name)) > 1
+                names.setdefault(_name_size(name, place, extent), _BATCHES if first else _SIZES)
     failure: VerificationError | None = None
     for sizes in _combine(names):
-        inputs = tuple(_tensor(runtime, name, sizes) for name in runtime.inputs)
+        inputs = tuple(_describe_tensor(runtime, name, sizes) for name in runtime.inputs)
         for [sample] in draw(inputs):
             try:
                 results = runtime.run(sample)
@@ -81,11 +81,13 @@ def _find_sizes(runtime: Runtime) -> Signature:
                 failure = error
                 continue
             outputs = zip(runtime.outputs, results, strict=True)
-            return Signature(inputs, tuple(Tensor(name, _name(one), one.shape, one.shape) for name, one in outputs))
+            return Signature(
+                inputs, tuple(Tensor(name, _name_type(one), one.shape, one.shape) for name, one in outputs)
+            )
     raise InterpreterError(f"{failure or 'the model has too many free sizes'}")
 
 
-def _size(name: str, place: int, extent: object) -> object:
+def _name_size(name: str, place: int, extent: object) -> object:
     """What stands for a free size: its name, or where it has none its place."""
     return (name, place) if extent is None or extent == "" else extent
 
@@ -98,13 +100,14 @@ def _combine(names: Mapping[Any, Sequence[int]]) -> Iterator[dict[Any, int]]:
         yield {name: names[name][place] for name, place in zip(names, one, strict=True)}
 
 
-def _tensor(runtime: Runtime, name: str, sizes: Mapping[Any, int]) -> Tensor:
-    asked = runtime.shape(name)
+def _describe_tensor(runtime: Runtime, name: str, sizes: Mapping[Any, int]) -> Tensor:
+    asked = runtime.read_shape(name)
     shape = tuple(
-        extent if isinstance(extent, int) else sizes[_size(name, place, extent)] for place, extent in enumerate(asked)
+        extent if isinstance(extent, int) else sizes[_name_size(name, place, extent)]
+        for place, extent in enumerate(asked)
     )
-    return Tensor(name, runtime.element_type(name), shape, shape)
+    return Tensor(name, runtime.find_element_type(name), shape, shape)
 
 
-def _name(array: Array) -> str:
+def _name_type(array: Array) -> str:
     return "object" if array.dtype.kind in "OUS" else np.dtype(array.dtype).name

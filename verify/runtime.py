@@ -16,7 +16,7 @@ from ..engine.base.errors import VerificationError
 from ..engine.base.quantization import NUMBERS, REAL
 from .frames import Array
 from .interpreter import Source, require
-from .saturation import PRECISE, saturates, unshare
+from .saturation import PRECISE, can_saturate, unshare
 
 #: element types that numpy calls otherwise than the runtime
 _TYPES = {"float": "float32", "double": "float64", "string": "object"}
@@ -60,13 +60,13 @@ class Runtime:
 
         source = model if isinstance(model, bytes) else os.fspath(model)
         self._session: Any = None
-        if precise and saturates():
+        if precise and can_saturate():
             with contextlib.suppress(Exception):  # some models are refused like that and taken as they are
                 self._session = load(unshare(source), precise=True)
         try:
             self._session = self._session or load(source)
         except Exception as error:  # the runtime's exceptions have no common root but this
-            raise VerificationError(f"ONNX Runtime refuses the model: {_line(error)}") from error
+            raise VerificationError(f"ONNX Runtime refuses the model: {_format_error(error)}") from error
         self._inputs: dict[str, Any] = {item.name: item for item in self._session.get_inputs()}
         self.inputs: tuple[str, ...] = tuple(self._inputs)
         metadata = self._session.get_modelmeta().custom_metadata_map
@@ -75,7 +75,7 @@ class Runtime:
         }
         outputs = (item.name for item in self._session.get_outputs())
         self.outputs: tuple[str, ...] = tuple(name for name in outputs if name not in self.state.values())
-        self._layouts = _layouts(metadata)
+        self._layouts = _read_layouts(metadata)
         #: whether the model computes with real numbers what its original computes with codes
         self.unquantized: bool = metadata.get(NUMBERS) == REAL
 
@@ -85,7 +85,7 @@ class Runtime:
         A run that takes more than so many `seconds` of processors fails.
         """
         if seconds is None:
-            return self.step(inputs, {})[0]
+            return self.run_step(inputs, {})[0]
         import onnxruntime
 
         options, over, started = onnxruntime.RunOptions(), threading.Event(), time.process_time()
@@ -98,29 +98,32 @@ class Runtime:
 
         threading.Thread(target=watch, daemon=True).start()
         try:
-            return self.step(inputs, {}, options)[0]
+            return self.run_step(inputs, {}, options)[0]
         finally:
             over.set()
 
-    def step(
+    def run_step(
         self, inputs: Sequence[Array], kept: Mapping[str, Array], options: Any = None
     ) -> tuple[list[Array], dict[str, Array]]:
         """Run the model on one sample with the state that it was left in; its outputs, and the state it is in then.
 
         State is by the names of its inputs; what is not in `kept` begins anew.
         """
-        feeds = self.feeds(inputs)
+        feeds = self.make_feeds(inputs)
         try:
             results: list[Any] = self._session.run([*self.outputs, *self.state.values()], {**feeds, **kept}, options)
         except Exception as error:
-            raise VerificationError(f"ONNX Runtime fails to run the model: {_line(error)}") from error
+            raise VerificationError(f"ONNX Runtime fails to run the model: {_format_error(error)}") from error
         named = zip(self.outputs, results, strict=False)
         state = dict(zip(self.state, results[len(self.outputs) :], strict=True))
-        return [self._turn(name, np.asarray(result), -1) for name, result in named], state
+        return [self._permute_axes(name, np.asarray(result), -1) for name, result in named], state
 
-    def feeds(self, inputs: Sequence[Array]) -> dict[str, Array]:
+    def make_feeds(self, inputs: Sequence[Array]) -> dict[str, Array]:
         """Inputs of the original by the names, types and layouts that the model has."""
-        return {name: self._turn(name, _feed(array), 1) for name, array in zip(self.inputs, inputs, strict=True)}
+        return {
+            name: self._permute_axes(name, _convert_input(array), 1)
+            for name, array in zip(self.inputs, inputs, strict=True)
+        }
 
     def evaluate(self, feeds: Mapping[str, Array]) -> dict[str, Array]:
         """Run the model on inputs as it takes them; all its outputs by name, as it yields them."""
@@ -128,25 +131,25 @@ class Runtime:
         try:
             results: list[Any] = self._session.run(names, feeds)
         except Exception as error:
-            raise VerificationError(f"ONNX Runtime fails to run the model: {_line(error)}") from error
+            raise VerificationError(f"ONNX Runtime fails to run the model: {_format_error(error)}") from error
         return dict(zip(names, map(np.asarray, results), strict=True))
 
     def is_turned(self, name: str) -> bool:
         """Whether the axes of an input or output stand in another order than the original's."""
         return name in self._layouts
 
-    def real(self, name: str) -> bool:
+    def is_real(self, name: str) -> bool:
         """Whether an input takes single-precision numbers."""
         return bool(self._inputs[name].type == "tensor(float)")
 
-    def element_type(self, name: str) -> str:
+    def find_element_type(self, name: str) -> str:
         """The element type of an input, as numpy calls it; raises VerificationError for what is no tensor."""
         said = str(self._inputs[name].type)
         if not said.startswith("tensor("):
             raise VerificationError(f"input {name} is a {said}: such inputs cannot be drawn")
         return _TYPES.get(said[7:-1], said[7:-1])
 
-    def shape(self, name: str) -> tuple[Any, ...]:
+    def read_shape(self, name: str) -> tuple[Any, ...]:
         """The extents of an input in the original's order of axes, words for those that are not static."""
         found = tuple(self._inputs[name].shape)
         if name not in self._layouts:
@@ -163,7 +166,7 @@ class Runtime:
                 self._session.run(None, feeds)
                 seconds.append(time.perf_counter() - started)
         except Exception as error:
-            raise VerificationError(f"ONNX Runtime fails to run the model: {_line(error)}") from error
+            raise VerificationError(f"ONNX Runtime fails to run the model: {_format_error(error)}") from error
         return seconds
 
     def end_profile(self) -> str:
@@ -171,7 +174,7 @@ class Runtime:
         path: str = self._session.end_profiling()
         return path
 
-    def _turn(self, name: str, array: Array, direction: int) -> Array:
+    def _permute_axes(self, name: str, array: Array, direction: int) -> Array:
         """An input, or with direction -1 an output, whose axes were put in another order."""
         if name not in self._layouts:
             return array
@@ -179,7 +182,7 @@ class Runtime:
         return np.ascontiguousarray(np.transpose(array, [before.index(letter) for letter in after]))
 
 
-def _layouts(metadata: Mapping[str, str]) -> dict[str, list[str]]:
+def _read_layouts(metadata: Mapping[str, str]) -> dict[str, list[str]]:
     """Inputs and outputs whose layout is not the original's: their axes' letters before and after."""
     from ..engine.passes.layout.interface import LAYOUT
 
@@ -187,7 +190,7 @@ def _layouts(metadata: Mapping[str, str]) -> dict[str, list[str]]:
     return {key.removeprefix(start): axes.split(":") for key, axes in metadata.items() if key.startswith(start)}
 
 
-def _feed(array: Array) -> Array:
+def _convert_input(array: Array) -> Array:
     """Strings are bytes on one side and text on the other, complex numbers become pairs of real ones."""
     if array.dtype.kind == "c":
         return np.stack([array.real, array.imag], -1)
@@ -196,5 +199,5 @@ def _feed(array: Array) -> Array:
     return np.array([item.decode() for item in array.ravel()], dtype=object).reshape(array.shape)
 
 
-def _line(error: Exception) -> str:
+def _format_error(error: Exception) -> str:
     return " ".join(str(error).split())

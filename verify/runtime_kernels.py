@@ -31,7 +31,7 @@ _OPEN = 2**31 - 1
 _IGNORED = {"i2", "u2", "i4", "u4", "c64", "c128"}
 
 
-def kernels() -> Rows:
+def list_kernels() -> Rows:
     """For operators with fewer kernels than their schema has types: version, type variable, types with a kernel."""
     from onnxruntime.capi import onnxruntime_pybind11_state as runtime
 
@@ -39,35 +39,35 @@ def kernels() -> Rows:
     for kernel in runtime.get_all_opkernel_def():
         if kernel.provider == "CPUExecutionProvider" and kernel.domain == "":
             registered.setdefault(kernel.op_name, []).append(kernel)
-    return _rows(registered, lambda name, version: dict(_row(name, version, registered[name])))
+    return _list_rows(registered, lambda name, version: dict(_list_row(name, version, registered[name])))
 
 
-def common(some: Rows, others: Rows) -> Rows:
+def intersect(some: Rows, others: Rows) -> Rows:
     """The types that both say to have a kernel."""
 
-    def row(name: str, version: int) -> dict[str, str]:
-        types = {key: (a & b, given) for key, a, b, given in _pairs(some, others, name, version)}
-        return {key: _text(both) for key, (both, given) in types.items() if given - both - _IGNORED}
+    def intersect_row(name: str, version: int) -> dict[str, str]:
+        types = {key: (a & b, given) for key, a, b, given in _pair_types(some, others, name, version)}
+        return {key: _format_types(both) for key, (both, given) in types.items() if given - both - _IGNORED}
 
-    return _rows(some.keys() | others.keys(), row)
+    return _list_rows(some.keys() | others.keys(), intersect_row)
 
 
-def beyond(some: Rows, others: Rows) -> Rows:
+def subtract(some: Rows, others: Rows) -> Rows:
     """The types that the first say to have a kernel and the others do not."""
 
-    def row(name: str, version: int) -> dict[str, str]:
-        types = {key: a - b - _IGNORED for key, a, b, _ in _pairs(some, others, name, version)}
-        return {key: _text(left) for key, left in types.items() if left}
+    def subtract_row(name: str, version: int) -> dict[str, str]:
+        types = {key: a - b - _IGNORED for key, a, b, _ in _pair_types(some, others, name, version)}
+        return {key: _format_types(left) for key, left in types.items() if left}
 
-    return _rows(some.keys() | others.keys(), row)
+    return _list_rows(some.keys() | others.keys(), subtract_row)
 
 
-def _rows(names: Iterable[str], row: Callable[[str, int], dict[str, str]]) -> Rows:
+def _list_rows(names: Iterable[str], row: Callable[[str, int], dict[str, str]]) -> Rows:
     """What is so of each version of operators, left out where it is as of the version before."""
     found: dict[str, dict[int, dict[str, str]]] = {}
     for name in sorted(names):
         before: dict[str, str] = {}
-        for version in sorted(_versions(name)):
+        for version in sorted(_list_versions(name)):
             now = row(name, version)
             if now != before:
                 found.setdefault(name, {})[version] = now
@@ -75,10 +75,12 @@ def _rows(names: Iterable[str], row: Callable[[str, int], dict[str, str]]) -> Ro
     return found
 
 
-def _pairs(some: Rows, others: Rows, name: str, version: int) -> Iterator[tuple[str, set[str], set[str], set[str]]]:
+def _pair_types(
+    some: Rows, others: Rows, name: str, version: int
+) -> Iterator[tuple[str, set[str], set[str], set[str]]]:
     """Of each type variable of an operator the types that some and others say to have a kernel, and all there are."""
     for constraint in onnx.defs.get_schema(name, version, "").type_constraints:
-        key, given = constraint.type_param_str, _names(constraint.allowed_type_strs)
+        key, given = constraint.type_param_str, _list_names(constraint.allowed_type_strs)
         a, b = (_find_types(rows.get(name, {}), version, key, given) for rows in (some, others))
         yield key, a, b, given
 
@@ -89,11 +91,11 @@ def _find_types(rows: Mapping[int, Mapping[str, str]], version: int, variable: s
     return given if text is None else set(text.split())
 
 
-def _text(types: set[str]) -> str:
+def _format_types(types: set[str]) -> str:
     return " ".join(one for one in DTYPES if one in types)
 
 
-def _versions(name: str) -> set[int]:
+def _list_versions(name: str) -> set[int]:
     return {
         onnx.defs.get_schema(name, opset, "").since_version
         for opset in range(FIRST, LAST + 1)
@@ -101,42 +103,42 @@ def _versions(name: str) -> set[int]:
     }
 
 
-def _row(name: str, version: int, registered: list[Any]) -> Iterator[tuple[str, str]]:
+def _list_row(name: str, version: int, registered: list[Any]) -> Iterator[tuple[str, str]]:
     schema = onnx.defs.get_schema(name, version, "")
-    usable = [k.type_constraints for k in registered if _serves(k.version_range, version)]
+    usable = [k.type_constraints for k in registered if _can_serve(k.version_range, version)]
     for constraint in schema.type_constraints:
         variable = constraint.type_param_str
-        allowed = _names(constraint.allowed_type_strs)
+        allowed = _list_names(constraint.allowed_type_strs)
         if not usable or any(variable not in types for types in usable):
             continue
-        have = set().union(*(_names(types[variable]) for types in usable)) | (allowed & _GIVEN)
+        have = set().union(*(_list_names(types[variable]) for types in usable)) | (allowed & _GIVEN)
         if allowed - have - _IGNORED:
-            yield variable, _text(have)
+            yield variable, _format_types(have)
 
 
-def _serves(versions: tuple[int, int], version: int) -> bool:
+def _can_serve(versions: tuple[int, int], version: int) -> bool:
     """Whether the runtime takes a kernel for a version of the operator: without an end it serves its first alone."""
     first, last = versions
     return version == first or (first < version <= last and last != _OPEN)
 
 
-def _names(types: Any) -> set[str]:
+def _list_names(types: Any) -> set[str]:
     return {_SHORT[text] for t in types if (text := t.removeprefix("tensor(").removesuffix(")")) in _SHORT}
 
 
-def _print(dialect: Dialect) -> None:
+def _print_sections(dialect: Dialect) -> None:
     """Print both sections of ops.yaml anew."""
-    now = kernels()
-    both = common(dialect.facts.kernels, now)
+    now = list_kernels()
+    both = intersect(dialect.facts.kernels, now)
     print("  kernels:")
     for operator, rows in both.items():
-        print(f"    {operator}: {_flow(rows)}")
-    print(f"  more_kernels:\n    {installed('onnxruntime')}: {_flow(beyond(now, both))}")
+        print(f"    {operator}: {_format_flow(rows)}")
+    print(f"  more_kernels:\n    {installed('onnxruntime')}: {_format_flow(subtract(now, both))}")
 
 
-def _flow(rows: Mapping[Any, Any]) -> str:
+def _format_flow(rows: Mapping[Any, Any]) -> str:
     return str(rows).replace("'", "")
 
 
 if __name__ == "__main__":
-    _print(load().dialect("onnx"))
+    _print_sections(load().find_dialect("onnx"))

@@ -69,23 +69,23 @@ def profile_run(model: Source, inputs: Sequence[Array], threads: int = 2, runs: 
     """
     with tempfile.TemporaryDirectory() as folder:
         runtime = Runtime(model, threads, profile=Path(folder))
-        feeds = runtime.feeds(inputs)
+        feeds = runtime.make_feeds(inputs)
         runtime.time(feeds, runs + 1)
         events: list[dict[str, Any]] = json.loads(Path(runtime.end_profile()).read_text(encoding="utf-8"))
     # The first run pays for memory that the others find there.
     starts = [event["ts"] for event in events if event["name"] == "model_run"]
     second = sorted(starts)[1]
-    return _sum([e for e in events if e["name"].endswith(_EVENT) and e["ts"] >= second], runs)
+    return _sum_events([e for e in events if e["name"].endswith(_EVENT) and e["ts"] >= second], runs)
 
 
-def _sum(events: Iterable[dict[str, Any]], runs: int) -> Profile:
+def _sum_events(events: Iterable[dict[str, Any]], runs: int) -> Profile:
     micros: dict[tuple[str, str], list[int]] = {}
     integer: set[tuple[str, str]] = set()
     for event in events:
         told = event["args"]
         node: tuple[str, str] = told["op_name"], event["name"]
         micros.setdefault(node, []).append(event["dur"])
-        if _computes_on_integers(told):
+        if _is_integer_kernel(told):
             integer.add(node)
     found: dict[str, Kernel] = {}
     spent: list[tuple[str, str, float]] = []
@@ -104,7 +104,7 @@ def _sum(events: Iterable[dict[str, Any]], runs: int) -> Profile:
     return Profile(tuple(slowest), tuple(sorted(spent, key=lambda one: -one[2])))
 
 
-def _computes_on_integers(told: dict[str, Any]) -> bool:
+def _is_integer_kernel(told: dict[str, Any]) -> bool:
     """Whether a kernel reads tensors of 8-bit integers, and besides them numbers and vectors alone.
 
     Integer kernels have the scale and the zero point of each operand among theirs; what moves integers has none, what

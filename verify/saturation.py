@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from ..conversion.compiled_rules import prepare
 from ..conversion.options import PORTABLE
-from ..conversion.report import word_told
+from ..conversion.report import format_remarks
 from ..engine.base.names import Scope
 from ..engine.dialects.ops_files import load
 from ..engine.passes.accepted import Accepted
@@ -22,7 +22,7 @@ PRECISE = "session.x64quantprecision"
 
 
 @functools.cache
-def saturates() -> bool:
+def can_saturate() -> bool:
     """Whether the runtime adds two products of an unsigned and a signed byte in 16 bits, as on x86 without VNNI.
 
     Asked of a product of one row and one column, once. Raises VerificationError where the runtime is not there.
@@ -31,7 +31,7 @@ def saturates() -> bool:
     import onnxruntime
     from onnx import TensorProto, helper, numpy_helper
 
-    operator = load().dialect("onnx").role("integer_product").name
+    operator = load().find_dialect("onnx").find_role("integer_product").name
     row, column = np.full((1, 2), 255, np.uint8), np.full((2, 1), 127, np.int8)
     product = helper.make_graph(
         [helper.make_node(operator, ["x", "w"], ["y"])],
@@ -49,14 +49,14 @@ def saturates() -> bool:
 def explain_saturation(model: bytes | str) -> str:
     """Which products of a model, from its bytes or its path, saturate on this processor, and with what target they do
     not, in the words of the rules of the target for no runtime in particular; nothing where none does."""
-    if not saturates():
+    if not can_saturate():
         return ""
     import onnx
 
     graph = (ir.from_proto(onnx.load_from_string(model)) if isinstance(model, bytes) else ir.load(model)).graph
     module = Module(graph, prepare((PORTABLE,), None).rules, Scope(graph))
     run_passes([Accepted()], module)
-    return ", ".join(word_told(module.outcome.told))
+    return ", ".join(format_remarks(module.outcome.told))
 
 
 def unshare(model: bytes | str) -> bytes:

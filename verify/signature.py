@@ -24,7 +24,9 @@ class Signed:
     def describe(self, model: Source) -> Signature:
         """Read the inputs and outputs of the signature."""
         found = self.interpreter.describe(model, self.key)
-        return replace(found, inputs=_order(found.inputs, self.inputs), outputs=_order(found.outputs, self.outputs))
+        return replace(
+            found, inputs=_order_tensors(found.inputs, self.inputs), outputs=_order_tensors(found.outputs, self.outputs)
+        )
 
     def run(
         self, model: Source, samples: Sequence[Sequence[Array]], kernels: Kernels = Kernels.DEFAULT
@@ -35,7 +37,7 @@ class Signed:
         return self.interpreter.run(model, samples, kernels, signature=(self.key, inputs, outputs))
 
 
-def _order(tensors: tuple[Tensor, ...], names: tuple[str, ...]) -> tuple[Tensor, ...]:
+def _order_tensors(tensors: tuple[Tensor, ...], names: tuple[str, ...]) -> tuple[Tensor, ...]:
     """Tensors in the order of names; those called otherwise there stand in the places that are left."""
     known = {tensor.name: tensor for tensor in tensors}
     others = iter([tensor for tensor in tensors if tensor.name not in names])

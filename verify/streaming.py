@@ -12,16 +12,16 @@ from ..engine.base.errors import ModelError, UnsupportedError
 from ..engine.dialects.ops_files import load
 from ..engine.passes.variables import Variables
 from ..frontends import tflite_reader
-from .comparison import Comparison, compare, worst
+from .comparison import Comparison, choose_worst, compare
 from .frames import Array
 from .interpreter import Interpreter, Kernels, Signature, Source
 from .runtime import Runtime
 
 
-def remembering(folder: Path, largest: float = float("inf")) -> Iterator[Path]:
-    """The models below a folder that keep something between calls, in a fixed order, none above `largest` bytes."""
+def find_stateful(folder: Path, largest: float = float("inf")) -> Iterator[Path]:
+    """The stateful models below a folder, in a fixed order, none above `largest` bytes."""
     catalogue = load()
-    dialect = catalogue.dialect("tflite")
+    dialect = catalogue.find_dialect("tflite")
     for path in sorted(folder.rglob("*.tflite")):
         if path.stat().st_size > largest:
             continue
@@ -31,12 +31,12 @@ def remembering(folder: Path, largest: float = float("inf")) -> Iterator[Path]:
             continue  # a file that is no model, of which some are kept on purpose
         variables = Variables(dialect, model.meta["subgraphs"])
         with contextlib.suppress(UnsupportedError):
-            variables.survey(model.graph)
+            variables.survey_graph(model.graph)
         if variables.samples:
             yield path
 
 
-def samples(signature: Signature, steps: int, seed: int = 0) -> list[list[Array]]:
+def draw_samples(signature: Signature, steps: int, seed: int = 0) -> list[list[Array]]:
     """Seeded inputs for as many steps: codes over their whole range, real numbers around zero."""
     random = np.random.default_rng(seed)
     found = []
@@ -55,12 +55,12 @@ def samples(signature: Signature, steps: int, seed: int = 0) -> list[list[Array]
     return found
 
 
-def stream(runtime: Runtime, steps: Sequence[Sequence[Array]]) -> list[list[Array]]:
+def run_stream(runtime: Runtime, steps: Sequence[Sequence[Array]]) -> list[list[Array]]:
     """Run a model on one sample after the other, its state fed back; the outputs of each, without the state."""
     kept: dict[str, Array] = {}
     found = []
     for sample in steps:
-        outputs, kept = runtime.step(sample, kept)
+        outputs, kept = runtime.run_step(sample, kept)
         found.append(outputs)
     return found
 
@@ -78,8 +78,10 @@ def compare_streams(
     """
     signature = interpreter.describe(source)
     expected = interpreter.run(source, steps, kernels, keep=True)
-    actual = stream(Runtime(target), steps)
+    actual = run_stream(Runtime(target), steps)
     return tuple(
-        worst([compare(tensor, want[place], got[place], kernels) for want, got in zip(expected, actual, strict=True)])
+        choose_worst(
+            [compare(tensor, want[place], got[place], kernels) for want, got in zip(expected, actual, strict=True)]
+        )
         for place, tensor in enumerate(signature.outputs)
     )

@@ -11,13 +11,13 @@ from ..engine.base.errors import VerificationError
 from ..frontends.source import Source as Given
 from ..frontends.source import accept
 from .adapter import Adapter, resize_inputs
-from .comparison import Comparison, Verdict, compare, distance, worst
+from .comparison import Comparison, Verdict, choose_worst, compare, measure_distance
 from .formats import INTERPRETED, REFERENCE, find_format
 from .frames import Array
 from .inputs import draw
 from .interpreted import Interpreted
 from .interpreter import Interpreter, InterpreterError, Kernels, Signature, Source
-from .reals import real_form
+from .reals import write_real_form
 from .reference import Reference
 from .runtime import Runtime
 from .saturation import explain_saturation
@@ -109,20 +109,20 @@ def compare_models(
             assert own is not None
             worker = own if signature is None else Signed(own, signature, runtime.inputs, runtime.outputs)
         described = worker.describe(source)
-        if problems := _interface(described, runtime):
+        if problems := _compare_interfaces(described, runtime):
             return Verification((), problems, seed=seed)
         described = resize_inputs(described, runtime)
         facade = Adapter(runtime, described)
         draws = draw(described.inputs, seed, samples) if inputs is None else [inputs]
         unquantized = False
         if runtime.unquantized:
-            draws = [[facade.feed(sample) for sample in feeds] for feeds in draws]
-            quantized, source = source, real_form(source)
+            draws = [[facade.convert_inputs(sample) for sample in feeds] for feeds in draws]
+            quantized, source = source, write_real_form(source)
             unquantized = source is not quantized
             described = resize_inputs(worker.describe(source), runtime)
             facade = Adapter(runtime, described)
         started = time.perf_counter()
-        feeds, expected, remarks = _first(worker, source, draws)
+        feeds, expected, remarks = _find_first(worker, source, draws)
         source_seconds = (time.perf_counter() - started) / len(feeds)
         started = time.perf_counter()
         actual = [facade.run(feed) for feed in feeds]
@@ -144,7 +144,7 @@ def _widen(found: Sequence[Array], wanted: Sequence[Array]) -> list[Array]:
     ]
 
 
-def _interface(signature: Signature, runtime: Runtime | Interpreted) -> tuple[str, ...]:
+def _compare_interfaces(signature: Signature, runtime: Runtime | Interpreted) -> tuple[str, ...]:
     """Inputs and outputs correspond by place; a permutation of the same names is a difference."""
     problems: list[str] = []
     if isinstance(runtime, Interpreted):
@@ -165,7 +165,7 @@ def _interface(signature: Signature, runtime: Runtime | Interpreted) -> tuple[st
 Runs = dict[Kernels, list[list[Array]]]
 
 
-def _first(
+def _find_first(
     worker: Interpreter | Signed | Reference, source: Source, draws: Iterable[Sequence[Sequence[Array]]]
 ) -> tuple[list[list[Array]], Runs, list[str]]:
     """Find inputs that the interpreter takes and a set of kernels that runs the model on them."""
@@ -207,14 +207,14 @@ def _judge(
     if Kernels.DEFAULT not in runs or Kernels.OPTIMIZED not in runs:
         return best
     spreads = [
-        max(distance(tensor, one[place], other[place]) for one, other in zip(*_pair(runs), strict=True))
+        max(measure_distance(tensor, one[place], other[place]) for one, other in zip(*_pair_outputs(runs), strict=True))
         for place, tensor in enumerate(signature.outputs)
     ]
     allowed = _compare_outputs(signature, runs[Kernels.DEFAULT], actual, Kernels.DEFAULT, spreads)
     return tuple(b if b.verdict.passed else a for b, a in zip(best, allowed, strict=True))
 
 
-def _pair(runs: Runs) -> tuple[list[list[Array]], list[list[Array]]]:
+def _pair_outputs(runs: Runs) -> tuple[list[list[Array]], list[list[Array]]]:
     return runs[Kernels.DEFAULT], runs[Kernels.OPTIMIZED]
 
 
@@ -226,7 +226,7 @@ def _compare_outputs(
     spreads: list[float] | None = None,
 ) -> tuple[Comparison, ...]:
     return tuple(
-        worst(
+        choose_worst(
             [
                 compare(tensor, want[place], got[place], kernels, spreads[place] if spreads else 0.0)
                 for want, got in zip(expected, actual, strict=True)

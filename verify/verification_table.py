@@ -16,17 +16,17 @@ COLOURS = {Verdict.EQUAL: "green", Verdict.CLOSE: "green", Verdict.SPREAD: "yell
 _COMPUTED = ", both computed with real numbers"
 
 
-def table(verification: Verification, pretty: bool = False) -> list[str]:
+def format_table(verification: Verification, pretty: bool = False) -> list[str]:
     """Word a verification line by line: a row for each output, then what is to be said about it, then what was run.
 
     Errors are the largest absolute one (in steps of the quantized output where marked `st`) and that relative to the
     output's largest magnitude; of labels, how many elements differ (`el`) and their share. `pretty` draws the table
     with colours, in the terminal's width.
     """
-    rows = [_row(one) for one in verification.comparisons]
+    rows = [_format_row(one) for one in verification.comparisons]
     lines = (_draw(verification, rows) if pretty else _align(rows)) if rows else []
     lines += [f"different: {difference}" for difference in verification.differences]
-    lines += [f"note: {one.name}: {note}" for one in verification.comparisons if (note := _note(one))]
+    lines += [f"note: {one.name}: {note}" for one in verification.comparisons if (note := _format_note(one))]
     lines += [f"note: {remark}" for remark in verification.remarks]
     if verification.unquantized:
         lines.append("note: nothing is quantized: compared with the original computed with real numbers")
@@ -38,7 +38,7 @@ def table(verification: Verification, pretty: bool = False) -> list[str]:
     return lines
 
 
-def conclude(verification: Verification) -> str:
+def summarize(verification: Verification) -> str:
     """Word what a verification comes to: whether outputs agree, how well, and whether that rests on the spread."""
     if not verification.passed:
         why = f"; this is such a processor: {verification.saturation}" if verification.saturation else ""
@@ -57,7 +57,7 @@ def conclude(verification: Verification) -> str:
     return ", ".join([agreed, *found, *(f"{one.name}: {one.error}" for one in apart if one.differing is not None)])
 
 
-def _note(one: Comparison) -> str:
+def _format_note(one: Comparison) -> str:
     if one.verdict is Verdict.SPREAD:
         own = f"{one.spread:,.0f}" if one.differing is not None else f"{one.spread:.3g}"
         return f"{one.error}, at most twice as much as between the interpreter's own kernels ({own})"
@@ -66,19 +66,19 @@ def _note(one: Comparison) -> str:
     return ""
 
 
-def _row(one: Comparison) -> tuple[str, ...]:
+def _format_row(one: Comparison) -> tuple[str, ...]:
     shape = "x".join(str(size) for size in one.shape) or "scalar"
     return (
         one.name,
         shape if one.dtype == "float32" else f"{one.dtype} {shape}",
         "" if one.low is None or one.high is None else f"{one.low:.3g} .. {one.high:.3g}",
-        *_errors(one),
+        *_format_errors(one),
         "" if one.top is None else f"{one.top:.0%}",
         one.verdict.value,
     )
 
 
-def _errors(one: Comparison) -> tuple[str, str, str]:
+def _format_errors(one: Comparison) -> tuple[str, str, str]:
     if one.differing is not None:
         share = one.differing / math.prod(one.shape)
         return f"{one.differing:,} el", f"{share:.1g}", ""

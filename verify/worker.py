@@ -14,7 +14,7 @@ import sys
 import time
 from typing import Any
 
-from .frames import Array, Sink, Spring, receive, send
+from .frames import Array, FrameSink, FrameSource, receive, send
 
 # The interpreter's three sets of kernels: with its default delegate (XNNPACK), optimized without it, reference.
 RESOLVERS = {"default": "AUTO", "optimized": "BUILTIN_WITHOUT_DEFAULT_DELEGATES", "reference": "BUILTIN_REF"}
@@ -23,7 +23,7 @@ RESOLVERS = {"default": "AUTO", "optimized": "BUILTIN_WITHOUT_DEFAULT_DELEGATES"
 _loaded: list[Any] = []
 
 
-def serve(requests: Spring, answers: Sink) -> None:
+def serve(requests: FrameSource, answers: FrameSink) -> None:
     """Answer requests until the stream ends."""
     while True:
         try:
@@ -31,13 +31,13 @@ def serve(requests: Spring, answers: Sink) -> None:
         except EOFError:
             return
         try:
-            header, results = answer(request, arrays)
+            header, results = answer_request(request, arrays)
         except Exception as error:  # the client turns whatever the interpreter raised into one line
             header, results = {"error": f"{error}" or type(error).__name__}, []
         send(answers, header, results)
 
 
-def answer(request: dict[str, Any], arrays: list[Array]) -> tuple[dict[str, Any], list[Array]]:
+def answer_request(request: dict[str, Any], arrays: list[Array]) -> tuple[dict[str, Any], list[Array]]:
     """Answer one request: `describe` a model's inputs and outputs, or `run` it on the samples given.
 
     The model is the file at `path`, or the bytes in the first array. The other arrays are the inputs of the first
@@ -45,22 +45,22 @@ def answer(request: dict[str, Any], arrays: list[Array]) -> tuple[dict[str, Any]
     with what each operator yields, in the order in which they run. `load` keeps a model to `time` it.
     """
     if request["action"] == "time":
-        return {"seconds": _time(request["runs"])}, []
+        return {"seconds": _time_runs(request["runs"])}, []
     if request["action"] == "load":
-        interpreter = _model(request, arrays, num_threads=request["threads"])
+        interpreter = _load_model(request, arrays, num_threads=request["threads"])
         _run(interpreter, arrays, 1)
         _loaded[:] = [interpreter]
         return {}, []
     if request["action"] == "layers":
-        return _layers(_model(request, arrays, experimental_preserve_all_tensors=True), arrays)
-    interpreter = _model(request, arrays)
+        return _run_layers(_load_model(request, arrays, experimental_preserve_all_tensors=True), arrays)
+    interpreter = _load_model(request, arrays)
     if request.get("signature"):
         return _answer_signature(interpreter, request, arrays)
     if request["action"] == "describe":
         tensors = {
             "inputs": [_describe(detail) for detail in interpreter.get_input_details()],
             "outputs": [
-                {**_describe(detail), "step": _step(interpreter, detail["index"])}
+                {**_describe(detail), "step": _find_step(interpreter, detail["index"])}
                 for detail in interpreter.get_output_details()
             ],
         }
@@ -68,14 +68,14 @@ def answer(request: dict[str, Any], arrays: list[Array]) -> tuple[dict[str, Any]
     return {}, _run(interpreter, arrays, request["samples"], request.get("keep", False))
 
 
-def _model(request: dict[str, Any], arrays: list[Array], **options: Any) -> Any:
+def _load_model(request: dict[str, Any], arrays: list[Array], **options: Any) -> Any:
     """An interpreter with the model of a request, which is taken off the arrays where it is not a file."""
     if "path" in request:
-        return _interpreter(request["kernels"], model_path=request["path"], **options)
-    return _interpreter(request["kernels"], model_content=arrays.pop(0).tobytes(), **options)
+        return _make_interpreter(request["kernels"], model_path=request["path"], **options)
+    return _make_interpreter(request["kernels"], model_content=arrays.pop(0).tobytes(), **options)
 
 
-def _time(runs: int) -> list[float]:
+def _time_runs(runs: int) -> list[float]:
     """The seconds of each of several runs of the model that was loaded."""
     (interpreter,) = _loaded
     seconds = []
@@ -105,11 +105,11 @@ def _answer_signature(
             interpreter.reset_all_variables()
         given = dict(zip(inputs, arrays[sample * len(inputs) :], strict=False))
         found = runner(**given)
-        results += [_plain(found[name]) for name in outputs]
+        results += [_convert_output(found[name]) for name in outputs]
     return {}, results
 
 
-def _layers(interpreter: Any, arrays: list[Array]) -> tuple[dict[str, Any], list[Array]]:
+def _run_layers(interpreter: Any, arrays: list[Array]) -> tuple[dict[str, Any], list[Array]]:
     import numpy as np
 
     _run(interpreter, arrays, 1)
@@ -132,7 +132,7 @@ def _layers(interpreter: Any, arrays: list[Array]) -> tuple[dict[str, Any], list
     return {"layers": layers}, results
 
 
-def _interpreter(kernels: str, **model: Any) -> Any:
+def _make_interpreter(kernels: str, **model: Any) -> Any:
     from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
     return Interpreter(experimental_op_resolver_type=getattr(OpResolverType, RESOLVERS[kernels]), **model)
@@ -151,7 +151,7 @@ def _describe(detail: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _step(interpreter: Any, index: int) -> float:
+def _find_step(interpreter: Any, index: int) -> float:
     """Find the scale of the one quantized value that an output is a float view of, 0 where it is none."""
     # No public function lists the operators; without this one an output is merely held to the float tolerance.
     operators: list[dict[str, Any]] = getattr(interpreter, "_get_ops_details", list)()
@@ -175,13 +175,13 @@ def _run(interpreter: Any, arrays: list[Array], samples: int, keep: bool = False
         if not (keep and sample):
             interpreter.reset_all_variables()
         for detail, array in zip(inputs, arrays[sample * len(inputs) :], strict=False):
-            interpreter.set_tensor(detail["index"], _feed(array))
+            interpreter.set_tensor(detail["index"], _convert_input(array))
         interpreter.invoke()
         results += [_fetch(interpreter, detail["index"]) for detail in interpreter.get_output_details()]
     return results
 
 
-def _feed(array: Array) -> Array:
+def _convert_input(array: Array) -> Array:
     """One string as bytes of fixed length: of an object without axes the interpreter reads the address."""
     import numpy as np
 
@@ -191,10 +191,10 @@ def _feed(array: Array) -> Array:
 def _fetch(interpreter: Any, index: int) -> Array:
     import numpy as np
 
-    return _plain(np.asarray(interpreter.get_tensor(index)))
+    return _convert_output(np.asarray(interpreter.get_tensor(index)))
 
 
-def _plain(array: Any) -> Array:
+def _convert_output(array: Any) -> Array:
     """Strings as objects, which can be sent."""
     found: Array = array.astype(object) if array.dtype.kind in "SU" else array
     return found
@@ -215,7 +215,7 @@ def main() -> None:
         send(answers, {"crash": code})
 
 
-def _serve_fork(requests: Spring, answers: Sink) -> int:
+def _serve_fork(requests: FrameSource, answers: FrameSink) -> int:
     """Serve in a fork; its exit status, which is below 0 for a signal, and 0 where the stream ended."""
     child = os.fork()
     if child:

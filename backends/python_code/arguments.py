@@ -32,8 +32,8 @@ def name_parameters(block: Block) -> None:
     groups: dict[_Vector, list[_Place]] = {}
     for place, step in enumerate(block.steps):
         for slot in step.literals:
-            if not block.fixed(place, slot):
-                groups.setdefault(_vector(block, (place, slot)), []).append((place, slot))
+            if not block.is_fixed(place, slot):
+                groups.setdefault(_list_literals(block, (place, slot)), []).append((place, slot))
     ends = _find_ends(block)
     _leave_open(block, groups)
     follows = _find_followers(block, groups, ends)
@@ -58,7 +58,7 @@ def name_parameters(block: Block) -> None:
     block.widths = frozenset(widths)
     order_of = {name: (name in block.defaults, name not in widths, widths.get(name, 0)) for name in named}
     block.parameters = {name: named[name] for name in sorted(named, key=lambda name: order_of[name])}
-    names = {tuple(_vector(block, slots[0])): name for name, slots in named.items()}
+    names = {tuple(_list_literals(block, slots[0])): name for name, slots in named.items()}
     for name, slots in named.items():
         block.literals |= dict.fromkeys(slots, ast.Name(name))
     for vector, (base_vector, operator, number) in follows.items():
@@ -70,16 +70,16 @@ def _leave_open(block: Block, groups: dict[_Vector, list[_Place]]) -> None:
     for at, step in enumerate(block.steps):
         name = None if step.spec is None else step.spec.facts.python.rest
         slots = [slot for slot in step.literals if slot[0] == name]
-        differs = [slot for slot in slots if not block.fixed(at, slot)]
+        differs = [slot for slot in slots if not block.is_fixed(at, slot)]
         if len(differs) != 1 or len(slots) != len(step.operands.get(name or "", ())):
             continue
-        vector = _vector(block, (at, differs[0]))
+        vector = _list_literals(block, (at, differs[0]))
         if all(one[at].literals[slot] > 0 for one in block.instances for slot in slots) and len(groups[vector]) == 1:
             del groups[vector]
             block.literals[at, differs[0]] = ast.UnaryOp(ast.USub(), ast.Constant(1))
 
 
-def _vector(block: Block, place: _Place) -> _Vector:
+def _list_literals(block: Block, place: _Place) -> _Vector:
     step, slot = place
     return tuple((type(one[step].literals[slot]), one[step].literals[slot]) for one in block.instances)
 
@@ -101,19 +101,19 @@ def _find_followers(
     """
     whole = {vector: slots for vector, slots in groups.items() if all(kind is int and n >= 0 for kind, n in vector)}
 
-    def rank(vector: _Vector) -> tuple[bool, bool, int]:
+    def rank_vector(vector: _Vector) -> tuple[bool, bool, int]:
         slots, total = whole[vector], sum(n for _, n in vector)
         is_width = _find_width(slots) is not None
         return not is_width, ends[0] not in slots, total if is_width else -total
 
     found: dict[_Vector, tuple[_Vector, ast.operator, int]] = {}
     free: list[_Vector] = []
-    for vector in sorted(whole, key=rank):
+    for vector in sorted(whole, key=rank_vector):
         slots = whole[vector]
         scaled = _find_width(slots) is not None or not any(block.steps[place].layer for place, _ in slots)
         for base in free:
             is_width = _find_width(whole[base]) is not None
-            relation = _relate(vector, base) if scaled and is_width else None
+            relation = _find_relation(vector, base) if scaled and is_width else None
             if not scaled and not is_width and _is_half(vector, base):
                 relation = ast.FloorDiv(), 2
             if relation is not None:
@@ -128,7 +128,7 @@ def _is_half(vector: _Vector, base: _Vector) -> bool:
     return all(m % 2 == 1 and n == m // 2 for (_, n), (_, m) in zip(vector, base, strict=True))
 
 
-def _relate(vector: _Vector, base: _Vector) -> tuple[ast.operator, int] | None:
+def _find_relation(vector: _Vector, base: _Vector) -> tuple[ast.operator, int] | None:
     """By which factor, or as which part, numbers follow from others."""
     pairs = [(n, m) for (_, n), (_, m) in zip(vector, base, strict=True)]
     if not all(n and m for n, m in pairs):
@@ -144,14 +144,14 @@ def _relate(vector: _Vector, base: _Vector) -> tuple[ast.operator, int] | None:
 def _find_ends(block: Block) -> tuple[_Place | None, _Place | None]:
     """The place of the first width that comes in and of the last that goes out."""
     places = [(place, slot) for place, step in enumerate(block.steps) for slot in step.literals]
-    first = [place for place in places if _word(place) in (_IN, "")]
-    last = [place for place in places if _word(place) in (_OUT, "")]
+    first = [place for place in places if _find_word(place) in (_IN, "")]
+    last = [place for place in places if _find_word(place) in (_OUT, "")]
     return min(first, default=None, key=lambda place: place[0]), max(last, default=None, key=lambda place: place[0])
 
 
 def _find_width(slots: Sequence[_Place]) -> _Place | None:
     """The first of some places that is a width."""
-    return next((place for place in slots if _word(place) is not None), None)
+    return next((place for place in slots if _find_word(place) is not None), None)
 
 
 def _find_base(
@@ -161,7 +161,7 @@ def _find_base(
     width = _find_width(slots)
     place, (name, _) = width or slots[0]
     name = name.rstrip("0123456789") or "size"
-    word = None if width is None else _word(width)
+    word = None if width is None else _find_word(width)
     if word is None:
         spec = block.steps[place].spec
         several = spec is not None and any(one.variadic and one.name == name for one in spec.operands)
@@ -173,7 +173,7 @@ def _find_base(
     return (f"{_OUT}{noun}", 2) if ceases else (f"{_BETWEEN}{noun}", 1)
 
 
-def _word(place: _Place) -> str | None:
+def _find_word(place: _Place) -> str | None:
     """The word before the noun of a width; none where it is the noun alone, None where it is no width."""
     name, number = place[1]
     if number == 0 and name.startswith((_IN, _BETWEEN, _OUT)):
@@ -182,6 +182,6 @@ def _word(place: _Place) -> str | None:
 
 
 def _find_usual(block: Block, place: _Place) -> tuple[Any] | None:
-    values = _vector(block, place)
+    values = _list_literals(block, place)
     [((_, value), count)] = Counter(values).most_common(1)
     return (value,) if count > _USUAL * len(values) else None

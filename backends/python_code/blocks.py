@@ -50,7 +50,7 @@ def find_blocks(steps: list[Step], outputs: Sequence[ir.Value]) -> tuple[list[St
         position = 0
         for place, start in enumerate(best.starts):
             replaced += steps[position:start]
-            replaced.append(_call(block, place))
+            replaced.append(_make_call(block, place))
             position = start + best.length
         steps = [*replaced, *steps[position:]]
     return steps, blocks
@@ -62,7 +62,7 @@ def list_inputs(steps: Sequence[Step]) -> list[ir.Value]:
     return list(dict.fromkeys(value for step in steps for value in step.inputs if value not in own))
 
 
-def _call(block: Block, place: int) -> Step:
+def _make_call(block: Block, place: int) -> Step:
     inner = block.instances[place]
     literals: dict[Slot, Any] = {
         (name, 0): inner[slots[0][0]].literals[slots[0][1]] for name, slots in block.parameters.items()
@@ -78,7 +78,7 @@ def _call(block: Block, place: int) -> Step:
 # ---- repeats
 
 
-def _cost(step: Step, reads: Mapping[ir.Value, int]) -> float:
+def _estimate_cost(step: Step, reads: Mapping[ir.Value, int]) -> float:
     if step.block is not None:
         return _CHAINED if all(reads.get(one, 0) == 1 for one in (*step.inputs, *step.writes)) else _CALL
     return _LAYER if step.layer or step.own else _OTHER if step.constant is None else 0.0
@@ -90,14 +90,14 @@ def _find_best(steps: list[Step], outputs: Sequence[ir.Value]) -> _Candidate | N
     Windows of a length get numbers so that equal ones are alike in their steps and in what each reads of the others;
     the numbers of longer windows follow from those of shorter ones.
     """
-    wires = _wire(steps)
+    wires = _trace_wires(steps)
     codes: dict[Any, int] = {}
     reads = count_reads(steps, outputs)
-    costs = [_cost(step, reads) for step in steps]
+    costs = [_estimate_cost(step, reads) for step in steps]
     sums = [0.0]
     for cost in costs:
         sums.append(sums[-1] + cost)
-    last = _last_uses(steps, outputs)
+    last = _find_last_uses(steps, outputs)
     number = dict.fromkeys(range(len(steps)), -1)
     longest = len(steps) // 2 if len(steps) <= _STEPS else _LONGEST
     best: _Candidate | None = None
@@ -105,7 +105,7 @@ def _find_best(steps: list[Step], outputs: Sequence[ir.Value]) -> _Candidate | N
         groups: dict[int, list[int]] = {}
         for start, before in number.items():
             if start + length <= len(steps):
-                code = before, _code(steps[start + length - 1], wires[start + length - 1], length - 1)
+                code = before, _encode_step(steps[start + length - 1], wires[start + length - 1], length - 1)
                 groups.setdefault(codes.setdefault(code, len(codes)), []).append(start)
         groups = {code: starts for code, starts in groups.items() if len(starts) > 1}
         if not groups:
@@ -125,7 +125,7 @@ def _find_best(steps: list[Step], outputs: Sequence[ir.Value]) -> _Candidate | N
 _Wire = tuple[tuple[int, int, int, int], ...]
 
 
-def _wire(steps: Sequence[Step]) -> list[_Wire]:
+def _trace_wires(steps: Sequence[Step]) -> list[_Wire]:
     computed: dict[ir.Value, tuple[int, int]] = {}
     read: dict[ir.Value, tuple[int, int]] = {}
     found: list[_Wire] = []
@@ -146,7 +146,7 @@ def _wire(steps: Sequence[Step]) -> list[_Wire]:
     return found
 
 
-def _code(step: Step, wires: _Wire, offset: int) -> tuple[Any, ...]:
+def _encode_step(step: Step, wires: _Wire, offset: int) -> tuple[Any, ...]:
     """What a step is within a window in which it has `offset` steps before it."""
     seen = []
     for made, result, was, slot in wires:
@@ -159,7 +159,7 @@ def _code(step: Step, wires: _Wire, offset: int) -> tuple[Any, ...]:
     return step.key, tuple(seen)
 
 
-def _last_uses(steps: Sequence[Step], outputs: Sequence[ir.Value]) -> Mapping[ir.Value, int]:
+def _find_last_uses(steps: Sequence[Step], outputs: Sequence[ir.Value]) -> Mapping[ir.Value, int]:
     """The last step that reads each value; beyond all steps for what is yielded."""
     found = {value: position for position, step in enumerate(steps) for value in step.inputs}
     return found | {value: len(steps) for value in outputs}
@@ -238,8 +238,8 @@ def _weigh(
         saving += 0.5  # of a cycle the turn that begins with a layer reads best
     if saving < _LEAST or saving * factor <= least:
         return None
-    kinds = _tell_apart(steps, chosen, length)
-    saving -= _price(len(set(kinds)), len(chosen))
+    kinds = _list_differences(steps, chosen, length)
+    saving -= _compute_price(len(set(kinds)), len(chosen))
     if len(chosen) >= _MANY and (fewer := _leave_out(kinds, len(chosen))) is not None:
         rest = [start for place, start in enumerate(chosen) if place != fewer]
         without = _weigh(steps, last, rest, length, body, max(saving * factor, least), factor)
@@ -249,11 +249,11 @@ def _weigh(
     return None if saving < _LEAST else _Candidate(length, tuple(chosen), tuple(results), saving)
 
 
-def _price(arguments: int, instances: int) -> float:
+def _compute_price(arguments: int, instances: int) -> float:
     return max(0, arguments - _ARGUMENTS) * (1 + 0.1 * instances)
 
 
-def _tell_apart(steps: Sequence[Step], chosen: Sequence[int], length: int) -> list[tuple[Any, ...]]:
+def _list_differences(steps: Sequence[Step], chosen: Sequence[int], length: int) -> list[tuple[Any, ...]]:
     """The literals that differ between instances: what each has."""
     found = []
     for place in range(length):

@@ -13,7 +13,7 @@ from ...engine.expressions.functions.registry import SHORT
 from .identifiers import make_identifier
 from .members import Body
 from .printer import write_expression, write_head
-from .statements import LETTERS, Scribe, Statement, Suite, is_number
+from .statements import LETTERS, Statement, StatementWriter, Suite, is_number
 from .steps import Block, Slot, Step, count_reads, is_truth, read_option, read_truth
 from .templates import Filling, fill, make_literal, parse_template
 
@@ -41,9 +41,9 @@ class Method:
         """The lines of the method, within a class."""
         body = self.body
         for value in body.inputs:
-            self._known[value] = self._name(value)
-        suite = self._suite()
-        scribe = Scribe(self._values, self.python)
+            self._known[value] = self._make_name(value)
+        suite = self._finish_suite()
+        scribe = StatementWriter(self._values, self.python)
         for at, value in enumerate(body.inputs):
             scribe.given[value] = self._name_input(at, value, scribe)
         names = scribe.given
@@ -55,7 +55,7 @@ class Method:
         ]
         return [*write_head(method, taken, write_kind(tensor, len(body.outputs))), *lines]
 
-    def _suite(self) -> Suite:
+    def _finish_suite(self) -> Suite:
         """The statements of the body that is worked on, and what it yields."""
         body, outer, self._statements = self.body, self._statements, []
         reads = count_reads(body.steps, body.outputs)
@@ -63,34 +63,34 @@ class Method:
             value for member in body.members if member.kind == "list" for value in body.steps[member.places[0]].inputs
         }
         for size in body.sizes:
-            self._known[size.value] = self._name(size.value)
+            self._known[size.value] = self._make_name(size.value)
             self._statements.append(Statement([size.value], size.write(self._known[size.source])))
         for place, step in enumerate(body.steps):
             self._take(place, step, reads, looped)
         for value in body.outputs:
             if is_truth(value):
                 self._known[value] = make_literal(read_truth(value))
-        result = self._expression(lambda: ast.Tuple([self._known[value] for value in body.outputs]))
+        result = self._write_expression(lambda: ast.Tuple([self._known[value] for value in body.outputs]))
         assert isinstance(result, ast.Tuple)
         statements, self._statements = self._statements, outer
         return Suite(statements, result.elts)
 
-    def _name_input(self, at: int, value: ir.Value, scribe: Scribe) -> str:
+    def _name_input(self, at: int, value: ir.Value, scribe: StatementWriter) -> str:
         if is_number(value):
-            return scribe.names.number("n")
+            return scribe.names.number_name("n")
         if self.body.block is not None or len(self.body.inputs) == 1:
-            return LETTERS[at] if at < len(LETTERS) else scribe.names.number("x")
+            return LETTERS[at] if at < len(LETTERS) else scribe.names.number_name("x")
         return scribe.names.give(make_identifier(value.name or ""), "x")
 
     # ---- branches and loops
 
-    def _compound(self, place: int, step: Step, reads: Mapping[ir.Value, int]) -> None:
+    def _write_compound(self, place: int, step: Step, reads: Mapping[ir.Value, int]) -> None:
         assert step.spec is not None
         for value in step.inputs:
             if not is_number(value):
                 self._settle(value)
         values = [
-            self._operand(place, step, operand.name, at, value)
+            self._write_operand(place, step, operand.name, at, value)
             for operand in step.spec.operands
             for at, value in enumerate(step.operands[operand.name])
         ]
@@ -102,10 +102,10 @@ class Method:
                 begin = values[at + 2]
                 assert begin is not None
                 self._known[inner[0].inputs[at + 2]] = begin
-        suites = [self._inner(body, kept) for body in inner]
+        suites = [self._write_inner(body, kept) for body in inner]
         for at, result in enumerate(step.writes):
             begin = values[at + 2] if at in kept else None
-            self._known[result] = self._name(result) if begin is None else begin
+            self._known[result] = self._make_name(result) if begin is None else begin
         if step.spec.facts.python.statement == "if":
             self._statements.append(Statement(list(step.writes), values[0], suites=suites))
             return
@@ -114,7 +114,7 @@ class Method:
         writes = [value for at, value in enumerate(step.writes) if at not in kept]
         condition = suites[0].inputs[1]
         keeps = suites[0].results[0]
-        same = isinstance(keeps, ast.Constant) or ast.dump(keeps) == ast.dump(self._name(condition))
+        same = isinstance(keeps, ast.Constant) or ast.dump(keeps) == ast.dump(self._make_name(condition))
         if same and (going is None or (isinstance(going, ast.Constant) and going.value)) and count is not None:
             going = None
         elif going is None:
@@ -128,15 +128,15 @@ class Method:
         carried = zip(body.inputs[2:], body.outputs[1:], strict=False)
         return [at for at, (before, after) in enumerate(carried) if before is after and begins[at] is not None]
 
-    def _inner(self, body: Body, kept: Sequence[int]) -> Suite:
+    def _write_inner(self, body: Body, kept: Sequence[int]) -> Suite:
         outer, self.body = self.body, body
         inputs = [value for at, value in enumerate(body.inputs) if at - 2 not in kept]
         for value in inputs:
-            self._known[value] = self._name(value)
+            self._known[value] = self._make_name(value)
         if body.inputs:
             counter = body.inputs[0]
-            self._known[counter] = fill(parse_template(self.python.scalar), {"n": self._name(counter)})
-        suite = self._suite()
+            self._known[counter] = fill(parse_template(self.python.scalar), {"n": self._make_name(counter)})
+        suite = self._finish_suite()
         suite.inputs = inputs
         suite.results = [result for at, result in enumerate(suite.results) if at - 1 not in kept]
         self.body = outer
@@ -144,7 +144,7 @@ class Method:
 
     # ---- expressions
 
-    def _name(self, value: ir.Value) -> ast.Name:
+    def _make_name(self, value: ir.Value) -> ast.Name:
         if value not in self._numbers:
             self._numbers[value] = len(self._values)
             self._values.append(value)
@@ -155,16 +155,16 @@ class Method:
         if member is not None and place != member.places[-1]:
             return  # the last one stands for all
         if step.constant is not None:
-            self._known[step.constant] = self._tensor(place, ("", -1))
+            self._known[step.constant] = self._write_tensor(place, ("", -1))
             return
         if member is not None and member.kind == "list":
-            self._loop(member.name, [self.body.steps[one] for one in member.places])
+            self._write_loop(member.name, [self.body.steps[one] for one in member.places])
             return
         if step.graphs:
-            self._compound(place, step, reads)
+            self._write_compound(place, step, reads)
             return
         first = step if member is None else self.body.steps[member.places[0]]
-        value = self._expression(lambda: self._compute(place, first, step))
+        value = self._write_expression(lambda: self._compute(place, first, step))
         if isinstance(value, ast.Name):
             self._known[step.writes[0]] = value
             return
@@ -173,7 +173,7 @@ class Method:
         if step.spec is not None and python is not None:
             statement.unpacked, statement.results = python.unpacked, tuple(one.name for one in step.spec.results)
             statement.several = any(one.variadic for one in step.spec.results)
-        statement.comment = self._shape(place, 0) if len(step.writes) == 1 else ""
+        statement.comment = self._format_shape(place, 0) if len(step.writes) == 1 else ""
         if len(step.writes) == 1:
             result = step.writes[0]
             short = len(write_expression(value)) <= _INNER
@@ -184,10 +184,10 @@ class Method:
                 return
         for result in step.writes:
             if reads.get(result, 0):
-                self._known[result] = self._name(result)
+                self._known[result] = self._make_name(result)
         self._statements.append(statement)
 
-    def _loop(self, name: str, steps: Sequence[Step]) -> None:
+    def _write_loop(self, name: str, steps: Sequence[Step]) -> None:
         first = steps[0]
         turning = len(first.reads) - 1
         for at, value in enumerate(steps[1].reads):
@@ -197,7 +197,7 @@ class Method:
             self._settle(value)
         reads = [self._known[value] for value in first.inputs]
         result = steps[-1].writes[0]
-        self._known[result] = self._name(result)
+        self._known[result] = self._make_name(result)
         call = ast.Call(ast.Name("layer"), list(reads), [])
         self._statements.append(Statement([result], call, layers=(name, turning)))
 
@@ -205,10 +205,10 @@ class Method:
         """Let a value have a name of its own, which waits to stand in an expression."""
         statement = self._waiting.pop(value, None)
         if statement is not None:
-            self._known[value] = self._name(value)
+            self._known[value] = self._make_name(value)
             self._statements.append(statement)
 
-    def _expression(self, make: object) -> ast.expr:
+    def _write_expression(self, make: object) -> ast.expr:
         """An expression; what makes its line too long is assigned before it."""
         assert callable(make)
         used: list[ir.Value] = []
@@ -233,47 +233,47 @@ class Method:
     def _compute(self, place: int, first: Step, step: Step) -> ast.expr:
         member = self.body.of_step.get(place)
         if member is not None and (step.block is not None or member.kind == "chain"):
-            return ast.Call(_attribute(member.name), [self._known[value] for value in first.inputs], [])
+            return ast.Call(_make_attribute(member.name), [self._known[value] for value in first.inputs], [])
         if step.spec is None:
             assert step.node is not None
-            items = [self._operand(place, step, "", at, value) for at, value in enumerate(step.node.inputs)]
+            items = [self._write_operand(place, step, "", at, value) for at, value in enumerate(step.node.inputs)]
             given: list[ast.expr] = [one or ast.Constant(None) for one in items]
-            return ast.Call(_attribute(self.placeholders[step]), given, [])
+            return ast.Call(_make_attribute(self.placeholders[step]), given, [])
         python = step.spec.facts.python
         names: dict[str, Filling] = {}
         for operand in step.spec.operands:
             values = step.operands[operand.name]
             if member is not None and operand.name in python.held:
                 continue
-            found = [self._operand(place, step, operand.name, at, value) for at, value in enumerate(values)]
+            found = [self._write_operand(place, step, operand.name, at, value) for at, value in enumerate(values)]
             names[operand.name] = [one for one in found if one is not None] if operand.variadic else found[0]
         if member is not None:
             if python.call is None:
                 arguments = [one for one in names.values() if isinstance(one, ast.expr)]
-                return ast.Call(_attribute(member.name), arguments, [])
-            names["layer"] = _attribute(member.name)
+                return ast.Call(_make_attribute(member.name), arguments, [])
+            names["layer"] = _make_attribute(member.name)
             return fill(parse_template(python.call), names)
         assert python.expression is not None
         return fill(parse_template(python.expression), {**names, **read_options(step)})
 
-    def _operand(self, place: int, step: Step, name: str, at: int, value: ir.Value | None) -> ast.expr | None:
+    def _write_operand(self, place: int, step: Step, name: str, at: int, value: ir.Value | None) -> ast.expr | None:
         if value is None:
             return None
         if (name, at) in step.literals:
             parameter = self.parameters.get((place, (name, at)))
             if parameter is None:
                 return make_literal(step.literals[name, at])
-            names = {one.id: _attribute(one.id) for one in ast.walk(parameter) if isinstance(one, ast.Name)}
+            names = {one.id: _make_attribute(one.id) for one in ast.walk(parameter) if isinstance(one, ast.Name)}
             self.kept |= set(names)
             return fill(parameter, names)
         if (name, at) in step.own:
-            return self._tensor(place, (name, at))
+            return self._write_tensor(place, (name, at))
         return self._known[value]
 
-    def _tensor(self, place: int, slot: Slot) -> ast.expr:
-        return _attribute(self.body.tensors[place, slot].name)
+    def _write_tensor(self, place: int, slot: Slot) -> ast.expr:
+        return _make_attribute(self.body.tensors[place, slot].name)
 
-    def _shape(self, place: int, result: int) -> str:
+    def _format_shape(self, place: int, result: int) -> str:
         """The extents of a result as a comment, where all instances have the same."""
         block: Block | None = self.body.block
         steps = [self.body.steps[place]] if block is None else [one[place] for one in block.instances]
@@ -311,7 +311,7 @@ def read_options(step: Step) -> dict[str, Filling]:
     return found
 
 
-def _attribute(name: str) -> ast.expr:
+def _make_attribute(name: str) -> ast.expr:
     return ast.Attribute(ast.Name("self"), name)
 
 

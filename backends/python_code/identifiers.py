@@ -26,7 +26,7 @@ class Names:
         self._taken.add(name)
         return name
 
-    def number(self, wish: str) -> str:
+    def number_name(self, wish: str) -> str:
         """A name with a number behind it that is free."""
         count = 1
         while f"{wish}{count}" in self._taken:

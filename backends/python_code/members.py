@@ -89,7 +89,7 @@ def plan_body(
             wishes.append((_name_tensor(step.constant, "constant"), Member("", [place], "tensor", ("", -1))))
     often = [wish for wish, _ in wishes]
     for wish, member in wishes:
-        member.name = names.give(wish) if often.count(wish) == 1 or wish[-1].isdigit() else names.number(wish)
+        member.name = names.give(wish) if often.count(wish) == 1 or wish[-1].isdigit() else names.number_name(wish)
         body.members.append(member)
         for place in member.places:
             if member.slot is None:
@@ -181,7 +181,7 @@ def _find_loops(
     for place, step in enumerate(steps):
         if step.block is None or len(step.writes) != 1:
             continue
-        if run and _continues(steps[run[-1]], step, reads, outputs, run, steps):
+        if run and _can_continue(steps[run[-1]], step, reads, outputs, run, steps):
             run.append(place)
             continue
         if len(run) > 1:
@@ -192,7 +192,7 @@ def _find_loops(
     return found
 
 
-def _continues(
+def _can_continue(
     before: Step,
     step: Step,
     reads: Mapping[ir.Value, int],

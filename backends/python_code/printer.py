@@ -52,13 +52,13 @@ def _write(node: ast.expr) -> tuple[str, int]:
         case ast.Constant(value=str() as text):
             return quote(text), _ATOM
         case ast.Constant(value=value):
-            return _number(value), _ATOM
+            return _format_number(value), _ATOM
         case ast.Name(id=name):
             return name, _ATOM
         case ast.Attribute(value=value, attr=attr):
             return f"{write_expression(value, _ATOM)}.{attr}", _ATOM
         case ast.Call(func=function):
-            return f"{write_expression(function, _ATOM)}({', '.join(_arguments(node))})", _ATOM
+            return f"{write_expression(function, _ATOM)}({', '.join(_format_arguments(node))})", _ATOM
         case ast.Tuple(elts=[one]):
             return f"({write_expression(one)},)", _ATOM
         case ast.Tuple(elts=items):
@@ -71,12 +71,12 @@ def _write(node: ast.expr) -> tuple[str, int]:
             return f"*{write_expression(value, _TEST)}", 0
         case ast.Subscript(value=value, slice=places):
             items = places.elts if isinstance(places, ast.Tuple) and places.elts else [places]
-            return f"{write_expression(value, _ATOM)}[{', '.join(map(_place, items))}]", _ATOM
+            return f"{write_expression(value, _ATOM)}[{', '.join(map(_format_place, items))}]", _ATOM
         case ast.UnaryOp(op=op, operand=operand):
             sign, own = _UNARY[type(op)]
             return f"{sign}{write_expression(operand, own)}", own
         case ast.BinOp():
-            return _binary(node)
+            return _format_binary(node)
         case ast.Compare(left=left, ops=[op], comparators=[right]):
             both = write_expression(left, _COMPARISON + 1), write_expression(right, _COMPARISON + 1)
             return f"{both[0]} {_COMPARE[type(op)]} {both[1]}", _COMPARISON
@@ -88,14 +88,14 @@ def _write(node: ast.expr) -> tuple[str, int]:
     raise TypeError(f"{type(node).__name__} is not written")
 
 
-def _arguments(call: ast.Call) -> list[str]:
+def _format_arguments(call: ast.Call) -> list[str]:
     if len(call.args) == 1 and isinstance(call.args[0], ast.GeneratorExp) and not call.keywords:
         return [write_expression(call.args[0])[1:-1]]
     keywords = (f"{keyword.arg}={write_expression(keyword.value)}" for keyword in call.keywords)
     return [*map(write_expression, call.args), *keywords]
 
 
-def _binary(node: ast.BinOp) -> tuple[str, int]:
+def _format_binary(node: ast.BinOp) -> tuple[str, int]:
     sign, own = _BINARY[type(node.op)]
     power = isinstance(node.op, ast.Pow)
     left = write_expression(node.left, own + 1 if power else own)
@@ -114,7 +114,7 @@ def _is_simple(node: ast.expr) -> bool:
     return isinstance(node, ast.Name | ast.Constant)
 
 
-def _place(node: ast.expr) -> str:
+def _format_place(node: ast.expr) -> str:
     if not isinstance(node, ast.Slice):
         return write_expression(node)
     parts = [node.lower, node.upper, *([node.step] if node.step is not None else [])]
@@ -145,7 +145,7 @@ def _escape(letter: str, mark: str) -> str:
     return letter if letter.isascii() and letter.isprintable() else letter.encode("unicode_escape").decode()
 
 
-def _number(value: object) -> str:
+def _format_number(value: object) -> str:
     return repr(value).replace("e+", "e") if isinstance(value, float) else repr(value)
 
 
@@ -174,7 +174,7 @@ def write_statement(prefix: str, node: ast.expr, depth: int, comment: str = "") 
 
     The comment is left out where it does not fit.
     """
-    yield from _layout(_INDENT * depth + prefix, node, depth, "", comment)
+    yield from _lay_out(_INDENT * depth + prefix, node, depth, "", comment)
 
 
 def write_return(node: ast.expr, depth: int) -> Iterator[str]:
@@ -186,7 +186,7 @@ def write_return(node: ast.expr, depth: int) -> Iterator[str]:
         yield from write_statement("return ", node, depth)
 
 
-def _layout(head: str, node: ast.expr, depth: int, tail: str, comment: str = "") -> Iterator[str]:
+def _lay_out(head: str, node: ast.expr, depth: int, tail: str, comment: str = "") -> Iterator[str]:
     line = f"{head}{write_expression(node)}{tail}"
     open_wide = isinstance(node, ast.Call) and _has_layers(node)
     if len(line) <= WIDTH and not open_wide:
@@ -205,7 +205,7 @@ def _layout(head: str, node: ast.expr, depth: int, tail: str, comment: str = "")
         yield inner + flat
     else:
         for name, item in items:
-            yield from _layout(f"{inner}{name}", item, depth + 1, ",")
+            yield from _lay_out(f"{inner}{name}", item, depth + 1, ",")
     yield f"{_INDENT * depth}{after}{tail}"
 
 
@@ -223,9 +223,9 @@ def _open(node: ast.expr) -> tuple[str, Sequence[tuple[str, ast.expr]], str] | N
 def _has_layers(call: ast.Call) -> bool:
     """Whether a call takes several layers, each of which gets a line: calls of classes, which begin with a capital."""
 
-    def makes(one: ast.expr) -> bool:
+    def is_layer(one: ast.expr) -> bool:
         function = one.func if isinstance(one, ast.Call) else None
         name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
         return isinstance(one, ast.Starred) or name[:1].isupper()
 
-    return len(call.args) > 1 and all(map(makes, call.args))
+    return len(call.args) > 1 and all(map(is_layer, call.args))

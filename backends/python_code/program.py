@@ -63,7 +63,7 @@ class _Writer:
         self._inputs: list[str] = []  # what the class written last calls its inputs
         self._parts: dict[str, set[str]] = {}
 
-    def program(self, graph: ir.Graph) -> Program:
+    def write_program(self, graph: ir.Graph) -> Program:
         """Write a graph."""
         outputs = list(graph.outputs)
         _require_types(graph, self._dialect)
@@ -75,7 +75,7 @@ class _Writer:
         for block in blocks:
             if block not in used:
                 continue
-            block.name = self._classes.give(self._tell_apart(block), "Block")
+            block.name = self._classes.give(self._distinguish(block), "Block")
             inputs = list(dict.fromkeys(v for s in block.steps for v in s.inputs))
             own = {value for step in block.steps for value in step.writes}
             results = [block.steps[place].writes[result] for place, result in block.results]
@@ -83,23 +83,23 @@ class _Writer:
             body = plan_body(block.steps, [v for v in inputs if v not in own], results, block, names, self._dialect)
             body.sizes = read_sizes(block.steps, body.inputs, sizes)
             self._bodies[block] = body
-            lines += ["", "", *self._class(block.name, body)]
+            lines += ["", "", *self._write_class(block.name, body)]
         inputs = list(graph.inputs)  # what a model remembers is given by the caller, also where it has a beginning
         body = plan_body(steps, inputs, outputs, None, Names(self._python.reserved), self._dialect)
         name = self._classes.give(name_model(graph), "Model")
-        lines += ["", "", *self._class(name, body)]
-        head = self._imports("\n".join(lines))
-        tensors = list(self._tensors(body, steps, ""))
+        lines += ["", "", *self._write_class(name, body)]
+        head = self._list_imports("\n".join(lines))
+        tensors = list(self._iterate_tensors(body, steps, ""))
         taken = [_describe_input(value, said) for value, said in zip(inputs, self._inputs, strict=True)]
         return Program([*head, *lines], tensors, name, taken, self.placeholders)
 
-    def _tell_apart(self, block: Block) -> str:
+    def _distinguish(self, block: Block) -> str:
         """The name of a block; where another has it, behind the part of the source that this one has besides."""
         name, parts = name_block(block, self._python.sequential), set(list_parts(block))
         more = parts - self._parts.setdefault(name, parts)
         return make_class_name(more.pop()) + name if len(more) == 1 else name
 
-    def _imports(self, text: str) -> list[str]:
+    def _list_imports(self, text: str) -> list[str]:
         """The lines of imports that something refers to."""
         words = {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
         found = []
@@ -114,22 +114,22 @@ class _Writer:
 
     # ---- classes
 
-    def _class(self, name: str, body: Body) -> list[str]:
+    def _write_class(self, name: str, body: Body) -> list[str]:
         slots = {} if body.block is None else body.block.literals
         if body.is_chain:
             [member] = body.members
             member.name = ""
-            chain = self._chain(member, body, slots)
+            chain = self._make_chain(member, body, slots)
             assert isinstance(chain, ast.Call)
             begin = ast.Call(parse_template("super().__init__"), chain.args, chain.keywords)
             head = f"class {name}({write_expression(chain.func)}):"
-            return [head, *self._signature(body), *write_statement("", begin, 2)]
-        stubs = self._stubs(body)
+            return [head, *self._write_signature(body), *write_statement("", begin, 2)]
+        stubs = self._collect_stubs(body)
         method = Method(body, slots, {step: stub for step, (stub, _) in stubs.items()}, self._python)
         forward = method.write(self._python.method, self._python.tensor)
         self._inputs = method.inputs
         bodies = list(_walk(body))
-        made = [line for one in bodies for member in one.members for line in self._member(member, one, slots)]
+        made = [line for one in bodies for member in one.members for line in self._write_member(member, one, slots)]
         made += [f"        self.{parameter} = {parameter}" for parameter in sorted(method.kept)]
         base = self._python.base if body.block is None else self._python.block or self._python.base
         lines = [f"class {name}({base}):"]
@@ -142,13 +142,13 @@ class _Writer:
         if buffers and self._python.tensor:
             lines += [*(f"    {member.name}: {self._python.tensor}" for member in buffers), ""]
         if made:
-            lines += [*self._signature(body), "        super().__init__()", *made, ""]
+            lines += [*self._write_signature(body), "        super().__init__()", *made, ""]
         lines += forward
         for _, text in dict(stubs.values()).items():
             lines += ["", *text]
         return lines
 
-    def _signature(self, body: Body) -> list[str]:
+    def _write_signature(self, body: Body) -> list[str]:
         if body.block is None or not body.block.parameters:
             return ["    def __init__(self) -> None:"]
         taken = []
@@ -159,7 +159,7 @@ class _Writer:
             taken.append(f"{name}: {kind}" + ("" if value is ... else f" = {write_expression(make_literal(value))}"))
         return list(write_head("__init__", taken, "None"))
 
-    def _stubs(self, body: Body) -> dict[Step, tuple[str, tuple[str, ...]]]:
+    def _collect_stubs(self, body: Body) -> dict[Step, tuple[str, tuple[str, ...]]]:
         """Methods that are to be filled in, one for each kind of operator that there is no code for."""
         found: dict[Step, tuple[str, tuple[str, ...]]] = {}
         named: dict[object, tuple[str, tuple[str, ...]]] = {}
@@ -170,12 +170,12 @@ class _Writer:
                 continue
             if step.key not in named:
                 stub = names.give(make_snake(step.node.op_type), "operator")
-                named[step.key] = stub, tuple(self._stub(stub, step))
+                named[step.key] = stub, tuple(self._write_stub(stub, step))
                 self.placeholders.append(make_class_name(step.node.op_type) or "Operator")
             found[step] = named[step.key]
         return found
 
-    def _stub(self, name: str, step: Step) -> Iterator[str]:
+    def _write_stub(self, name: str, step: Step) -> Iterator[str]:
         node, tensor = step.node, self._python.tensor
         assert node is not None
         taken = [
@@ -189,19 +189,19 @@ class _Writer:
 
     # ---- what a class holds
 
-    def _member(self, member: Member, body: Body, slots: Mapping[tuple[int, Slot], ast.expr]) -> Iterator[str]:
+    def _write_member(self, member: Member, body: Body, slots: Mapping[tuple[int, Slot], ast.expr]) -> Iterator[str]:
         if member.slot is not None:
-            yield from self._tensor_member(member, body, slots)
+            yield from self._write_tensor_member(member, body, slots)
             return
         if member.kind == "layer":
             [place] = member.places
-            value = self._layer(place, body.steps[place], slots)
+            value = self._make_layer(place, body.steps[place], slots)
         else:
-            value = self._chain(member, body, slots)
+            value = self._make_chain(member, body, slots)
         yield from write_statement(f"self.{member.name} = ", value, 2)
 
-    def _chain(self, member: Member, body: Body, slots: Mapping[tuple[int, Slot], ast.expr]) -> ast.expr:
-        layers = [self._layer(place, body.steps[place], slots) for place in member.places]
+    def _make_chain(self, member: Member, body: Body, slots: Mapping[tuple[int, Slot], ast.expr]) -> ast.expr:
+        layers = [self._make_layer(place, body.steps[place], slots) for place in member.places]
         alike = all(ast.dump(one) == ast.dump(layers[0]) for one in layers)
         items: list[ast.expr] = []
         for _, run in itertools.groupby(layers, ast.dump):
@@ -213,12 +213,12 @@ class _Writer:
         whole = _repeat(layers[0], len(layers)) if alike and len(layers) > 1 else ast.List(items)
         return fill(parse_template(self._python.list), {"layers": whole})
 
-    def _layer(self, place: int, step: Step, slots: Mapping[tuple[int, Slot], ast.expr]) -> ast.expr:
-        def literal(slot: Slot) -> ast.expr:
+    def _make_layer(self, place: int, step: Step, slots: Mapping[tuple[int, Slot], ast.expr]) -> ast.expr:
+        def make_slot_literal(slot: Slot) -> ast.expr:
             return slots.get((place, slot)) or make_literal(step.literals[slot])
 
         if step.block is not None:
-            arguments = {name: literal((name, 0)) for name in step.block.parameters}
+            arguments = {name: make_slot_literal((name, 0)) for name in step.block.parameters}
             usual = {name: ast.dump(make_literal(value)) for name, value in step.block.defaults.items()}
             given = {name: one for name, one in arguments.items() if ast.dump(one) != usual.get(name)}
             plain = [one for name, one in given.items() if name in step.block.widths]
@@ -228,10 +228,12 @@ class _Writer:
         text = step.spec.facts.python.module
         names: dict[str, Filling] = dict(read_options(step))
         names |= {name: make_literal(name in step.held) for name in step.spec.facts.python.held}
-        names |= {name: literal((name, 0)) for name in list_arguments(text) if (name, 0) in step.literals}
+        names |= {name: make_slot_literal((name, 0)) for name in list_arguments(text) if (name, 0) in step.literals}
         return fill(parse_template(text), names)
 
-    def _tensor_member(self, member: Member, body: Body, slots: Mapping[tuple[int, Slot], ast.expr]) -> Iterator[str]:
+    def _write_tensor_member(
+        self, member: Member, body: Body, slots: Mapping[tuple[int, Slot], ast.expr]
+    ) -> Iterator[str]:
         value, [place], slot = _read_member(body, member), member.places, member.slot
         assert slot is not None and value.const_value is not None and value.dtype is not None
         shape = make_literal([int(extent) for extent in value.const_value.shape.numpy()])
@@ -252,7 +254,7 @@ class _Writer:
         """Whether a tensor is one that is trained: real numbers, and more than one."""
         return value.dtype == ir.DataType.FLOAT and value.const_value is not None and value.const_value.size > 1
 
-    def _tensors(self, body: Body, steps: Sequence[Step], path: str) -> Iterator[tuple[str, ir.Value]]:
+    def _iterate_tensors(self, body: Body, steps: Sequence[Step], path: str) -> Iterator[tuple[str, ir.Value]]:
         """The tensors of a class, as an instance of it with these steps has them."""
         for member in body.members:
             if member.slot is not None:
@@ -266,17 +268,17 @@ class _Writer:
                 )
                 step = steps[place]
                 if step.block is not None:
-                    yield from self._tensors(self._bodies[step.block], step.inner, inner)
+                    yield from self._iterate_tensors(self._bodies[step.block], step.inner, inner)
                 stored = {} if step.spec is None else step.spec.facts.python.stored
                 for name, value in step.held.items():
                     yield f"{inner}{stored.get(name, name)}", value
         for inside in body.inner.values():
-            yield from self._tensors(inside, inside.steps, path)
+            yield from self._iterate_tensors(inside, inside.steps, path)
 
 
 def write_program(graph: ir.Graph, dialect: Dialect, outputs: Sequence[str] = ()) -> Program:
     """Write a graph of a dialect that is source code as a module of Python."""
-    return _Writer(dialect).program(graph)
+    return _Writer(dialect).write_program(graph)
 
 
 def _require_types(graph: ir.Graph, dialect: Dialect) -> None:
@@ -337,7 +339,7 @@ def _write_type(values: Sequence[object]) -> str:
 def _describe(node: ir.Node) -> Iterator[str]:
     """What a node computes, in words that are safe in a comment."""
 
-    def kind(value: ir.Value | None) -> str:
+    def describe_kind(value: ir.Value | None) -> str:
         if value is None:
             return "nothing"
         name = SHORT.get(value.dtype, "?") if value.dtype is not None else "?"
@@ -345,8 +347,8 @@ def _describe(node: ir.Node) -> Iterator[str]:
             return name
         return f"{name}[{', '.join(str(d) if isinstance(d, int) else '?' for d in value.shape)}]"
 
-    taken = ", ".join(map(kind, node.inputs))
-    yield f"{make_class_name(node.op_type)}({taken}) -> {', '.join(map(kind, node.outputs))}"[:90]
+    taken = ", ".join(map(describe_kind, node.inputs))
+    yield f"{make_class_name(node.op_type)}({taken}) -> {', '.join(map(describe_kind, node.outputs))}"[:90]
     for name, attribute in node.attributes.items():
         if attribute.type in (
             ir.AttributeType.INT,

@@ -58,7 +58,7 @@ def is_number(value: ir.Value) -> bool:
     return value.meta.get(PLAIN) is True
 
 
-class Scribe:
+class StatementWriter:
     """Gives values names and writes lines: a name is free again when nothing reads its value any more."""
 
     def __init__(self, values: Sequence[ir.Value], python: DialectPython) -> None:
@@ -75,11 +75,11 @@ class Scribe:
         for value, name in self.given.items():
             live[name] = last.get(self._numbers[value], -1)
         several = ast.Tuple(suite.results)
-        statements, result = self._end(suite) if len(suite.results) == 1 else (suite.statements, several)
-        yield from self._suite(statements, live, last, 2)
+        statements, result = self._split_end(suite) if len(suite.results) == 1 else (suite.statements, several)
+        yield from self._write_suite(statements, live, last, 2)
         yield from write_return(self._rename(result), 2)
 
-    def _end(self, suite: Suite) -> tuple[list[Statement], ast.expr]:
+    def _split_end(self, suite: Suite) -> tuple[list[Statement], ast.expr]:
         """The statements before the return and what it returns: what is assigned at last, where that is the result."""
         [result] = suite.results
         last = suite.statements[-1] if suite.statements else None
@@ -90,18 +90,18 @@ class Scribe:
             return suite.statements[:-1], last.value
         return suite.statements, result
 
-    def _suite(
+    def _write_suite(
         self, statements: Sequence[Statement], live: dict[str, int], last: Mapping[int, int], depth: int
     ) -> Iterator[str]:
         for at, statement in enumerate(statements):
             if statement.suites:
                 _expire(live, at - 1)
-                yield from self._compound(at, statement, live, last, depth)
+                yield from self._write_compound(at, statement, live, last, depth)
                 _expire(live, at)
                 continue
             if statement.layers is not None:
                 _expire(live, at - 1)  # what is read in each round stays
-                yield from self._layers(at, statement, live, last, depth)
+                yield from self._write_layers(at, statement, live, last, depth)
                 _expire(live, at)
                 continue
             _expire(live, at)
@@ -121,7 +121,7 @@ class Scribe:
             targets.append(self._give(target, free, live, last))
         yield from write_statement(f"{_list_targets(statement, targets)} = ", value, depth, statement.comment)
 
-    def _layers(
+    def _write_layers(
         self, at: int, statement: Statement, live: dict[str, int], last: Mapping[int, int], depth: int
     ) -> Iterator[str]:
         assert statement.layers is not None and isinstance(statement.value, ast.Call)
@@ -142,7 +142,7 @@ class Scribe:
 
     # ---- branches and loops
 
-    def _compound(
+    def _write_compound(
         self, at: int, statement: Statement, live: dict[str, int], last: Mapping[int, int], depth: int
     ) -> Iterator[str]:
         if len(statement.suites) == 2:
@@ -151,15 +151,15 @@ class Scribe:
             test = f"if {write_expression(self._rename(statement.value))}:"
             for head, suite in zip((test, "else:"), statement.suites, strict=True):
                 yield f"{_indent(depth)}{head}"
-                yield from self._inside(suite, live, names, depth + 1)
+                yield from self._write_inside(suite, live, names, depth + 1)
             return
-        yield from self._loop(statement, live, last, depth)
+        yield from self._write_loop(statement, live, last, depth)
 
-    def _inside(self, suite: Suite, live: Mapping[str, int], names: Sequence[str], depth: int) -> Iterator[str]:
+    def _write_inside(self, suite: Suite, live: Mapping[str, int], names: Sequence[str], depth: int) -> Iterator[str]:
         """The lines of a block that ends with the assignment of what it yields."""
         inner = dict.fromkeys(live, _END)
         last = _find_last([*suite.statements, Statement([], ast.Tuple(suite.results))])
-        yield from self._suite(suite.statements, inner, last, depth)
+        yield from self._write_suite(suite.statements, inner, last, depth)
         results = [self._rename(result) for result in suite.results]
         pairs = [
             (name, result)
@@ -176,13 +176,15 @@ class Scribe:
         if not pairs and not suite.statements:
             yield f"{_indent(depth)}pass"
 
-    def _loop(self, statement: Statement, live: dict[str, int], last: Mapping[int, int], depth: int) -> Iterator[str]:
+    def _write_loop(
+        self, statement: Statement, live: dict[str, int], last: Mapping[int, int], depth: int
+    ) -> Iterator[str]:
         suite = statement.suites[0]
         counter, condition, *carried = suite.inputs
         count = len(carried)
         names = []
         for value, begin in zip(carried, statement.begins, strict=True):
-            name = self._fresh(value, [], live)
+            name = self._choose_name(value, [], live)
             names.append(name)
             self.given[value], live[name] = name, _END
             yield from write_statement(f"{name} = ", self._rename(begin), depth)
@@ -201,7 +203,7 @@ class Scribe:
         index = self.names.give("i")
         self.given[counter] = index
         inner = {**live, **dict.fromkeys([going, index], _END)}
-        used = any(self._numbers.get(counter, -1) in _list_numbers(one) for one in _all_statements(suite))
+        used = any(self._numbers.get(counter, -1) in _list_numbers(one) for one in _iterate_statements(suite))
         if statement.value is not None:
             count_text = write_expression(self._rename(statement.value))
             yield f"{_indent(depth)}for {index if used else '_'} in range({count_text}):"
@@ -215,7 +217,7 @@ class Scribe:
         keeps, *results = suite.results
         rows = results[count:]
         body = Suite(suite.statements, [*rows, *([keeps] if going else []), *results[:count]], suite.inputs)
-        yield from self._rounds(body, inner, lists, [*([going] if going else []), *names], depth + 1)
+        yield from self._write_rounds(body, inner, lists, [*([going] if going else []), *names], depth + 1)
         if used and statement.value is None:
             yield f"{_indent(depth + 1)}{index} += 1"
         for target, name in zip(statement.targets[:count], names, strict=True):
@@ -227,18 +229,18 @@ class Scribe:
                 made = fill(parse_template(self._python.stack), {"xs": ast.Name(name)})
                 yield from write_statement(f"{self._give(target, [], live, last)} = ", made, depth)
 
-    def _rounds(
+    def _write_rounds(
         self, suite: Suite, live: Mapping[str, int], lists: Sequence[str], names: Sequence[str], depth: int
     ) -> Iterator[str]:
         """One round of a loop: rows are appended before what goes round is assigned."""
         inner = dict.fromkeys(live, _END)
         last = _find_last([*suite.statements, Statement([], ast.Tuple(suite.results))])
-        yield from self._suite(suite.statements, inner, last, depth)
+        yield from self._write_suite(suite.statements, inner, last, depth)
         for name, row in zip(lists, suite.results, strict=False):
             yield from write_statement(
                 "", ast.Call(ast.Attribute(ast.Name(name), "append"), [self._rename(row)], []), depth
             )
-        yield from self._inside(Suite([], suite.results[len(lists) :]), inner, names, depth)
+        yield from self._write_inside(Suite([], suite.results[len(lists) :]), inner, names, depth)
 
     # ---- names
 
@@ -248,16 +250,16 @@ class Scribe:
         return [self.given[self._values[number]] for number in used if last.get(number, _END) <= at]
 
     def _give(self, target: ir.Value, free: Sequence[str], live: dict[str, int], last: Mapping[int, int]) -> str:
-        name = self._fresh(target, free, live)
+        name = self._choose_name(target, free, live)
         self.given[target] = name
         live[name] = last.get(self._numbers.get(target, -1), -1)
         return name
 
-    def _fresh(self, target: ir.Value, free: Sequence[str], live: Mapping[str, int]) -> str:
+    def _choose_name(self, target: ir.Value, free: Sequence[str], live: Mapping[str, int]) -> str:
         if is_number(target):
-            return self.names.number(NUMBER) if NUMBER in live else NUMBER
+            return self.names.number_name(NUMBER) if NUMBER in live else NUMBER
         wishes = [*(name for name in free if name in LETTERS), *LETTERS]
-        return next((name for name in wishes if name not in live), "") or self.names.number("x")
+        return next((name for name in wishes if name not in live), "") or self.names.number_name("x")
 
     def _rename(self, node: ast.expr) -> ast.expr:
         found: ast.expr = _Renaming(self._values, self.given).visit(copy.deepcopy(node))
@@ -286,7 +288,7 @@ def _find_last(statements: Sequence[Statement]) -> dict[int, int]:
     return {number: at for at, statement in enumerate(statements) for number in _list_numbers(statement)}
 
 
-def _all_statements(suite: Suite) -> Iterator[Statement]:
+def _iterate_statements(suite: Suite) -> Iterator[Statement]:
     yield from suite.statements
     yield Statement([], ast.Tuple(suite.results))
 
@@ -297,7 +299,7 @@ def _list_numbers(statement: Statement) -> Iterator[int]:
         if node is not None:
             yield from (int(one.id[1:]) for one in ast.walk(node) if isinstance(one, ast.Name) and one.id[0] == "$")
     for suite in statement.suites:
-        for inner in _all_statements(suite):
+        for inner in _iterate_statements(suite):
             yield from _list_numbers(inner)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import onnx_ir as ir
 
 from ...engine.base.startup import dataclass, field
-from ...engine.dialects.operators import Dialect, OperatorSpec, option_value
+from ...engine.dialects.operators import Dialect, OperatorSpec, get_option
 from ...engine.expressions.functions.registry import SHORT
 from .templates import list_arguments
 
@@ -88,7 +88,7 @@ class Block:
         """The steps as they are in the first instance."""
         return self.instances[0]
 
-    def fixed(self, step: int, slot: Slot) -> bool:
+    def is_fixed(self, step: int, slot: Slot) -> bool:
         """Whether a literal is the same in all instances."""
         return all(one[step].literals[slot] == self.steps[step].literals[slot] for one in self.instances)
 
@@ -103,7 +103,7 @@ def list_steps(graph: ir.Graph, dialect: Dialect) -> list[Step]:
     for step in steps:
         for value in step.own.values():
             readers.setdefault(value, []).append(step)
-    shared = {value for value, who in readers.items() if len(who) > 1 and _bytes(value) > _OWN}
+    shared = {value for value, who in readers.items() if len(who) > 1 and _count_bytes(value) > _OWN}
     shared |= {value for value in graph.outputs if is_constant(value) and not is_truth(value)}
     found: list[Step] = []
     made: set[ir.Value] = set()
@@ -116,9 +116,9 @@ def list_steps(graph: ir.Graph, dialect: Dialect) -> list[Step]:
                 del step.own[slot]
                 step.reads.append(value)
         for (operand, place), value in step.own.items():
-            step.literals[f"{operand}_shape", place] = tuple(_extents(value))
+            step.literals[f"{operand}_shape", place] = tuple(_read_extents(value))
         if step.own or shared:
-            step.key = (*step.key, tuple(sorted((slot, _kind(value)) for slot, value in step.own.items())))
+            step.key = (*step.key, tuple(sorted((slot, _describe_kind(value)) for slot, value in step.own.items())))
         found.append(step)
     return [*found, *(_hold(value) for value in graph.outputs if value in shared and value not in made)]
 
@@ -169,22 +169,22 @@ def read_truth(value: ir.Value) -> bool:
     return bool(value.const_value.numpy())
 
 
-def _bytes(value: ir.Value) -> int:
+def _count_bytes(value: ir.Value) -> int:
     return 0 if value.const_value is None else value.const_value.nbytes
 
 
-def _extents(value: ir.Value) -> Sequence[int]:
+def _read_extents(value: ir.Value) -> Sequence[int]:
     assert value.const_value is not None
     return list(value.const_value.shape.numpy())
 
 
-def _kind(value: ir.Value) -> tuple[str, int]:
+def _describe_kind(value: ir.Value) -> tuple[str, int]:
     assert value.const_value is not None
     return value.const_value.dtype.name, len(value.const_value.shape)
 
 
 def _describe(node: ir.Node, dialect: Dialect) -> Step:
-    spec = dialect.operator(node.op_type) if node.domain == dialect.domain else None
+    spec = dialect.find_operator(node.op_type) if node.domain == dialect.domain else None
     operands = _name_operands(node, spec)
     step = Step((), [], list(node.outputs), node=node, spec=spec, operands=operands)
     step.scope, step.classes = _find_scope(node)
@@ -194,7 +194,7 @@ def _describe(node: ir.Node, dialect: Dialect) -> Step:
         said = tuple(sorted((name, repr(attribute.value)) for name, attribute in node.attributes.items()))
         step.key = ("placeholder", node.domain, node.op_type, said, kinds, len(node.outputs))
         step.reads = list(node.inputs)
-        _own_constants(step)
+        _separate_constants(step)
         return step
     python = spec.facts.python
     for result in node.outputs:
@@ -209,7 +209,7 @@ def _describe(node: ir.Node, dialect: Dialect) -> Step:
                     step.held[name] = value
                 kinds_of.append(value is not None)
             elif value is not None and is_constant(value):
-                number = _number(value, name, node, spec)
+                number = _read_number(value, name, node, spec)
                 if number is None:
                     step.own[name, place] = value
                 else:
@@ -223,7 +223,7 @@ def _describe(node: ir.Node, dialect: Dialect) -> Step:
         step.reads += [value for graph in step.graphs.values() for value in _list_captured(graph)]
         step.key = ("statement", id(node))
         return step
-    step.key = (spec.name, step.layer, tuple(kinds_of), len(node.outputs), _options(step, spec))
+    step.key = (spec.name, step.layer, tuple(kinds_of), len(node.outputs), _list_options(step, spec))
     return step
 
 
@@ -251,23 +251,23 @@ def _list_captured(graph: ir.Graph) -> list[ir.Value]:
     return [value for value in dict.fromkeys([*read, *graph.outputs]) if value not in own and not is_constant(value)]
 
 
-def _own_constants(step: Step) -> None:
+def _separate_constants(step: Step) -> None:
     for place, value in enumerate(list(step.reads)):
         if value is not None and is_constant(value):
             step.own["", place] = value
     step.reads = [value for value in step.reads if not is_constant(value)]
 
 
-def _options(step: Step, spec: OperatorSpec) -> tuple[Any, ...]:
+def _list_options(step: Step, spec: OperatorSpec) -> tuple[Any, ...]:
     """What options say that is the same for all steps with a key; the numbers of a layer are literals of it instead."""
     node, said = step.node, []
     assert node is not None
     free = list_arguments(spec.facts.python.module) if step.layer and spec.facts.python.module else {}
     for name, option in spec.options.items():
         given = name in node.attributes
-        value = option_value(node, option) if given else free.get(name, ...)
+        value = get_option(node, option) if given else free.get(name, ...)
         if name in free and _is_free(value):
-            step.literals[name, 0] = _single(value)
+            step.literals[name, 0] = _convert_value(value)
         elif given:
             said.append((name, repr(value)))
     return tuple(said)
@@ -278,10 +278,10 @@ def _is_free(value: Any) -> bool:
     return bool(numbers) and all(isinstance(one, int | float) and not isinstance(one, bool) for one in numbers)
 
 
-def _single(value: Any) -> Any:
+def _convert_value(value: Any) -> Any:
     """A list of one number as that number, a longer one as a tuple; real numbers as a float32 has them."""
     if isinstance(value, list):
-        return _single(value[0]) if len(value) == 1 else tuple(_single(one) for one in value)
+        return _convert_value(value[0]) if len(value) == 1 else tuple(_convert_value(one) for one in value)
     return shorten(value) if isinstance(value, float) else value
 
 
@@ -297,10 +297,10 @@ def read_option(step: Step, name: str) -> Any:
     option = step.spec.options[name]
     if name not in step.node.attributes:
         return None
-    return _single(option_value(step.node, option))
+    return _convert_value(get_option(step.node, option))
 
 
-def _number(value: ir.Value, name: str, node: ir.Node, spec: OperatorSpec) -> Any:
+def _read_number(value: ir.Value, name: str, node: ir.Node, spec: OperatorSpec) -> Any:
     """The number that a constant is written as; None where it is to be a tensor."""
     tensor = value.const_value
     if name not in spec.facts.python.numbers or tensor is None or tensor.size != 1:
@@ -313,7 +313,7 @@ def _number(value: ir.Value, name: str, node: ir.Node, spec: OperatorSpec) -> An
     if tensor.dtype not in SHORT or tensor.dtype == ir.DataType.STRING:
         return None
     number = tensor.numpy().reshape(()).item()
-    return _single(number) if tensor.dtype == ir.DataType.FLOAT else number
+    return _convert_value(number) if tensor.dtype == ir.DataType.FLOAT else number
 
 
 def _name_operands(node: ir.Node, spec: OperatorSpec | None) -> dict[str, list[ir.Value | None]]:

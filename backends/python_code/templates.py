@@ -74,7 +74,7 @@ def _fill(node: ast.expr, names: Mapping[str, Filling]) -> ast.expr | None:
         positional = list(_spread(node.args, names))
         while positional and positional[-1] is None:
             positional.pop()
-        keywords = [made for keyword in node.keywords if (made := _keyword(keyword, names)) is not None]
+        keywords = [made for keyword in node.keywords if (made := _fill_keyword(keyword, names)) is not None]
         return ast.Call(fill(node.func, names), [one or ast.Constant(None) for one in positional], keywords)
     if isinstance(node, ast.Tuple | ast.List):
         items = list(_spread(node.elts, names))
@@ -98,12 +98,12 @@ def _spread(items: Sequence[ast.expr], names: Mapping[str, Filling]) -> Iterator
     for item in items:
         found = names.get(item.value.id) if isinstance(item, ast.Starred) and isinstance(item.value, ast.Name) else None
         if isinstance(item, ast.Starred):
-            yield from _list(found)
+            yield from _make_list(found)
         else:
             yield _fill(item, names)
 
 
-def _list(found: Filling) -> Sequence[ast.expr]:
+def _make_list(found: Filling) -> Sequence[ast.expr]:
     if found is None:
         return []
     if isinstance(found, ast.GeneratorExp):
@@ -111,16 +111,16 @@ def _list(found: Filling) -> Sequence[ast.expr]:
     return found.elts if isinstance(found, ast.Tuple | ast.List) else [found] if isinstance(found, ast.expr) else found
 
 
-def _keyword(keyword: ast.keyword, names: Mapping[str, Filling]) -> ast.keyword | None:
+def _fill_keyword(keyword: ast.keyword, names: Mapping[str, Filling]) -> ast.keyword | None:
     name, value = keyword.arg, keyword.value
     if isinstance(value, ast.BoolOp):  # of another name, and its default
         made, usual = (_fill(one, names) for one in value.values)
-        return None if made is None or (usual is not None and _equal(made, usual)) else ast.keyword(name, made)
+        return None if made is None or (usual is not None and _are_equal(made, usual)) else ast.keyword(name, made)
     if isinstance(value, ast.Constant | ast.UnaryOp):  # a default
         if name is None or name not in names:
             return keyword
         found = names[name]
-        if not isinstance(found, ast.expr) or _equal(found, value):
+        if not isinstance(found, ast.expr) or _are_equal(found, value):
             return None
         return ast.keyword(name, found)
     used = [names[one.id] for one in ast.walk(value) if isinstance(one, ast.Name) and one.id in names]
@@ -129,7 +129,7 @@ def _keyword(keyword: ast.keyword, names: Mapping[str, Filling]) -> ast.keyword 
     return ast.keyword(name, fill(value, names))
 
 
-def _equal(one: ast.expr, other: ast.expr) -> bool:
+def _are_equal(one: ast.expr, other: ast.expr) -> bool:
     try:
         a, b = ast.literal_eval(one), ast.literal_eval(other)
     except ValueError:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 import onnx_ir as ir
 
 from ...engine.base.errors import RewriteError
-from ..stream import Buffer, content
+from ..stream import Buffer, iterate_content
 
 #: the names that the format has for element types, by those of ONNX
 _TYPES = {
@@ -52,4 +52,4 @@ def write_tensors(tensors: Sequence[tuple[str, ir.Value]]) -> Iterator[Buffer]:
     yield struct.pack("<Q", len(text)) + text
     for _, value in tensors:
         assert value.const_value is not None
-        yield from content(value.const_value)
+        yield from iterate_content(value.const_value)

@@ -13,7 +13,7 @@ from .. import completion, flags
 
 if TYPE_CHECKING:
     from ...page import Timing
-    from ...verify.latency import Bench, Latency
+    from ...verify.latency import Benchmark, Latency
     from ...verify.runtime_profile import Profile
 
 _MODEL = flags.File(exists=True)
@@ -40,7 +40,7 @@ SHOWN = 12
     default=("onnxruntime", "portable"),
     show_default=True,
     metavar="TARGET",
-    shell_complete=completion.targets,
+    shell_complete=completion.offer_targets,
     help="What to convert to ONNX for, where no other model is given. May be repeated.",
 )
 @click.option(
@@ -73,7 +73,7 @@ def command(
     """
     from ...conversion.options import Options
     from ...engine.base.errors import CallError
-    from ...verify.latency import bench
+    from ...verify.latency import run_benchmark
     from ..json_documents import show
 
     if page is not None and models:
@@ -81,46 +81,48 @@ def command(
     named: dict[str, Path | bytes] = {f"{model}": model for model in models}
     for target in () if models else targets:
         named[target] = _convert(source, rules, target)
-    found = bench(source, named, threads, rounds, seed, None if path is None else _inputs(path, source))
+    found = run_benchmark(source, named, threads, rounds, seed, None if path is None else _read_inputs(path, source))
     if page is not None:
         from ..pages import write_timed
 
-        write_timed(page, source, Options(rules=rules, target=targets[0], to="onnx"), _time(found, source, targets[0]))
+        write_timed(
+            page, source, Options(rules=rules, target=targets[0], to="onnx"), _describe_time(found, source, targets[0])
+        )
     if as_json:
-        show("bench", True, _entries(found, source), source=source, threads=threads)
+        show("bench", True, _iterate_entries(found, source), source=source, threads=threads)
     else:
-        _print(found, source, threads)
+        _print_table(found, source, threads)
 
 
-def _time(found: Bench, source: Path, target: str) -> Timing:
+def _describe_time(found: Benchmark, source: Path, target: str) -> Timing:
     """What was measured, as a page shows it."""
     from ...page import Timing
 
     rows = {source.name: found.source, **found.targets}
-    sides = [(name, one.median, one.least, one.over(found.source)) for name, one in rows.items()]
+    sides = [(name, one.median, one.least, one.compute_ratio(found.source)) for name, one in rows.items()]
     return Timing(sides, found.profiles[target].nodes_spent)
 
 
-def _entries(found: Bench, source: Path) -> Iterator[dict[str, Any]]:
+def _iterate_entries(found: Benchmark, source: Path) -> Iterator[dict[str, Any]]:
     """Everything measured, the original's first, as objects of a document; times are in milliseconds."""
     from ...verify.formats import find_format
 
     yield {"name": find_format(source), "ratio": 1.0, "latency": found.source}
     for name, latency in found.targets.items():
-        entry = {"name": name, "ratio": latency.over(found.source), "latency": latency}
+        entry = {"name": name, "ratio": latency.compute_ratio(found.source), "latency": latency}
         profile = found.profiles.get(name)
         yield (
             entry
             if profile is None
             else entry
             | {
-                "integer_kernels": _integers(profile),
+                "integer_kernels": _count_integers(profile),
                 "operators": profile.kernels,
             }
         )
 
 
-def _integers(profile: Profile) -> dict[str, float]:
+def _count_integers(profile: Profile) -> dict[str, float]:
     return {
         "kernels": profile.integer,
         "of": profile.nodes,
@@ -136,7 +138,7 @@ def _convert(source: Path, rules: tuple[str, ...], target: str) -> bytes:
     return data
 
 
-def _inputs(path: Path, source: Path) -> list[Any]:
+def _read_inputs(path: Path, source: Path) -> list[Any]:
     from ...verify.interpreter import Interpreter
     from ...verify.reference import Reference
     from .verify import read_inputs
@@ -147,7 +149,7 @@ def _inputs(path: Path, source: Path) -> list[Any]:
         return read_inputs(path, interpreter, source)[0]
 
 
-def _print(found: Bench, source: Path, threads: int) -> None:
+def _print_table(found: Benchmark, source: Path, threads: int) -> None:
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -158,17 +160,17 @@ def _print(found: Bench, source: Path, threads: int) -> None:
     table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left")
     for heading in ("", "median ms", "least ms", "times that", "integer kernels"):
         table.add_column(heading, justify="left" if not heading else "right", no_wrap=bool(heading))
-    table.add_row(source.name, *_times(found.source), "1.00", "")
+    table.add_row(source.name, *_format_times(found.source), "1.00", "")
     for name, latency in found.targets.items():
-        ratio = latency.over(found.source)
+        ratio = latency.compute_ratio(found.source)
         shown = f"[{'green' if ratio <= 1 else 'yellow' if ratio <= 2 else 'red'}]{ratio:.2f}[/]"
-        table.add_row(name, *_times(latency), shown, _share(found.profiles.get(name)))
+        table.add_row(name, *_format_times(latency), shown, _share(found.profiles.get(name)))
     console.print(table)
     if found.profiles:
-        console.print(_operators(found.profiles))
+        console.print(_make_operator_table(found.profiles))
 
 
-def _times(latency: Latency) -> tuple[str, str]:
+def _format_times(latency: Latency) -> tuple[str, str]:
     return f"{latency.median:.3f}", f"{latency.least:.3f}"
 
 
@@ -179,7 +181,7 @@ def _share(profile: Profile | None) -> str:
     return f"{profile.integer} of {profile.nodes}, {share:.0%} of the time"
 
 
-def _operators(profiles: Mapping[str, Profile]) -> Any:
+def _make_operator_table(profiles: Mapping[str, Profile]) -> Any:
     """The runtime's profiles side by side: for each operator how many nodes and how long."""
     from rich import box
     from rich.table import Table

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ...engine.base.errors import times
+from ...engine.base.errors import format_count
 from .. import completion, flags
 from ..result_documents import override_note
 
@@ -24,7 +24,7 @@ _ALONE = "onnx"
 
 
 @click.command("rewrite check", context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("paths", metavar="[PACK...]", nargs=-1, shell_complete=completion.packs)
+@click.argument("paths", metavar="[PACK...]", nargs=-1, shell_complete=completion.offer_packs)
 @flags.as_json
 @click.pass_context
 def command(ctx: click.Context, paths: tuple[str, ...], as_json: bool) -> None:
@@ -40,29 +40,29 @@ def command(ctx: click.Context, paths: tuple[str, ...], as_json: bool) -> None:
     from ...engine.packs import folders
     from ..json_documents import diagnose, show
 
-    together = [[_folder(path) for path in paths]] if paths else [[name] for name in folders.list_built_in()]
+    together = [[_find_folder(path) for path in paths]] if paths else [[name] for name in folders.list_built_in()]
     found: list[dict[str, Any]] = []
     wrong: list[dict[str, Any]] = []
     for names in together:
         try:
             pack = _read(names)
-            found.append(_counts(names, pack))
+            found.append(_count_items(names, pack))
             if not as_json:
-                click.echo("\n".join(_summary(found[-1], pack)))
+                click.echo("\n".join(_format_summary(found[-1], pack)))
         except RuleError as error:
             wrong += diagnose(error)
-            click.echo("\n".join(_word(error)), err=True)
+            click.echo("\n".join(_format_error(error)), err=True)
         except CallError as error:
-            from ..dispatch import complain
+            from ..dispatch import print_error
 
             wrong += diagnose(error)
-            complain(f"{error}")
+            print_error(f"{error}")
     if as_json:
         show("check", not wrong, found, wrong)
     ctx.exit(2 if wrong else 0)
 
 
-def _folder(path: str) -> str:
+def _find_folder(path: str) -> str:
     """A file stands for the pack that it is in, as rules call each other's definitions."""
     file = Path(path)
     return str(file.parent) if file.suffix in (".rules", ".yaml") and file.is_file() else path
@@ -73,33 +73,33 @@ def _read(names: Sequence[str]) -> Pack:
 
     What has no rules is read with those over the target that every pack has with it.
     """
-    from ...conversion.target_settings import mistakes
+    from ...conversion.target_settings import find_mistakes
     from ...engine.base.errors import RuleError
     from ...engine.packs import loader
     from ...engine.packs.folders import read_text
 
-    settings = _settings(names)
+    settings = _list_settings(names)
     sources = {str(file): read_text(file) for file in settings}
     wrong, opsets, pack = [], None, None
     try:
-        pack = loader.read(names if loader.sources(names, empty=True) else [_ALONE, *names])
+        pack = loader.read(names if loader.read_sources(names, empty=True) else [_ALONE, *names])
         opsets = pack.opsets
     except RuleError as error:
         wrong, sources = [*error.diagnostics], {**sources, **error.sources}
-    wrong += [one for file in settings for one in mistakes(file, sources[str(file)], opsets)]
+    wrong += [one for file in settings for one in find_mistakes(file, sources[str(file)], opsets)]
     if pack is None or wrong:
         raise RuleError(wrong, sources)
     return pack
 
 
-def _settings(names: Sequence[str]) -> list[Path]:
+def _list_settings(names: Sequence[str]) -> list[Path]:
     from ...conversion.target import FILE
     from ...engine.packs.folders import find_folders
 
     return [folder / FILE for folder in find_folders(names) if (folder / FILE).is_file()]
 
 
-def _word(error: RuleError) -> list[str]:
+def _format_error(error: RuleError) -> list[str]:
     lines = []
     for diagnostic in error.diagnostics:
         first, *rest = diagnostic.render(error.sources).splitlines()
@@ -110,16 +110,16 @@ def _word(error: RuleError) -> list[str]:
             "",
         ]
     files = len({diagnostic.span.file for diagnostic in error.diagnostics})
-    return [*lines, f"{times(len(error.diagnostics), 'mistake')} in {times(files, 'file')}"]
+    return [*lines, f"{format_count(len(error.diagnostics), 'mistake')} in {format_count(files, 'file')}"]
 
 
-def _counts(names: Sequence[str], pack: Pack) -> dict[str, Any]:
+def _count_items(names: Sequence[str], pack: Pack) -> dict[str, Any]:
     """What some packs hold, without those that they are loaded with."""
     from ...engine.packs import loader
     from ...engine.rewrite.rules import write_out
     from ...engine.syntax import tree
 
-    own = loader.sources(names, empty=True)
+    own = loader.read_sources(names, empty=True)
     files = [file for file in pack.files if file.span.file in own]
     items = [item for file in files for item in file.items]
     return {
@@ -134,18 +134,18 @@ def _counts(names: Sequence[str], pack: Pack) -> dict[str, Any]:
     }
 
 
-def _summary(counts: Mapping[str, Any], pack: Pack) -> list[str]:
+def _format_summary(counts: Mapping[str, Any], pack: Pack) -> list[str]:
     from ...engine.packs import loader
 
     low, high = pack.opsets
-    parts = [times(counts[f"{noun}s"], noun) for noun in ("rule", "table", "definition")]
+    parts = [format_count(counts[f"{noun}s"], noun) for noun in ("rule", "table", "definition")]
     head = f"{click.style(', '.join(counts['packs']), bold=True)}: {click.style('no mistakes', fg='green')}"
-    others = [file.name for file in (*loader.entries(counts["packs"]), *_settings(counts["packs"]))]
+    others = [file.name for file in (*loader.find_entries(counts["packs"]), *_list_settings(counts["packs"]))]
     if not counts["files"]:
         return [f"{head} in {' and '.join(others)}"]
     lines = [
-        f"{head} in {times(counts['files'] + len(others), 'file')}: {', '.join(parts)}; "
-        f"{times(counts['written_out'], 'rule')} with every member written out, opsets {low}..{high}"
+        f"{head} in {format_count(counts['files'] + len(others), 'file')}: {', '.join(parts)}; "
+        f"{format_count(counts['written_out'], 'rule')} with every member written out, opsets {low}..{high}"
     ]
     lines += [f"  {override_note(override)}" for override in pack.overrides]
     return lines

@@ -31,7 +31,7 @@ class Gap:
     place: str
     name: str
 
-    def entry(self) -> dict[str, object]:
+    def make_entry(self) -> dict[str, object]:
         """The gap as an object of a document."""
         file, _, line = self.place.rpartition(":")
         return {"gap": self.kind.removesuffix(":"), "file": file, "line": int(line), "rule": self.name}
@@ -75,21 +75,21 @@ def command(
     found = load(folder)
     if not found.templates:
         raise RewriteError(f"{folder} holds no records: run `rewrite fuzz` or your tests with {FOLDER}={folder} first")
-    lines, share, missing = summary(pack, found, own)
+    lines, share, missing = summarize(pack, found, own)
     if as_json:
-        show("coverage", share >= fail_under, [gap.entry() for gap in missing], fired_percent=share)
+        show("coverage", share >= fail_under, [gap.make_entry() for gap in missing], fired_percent=share)
     else:
         click.echo("\n".join(lines))
     ctx.exit(0 if share >= fail_under else 1)
 
 
-def summary(pack: Pack, found: Coverage, own: Collection[str] = ()) -> tuple[list[str], float, list[Gap]]:
+def summarize(pack: Pack, found: Coverage, own: Collection[str] = ()) -> tuple[list[str], float, list[Gap]]:
     """A line for each gap and one for all; the share of rules that fired, in percent; the gaps themselves.
 
     They are those of a pack, or of its `own` files where there are such.
     """
-    rules = [rule for rule in _rules(pack) if not own or rule.span.file in own]
-    missing = list(gaps(rules, found))
+    rules = [rule for rule in _iterate_rules(pack) if not own or rule.span.file in own]
+    missing = list(find_gaps(rules, found))
     lines = [f"{gap.place}: {gap.kind} {gap.name}" for gap in missing]
     templates = sum(len(rule.templates) for rule in rules)
     idle = {kind: sum(gap.kind == kind for gap in missing) for kind in ("rule never fired:", "template never used:")}
@@ -99,13 +99,13 @@ def summary(pack: Pack, found: Coverage, own: Collection[str] = ()) -> tuple[lis
     return lines, share, missing
 
 
-def gaps(rules: Sequence[tree.Rule], found: Coverage) -> Iterator[Gap]:
+def find_gaps(rules: Sequence[tree.Rule], found: Coverage) -> Iterator[Gap]:
     """What was not tried: rules, templates of rules that fired, and options of those that always had one value."""
-    from ...engine.rewrite.coverage import key
+    from ...engine.rewrite.coverage import make_key
 
     for rule in rules:
         place = f"{rule.span.file}:{rule.span.line}"
-        name = key(rule.name, rule.span.file)
+        name = make_key(rule.name, rule.span.file)
         used = found.templates.get(name, {})
         if not used:
             yield Gap("rule never fired:", place, rule.name)
@@ -120,11 +120,11 @@ def gaps(rules: Sequence[tree.Rule], found: Coverage) -> Iterator[Gap]:
                     yield Gap("option never varied:", place, f"{rule.name} {{{option}}} was always {said}")
 
 
-def _rules(pack: Pack) -> Iterator[tree.Rule]:
+def _iterate_rules(pack: Pack) -> Iterator[tree.Rule]:
     from ...engine.rewrite.rules import write_out
-    from ...fuzz.subjects import subjects
+    from ...fuzz.subjects import list_subjects
 
-    excused = {subject.name for subject in subjects(pack) if subject.excuse}
+    excused = {subject.name for subject in list_subjects(pack) if subject.excuse}
     for _, rule in write_out(pack.files):
         if rule.tests and rule.name not in excused:
             yield rule

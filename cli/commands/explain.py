@@ -42,7 +42,7 @@ def command(model: Path, node: str | None, as_json: bool) -> None:
         raise ModelError(f"{model}: not an ONNX model, such as `rewrite MODEL.tflite` writes: {error}") from error
     if not read.HasField("graph"):
         raise ModelError(f"{model}: not an ONNX model, such as `rewrite MODEL.tflite` writes: it has no graph")
-    nodes = list(_nodes(read.graph))
+    nodes = list(_iterate_nodes(read.graph))
     if node is not None:
         wanted = [one for one in nodes if node in (one.name, *one.output)] or [
             one for one in nodes if any(node in name for name in (one.name, *one.output))
@@ -50,40 +50,40 @@ def command(model: Path, node: str | None, as_json: bool) -> None:
         if not wanted:
             raise RewriteError(f"{model}: no node has {node} in its name")
         if as_json:
-            show("explain", True, map(_entry, wanted))
+            show("explain", True, map(_make_entry, wanted))
         else:
-            click.echo("\n\n".join(_block(one) for one in wanted))
+            click.echo("\n\n".join(_format_block(one) for one in wanted))
         return
     rules = Counter(_describe(one).get("nnrewrite.rule", _NO_RULE) for one in nodes)
     if as_json:
-        show("explain", True, map(_entry, nodes), nodes=len(nodes), rules=rules)
+        show("explain", True, map(_make_entry, nodes), nodes=len(nodes), rules=rules)
         return
     width = max((len(one.op_type) for one in nodes), default=0)
     for one in nodes:
         click.echo(
-            f"{one.op_type:<{width}}  {click.style(one.name or ', '.join(one.output), bold=True)}  {origin(one)}"
+            f"{one.op_type:<{width}}  {click.style(one.name or ', '.join(one.output), bold=True)}  {find_origin(one)}"
         )
     click.echo("")
     for rule, count in rules.most_common():
         click.echo(f"{count:>6}  {rule}")
 
 
-def _nodes(graph: GraphProto) -> Iterator[NodeProto]:
+def _iterate_nodes(graph: GraphProto) -> Iterator[NodeProto]:
     """All nodes of a graph and of the graphs inside it."""
     for node in graph.node:
         yield node
         for attribute in node.attribute:
-            yield from _nodes(attribute.g)
+            yield from _iterate_nodes(attribute.g)
             for inner in attribute.graphs:
-                yield from _nodes(inner)
+                yield from _iterate_nodes(inner)
 
 
 def _describe(node: NodeProto) -> dict[str, str]:
     return {entry.key: entry.value for entry in node.metadata_props}
 
 
-def _entry(node: NodeProto) -> dict[str, Any]:
-    from ...conversion.target import reason
+def _make_entry(node: NodeProto) -> dict[str, Any]:
+    from ...conversion.target import find_reason
 
     said = _describe(node)
     rule = said.get("nnrewrite.rule")
@@ -93,12 +93,12 @@ def _entry(node: NodeProto) -> dict[str, Any]:
         "inputs": list(node.input),
         "outputs": list(node.output),
         "rule": rule,
-        "why": reason(rule or "") or None,
+        "why": find_reason(rule or "") or None,
         "source": said.get("nnrewrite.source"),
     }
 
 
-def origin(node: NodeProto) -> str:
+def find_origin(node: NodeProto) -> str:
     """The rule that made a node, and the source operator."""
     said = _describe(node)
     if "nnrewrite.rule" not in said:
@@ -107,8 +107,8 @@ def origin(node: NodeProto) -> str:
     return said["nnrewrite.rule"] + (f" from {source}" if source else "")
 
 
-def _block(node: NodeProto) -> str:
-    from ...conversion.target import reason
+def _format_block(node: NodeProto) -> str:
+    from ...conversion.target import find_reason
 
     said = _describe(node)
     lines = [
@@ -117,7 +117,7 @@ def _block(node: NodeProto) -> str:
         f"  results   {', '.join(node.output)}",
         f"  rule      {said.get('nnrewrite.rule', _NO_RULE)}",
     ]
-    if why := reason(said.get("nnrewrite.rule", "")):
+    if why := find_reason(said.get("nnrewrite.rule", "")):
         lines.append(f"  why       {why}")
     if "nnrewrite.source" in said:
         lines.append(f"  source    {said['nnrewrite.source']}")

@@ -31,7 +31,7 @@ def command(ctx: click.Context, check: bool, diff: bool, as_json: bool, paths: t
 
     Exit status: 0 done; 1 with --check or --diff, a file would be changed; 2 a file cannot be parsed.
     """
-    from ...engine.base.atomic_write import replacing
+    from ...engine.base.atomic_write import open_replacement
     from ...engine.base.errors import CallError, RuleError
     from ...engine.syntax.formatter import format_rules
     from ..json_documents import diagnose, show
@@ -41,8 +41,8 @@ def command(ctx: click.Context, check: bool, diff: bool, as_json: bool, paths: t
         raise CallError("--json takes standard output, where the formatted text of - goes: give --check or --diff")
     found: list[dict[str, Any]] = []
     wrong: list[dict[str, Any]] = []
-    for file in _files(paths):
-        before, name = _text(file), "<stdin>" if file == STDIN else f"{file}"
+    for file in _find_files(paths):
+        before, name = _read_text(file), "<stdin>" if file == STDIN else f"{file}"
         try:
             after = format_rules(before, name)
         except RuleError as error:
@@ -50,11 +50,11 @@ def command(ctx: click.Context, check: bool, diff: bool, as_json: bool, paths: t
             click.echo(f"{error}", err=True)
             continue
         changed = after != before
-        found.append({"file": name, "changed": changed, "diff": _diff(before, after, name) if diff else None})
+        found.append({"file": name, "changed": changed, "diff": _make_diff(before, after, name) if diff else None})
         if file == STDIN and not kept:
             click.echo(after, nl=False)
         elif changed and not kept:
-            with replacing(file) as out:
+            with open_replacement(file) as out:
                 out.write(after.encode("utf-8"))
         if as_json or not changed or (file == STDIN and not kept):
             continue
@@ -65,7 +65,7 @@ def command(ctx: click.Context, check: bool, diff: bool, as_json: bool, paths: t
     ctx.exit(2 if wrong else 1 if kept and unlike else 0)
 
 
-def _files(paths: tuple[Path, ...]) -> Iterator[Path]:
+def _find_files(paths: tuple[Path, ...]) -> Iterator[Path]:
     """The rule files meant; raises CallError for a folder that has none."""
     from ...engine.base.errors import CallError
 
@@ -76,7 +76,7 @@ def _files(paths: tuple[Path, ...]) -> Iterator[Path]:
         yield from files
 
 
-def _text(file: Path) -> str:
+def _read_text(file: Path) -> str:
     """The text of a rule file; raises RewriteError where it cannot be read."""
     from ...engine.base.errors import RewriteError
 
@@ -87,7 +87,7 @@ def _text(file: Path) -> str:
         raise RewriteError(f"{file}: cannot be read: {error}") from error
 
 
-def _diff(before: str, after: str, name: str) -> str:
+def _make_diff(before: str, after: str, name: str) -> str:
     import difflib
 
     lines = before.splitlines(keepends=True), after.splitlines(keepends=True)

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 import click
 
 from ...conversion.options import TARGET, Options
-from ...engine.base.atomic_write import replacing
-from ...engine.base.errors import times
+from ...engine.base.atomic_write import open_replacement
+from ...engine.base.errors import format_count
 from ...fuzz.profiles import PROFILES
 from .. import completion, flags
-from ..dispatch import INTERRUPTED, Told, complain, word_interruption
+from ..dispatch import INTERRUPTED, Told, format_interruption, print_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,7 +45,7 @@ _NAMED = 20
     "operators",
     multiple=True,
     metavar="OP",
-    shell_complete=completion.operators,
+    shell_complete=completion.offer_operators,
     help="Only rules about this operator. May be repeated.",
 )
 @click.option(
@@ -53,7 +53,7 @@ _NAMED = 20
     "names",
     multiple=True,
     metavar="NAME",
-    shell_complete=completion.rules,
+    shell_complete=completion.offer_rules,
     help="Only this rule or family. May be repeated.",
 )
 @click.option(
@@ -65,7 +65,7 @@ _NAMED = 20
     "what --examples and --time say.",
 )
 @click.option("--examples", metavar="N", type=click.IntRange(1), help="Models for each rule.")
-@flags.seconds("Time in all, at most.")
+@flags.add_seconds("Time in all, at most.")
 @flags.model_seed
 @click.option("--jobs", metavar="N", type=click.IntRange(1), show_default="one for each core", help="Worker processes.")
 @click.option(
@@ -126,7 +126,7 @@ def command(
         sys.exit(0 if _replay(replay, options.stacked, as_json) else 1)
     from ...fuzz.schedule import Budget, Interrupted, fuzz
     from ...fuzz.selection import make_plan, plan_others
-    from ..json_documents import diagnostic, show
+    from ..json_documents import make_diagnostic, show
 
     started = time.monotonic()
     plan = make_plan(options, operators, names, only_odd, recorded)
@@ -134,13 +134,13 @@ def command(
     others = list(plan_others(plan)) if plan.whole and plan.entire and not (recorded or plan.own) else []
     plans = [*([plan] if plan.changed or not others else []), *others]
     for one in plans:
-        _tell_changed(one)
+        _report_changed(one)
     spent = time.monotonic() - started
     budget = Budget(examples, max(seconds - spent, seconds / 2), jobs or os.cpu_count() or 1, seed, first, out / KEPT)
     found: list[tuple[Plan, Tally]] = []
     failed: list[tuple[Plan, Tally]] = []
     interrupted = False
-    with _progress(sum(len(one.chosen) for one in plans) * examples, seconds * len(plans), started) as show_tally:
+    with _show_progress(sum(len(one.chosen) for one in plans) * examples, seconds * len(plans), started) as show_tally:
         for one in plans:
             reach = one.whole and one.own
             try:
@@ -150,45 +150,47 @@ def command(
             except Interrupted as interruption:
                 tallies, interrupted = interruption.tallies, True
             found += [(one, tally) for tally in tallies.values()]
-            failed = [(one, tally) for one, tally in found if tally.problem()]
+            failed = [(one, tally) for one, tally in found if tally.explain_problem()]
             if failed or interrupted:
                 break
     taken, gone = time.monotonic() - started, plan.gone
     _report([tally for _, tally in found], taken, as_json)
     for one, tally in failed:
-        _complain(tally, out, one, ("--seed", f"{seed}"))
+        _report_failure(tally, out, one, ("--seed", f"{seed}"))
     problems = [_diagnose(tally) for _, tally in failed]
     if gone:
-        complain(f"recorded, but there is no such rule or category any more: {', '.join(gone)} (`--record` forgets it)")
+        print_error(
+            f"recorded, but there is no such rule or category any more: {', '.join(gone)} (`--record` forgets it)"
+        )
     if interrupted:
-        said = f"{times(sum(tally.tried for _, tally in found), 'case')} tried"
+        said = f"{format_count(sum(tally.tried for _, tally in found), 'case')} tried"
         if not as_json:
             raise KeyboardInterrupt(said)
-        problems.append(diagnostic(word_interruption(said), INTERRUPTED))
-        show("fuzz", False, [_entry(tally) for _, tally in found], problems, seconds=round(taken, 3), gone=gone)
+        problems.append(make_diagnostic(format_interruption(said), INTERRUPTED))
+        show("fuzz", False, [_make_entry(tally) for _, tally in found], problems, seconds=round(taken, 3), gone=gone)
         raise Told(said)
     if recorded:
-        _record(plan, [tally for _, tally in found])
+        _record_outcomes(plan, [tally for _, tally in found])
     ok = not (failed or gone)
     if as_json:
-        show("fuzz", ok, [_entry(tally) for _, tally in found], problems, seconds=round(taken, 3), gone=gone)
+        show("fuzz", ok, [_make_entry(tally) for _, tally in found], problems, seconds=round(taken, 3), gone=gone)
     sys.exit(0 if ok else 1)
 
 
-def _record(plan: Plan, tallies: Sequence[Tally]) -> None:
+def _record_outcomes(plan: Plan, tallies: Sequence[Tally]) -> None:
     """Write what came of the recorded cases into the records, of what has no problem."""
     from ...fuzz import baseline
 
-    outcomes = {tally.rule: tally.outcomes for tally in tallies if tally.outcomes and not tally.problem()}
+    outcomes = {tally.rule: tally.outcomes for tally in tallies if tally.outcomes and not tally.explain_problem()}
     for file in set(plan.files.values()):
         there = {name for name in plan.files if plan.files[name] == file}
-        others = () if plan.entire else baseline.entries(file)
+        others = () if plan.entire else baseline.read_entries(file)
         new = {name: outcome for name, outcome in outcomes.items() if name in there}
-        with replacing(file) as written:
+        with open_replacement(file) as written:
             written.write(baseline.merge(file, plan.digests, new, {*there, *others}).encode())
 
 
-def _tell_changed(plan: Plan) -> None:
+def _report_changed(plan: Plan) -> None:
     """Say what is not as it was recorded."""
     changed, every = plan.changed, plan.digests
     if changed and 2 * len(changed) <= len(every):
@@ -204,7 +206,7 @@ def _list_names(names: Sequence[str]) -> str:
 
 
 @contextmanager
-def _progress(total: int, seconds: float, started: float) -> Iterator[Callable[[Tally], None]]:
+def _show_progress(total: int, seconds: float, started: float) -> Iterator[Callable[[Tally], None]]:
     """A bar on a terminal, for the models or the time, whichever is over first, with the rate; nothing in a pipe."""
     if not sys.stderr.isatty():
         yield lambda tally: None
@@ -229,20 +231,20 @@ def _progress(total: int, seconds: float, started: float) -> Iterator[Callable[[
         yield show_tally
 
 
-def _entry(tally: Tally) -> dict[str, Any]:
+def _make_entry(tally: Tally) -> dict[str, Any]:
     """What came of a rule, as an object of a document."""
     counts = {"tried": tally.tried, "passed": tally.passed, "fired": tally.fired[tally.rule]}
     draws = {"refused": tally.refused, "rejected": tally.rejected, "acceptance": tally.acceptance}
-    return {"rule": tally.rule, "ok": not tally.problem(), **counts, **draws}
+    return {"rule": tally.rule, "ok": not tally.explain_problem(), **counts, **draws}
 
 
 def _diagnose(tally: Tally) -> dict[str, Any]:
     """What is wrong with a rule, at its place, which is `name (file:line:column)`."""
-    from ..json_documents import diagnostic
+    from ..json_documents import make_diagnostic
 
     place = re.search(r"\((.+):(\d+):(\d+)\)$", tally.place)
     at = {} if place is None else {"file": place[1], "line": int(place[2]), "column": int(place[3])}
-    return diagnostic(tally.problem(), "Failure") | at
+    return make_diagnostic(tally.explain_problem(), "Failure") | at
 
 
 def _report(tallies: Iterable[Tally], seconds: float, aside: bool = False) -> None:
@@ -253,9 +255,9 @@ def _report(tallies: Iterable[Tally], seconds: float, aside: bool = False) -> No
     for tally in sorted(rows, key=lambda one: one.rule):
         refused, accepted = tally.refused.total(), f"{tally.acceptance:.0%}"
         numbers = f"{tally.tried:>5}  {tally.passed:>6}  {refused:>7}  {accepted:>8}  {tally.fired[tally.rule]:>5}"
-        wrong = tally.problem()
+        wrong = tally.explain_problem()
         click.secho(f"{tally.rule:<{width}}  {numbers}", fg="red" if wrong else None, err=aside)
-    failed = [tally for tally in rows if tally.problem()]
+    failed = [tally for tally in rows if tally.explain_problem()]
     tried, passed = sum(tally.tried for tally in rows), sum(tally.passed for tally in rows)
     refused, rejected = sum(t.refused.total() for t in rows), sum(t.rejected.total() for t in rows)
     low = [tally.rule for tally in rows if tally.acceptance < _LOW and not tally.excuse and not tally.unheard]
@@ -269,14 +271,14 @@ def _report(tallies: Iterable[Tally], seconds: float, aside: bool = False) -> No
     )
 
 
-def _complain(tally: Tally, out: Path, plan: Plan, drawn: tuple[str, ...]) -> None:
+def _report_failure(tally: Tally, out: Path, plan: Plan, drawn: tuple[str, ...]) -> None:
     """Say what is wrong with a rule, and save the model that it failed on."""
     from ...fuzz.failure_files import save
     from ...fuzz.odd_models import NAME as ODD
     from ...fuzz.random_graphs import NAME
     from ...fuzz.subjects import Subject
 
-    complain(tally.problem())
+    print_error(tally.explain_problem())
     if tally.failure is None:
         return
     of = {trial.name: (trial, stack) for stack in plan.stacks for trial in stack.trials}
@@ -286,7 +288,7 @@ def _complain(tally: Tally, out: Path, plan: Plan, drawn: tuple[str, ...]) -> No
     try:
         saved = save(*tally.failure, out, places, of_source, stack, plan.options, drawn)
     except OSError as error:
-        complain(f"{error.filename or out}: {error.strerror}, the failure is not saved")
+        print_error(f"{error.filename or out}: {error.strerror}, the failure is not saved")
         return
     click.echo(f"  saved: {saved.report}\n  run it again: {saved.command}", err=True)
 
@@ -294,14 +296,19 @@ def _complain(tally: Tally, out: Path, plan: Plan, drawn: tuple[str, ...]) -> No
 def _replay(path: Path, rules: tuple[str, ...], as_json: bool) -> bool:
     """Run a saved failure again and print the comparison; whether it passes by now."""
     from ...fuzz.failure_files import replay
-    from ...verify.verification_table import table
+    from ...verify.verification_table import format_table
     from ..json_documents import show
-    from ..result_documents import differences, verification_entry
+    from ..result_documents import list_differences, make_verification_entry
 
     verification = replay(path, rules)
     if as_json:
-        show("fuzz", verification.passed, [verification_entry(verification)], differences(verification, f"{path}"))
+        show(
+            "fuzz",
+            verification.passed,
+            [make_verification_entry(verification)],
+            list_differences(verification, f"{path}"),
+        )
         return verification.passed
-    for line in table(verification, sys.stdout.isatty()):
+    for line in format_table(verification, sys.stdout.isatty()):
         click.echo(line)
     return verification.passed

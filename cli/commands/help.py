@@ -9,7 +9,7 @@ from ..dispatch import COMMANDS, app
 
 
 @click.command("rewrite help", context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("name", metavar="[COMMAND]", required=False, shell_complete=completion.commands)
+@click.argument("name", metavar="[COMMAND]", required=False, shell_complete=completion.offer_commands)
 @click.pass_context
 def command(ctx: click.Context, name: str | None) -> None:
     """Show what `rewrite`, or one of its commands, does and which options it has.

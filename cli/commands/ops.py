@@ -28,7 +28,7 @@ _COLOURS = {
 @click.option(
     "--target",
     metavar="TARGET",
-    shell_complete=completion.targets,
+    shell_complete=completion.offer_targets,
     help="Show instead what a target changes, and why.",
 )
 @click.option(
@@ -40,7 +40,7 @@ _COLOURS = {
     help="What to print.",
 )
 @flags.as_json
-@click.argument("operator", metavar="[OP]", required=False, shell_complete=completion.operators)
+@click.argument("operator", metavar="[OP]", required=False, shell_complete=completion.offer_operators)
 def command(rules: tuple[str, ...], target: str | None, form: str, as_json: bool, operator: str | None) -> None:
     """List the source operators and whether the rules support them: in every case, in part, or not, and why not.
 
@@ -52,27 +52,27 @@ def command(rules: tuple[str, ...], target: str | None, form: str, as_json: bool
     from ..json_documents import show
 
     if target is not None and as_json:
-        show("ops", True, **_changes(target))
+        show("ops", True, **_list_changes(target))
         return
     if target is not None:
-        click.echo("\n".join(_target(target, form)))
+        click.echo("\n".join(_format_target(target, form)))
         return
     from ...engine.packs import loader
-    from ...engine.passes.support import find_operator, survey
+    from ...engine.passes.support import find_operator, survey_support
 
     pack = loader.load(rules)
-    found = survey(pack.files, pack.catalogue, loader.sources(rules))
+    found = survey_support(pack.files, pack.catalogue, loader.read_sources(rules))
     if operator is not None:
         found = [find_operator(found, operator)]
     if as_json:
-        show("ops", True, map(_entry, found), rules=rules)
+        show("ops", True, map(_make_entry, found), rules=rules)
     elif operator is not None:
-        click.echo("\n".join(detail(found[0])))
+        click.echo("\n".join(format_detail(found[0])))
     else:
-        click.echo("\n".join(markdown(found, rules) if form == "markdown" else listing(found)))
+        click.echo("\n".join(write_markdown(found, rules) if form == "markdown" else format_list(found)))
 
 
-def _entry(one: Support) -> dict[str, Any]:
+def _make_entry(one: Support) -> dict[str, Any]:
     """All about one operator as an object of a document."""
     spec = one.operator
     types = spec.facts.types
@@ -106,32 +106,34 @@ def _entry(one: Support) -> dict[str, Any]:
     }
 
 
-def _changes(name: str) -> dict[str, Any]:
+def _list_changes(name: str) -> dict[str, Any]:
     """What a target changes, as parts of a document."""
-    from ...conversion.target import about, changes, defaults
+    from ...conversion.target import describe, list_changes, read_defaults
 
-    return {"results": changes(name), "target": name, "about": about(name), "options": defaults(name)}
+    return {"results": list_changes(name), "target": name, "about": describe(name), "options": read_defaults(name)}
 
 
-def _target(name: str, form: str) -> list[str]:
+def _format_target(name: str, form: str) -> list[str]:
     """What a target changes, as text or as tables of the documentation."""
-    from ...conversion.target import about, changes, defaults
+    from ...conversion.target import describe, list_changes, read_defaults
 
-    heading = f"{name}: {about(name)}" if about(name) else name
-    options = {key: ", ".join(value) if isinstance(value, tuple) else value for key, value in defaults(name).items()}
+    heading = f"{name}: {describe(name)}" if describe(name) else name
+    options = {
+        key: ", ".join(value) if isinstance(value, tuple) else value for key, value in read_defaults(name).items()
+    }
     if form == "markdown":
-        rows = [f"| `{one.rule}` | {one.file}:{one.line} | {one.why} |" for one in changes(name)]
+        rows = [f"| `{one.rule}` | {one.file}:{one.line} | {one.why} |" for one in list_changes(name)]
         said = [f"| `{key}` | `{value}` |" for key, value in options.items()]
         tables = ["| Option | Value |", "|---|---|", *said, "", "| Rule | Where | Why |", "|---|---|---|", *rows]
         return [f"## {heading}", "", *tables]
     lines = [click.style(heading, bold=True), *(f"  {key}: {value}" for key, value in options.items())]
-    for one in changes(name):
+    for one in list_changes(name):
         lines.append(f"  {click.style(one.rule, bold=True)} ({one.file}:{one.line})")
         lines += [f"    {one.why}"] if one.why else []
     return lines
 
 
-def listing(found: Sequence[Support]) -> list[str]:
+def format_list(found: Sequence[Support]) -> list[str]:
     """One line an operator, for a terminal."""
     width, states = (
         max(map(len, words)) for words in zip(*((one.operator.name, one.state) for one in found), strict=True)
@@ -143,9 +145,9 @@ def listing(found: Sequence[Support]) -> list[str]:
     return [*lines, "", _count(found)]
 
 
-def detail(one: Support) -> list[str]:
+def format_detail(one: Support) -> list[str]:
     """All about one operator."""
-    from ...engine.expressions.opset_range import word_opsets
+    from ...engine.expressions.opset_range import format_opsets
 
     spec = one.operator
     code = "" if spec.code is None else f" (code {spec.code})"
@@ -154,7 +156,7 @@ def detail(one: Support) -> list[str]:
     ]
     lines += [f"  {limit}" for limit in one.limits]
     if one.opsets:
-        lines.append(f"at {word_opsets(one.opsets)}")
+        lines.append(f"at {format_opsets(one.opsets)}")
     types = spec.facts.types
     lines.append("operands:")
     for position, operand in enumerate(spec.operands):
@@ -172,7 +174,7 @@ def detail(one: Support) -> list[str]:
     return lines
 
 
-def markdown(found: Sequence[Support], rules: Sequence[str]) -> list[str]:
+def write_markdown(found: Sequence[Support], rules: Sequence[str]) -> list[str]:
     """The whole list as a page of the documentation: operators with a code, then those known by a name alone."""
     call = " ".join(f"--rules {name}" for name in rules)
     lines = [
@@ -182,18 +184,18 @@ def markdown(found: Sequence[Support], rules: Sequence[str]) -> list[str]:
         "",
     ]
     if all(one.operator.code is None for one in found):
-        return [*lines, _count(found), "", *_rows(found, ("Code", "Opsets"))]
+        return [*lines, _count(found), "", *_format_rows(found, ("Code", "Opsets"))]
     lines.append(_count([one for one in found if one.operator.code is not None]))
     custom = [one for one in found if one.operator.code is None]
-    lines += ["", *_rows([one for one in found if one.operator.code is not None])]
+    lines += ["", *_format_rows([one for one in found if one.operator.code is not None])]
     if custom:
-        lines += ["", "## Custom operators", "", _count(custom), "", *_rows(custom)]
+        lines += ["", "## Custom operators", "", _count(custom), "", *_format_rows(custom)]
     return lines
 
 
-def _rows(found: Sequence[Support], without: Collection[str] = ()) -> list[str]:
+def _format_rows(found: Sequence[Support], without: Collection[str] = ()) -> list[str]:
     """A table with a row for each operator, `without` some of its columns."""
-    from ...engine.expressions.opset_range import word_opsets
+    from ...engine.expressions.opset_range import format_opsets
 
     columns = ("Operator", "Code", "Supported", "Options", "Limits", "Opsets", "Rules")
     shown = [place for place, column in enumerate(columns) if column not in without]
@@ -206,7 +208,7 @@ def _rows(found: Sequence[Support], without: Collection[str] = ()) -> list[str]:
             one.state,
             options,
             "; ".join(one.limits),
-            word_opsets(one.opsets).split(" ", 1)[1] if one.opsets else "",
+            format_opsets(one.opsets).split(" ", 1)[1] if one.opsets else "",
             ", ".join(dict.fromkeys(use.rule for use in one.uses)),
         )
         lines.append("| " + " | ".join(rows[place].replace("|", "\\|") for place in shown) + " |")

@@ -20,7 +20,7 @@ _TOLD = 8
     "--target",
     required=True,
     metavar="TARGET",
-    shell_complete=completion.targets,
+    shell_complete=completion.offer_targets,
     help="What takes a part of the model: a pack with rules of the stage `support`.",
 )
 @click.option(
@@ -72,19 +72,19 @@ def command(
     place = folder if folder is not None else Path(f"{model.stem}.parts")
     manifest = found.save(place, functions)
     if page is not None:
-        from ...engine.base.atomic_write import replacing
+        from ...engine.base.atomic_write import open_replacement
         from ...page import render_partition
         from ...partition.files import PICTURE
 
-        with replacing(page) as out:
+        with open_replacement(page) as out:
             out.write(render_partition(f"{model}", manifest, (place / PICTURE).read_text(encoding="utf-8")).encode())
     if as_json:
         show("partition", True, [{"source": model, "folder": place, **manifest}])
         return
-    _print(manifest, f"{model}", place)
+    _print_manifest(manifest, f"{model}", place)
 
 
-def _print(manifest: dict[str, Any], model: str, folder: Path) -> None:
+def _print_manifest(manifest: dict[str, Any], model: str, folder: Path) -> None:
     host = [step for step in manifest["steps"] if step["on"] == "host"]
     device = [step for step in manifest["steps"] if step["on"] == "device"]
     taken, left = (sum(step["nodes"] for step in steps) for steps in (device, host))

@@ -14,10 +14,10 @@ SECONDS = 60.0
 
 @click.command("rewrite suggest", context_settings={"help_option_names": ["-h", "--help"]})
 @flags.rules
-@flags.seconds("Time for the search.", SECONDS)
+@flags.add_seconds("Time for the search.", SECONDS)
 @flags.model_seed
 @flags.as_json
-@click.argument("operator", metavar="OPERATOR", shell_complete=completion.operators)
+@click.argument("operator", metavar="OPERATOR", shell_complete=completion.offer_operators)
 def command(rules: tuple[str, ...], seconds: float, seed: int, as_json: bool, operator: str) -> None:
     """Propose a rule with its test for an operator: templates of up to three nodes of the target are tried.
 
@@ -28,20 +28,20 @@ def command(rules: tuple[str, ...], seconds: float, seed: int, as_json: bool, op
     Exit status: 0 a rule is printed; 1 none found; 2 there is no such operator or rule pack, or a pack has mistakes.
     """
     from ...engine.packs import loader
-    from ...engine.passes.support import find_operator, survey
+    from ...engine.passes.support import find_operator, survey_support
     from ...fuzz.suggest import suggest
     from ...verify.interpreter import Interpreter
-    from ..json_documents import diagnostic, show
+    from ..json_documents import make_diagnostic, show
 
     pack = loader.load(rules)
-    one = find_operator(survey(pack.files, pack.catalogue), operator)
+    one = find_operator(survey_support(pack.files, pack.catalogue), operator)
     name = one.operator.name
     if one.uses:
         click.echo(f"{name} has a rule already ({one.uses[0].rule}); it is searched as if it had none", err=True)
     with Interpreter() as interpreter:
         found = suggest(rules, one.operator, interpreter, seconds, seed)
     if as_json:
-        said = [] if found else [diagnostic(f"{name}: none found", "NoneFound")]
+        said = [] if found else [make_diagnostic(f"{name}: none found", "NoneFound")]
         results = [{"operator": name, "rule": found.rule, "text": found.text, "nodes": found.nodes}] if found else []
         show("suggest", found is not None, results, said, models=found.models if found else 0)
     elif found:

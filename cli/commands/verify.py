@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .. import flags
-from .explain import origin
+from .explain import find_origin
 
 if TYPE_CHECKING:
     from ...verify import Interpreter, Verification
@@ -64,8 +64,8 @@ def command(
     from ...frontends.mapping import load
     from ...verify import Interpreter, compare_models
     from ...verify.reference import Reference
-    from ..json_documents import plain, show
-    from ..result_documents import differences, verification_entry
+    from ..json_documents import make_plain, show
+    from ..result_documents import list_differences, make_verification_entry
 
     if per_layer and (source.suffix, target.suffix) != (".tflite", ".onnx"):
         raise CallError("--per-layer takes a TensorFlow Lite model and the ONNX model made of it: A.tflite B.onnx")
@@ -76,7 +76,7 @@ def command(
             described = Reference() if source.suffix == ".onnx" else interpreter
             feeds = None if path is None else read_inputs(path, described, source)
             verification = compare_models(source, target, seed, samples, feeds, interpreter)
-            steps = _steps(source, target, interpreter, seed, feeds) if per_layer else []
+            steps = _compare_layers(source, target, interpreter, seed, feeds) if per_layer else []
             # Whether it is that alone by which outputs differ is not said in JSON, and not looked for.
             saturated = per_layer and not as_json and verification.saturation != ""
             if saturated:
@@ -84,12 +84,12 @@ def command(
     except VerificationError as error:
         raise VerificationError(f"{source} and {target}: {error}") from error
     if as_json:
-        layers = [{"operator": s.operator, "saturates": s.saturates, **plain(s.comparison)} for s in steps]
-        entry = verification_entry(verification) | ({"layers": layers} if per_layer else {})
-        told = differences(verification, f"{target}")
+        layers = [{"operator": s.operator, "saturates": s.saturates, **make_plain(s.comparison)} for s in steps]
+        entry = make_verification_entry(verification) | ({"layers": layers} if per_layer else {})
+        told = list_differences(verification, f"{target}")
         show("verify", verification.passed, [{"source": source, "target": target, **entry}], told)
     else:
-        _print(verification, steps if per_layer else None, saturated)
+        _print_verification(verification, steps if per_layer else None, saturated)
     ctx.exit(0 if verification.passed else 1)
 
 
@@ -132,7 +132,7 @@ def read_inputs(path: Path, interpreter: Interpreter | Reference, model: Path) -
     ]
 
 
-def _steps(
+def _compare_layers(
     source: Path, target: Path, interpreter: Interpreter, seed: int, feeds: Sequence[Sequence[Array]] | None
 ) -> list[Step]:
     from ...verify.layers import compare_layers
@@ -140,24 +140,24 @@ def _steps(
     return compare_layers(source, target, interpreter, seed, None if feeds is None else feeds[0])
 
 
-def _print(verification: Verification, steps: Sequence[Step] | None, saturated: bool) -> None:
-    from ...verify.verification_table import conclude, table
+def _print_verification(verification: Verification, steps: Sequence[Step] | None, saturated: bool) -> None:
+    from ...verify.verification_table import format_table, summarize
 
     if steps is not None:
-        for line in _layers(steps, verification.passed, saturated):
+        for line in _format_layers(steps, verification.passed, saturated):
             click.echo(line)
-    for line in table(verification, sys.stdout.isatty()):
+    for line in format_table(verification, sys.stdout.isatty()):
         click.echo(line)
     colour = "yellow" if verification.within_spread else "green"
-    click.secho(conclude(verification), fg=colour if verification.passed else "red")
+    click.secho(summarize(verification), fg=colour if verification.passed else "red")
 
 
-def _layers(steps: Sequence[Step], passed: bool, saturated: bool) -> Iterator[str]:
+def _format_layers(steps: Sequence[Step], passed: bool, saturated: bool) -> Iterator[str]:
     """Word the tensors compared, a line each, then the first that differs with the nodes that compute it.
 
     Where none does, what outputs differ by may be all that products of bytes lose where they are `saturated`.
     """
-    from ...verify.layers import find_suspect, first_divergence
+    from ...verify.layers import find_divergence, find_suspect
 
     width = max((len(step.operator) for step in steps), default=0)
     for step in steps:
@@ -169,7 +169,7 @@ def _layers(steps: Sequence[Step], passed: bool, saturated: bool) -> Iterator[st
             fg=None if one.verdict.passed else "red",
         )
     wrong = sum(not step.comparison.verdict.passed for step in steps)
-    first = first_divergence(steps)
+    first = find_divergence(steps)
     said = "none differs" if first is None else f"{wrong} differ{'s' * (wrong == 1)}"
     yield f"{len(steps)} tensors compared, each computed from the original's: {said}"
     if spared := [step for step in steps if step.saturates]:
@@ -190,14 +190,14 @@ def _layers(steps: Sequence[Step], passed: bool, saturated: bool) -> Iterator[st
                     f"or something is wrong by less than is allowed: {found.name} (of {suspect.operator}) "
                     f"needs most of that, {found.error}{own}; it is computed by"
                 )
-                yield from _nodes(suspect)
+                yield from _iterate_nodes(suspect)
         return
     found = first.comparison
     yield f"the first to differ is {found.name} (of {first.operator}): {found.reason}; it is computed by"
-    yield from _nodes(first)
+    yield from _iterate_nodes(first)
 
 
-def _nodes(step: Step) -> Iterator[str]:
+def _iterate_nodes(step: Step) -> Iterator[str]:
     width = max((len(node.op_type) for node in step.nodes), default=0)
     for node in step.nodes:
-        yield f"  {node.op_type:<{width}}  {node.name or ', '.join(node.output)}  {origin(node)}"
+        yield f"  {node.op_type:<{width}}  {node.name or ', '.join(node.output)}  {find_origin(node)}"

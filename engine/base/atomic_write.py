@@ -16,7 +16,7 @@ class DestinationError(RewriteError):
 
 
 @contextlib.contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
+def open_replacement(path: Path) -> Iterator[BinaryIO]:
     """Open a file beside `path` that takes its place when the block ends, and is removed when the block raises.
 
     The folder is made where it is missing. Raises DestinationError for what the system refuses.

@@ -22,8 +22,8 @@ class TooManyError(Exception):
     """A pattern that could fit at one root in more ways than are tried, in words."""
 
 
-def attempts(size: int) -> int:
-    """How often a pattern may be tried at one root of a graph with so many nodes: in the order of n log n."""
+def limit_attempts(size: int) -> int:
+    """Bound how often a pattern is tried at one root of a graph of `size` nodes: in the order of n log n."""
     return max(ATTEMPTS, 8 * size * size.bit_length())
 
 
@@ -37,31 +37,31 @@ class Budget:
         #: how often the pattern was held against a node, or a list was divided for it
         self.tried = 0
 
-    def attempt(self) -> None:
+    def spend_attempt(self) -> None:
         """Spend one attempt; raises TooManyError after the last."""
         self.tried += 1
         if self.tried > self._attempts:
             raise TooManyError(f"its pattern could fit in more than {self._attempts:,} ways")
 
-    def step(self) -> None:
+    def spend_step(self) -> None:
         """Spend one step; raises Exhausted after the last."""
         self._steps -= 1
         if self._steps < 0:
             raise Exhausted(f"takes more than {STEPS:,} steps at one node")
 
-    def node(self) -> None:
+    def spend_node(self) -> None:
         """Spend one node; raises Exhausted after the last."""
         self._nodes -= 1
         if self._nodes < 0:
             raise Exhausted(f"builds more than {NODES:,} nodes for one")
 
-    def items(self, value: list[Any]) -> list[Any]:
-        """The list itself, once a step is spent for each item in it, and in the lists in it."""
+    def spend_items(self, value: list[Any]) -> list[Any]:
+        """Spend one step for each item of a list, and of the lists in it; the list itself."""
         pending = [value]
         while pending:
             found = pending.pop()
             self._steps -= len(found)
             if self._steps < 0:
-                self.step()  # the one that is not there
+                self.spend_step()  # the one that is not there
             pending += [item for item in found if type(item) is list]
         return value

@@ -31,22 +31,22 @@ FOLLOWED = 128
 
 
 def keep_stored(graph: ir.Graph, dtype: ir.DataType) -> None:
-    """Let the constants of an element type stay as they are stored, and be converted where the model runs."""
+    """Mark the constants of an element type to stay as stored and be converted at run time."""
     for value in graph.initializers.values():
         if value.dtype == dtype:
             value.meta[KEPT] = True
 
 
-def initial_array(value: ir.Value) -> np.ndarray[Any, Any] | None:
+def read_initializer(value: ir.Value) -> np.ndarray[Any, Any] | None:
     """The elements of an initializer; a graph input with an initial value is none."""
     if value.const_value is None or value.is_graph_input():
         return None
     return value.const_value.numpy()
 
 
-def constant(value: ir.Value) -> np.ndarray[Any, Any] | None:
+def read_constant(value: ir.Value) -> np.ndarray[Any, Any] | None:
     """The elements of a value that is known at conversion time, also where it is stored as quantized integers."""
-    found = initial_array(value)
+    found = read_initializer(value)
     if found is None and NUMBERS in value.meta:
         real: np.ndarray[Any, Any] = value.meta[NUMBERS]()
         return real
@@ -62,7 +62,7 @@ def find_known_elements(value: ir.Value | None) -> np.ndarray[Any, Any] | None:
         return found
     if value.const_value.size > FOLLOWED or value.dtype == ir.DataType.STRING:
         return None
-    array = initial_array(value)
+    array = read_initializer(value)
     return None if array is None else array.astype(object)
 
 
@@ -87,11 +87,11 @@ def read_scalar(value: ir.Value) -> np.ndarray[Any, Any] | None:
     """The element of a value that is known at conversion time and has only one."""
     if value.shape is not None and any(isinstance(extent, int) and extent != 1 for extent in value.shape):
         return None
-    found = constant(value)
+    found = read_constant(value)
     return found if found is not None and found.size == 1 else None
 
 
-def equals(value: ir.Value, number: float) -> bool:
+def is_number(value: ir.Value, number: float) -> bool:
     """Whether a value is a constant of one element that equals a number, in the constant's own type."""
     array = read_scalar(value)
     if array is None or array.dtype.kind not in "biuf":
@@ -105,7 +105,9 @@ def permute_elements(value: ir.Value, perm: Sequence[int]) -> Elements | None:
     tensor = None if value.is_graph_input() else value.const_value
     if isinstance(tensor, ir.LazyTensor):
         extents = tensor.shape.numpy()
-        return _later(lambda: np.transpose(tensor.numpy(), perm), tensor.dtype, [extents[axis] for axis in perm])
+        return make_lazy_tensor(
+            lambda: np.transpose(tensor.numpy(), perm), tensor.dtype, [extents[axis] for axis in perm]
+        )
     return None if tensor is None else np.transpose(tensor.numpy(), perm)
 
 
@@ -118,8 +120,10 @@ def widen_elements(tensor: ir.TensorProtocol, dtype: ir.DataType) -> Elements | 
 
 def defer_elements(elements: Callable[[], np.ndarray[Any, Any]], dtype: ir.DataType, shape: Sequence[int]) -> Elements:
     """What a function computes: now where that is small, else each time that it is asked for."""
-    return elements() if math.prod(shape) * dtype.itemsize < _LATER else _later(elements, dtype, shape)
+    return elements() if math.prod(shape) * dtype.itemsize < _LATER else make_lazy_tensor(elements, dtype, shape)
 
 
-def _later(elements: Callable[[], np.ndarray[Any, Any]], dtype: ir.DataType, shape: Sequence[int]) -> ir.LazyTensor:
+def make_lazy_tensor(
+    elements: Callable[[], np.ndarray[Any, Any]], dtype: ir.DataType, shape: Sequence[int]
+) -> ir.LazyTensor:
     return ir.LazyTensor(lambda: ir.Tensor(elements(), dtype), dtype=dtype, shape=ir.Shape(shape))

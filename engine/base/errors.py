@@ -16,7 +16,7 @@ def suggest_nearest(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {close[0]}?" if close else ""
 
 
-def times(count: int, noun: str) -> str:
+def format_count(count: int, noun: str) -> str:
     """A number with its noun: `1 operand`, `2 operands`, `20,000 operands`."""
     return f"{count:,} {noun}{'s' * (count != 1)}"
 
@@ -55,15 +55,15 @@ class Diagnostic:
 
     def render(self, sources: dict[str, str]) -> str:
         """Word the diagnostic as `file:line:col: error: message` with the source line and a caret."""
-        lines = [f"{self.span}: {self.severity}: {self.message}", *excerpt(self.span, sources)]
+        lines = [f"{self.span}: {self.severity}: {self.message}", *quote_source(self.span, sources)]
         for note in self.notes:
-            lines += [f"{note.span}: note: {note.message}", *excerpt(note.span, sources)]
+            lines += [f"{note.span}: note: {note.message}", *quote_source(note.span, sources)]
         if self.help:
             lines.append(f"help: {self.help}")
         return "\n".join(lines)
 
 
-def excerpt(span: Span, sources: dict[str, str]) -> list[str]:
+def quote_source(span: Span, sources: dict[str, str]) -> list[str]:
     """Quote the source line of a span with a caret under it; nothing where the text is not at hand."""
     text = sources.get(span.file, "").splitlines()
     if not 1 <= span.line <= len(text):
@@ -160,7 +160,7 @@ class UnsupportedError(RewriteError):
         for refusal in self.refusals:
             groups.setdefault((refusal.operator, refusal.reasons, refusal.why), []).append(refusal.node)
         operators = len({refusal.operator for refusal in self.refusals})
-        counts = times(operators, "operator"), times(len(refusals), "node")
+        counts = format_count(operators, "operator"), format_count(len(refusals), "node")
         lines = [f"{counts[0]} {self.refusals[0].what} ({counts[1]}):"]
         for (operator, reasons, why), nodes in groups.items():
             shown = ", ".join(nodes[:4]) + (f" and {len(nodes) - 4} more" if len(nodes) > 4 else "")

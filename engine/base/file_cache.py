@@ -14,7 +14,7 @@ KEPT = 128 << 20
 _CHECK = hashlib.sha256().digest_size
 
 
-def folder() -> Path:
+def find_folder() -> Path:
     """Where entries are kept."""
     if os.environ.get(FOLDER):
         return Path(os.environ[FOLDER])
@@ -25,7 +25,7 @@ def folder() -> Path:
 def fetch(key: str) -> bytes | None:
     """The bytes kept under a key; None where there are none, or where they are not what was kept."""
     try:
-        entry = _entry(key)
+        entry = _find_entry(key)
         data = entry.read_bytes()
     except (OSError, RuntimeError):  # RuntimeError: a user without a home
         return None
@@ -43,7 +43,7 @@ def keep(key: str, payload: bytes) -> None:
     """Keep bytes under a key, where that can be done."""
     part: Path | None = None
     try:
-        entry = _entry(key)
+        entry = _find_entry(key)
         entry.parent.mkdir(parents=True, exist_ok=True)
         part = entry.with_name(f".{os.urandom(6).hex()}.part")
         part.write_bytes(hashlib.sha256(payload).digest() + payload)
@@ -55,8 +55,8 @@ def keep(key: str, payload: bytes) -> None:
             _remove(part)
 
 
-def _entry(key: str) -> Path:
-    return folder() / f"{key}.pack"
+def _find_entry(key: str) -> Path:
+    return find_folder() / f"{key}.pack"
 
 
 def _evict(home: Path) -> None:

@@ -26,7 +26,7 @@ def hold_files() -> Iterator[None]:
         _HELD.reset(token)
 
 
-def held(read: Callable[Asked, Found]) -> Callable[Asked, Found]:
+def read_once(read: Callable[Asked, Found]) -> Callable[Asked, Found]:
     """A function of hashable arguments that reads files, and while they are held each only once."""
 
     @functools.wraps(read)

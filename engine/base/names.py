@@ -27,19 +27,19 @@ class Scope:
         self._adopted: dict[ir.Value, ir.Value] = {}
         self._shared: dict[tuple[str, tuple[int, ...], bytes], ir.Value] = {}
 
-    def inner(self, graph: ir.Graph) -> Scope:
+    def make_inner(self, graph: ir.Graph) -> Scope:
         """A scope for a graph of one of this graph's nodes: the names are those of both, the constants its own."""
-        self.fresh("name")  # the names in use are read off this graph
+        self.make_name("name")  # the names in use are read off this graph
         other = Scope(graph)
         other._taken, other._counts = self._taken, self._counts
         return other
 
     def reserve(self, names: Iterable[str | None]) -> None:
-        """Let nothing get some names anew, as graphs inside this one have them."""
-        self.fresh("name")  # the names in use are read off this graph
+        """Keep names, which graphs inside this one have, from being given again."""
+        self.make_name("name")  # the names in use are read off this graph
         self._taken.update(names)
 
-    def fresh(self, base: str) -> str:
+    def make_name(self, base: str) -> str:
         """A name that no value and no node of the graph has yet."""
         if not self._taken:
             self._taken = {None, *(value.name for value in (*self.graph.inputs, *self.graph.initializers.values()))}
@@ -58,18 +58,18 @@ class Scope:
         """Name the results of a node that have no name yet, and the node like its first."""
         for output in node.outputs:
             if output.name is None:
-                output.name = self.fresh(base)
+                output.name = self.make_name(base)
         node.name = node.name or node.outputs[0].name
 
-    def constant(self, elements: Elements, base: str) -> ir.Value:
+    def make_constant(self, elements: Elements, base: str) -> ir.Value:
         """A constant value, shared with an equal one where it is small."""
         key = None
         if isinstance(elements, np.ndarray) and elements.size <= _SHARED and elements.dtype.kind not in "OSU":
             key = str(elements.dtype), elements.shape, elements.tobytes()
             if key in self._shared:
                 return self._shared[key]
-        tensor = _tensor(elements)
-        name = self.fresh(base)
+        tensor = _make_tensor(elements)
+        name = self.make_name(base)
         shape = ir.Shape(elements.shape)
         value = ir.Value(name=name, shape=shape, type=ir.TensorType(tensor.dtype), const_value=tensor)
         tensor.name = name
@@ -78,10 +78,10 @@ class Scope:
         return value
 
     def adopt(self, constant: ir.Value) -> ir.Value:
-        """A constant of another graph as one of this graph, the same one each time."""
+        """Copy a constant of another graph into this one, once for each constant."""
         if constant not in self._adopted:
             value = ir.Value(
-                name=self.fresh(constant.name or "constant"),
+                name=self.make_name(constant.name or "constant"),
                 shape=constant.shape,
                 type=constant.type,
                 const_value=constant.const_value,
@@ -98,7 +98,7 @@ def permute_dequantized(value: ir.Value, perm: Sequence[int], scope: Scope) -> i
     assert producer is not None and producer.inputs[0] is not None
     codes = permute_elements(producer.inputs[0], perm)
     assert codes is not None
-    moved = scope.constant(codes, f"{producer.inputs[0].name}")
+    moved = scope.make_constant(codes, f"{producer.inputs[0].name}")
     made = ir.Node(producer.domain, producer.op_type, [moved, *producer.inputs[1:]], num_outputs=1)
     for name, kept in producer.attributes.items():
         made.attributes.add(ir.AttrInt64(name, list(perm).index(kept.as_int())) if name == "axis" else kept)
@@ -108,7 +108,7 @@ def permute_dequantized(value: ir.Value, perm: Sequence[int], scope: Scope) -> i
     return made
 
 
-def _tensor(elements: Elements) -> ir.TensorProtocol:
+def _make_tensor(elements: Elements) -> ir.TensorProtocol:
     if isinstance(elements, ir.LazyTensor):
         return elements
     if elements.dtype.kind in "OSU":

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import onnx_ir as ir
 
 from .constants import NUMBERS as ELEMENTS
-from .constants import initial_array
+from .constants import read_initializer
 from .startup import dataclass
 
 #: the key under which a value holds its Quantization
@@ -63,7 +63,7 @@ class Quantization:
         return hash((tuple(self.scale.ravel().tolist()), self.block_size))
 
 
-def quantization(value: ir.Value | None) -> Quantization | None:
+def read_quantization(value: ir.Value | None) -> Quantization | None:
     """How the integers of a value map to real numbers; None for values that are not quantized."""
     if value is None or value.dtype not in _INTEGERS:
         return None
@@ -71,15 +71,15 @@ def quantization(value: ir.Value | None) -> Quantization | None:
     return found if isinstance(found, Quantization) else None
 
 
-def in_blocks(value: ir.Value | None) -> bool:
+def is_blockwise(value: ir.Value | None) -> bool:
     """Whether neighbouring elements of a value share a scale."""
-    known = quantization(value)
+    known = read_quantization(value)
     return known is not None and known.block_size > 0
 
 
 def inherit(before: ir.Value, after: ir.Value) -> None:
-    """Let a value that takes the place of another stand for the same real numbers."""
-    if quantization(before) is not None:
+    """Copy the quantization of a value to the one that takes its place."""
+    if read_quantization(before) is not None:
         after.meta[KEY] = before.meta[KEY]
 
 
@@ -88,9 +88,9 @@ def read_grid(scale: np.ndarray[Any, Any], zero_point: np.ndarray[Any, Any], axi
     return Quantization(scale.reshape(-1).astype(np.float32), zero_point.reshape(-1).astype(np.int64), axis)
 
 
-def grid_of(node: ir.Node) -> Quantization:
+def read_node_grid(node: ir.Node) -> Quantization:
     """The quantization that the operands of a node name behind its first; raises ValueError where they are computed."""
-    scale, zero_point = (None if value is None else initial_array(value) for value in node.inputs[1:3])
+    scale, zero_point = (None if value is None else read_initializer(value) for value in node.inputs[1:3])
     if scale is None or zero_point is None:
         raise ValueError(f"{node.name} reads a grid that is computed")
     axis = node.attributes.get("axis")
@@ -98,10 +98,10 @@ def grid_of(node: ir.Node) -> Quantization:
 
 
 def note_numbers(node: ir.Node) -> None:
-    """Let what a node makes of constant codes tell its real numbers."""
-    codes = None if node.inputs[0] is None else initial_array(node.inputs[0])
+    """Record the real numbers that the codes of a constant stand for on what a node makes of them."""
+    codes = None if node.inputs[0] is None else read_initializer(node.inputs[0])
     if codes is not None:
-        known = grid_of(node)
+        known = read_node_grid(node)
         node.outputs[0].meta[ELEMENTS] = functools.partial(dequantize, codes, known)
 
 

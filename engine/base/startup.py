@@ -73,37 +73,39 @@ def _make_class(plain: Any, frozen: bool, eq: bool, kw_only: bool) -> Any:
     space["__qualname__"] = plain.__qualname__
     space["__dataclass_fields__"] = _Fields(lambda: dataclasses.dataclass(**options)(like))
     space["__match_args__"] = () if kw_only else names
-    space.setdefault("__repr__", _repr)
-    space["__getstate__"], space["__setstate__"] = _getstate, _setstate
+    space.setdefault("__repr__", _format_fields)
+    space["__getstate__"], space["__setstate__"] = _get_state, _set_state
     if frozen:
         space["__setattr__"], space["__delattr__"] = _refuse, _refuse
     if eq:
-        read = _reader([name for name in names if getattr(defaults.get(name), "compare", None) is not False])
-        space.setdefault("__eq__", _equal(read))
+        read = _make_reader([name for name in names if getattr(defaults.get(name), "compare", None) is not False])
+        space.setdefault("__eq__", _make_equality(read))
         space.setdefault("__hash__", (lambda self: hash(read(self))) if frozen else None)
 
-    def begin(self: Any, *operands: Any, **named: Any) -> None:
-        made.__init__ = _init(made, names, defaults, kw_only)
+    def initialize(self: Any, *operands: Any, **named: Any) -> None:
+        made.__init__ = _compile_init(made, names, defaults, kw_only)
         made.__init__(self, *operands, **named)
 
-    space["__init__"] = begin
+    space["__init__"] = initialize
     made = type(plain)(plain.__name__, plain.__bases__, space)
     return made
 
 
-def _reader(names: list[str]) -> Callable[[Any], Any]:
+def _make_reader(names: list[str]) -> Callable[[Any], Any]:
     """The fields of an object as a tuple, or its only one."""
     return attrgetter(*names) if names else lambda self: ()
 
 
-def _equal(read: Callable[[Any], Any]) -> Callable[[Any, object], Any]:
-    def equal(self: Any, other: object) -> Any:
+def _make_equality(read: Callable[[Any], Any]) -> Callable[[Any, object], Any]:
+    def compare(self: Any, other: object) -> Any:
         return read(self) == read(other) if type(self) is type(other) else NotImplemented
 
-    return equal
+    return compare
 
 
-def _init(made: type[Any], names: tuple[str, ...], defaults: dict[str, Any], kw_only: bool) -> Callable[..., None]:
+def _compile_init(
+    made: type[Any], names: tuple[str, ...], defaults: dict[str, Any], kw_only: bool
+) -> Callable[..., None]:
     """Compile the method that takes the fields of a class; each is set through its slot, also where it is frozen."""
     space: dict[str, Any] = {"_missing": MISSING}
     parameters, lines = ["self", *(["*"] if kw_only else [])], []
@@ -130,7 +132,7 @@ def _init(made: type[Any], names: tuple[str, ...], defaults: dict[str, Any], kw_
     return init
 
 
-def _repr(self: Any) -> str:
+def _format_fields(self: Any) -> str:
     shown = (f"{one.name}={getattr(self, one.name)!r}" for one in dataclasses.fields(self) if one.repr)
     return f"{type(self).__qualname__}({', '.join(shown)})"
 
@@ -139,11 +141,11 @@ def _refuse(self: Any, name: str, *value: Any) -> None:
     raise FrozenInstanceError(f"cannot {'assign to' if value else 'delete'} field {name!r}")
 
 
-def _getstate(self: Any) -> list[Any]:
+def _get_state(self: Any) -> list[Any]:
     return [getattr(self, name) for name in type(self).__slots__]
 
 
-def _setstate(self: Any, state: list[Any]) -> None:
+def _set_state(self: Any, state: list[Any]) -> None:
     for name, value in zip(type(self).__slots__, state, strict=True):
         object.__setattr__(self, name, value)
 
@@ -171,16 +173,16 @@ class _Deferred(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return self._later(name) if not self.imported else self._now(name)
+        return self._make_late_call(name) if not self.imported else self._get_now(name)
 
-    def _now(self, name: str) -> Any:
+    def _get_now(self, name: str) -> Any:
         return getattr(importlib.import_module(self.__name__), name)
 
-    def _later(self, name: str) -> Callable[..., Any]:
+    def _make_late_call(self, name: str) -> Callable[..., Any]:
         """A function that may be put into a table before the module is there."""
 
         def call(*arguments: Any, **named: Any) -> Any:
-            return self._now(name)(*arguments, **named)
+            return self._get_now(name)(*arguments, **named)
 
         return call
 

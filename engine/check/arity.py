@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..base.errors import times
+from ..base.errors import format_count
 from ..dialects.operators import OperatorSpec
 from ..rewrite.rules import ONCE
 from ..syntax import tree
@@ -11,13 +11,13 @@ from .scope import Context
 
 def check_operands(context: Context, call: tree.Call, spec: OperatorSpec, at: str) -> None:
     """Hold the operands that a pattern names against those of an operator; `at` says at which opset."""
-    least, most = spec.arity()
+    least, most = spec.count_operands()
     spread = any(argument.spread for argument in call.arguments)
     fixed = sum(not argument.spread for argument in call.arguments)
     if (fixed < least and not spread) or (most is not None and fixed > most):
         wanted = f"{least}" if least == most else f"at least {least}" if most is None else f"{least} to {most}"
         names = ", ".join(f"{o.name}{'?' * o.optional}{'...' * o.variadic}" for o in spec.operands)
-        context.error(
+        context.report(
             call.span,
             f"`{spec.name}` has {wanted} operand{'s' * (wanted != '1')}{at}, the pattern names {fixed}",
             f"its operands are {names}" if names else None,
@@ -28,7 +28,7 @@ def check_operands(context: Context, call: tree.Call, spec: OperatorSpec, at: st
     for argument, formal in zip(call.arguments, spec.operands, strict=False):
         named = isinstance(argument.value, tree.Name)
         if argument.optional and named and not (formal.optional or formal.variadic):
-            context.error(argument.span, f"operand `{formal.name}` of `{spec.name}` is never left out")
+            context.report(argument.span, f"operand `{formal.name}` of `{spec.name}` is never left out")
 
 
 def check_results(context: Context, equation: tree.Equation, specs: dict[int, OperatorSpec]) -> None:
@@ -38,9 +38,9 @@ def check_results(context: Context, equation: tree.Equation, specs: dict[int, Op
     most = None if any(result.variadic for result in spec.yields) else len(spec.yields)
     named = len(equation.targets)
     if most is not None and named - spread > most:
-        context.error(equation.span, f"`{spec.name}` has {times(most, 'result')}, the pattern names {named}")
+        context.report(equation.span, f"`{spec.name}` has {format_count(most, 'result')}, the pattern names {named}")
         return
     least = sum(not (result.optional or result.variadic) for result in spec.yields)
     if context.stage in ONCE and not spread and (named < least or (most is None and least == 0)):
         help = f"its results are {', '.join(result.name for result in spec.yields)}; `ys...` names all of them"
-        context.error(equation.span, f"`{spec.name}` has more results than the pattern names", help)
+        context.report(equation.span, f"`{spec.name}` has more results than the pattern names", help)

@@ -26,8 +26,8 @@ class CheckedItems:
             self._mentioned[id(item)] = item, frozenset(_iterate_mentioned(item))
         return self._mentioned[id(item)][1]
 
-    def beside(self, catalogue: Catalogue, definitions: Mapping[str, tree.Definition]) -> frozenset[int]:
-        """The identities of items that are sound as well where there are these definitions."""
+    def find_sound(self, catalogue: Catalogue, definitions: Mapping[str, tree.Definition]) -> frozenset[int]:
+        """The identities of the items that have no mistakes beside these definitions either."""
         if catalogue is not self._catalogue:
             return frozenset()
         names = definitions.keys() | self._definitions.keys()
@@ -39,7 +39,7 @@ class CheckedItems:
         return frozenset(key for key, item in self._items.items() if others.isdisjoint(self.list_mentioned(item)))
 
     def keep(self, catalogue: Catalogue, definitions: Mapping[str, tree.Definition], items: Iterable[Item]) -> None:
-        """Note that some items, and no others, are sound beside some definitions."""
+        """Record that some items, and no others, have no mistakes beside some definitions."""
         self._catalogue, self._definitions = catalogue, definitions
         self._items = {id(item): item for item in items}
 

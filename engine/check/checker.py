@@ -9,16 +9,16 @@ import onnx.defs
 
 from ..base.errors import Diagnostic, Note
 from ..dialects.operators import Catalogue
-from ..rewrite.rules import Contents, Override, outline
+from ..rewrite.rules import Contents, Override, outline_rules
 from ..syntax import tree
 from ..syntax.diagnostics import Collector, suggest
-from .calls import body
+from .calls import check_body
 from .checked import CheckedItems
-from .definitions import builders, calls_of, recursive, refusers
-from .kinds import ANY, NUMBER, one
-from .rule import rule, table
+from .definitions import find_builders, find_refusers, list_calls, report_recursion
+from .kinds import ANY, NUMBER, make_single
+from .rule import check_rule, check_table
 from .scope import Context, Variable, World
-from .shadowing import overlaps
+from .shadowing import report_shadowed
 
 #: the oldest opset whose operators the language can describe
 _OLDEST = 7
@@ -41,86 +41,90 @@ def review(
     needs to know what they hold.
     """
     diagnosis = Collector()
-    definitions = _definitions(files, diagnosis)
-    calls = calls_of(definitions)
-    loops = recursive(definitions, calls, diagnosis)
+    definitions = _collect_definitions(files, diagnosis)
+    calls = list_calls(definitions)
+    loops = report_recursion(definitions, calls, diagnosis)
     known = {name: d for name, d in definitions.items() if name not in loops}
     ends = {name: calls[name] for name in known}
-    world = World(catalogue, known, builders(ends), refusers(ends), complete and not loops, diagnosis)
-    _headers(files, catalogue, diagnosis)
-    _names(files, diagnosis)
-    before = sound.beside(catalogue, known) if sound is not None else frozenset()
+    world = World(catalogue, known, find_builders(ends), find_refusers(ends), complete and not loops, diagnosis)
+    _check_headers(files, catalogue, diagnosis)
+    _check_names(files, diagnosis)
+    before = sound.find_sound(catalogue, known) if sound is not None else frozenset()
     good: list[tree.RuleFile] = []
     for file in files:
-        context = _context(file, world)
+        context = _make_context(file, world)
         if context is not None:
-            items = tuple(item for item in file.items if id(item) in before or _item(item, context))
+            items = tuple(item for item in file.items if id(item) in before or _check_item(item, context))
             good.append(file if items == file.items else replace(file, items=items))
     if sound is not None and complete and not loops:
         sound.keep(catalogue, known, (item for file in good for item in file.items))
     contents = None
     overrides: list[Override] = []
     if complete and (good := [file for file in good if file.items]):
-        contents = outline(good, catalogue)
-        overrides = overlaps(good, catalogue, contents, diagnosis)
+        contents = outline_rules(good, catalogue)
+        overrides = report_shadowed(good, catalogue, contents, diagnosis)
     order = {file.span.file: position for position, file in enumerate(files)}
     found = sorted(diagnosis.found, key=lambda d: (order[d.span.file], d.span.line, d.span.column))
     return found, overrides, contents if not found and len(good) == len(files) else None
 
 
-def _item(item: tree.Rule | tree.Table | tree.Definition, context: Context) -> bool:
+def _check_item(item: tree.Rule | tree.Table | tree.Definition, context: Context) -> bool:
     """Check one item of a file; whether it is free of mistakes."""
     before = len(context.world.diagnosis.found)
     if isinstance(item, tree.Rule):
-        rule(item, context)
+        check_rule(item, context)
     elif isinstance(item, tree.Table):
-        table(item, context)
+        check_table(item, context)
     elif item.name in context.world.definitions:
         general = replace(context, emits=True, general=True, builds=(context.source, context.target))
         count = len(item.parameters)
-        body(item, [ANY] * count, [None] * count, general)
+        check_body(item, [ANY] * count, [None] * count, general)
     return len(context.world.diagnosis.found) == before
 
 
 # ---- files
 
 
-def _headers(files: Sequence[tree.RuleFile], catalogue: Catalogue, diagnosis: Collector) -> None:
+def _check_headers(files: Sequence[tree.RuleFile], catalogue: Catalogue, diagnosis: Collector) -> None:
     newest = onnx.defs.onnx_opset_version()
     firsts: dict[tuple[int, str], tree.RuleFile] = {}
     for file in files:
         for dialect in dict.fromkeys((file.source, file.target)):
             if dialect not in catalogue.dialects:
                 help = suggest(dialect, catalogue.dialects, "the dialects")
-                diagnosis.error(file.span, f"there is no dialect `{dialect}`", help)
+                diagnosis.add_error(file.span, f"there is no dialect `{dialect}`", help)
         low, high = file.opsets
         if low > high:
-            diagnosis.error(file.span, f"the range of opsets {low}..{high} is empty", f"did you mean {high}..{low}?")
+            diagnosis.add_error(
+                file.span, f"the range of opsets {low}..{high} is empty", f"did you mean {high}..{low}?"
+            )
         elif low < _OLDEST or high > newest:
-            diagnosis.error(
+            diagnosis.add_error(
                 file.span,
                 f"opsets {low}..{high} are not all known",
                 f"the installed onnx package describes opsets {_OLDEST}..{newest}",
             )
         elif file.default_opset is not None and not low <= file.default_opset <= high:
-            diagnosis.error(file.span, f"the default opset {file.default_opset} is not in {low}..{high}")
+            diagnosis.add_error(file.span, f"the default opset {file.default_opset} is not in {low}..{high}")
         first = firsts.setdefault((file.rank, file.name), file)
         if (first.source, first.target) != (file.source, file.target):
-            _disagree(file, first, f"goes from {file.source} to {file.target}", diagnosis)
+            _report_disagreement(file, first, f"goes from {file.source} to {file.target}", diagnosis)
         elif first.opsets != file.opsets:
-            _disagree(file, first, f"is for opsets {low}..{high}", diagnosis)
+            _report_disagreement(file, first, f"is for opsets {low}..{high}", diagnosis)
         elif first.base != file.base:
-            _disagree(file, first, "lies over no other" if file.base is None else f"lies over {file.base}", diagnosis)
+            _report_disagreement(
+                file, first, "lies over no other" if file.base is None else f"lies over {file.base}", diagnosis
+            )
         elif first.without != file.without:
             said = f"leaves out {', '.join(file.without)}" if file.without else "leaves no rule out"
-            _disagree(file, first, said, diagnosis)
+            _report_disagreement(file, first, said, diagnosis)
         elif first.default_opset != file.default_opset:
             said = "names no default opset" if file.default_opset is None else f"has default {file.default_opset}"
-            _disagree(file, first, said, diagnosis)
+            _report_disagreement(file, first, said, diagnosis)
 
 
-def _disagree(file: tree.RuleFile, first: tree.RuleFile, says: str, diagnosis: Collector) -> None:
-    diagnosis.error(
+def _report_disagreement(file: tree.RuleFile, first: tree.RuleFile, says: str, diagnosis: Collector) -> None:
+    diagnosis.add_error(
         file.span,
         f"ruleset `{file.name}` {says} here, and not in another file",
         "the files of a ruleset begin alike",
@@ -128,7 +132,7 @@ def _disagree(file: tree.RuleFile, first: tree.RuleFile, says: str, diagnosis: C
     )
 
 
-def _definitions(files: Sequence[tree.RuleFile], diagnosis: Collector) -> dict[str, tree.Definition]:
+def _collect_definitions(files: Sequence[tree.RuleFile], diagnosis: Collector) -> dict[str, tree.Definition]:
     found: dict[str, tree.Definition] = {}
     for file in files:
         for item in file.items:
@@ -137,11 +141,11 @@ def _definitions(files: Sequence[tree.RuleFile], diagnosis: Collector) -> dict[s
             first = found.setdefault(item.name, item)
             if first is not item:
                 note = Note("it is defined here", first.span)
-                diagnosis.error(item.span, f"`{item.name}` is defined already", None, [note])
+                diagnosis.add_error(item.span, f"`{item.name}` is defined already", None, [note])
     return found
 
 
-def _names(files: Sequence[tree.RuleFile], diagnosis: Collector) -> None:
+def _check_names(files: Sequence[tree.RuleFile], diagnosis: Collector) -> None:
     found: dict[tuple[int, str, str], tree.Rule | tree.Table] = {}
     for file in files:
         for item in file.items:
@@ -150,10 +154,10 @@ def _names(files: Sequence[tree.RuleFile], diagnosis: Collector) -> None:
             first = found.setdefault((file.rank, file.name, item.name), item)
             if first is not item:
                 note = Note("it is here", first.span)
-                diagnosis.error(item.span, f"there is a rule or table `{item.name}` already", None, [note])
+                diagnosis.add_error(item.span, f"there is a rule or table `{item.name}` already", None, [note])
 
 
-def _context(file: tree.RuleFile, world: World) -> Context | None:
+def _make_context(file: tree.RuleFile, world: World) -> Context | None:
     """Where the items of a file stand; None where its header makes no sense of them."""
     dialects = world.catalogue.dialects
     low, high = file.opsets
@@ -161,5 +165,5 @@ def _context(file: tree.RuleFile, world: World) -> Context | None:
     if file.source not in dialects or file.target not in dialects or not opsets:
         return None
     source, target = dialects[file.source], dialects[file.target]
-    opset = Variable("opset", file.span, "opset", one(NUMBER), used=True)
+    opset = Variable("opset", file.span, "opset", make_single(NUMBER), used=True)
     return Context(world, {"opset": opset}, source, target, (target,), opsets, declared=opsets)

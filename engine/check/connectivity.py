@@ -33,13 +33,13 @@ def report_unconnected(
 ) -> None:
     """Tell of each equation that cannot be reached from the last one, through values that they share."""
 
-    def linking(name: str) -> bool:
+    def is_linking(name: str) -> bool:
         variable = variables.get(name)
         return variable is not None and VALUE in variable.kinds
 
     links = [
         {target.name for target in equation.targets if target.name != "_"}
-        | {name for name in list_operands(equation.value) if linking(name)}
+        | {name for name in list_operands(equation.value) if is_linking(name)}
         for equation in equations
     ]
     reached = set(links[-1])
@@ -49,7 +49,7 @@ def report_unconnected(
         for position in near:
             reached |= links[position]
     for position in left:
-        context.error(
+        context.report(
             equations[position].span,
             "this equation shares no value with the others",
             "equations of a pattern describe one connected part of the graph; the last one is its root",

@@ -16,7 +16,7 @@ FAIL = "fail"
 _DEPTH = 32
 
 
-def calls_of(definitions: Mapping[str, tree.Definition]) -> dict[str, frozenset[str]]:
+def list_calls(definitions: Mapping[str, tree.Definition]) -> dict[str, frozenset[str]]:
     """What each definition calls: functions, other definitions, operators."""
     return {
         name: frozenset(node.callee for node in walk(definition.body) if isinstance(node, tree.Call))
@@ -24,24 +24,24 @@ def calls_of(definitions: Mapping[str, tree.Definition]) -> dict[str, frozenset[
     }
 
 
-def builders(calls: Mapping[str, frozenset[str]]) -> frozenset[str]:
+def find_builders(calls: Mapping[str, frozenset[str]]) -> frozenset[str]:
     """The definitions whose bodies name an operator, or call one that does."""
-    return _with_callers({name for name, called in calls.items() if any(one[0].isupper() for one in called)}, calls)
+    return _add_callers({name for name, called in calls.items() if any(one[0].isupper() for one in called)}, calls)
 
 
-def refusers(calls: Mapping[str, frozenset[str]]) -> frozenset[str]:
+def find_refusers(calls: Mapping[str, frozenset[str]]) -> frozenset[str]:
     """The definitions that may refuse what is converted, or call one that may."""
-    return _with_callers({name for name, called in calls.items() if FAIL in called}, calls)
+    return _add_callers({name for name, called in calls.items() if FAIL in called}, calls)
 
 
-def _with_callers(found: set[str], calls: Mapping[str, frozenset[str]]) -> frozenset[str]:
+def _add_callers(found: set[str], calls: Mapping[str, frozenset[str]]) -> frozenset[str]:
     """Some definitions, those that call them, and so on."""
     while more := {name for name in calls.keys() - found if calls[name] & found}:
         found |= more
     return frozenset(found)
 
 
-def recursive(
+def report_recursion(
     definitions: Mapping[str, tree.Definition], called: Mapping[str, frozenset[str]], diagnosis: Collector
 ) -> set[str]:
     """Tell each cycle of definitions that call each other, and names that a definition cannot have.
@@ -52,30 +52,30 @@ def recursive(
     found: set[str] = set()
     for name, definition in definitions.items():
         if name in FUNCTIONS or name == TRAIT:
-            diagnosis.error(definition.span, f"`{name}` is a function of the language and cannot be defined anew")
+            diagnosis.add_error(definition.span, f"`{name}` is a function of the language and cannot be defined anew")
             found.add(name)
         if len(set(definition.parameters)) < len(definition.parameters):
-            diagnosis.error(definition.span, f"`{name}` has two parameters of one name")
+            diagnosis.add_error(definition.span, f"`{name}` has two parameters of one name")
         if "opset" in definition.parameters:
-            diagnosis.error(definition.span, "`opset` is the opset aimed at and cannot be a parameter")
+            diagnosis.add_error(definition.span, "`opset` is the opset aimed at and cannot be a parameter")
         if name not in found:
-            cycle = _cycle(name, calls)
+            cycle = _find_cycle(name, calls)
             if cycle:
                 found.update(cycle)
                 way = " -> ".join([*cycle, name])
-                diagnosis.error(
+                diagnosis.add_error(
                     definition.span, f"`{name}` calls itself: {way}", "definitions do not recurse, so that rules end"
                 )
-    for name, further in _deep(calls, found).items():
+    for name, further in _find_too_deep(calls, found).items():
         if not further:
             message = f"`{name}` calls definitions that call others, more than {_DEPTH} deep"
-            diagnosis.error(definitions[name].span, message, "expressions and lists say in one what many do")
+            diagnosis.add_error(definitions[name].span, message, "expressions and lists say in one what many do")
         found.add(name)
     return found
 
 
-def _deep(calls: Mapping[str, frozenset[str]], cyclic: set[str]) -> dict[str, frozenset[str]]:
-    """The definitions that lead further down than any may, each with those of them that it calls."""
+def _find_too_deep(calls: Mapping[str, frozenset[str]], cyclic: set[str]) -> dict[str, frozenset[str]]:
+    """The definitions whose chains of calls are longer than admitted, each with those of them that it calls."""
     # Level by level, from the definitions that call no others: what is never reached lies too deep.
     left = {name: callees - cyclic for name, callees in calls.items() if name not in cyclic}
     for _ in range(_DEPTH):
@@ -84,7 +84,7 @@ def _deep(calls: Mapping[str, frozenset[str]], cyclic: set[str]) -> dict[str, fr
     return left
 
 
-def _cycle(start: str, calls: Mapping[str, frozenset[str]]) -> list[str]:
+def _find_cycle(start: str, calls: Mapping[str, frozenset[str]]) -> list[str]:
     """The shortest way from a definition back to itself, nothing where there is none."""
     ways = [[start]]
     seen: set[str] = set()

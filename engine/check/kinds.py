@@ -50,40 +50,40 @@ _WORDS = {
 }
 
 
-def one(kind: str) -> Kinds:
+def make_single(kind: str) -> Kinds:
     """The set of a single kind."""
     return frozenset({kind})
 
 
-def enumerants(names: Iterable[str]) -> Kinds:
+def make_enumerant(names: Iterable[str]) -> Kinds:
     """The kind of an enumerant of one of some enumerations."""
     return frozenset(f"{ENUM} {name}" for name in names)
 
 
-def may(kinds: Kinds, allowed: Kinds) -> bool:
+def can_be(kinds: Kinds, allowed: Kinds) -> bool:
     """Whether an expression of some kinds may be of an allowed kind; what has no value may stand anywhere."""
     # What may be none is told by the functions that meet it; here the rest of its kinds counts.
     certain = kinds - {NONE} or kinds
-    return not kinds or any(_broad(kind) in allowed or kind in allowed for kind in certain)
+    return not kinds or any(_generalize(kind) in allowed or kind in allowed for kind in certain)
 
 
-def words(kinds: Kinds) -> str:
-    """Kinds as a message says them."""
-    found = dict.fromkeys(_WORDS[_broad(kind)] for kind in sorted(kinds) if kind != NONE or len(kinds) == 1)
+def name_kinds(kinds: Kinds) -> str:
+    """Format kinds for a message."""
+    found = dict.fromkeys(_WORDS[_generalize(kind)] for kind in sorted(kinds) if kind != NONE or len(kinds) == 1)
     return " or ".join(found)
 
 
-def comparable(left: Kinds, right: Kinds) -> bool:
+def are_comparable(left: Kinds, right: Kinds) -> bool:
     """Whether values of two sets of kinds can be equal at all."""
     if not left or not right or left >= ANY or right >= ANY:
         return True
-    return any(_equatable(a, b) for a in left for b in right)
+    return any(_can_be_equal(a, b) for a in left for b in right)
 
 
-def _equatable(left: str, right: str) -> bool:
+def _can_be_equal(left: str, right: str) -> bool:
     if left.startswith(ENUM + " ") and right.startswith(ENUM + " "):
         return left == right
-    return bool(_CLASSES[_broad(left)] & _CLASSES[_broad(right)])
+    return bool(_CLASSES[_generalize(left)] & _CLASSES[_generalize(right)])
 
 
 _CLASSES: dict[str, frozenset[str]] = {
@@ -103,47 +103,47 @@ _CLASSES: dict[str, frozenset[str]] = {
 }
 
 
-def _broad(kind: str) -> str:
+def _generalize(kind: str) -> str:
     return ENUM if kind.startswith(ENUM) else NUMBER if kind == REAL else kind
 
 
-def fits(kinds: Kinds, option: Option) -> bool:
+def can_fit(kinds: Kinds, option: Option) -> bool:
     """Whether a value of some kinds may be that of an option or one of its items, as far as integers need no others."""
-    return not option.type.strip("[]").startswith(("int", "uint")) or kinds - {NONE} != one(REAL)
+    return not option.type.strip("[]").startswith(("int", "uint")) or kinds - {NONE} != make_single(REAL)
 
 
-def of_option(option: Option, enums: Iterable[str]) -> Kinds:
+def find_option_kinds(option: Option, enums: Iterable[str]) -> Kinds:
     """The kinds of an option's value in a pattern."""
     kind = option.type
     if kind in enums:
-        found = enumerants([kind])
+        found = make_enumerant([kind])
     elif kind.startswith("["):
-        found = one(LIST)
+        found = make_single(LIST)
     else:
         found = {
-            "bool": one(BOOL),
-            "float": one(REAL),
-            "string": one(STRING),
+            "bool": make_single(BOOL),
+            "float": make_single(REAL),
+            "string": make_single(STRING),
             "bytes": ANY,
-            "subgraph": one(GRAPH),
-            "tensor": one(ARRAY),
-        }.get(kind, one(NUMBER) if kind.startswith(("int", "uint")) else ANY)
+            "subgraph": make_single(GRAPH),
+            "tensor": make_single(ARRAY),
+        }.get(kind, make_single(NUMBER) if kind.startswith(("int", "uint")) else ANY)
     absent = option.default is None and not option.required
-    return found | one(NONE) if absent else found
+    return found | make_single(NONE) if absent else found
 
 
-def of_attribute(option: Option) -> Kinds:
+def find_attribute_kinds(option: Option) -> Kinds:
     """The kinds that a template may give to an attribute; `none` leaves it out."""
     kind = option.type
     if kind.startswith("["):
         return frozenset({LIST, ARRAY, NUMBER, BOOL, NONE})
     if kind == "string":
-        return TEXT | one(NONE)
+        return TEXT | make_single(NONE)
     if kind == "bool" or kind == "float" or kind.startswith(("int", "uint")):
         return NUMERIC | frozenset({LIST, NONE})
     if kind == "subgraph":
         return frozenset({GRAPH, NONE})
-    return ANY - RUNTIME - one(VALUES)
+    return ANY - RUNTIME - make_single(VALUES)
 
 
 # ---- functions
@@ -161,14 +161,14 @@ class Signature:
 
 
 @functools.cache
-def signature(name: str) -> Signature:
+def find_signature(name: str) -> Signature:
     """The signature of a function of the language, from the annotations of what computes it."""
     call = FUNCTIONS[name].call
     hints = typing.get_type_hints(call, include_extras=True)
     result = hints.pop("return", typing.Any)
     names = tuple(inspect.signature(call).parameters)
-    yields = NOTHING if result is type(None) else _kinds(result, result=True)
-    parameters = tuple(_kinds(hints.get(name, typing.Any)) for name in names)
+    yields = NOTHING if result is type(None) else _read_kinds(result, result=True)
+    parameters = tuple(_read_kinds(hints.get(name, typing.Any)) for name in names)
     elements = frozenset(position for position, name in enumerate(names) if hints.get(name) == ElementType)
     return Signature(names, parameters, yields, elements)
 
@@ -177,30 +177,30 @@ def signature(name: str) -> Signature:
 _TAKEN: dict[str, Kinds] = {
     "element type": TEXT,
     "tensor": NUMERIC | RUNTIME | frozenset({LIST, NONE}),
-    "number": NUMERIC | one(NONE),
+    "number": NUMERIC | make_single(NONE),
     "numbers": NUMERIC | frozenset({LIST, NONE}),
     "elements": LISTED | NUMERIC | TEXT,
     "items": LISTED | NUMERIC,
-    "sequences": LISTED | one(STRING),
+    "sequences": LISTED | make_single(STRING),
 }
 
 
-def _kinds(hint: typing.Any, result: bool = False) -> Kinds:
+def _read_kinds(hint: typing.Any, result: bool = False) -> Kinds:
     if typing.get_origin(hint) is typing.Annotated:
         _, said = typing.get_args(hint)
-        return one(ELEMENT) if result and hint == ElementType else _TAKEN[said]
+        return make_single(ELEMENT) if result and hint == ElementType else _TAKEN[said]
     if isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union:
-        return frozenset().union(*(_kinds(part, result) for part in typing.get_args(hint)))
+        return frozenset().union(*(_read_kinds(part, result) for part in typing.get_args(hint)))
     hint = typing.get_origin(hint) or hint
     if hint is bool:
-        return one(BOOL)
+        return make_single(BOOL)
     if hint is int or hint is float:
         # Extents that are not known are `none`; the functions that need them say so when they meet one.
-        return one(REAL if hint is float else NUMBER) if result else NUMERIC | one(NONE)
+        return make_single(REAL if hint is float else NUMBER) if result else NUMERIC | make_single(NONE)
     if hint is str:
-        return one(STRING) if result else TEXT
+        return make_single(STRING) if result else TEXT
     if hint is list:
-        return one(LIST) if result else LISTED
+        return make_single(LIST) if result else LISTED
     if hint is np.ndarray:
-        return one(ARRAY)
-    return one(NONE) if hint is type(None) else ANY
+        return make_single(ARRAY)
+    return make_single(NONE) if hint is type(None) else ANY

@@ -9,12 +9,12 @@ from ..syntax.diagnostics import suggest
 from .scope import Context
 
 
-def placeholders(message: str, span: Span, context: Context) -> None:
+def check_placeholders(message: str, span: Span, context: Context) -> None:
     """Check that every `{name}` of a message is a variable in scope."""
     for name in re.findall(r"\{(\w+)\}", message):
         variable = context.scope.get(name)
         if variable is None:
             known = suggest(name, context.scope, "the variables here")
-            context.error(span, f"the message names `{name}`, and there is no such variable here", known)
+            context.report(span, f"the message names `{name}`, and there is no such variable here", known)
         else:
             variable.used = True

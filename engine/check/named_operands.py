@@ -24,30 +24,30 @@ def place_operands(item: Item, source: Dialect, target: Dialect) -> tuple[Item, 
     if not any(type(node) is tree.Argument and node.operand for node in walk(item)):
         return item, wrong
     if isinstance(item, tree.Definition):
-        return replace(item, body=_place(item.body, (target, source), wrong)), wrong
+        return replace(item, body=_place_all(item.body, (target, source), wrong)), wrong
     if isinstance(item, tree.Table) or item.stage not in STAGES:
         return item, wrong
     reads = source if item.stage in OF_SOURCE else target
     return replace(
         item,
-        equations=_place(item.equations, (reads,), wrong),
-        clauses=_place(item.clauses, (), wrong),  # where functions are called, whose operands have no names
-        templates=_place(item.templates, list_template_dialects(item.stage, source, target), wrong),
+        equations=_place_all(item.equations, (reads,), wrong),
+        clauses=_place_all(item.clauses, (), wrong),  # where functions are called, whose operands have no names
+        templates=_place_all(item.templates, list_template_dialects(item.stage, source, target), wrong),
     ), wrong
 
 
-def _place(node: Any, dialects: Sequence[Dialect], wrong: list[Diagnostic]) -> Any:
+def _place_all(node: Any, dialects: Sequence[Dialect], wrong: list[Diagnostic]) -> Any:
     """A syntax tree whose calls have their operands by place."""
-    node = rebuild(node, lambda part: _place(part, dialects, wrong))
+    node = rebuild(node, lambda part: _place_all(part, dialects, wrong))
     if isinstance(node, tree.Call) and any(argument.operand for argument in node.arguments):
-        return replace(node, arguments=_order(node, dialects, wrong))
+        return replace(node, arguments=_order_operands(node, dialects, wrong))
     return node
 
 
-def _order(call: tree.Call, dialects: Sequence[Dialect], wrong: list[Diagnostic]) -> tuple[tree.Argument, ...]:
+def _order_operands(call: tree.Call, dialects: Sequence[Dialect], wrong: list[Diagnostic]) -> tuple[tree.Argument, ...]:
     """The operands of a call by place; optional ones that no name stands for are left out by `none`."""
     bare = tuple(replace(argument, operand=None) for argument in call.arguments)
-    specs = (dialect.operator(call.callee) for dialect in dialects)
+    specs = (dialect.find_operator(call.callee) for dialect in dialects)
     spec = None if call.wildcard else next((one for one in specs if one is not None), None)
     if spec is None:
         if call.wildcard or not call.callee[0].isupper():

@@ -9,7 +9,7 @@ from dataclasses import replace
 from ..base.errors import Span
 from ..base.startup import dataclass, field
 from ..dialects.operators import Dialect, OperatorSpec, Option, list_catalogue
-from ..expressions.opset_range import word_opsets
+from ..expressions.opset_range import format_opsets
 from ..rewrite.rules import JUDGING
 from ..syntax import tree
 from ..syntax.diagnostics import suggest
@@ -26,16 +26,16 @@ from .kinds import (
     VALUE,
     VALUES,
     Kinds,
-    comparable,
-    fits,
-    may,
-    of_option,
-    one,
-    words,
+    are_comparable,
+    can_be,
+    can_fit,
+    find_option_kinds,
+    make_single,
+    name_kinds,
 )
-from .operations import find, group_specs
+from .operations import find_specs, group_specs
 from .scope import COUNT, INSIDE, OPERAND, OPTION, RESULT, WILDCARD, Context, Variable
-from .types import equality, infer
+from .types import check_equality, infer
 
 #: where a value is computed that is no operator's result
 _LET = "what is computed once is a clause after the pattern, `let name = ...`"
@@ -66,7 +66,7 @@ def check_pattern(equations: tuple[tree.Equation, ...], reads: Dialect, context:
     found = LeftSide()
     walker = _Walker(reads, context, found)
     for equation in equations:
-        walker.equation(equation)
+        walker.check_equation(equation)
     counts = Counter(name for equation in equations for name in list_operands(equation.value))
     found.results = {t.name for equation in equations for t in equation.targets if t.name != "_"}
     found.roots = {name for name in found.results if not counts[name]}
@@ -84,134 +84,138 @@ class _Walker:
 
     # ---- equations
 
-    def equation(self, equation: tree.Equation, bound_as: str = RESULT) -> None:
-        self._spreads([target for target in equation.targets if target.spread and target.count is None])
+    def check_equation(self, equation: tree.Equation, bound_as: str = RESULT) -> None:
+        self._check_variadics([target for target in equation.targets if target.spread and target.count is None])
         if all(target.name == "_" for target in equation.targets):
-            self._error(equation.span, "an equation of a pattern names one result at least")
+            self._report(equation.span, "an equation of a pattern names one result at least")
         for target in equation.targets:
-            self._target(target, bound_as)
-        counts = self._root(equation.value, equation)
-        self._count(counts)
+            self._bind_target(target, bound_as)
+        counts = self._check_root(equation.value, equation)
+        self._count_uses(counts)
 
-    def _spreads(self, without_count: Sequence[tree.Target | tree.Argument]) -> None:
+    def _check_variadics(self, without_count: Sequence[tree.Target | tree.Argument]) -> None:
         if len(without_count) > 1:
-            self._error(
+            self._report(
                 without_count[1].span,
                 "two names take any number of values each",
                 "say of one how many: `xs[n]...`, where another names `n` values too",
             )
 
-    def _root(self, value: tree.Expression, equation: tree.Equation) -> tuple[Counter[str], set[str]]:
+    def _check_root(self, value: tree.Expression, equation: tree.Equation) -> tuple[Counter[str], set[str]]:
         if isinstance(value, tree.Choice):
-            return self._choice(value, equation)
+            return self._check_choice(value, equation)
         if isinstance(value, tree.Call):
-            return self._call(value, equation)
-        self._error(value.span, "an equation of a pattern has an operator on its right", self._infix(value) or _LET)
-        return self._salvage(value)
+            return self._check_call(value, equation)
+        self._report(
+            value.span,
+            "an equation of a pattern has an operator on its right",
+            self._find_infix_operator(value) or _LET,
+        )
+        return self._bind_all_names(value)
 
-    def _target(self, target: tree.Target, bound_as: str) -> None:
+    def _bind_target(self, target: tree.Target, bound_as: str) -> None:
         self._bind_count(target.count, target.span)
         if target.name == "_":
             return
         known = self._found.variables.get(target.name)
         if known is not None and known.bound_as == RESULT:
-            self._error(target.span, f"`{target.name}` is the result of two equations")
-        self._layout(target.layout, target)
+            self._report(target.span, f"`{target.name}` is the result of two equations")
+        self._check_layout(target.layout, target)
         if target.layout and target.spread:
-            self._error(target.span, "several values have no common layout: `@` stands after a single name")
-        kinds = one(VALUES) if target.spread else one(VALUE)
-        self._bind(Variable(target.name, target.span, bound_as, kinds, target.layout))
+            self._report(target.span, "several values have no common layout: `@` stands after a single name")
+        kinds = make_single(VALUES) if target.spread else make_single(VALUE)
+        self._bind_variable(Variable(target.name, target.span, bound_as, kinds, target.layout))
 
     def _bind_count(self, name: str | None, span: Span) -> None:
         """Bind the name of how many values others take."""
         if name is not None:
-            self._bind(Variable(name, span, COUNT, one(NUMBER), used=True))
+            self._bind_variable(Variable(name, span, COUNT, make_single(NUMBER), used=True))
             self._found.certain.add(name)
 
-    def _bind(self, variable: Variable) -> None:
+    def _bind_variable(self, variable: Variable) -> None:
         known = self._found.variables.get(variable.name)
         if variable.name == "opset":
-            self._error(variable.span, "`opset` is the opset aimed at and cannot be bound")
+            self._report(variable.span, "`opset` is the opset aimed at and cannot be bound")
         elif known is None:
             self._found.variables[variable.name] = variable
         elif known.layout and variable.layout and known.layout != variable.layout:
             message = f"`{variable.name}` is {known.layout} in one place and {variable.layout} in another"
-            self._error(variable.span, message)
-        elif not (comparable(known.kinds, variable.kinds) or self._constants(known, variable)):
-            self._error(
+            self._report(variable.span, message)
+        elif not (are_comparable(known.kinds, variable.kinds) or self._share_constness(known, variable)):
+            self._report(
                 variable.span,
-                f"`{variable.name}` is {words(known.kinds)} in one place and {words(variable.kinds)} here",
+                f"`{variable.name}` is {name_kinds(known.kinds)} in one place and {name_kinds(variable.kinds)} here",
             )
         else:
             if ARRAY in variable.kinds:
                 known.kinds = variable.kinds
             known.layout = known.layout or variable.layout
 
-    def _constants(self, known: Variable, variable: Variable) -> bool:
-        """Whether an operand is `const` in one place and not in another; it is so in all of them."""
+    def _share_constness(self, known: Variable, variable: Variable) -> bool:
+        """Whether an operand is `const` in one place and not in another; it then counts as `const` in all."""
         kinds = frozenset({VALUE, ARRAY, NONE})
         return known.bound_as == variable.bound_as == OPERAND and known.kinds | variable.kinds <= kinds
 
-    def _layout(self, layout: str | None, place: tree.Target | tree.Argument) -> None:
+    def _check_layout(self, layout: str | None, place: tree.Target | tree.Argument) -> None:
         if layout and len(set(layout)) < len(layout):
-            self._error(place.span, f"layout {layout} names a dimension twice")
+            self._report(place.span, f"layout {layout} names a dimension twice")
 
     # ---- operators
 
-    def _choice(self, choice: tree.Choice, equation: tree.Equation | None) -> tuple[Counter[str], set[str]]:
+    def _check_choice(self, choice: tree.Choice, equation: tree.Equation | None) -> tuple[Counter[str], set[str]]:
         sides = []
         for side in (choice.left, choice.right):
             if isinstance(side, tree.Choice):
-                sides.append(self._choice(side, equation))
+                sides.append(self._check_choice(side, equation))
             elif isinstance(side, tree.Call):
-                sides.append(self._call(side, equation))
+                sides.append(self._check_call(side, equation))
             else:
-                self._error(side.span, "an alternative of a pattern is an operator")
+                self._report(side.span, "an alternative of a pattern is an operator")
         if len(sides) < 2:
             return sides[0] if sides else (Counter(), set())
         (one_count, one_certain), (other_count, other_certain) = sides
         return one_count | other_count, one_certain & other_certain
 
-    def _call(self, call: tree.Call, equation: tree.Equation | None) -> tuple[Counter[str], set[str]]:
+    def _check_call(self, call: tree.Call, equation: tree.Equation | None) -> tuple[Counter[str], set[str]]:
         counts: Counter[str] = Counter()
         certain: set[str] = {call.callee} if call.wildcard else set()
-        specs = self._specs(call)
+        specs = self._find_specs(call)
         if call.wildcard:
-            self._bind(Variable(call.callee, call.callee_span, WILDCARD, one("operator")))
+            self._bind_variable(Variable(call.callee, call.callee_span, WILDCARD, make_single("operator")))
             counts[call.callee] += 1
         elif call.rest and self._context.stage not in JUDGING:
-            self._error(
+            self._report(
                 call.span,
                 "`..` goes with `any`: a rule about one operator names its options",
                 "`{option: _}` ignores one on purpose",
             )
         for attribute in call.attributes:
-            options = self._option(attribute, specs, call)
+            options = self._check_option(attribute, specs, call)
             counts += options
             certain |= set(options)
         gaps = any(operand.variadic and operand.optional for spec in specs.values() for operand in spec.operands)
         for argument in call.arguments:
-            more, sure = self._operand(argument, gaps)
+            more, sure = self._check_operand(argument, gaps)
             counts += more
             certain |= sure
-        self._marks(call)
+        self._check_marks(call)
         if not call.wildcard:
             # What an older form asks for besides keeps the rule from its nodes, as for templates.
             for spec, opsets in list(group_specs(specs))[-1:]:
                 whole = spec.dialect != self._context.target.name or opsets == self._context.declared
-                check_operands(self._context, call, spec, "" if whole else f" at {word_opsets(opsets)}")
+                check_operands(self._context, call, spec, "" if whole else f" at {format_opsets(opsets)}")
             if equation is not None and specs:
                 check_results(self._context, equation, specs)
         if equation is not None and equation.value is call:
             self._found.operands = list(call.arguments)
             self._found.options = {
-                option.name: of_option(option, self._context.enums)
+                option.name: find_option_kinds(option, self._context.enums)
                 for spec in specs.values()
                 for option in spec.options.values()
             }
         return counts, certain
 
-    def _specs(self, call: tree.Call) -> dict[int, OperatorSpec]:
+    def _find_specs(self, call: tree.Call) -> dict[int, OperatorSpec]:
         """The specs in question, by opset; those of all operators with the options for `any`."""
         context, name = self._context, call.callee
         if call.wildcard:
@@ -222,98 +226,102 @@ class _Walker:
             help = "a variable for any operator is written `any op(...)`"
             if name in context.world.definitions:
                 help = "definitions are expanded in templates only"
-            self._error(call.callee_span, f"a pattern names operators, and `{name}` is none", help)
+            self._report(call.callee_span, f"a pattern names operators, and `{name}` is none", help)
             return {}
         other = context.target if self._reads is context.source else context.source
-        if self._reads.operator(name) is None and self._reads is not other and other.operator(name) is not None:
-            self._error(
+        if (
+            self._reads.find_operator(name) is None
+            and self._reads is not other
+            and other.find_operator(name) is not None
+        ):
+            self._report(
                 call.callee_span,
                 f"`{name}` is an operator of {other.name}; stage {context.stage} reads {self._reads.name}",
             )
             return {}
         inner = replace(context, builds=(self._reads,), target=self._reads)
-        return find(name, call.callee_span, inner, "write `where opset >= {0}`")
+        return find_specs(name, call.callee_span, inner, "write `where opset >= {0}`")
 
-    def _option(self, attribute: tree.Attribute, specs: dict[int, OperatorSpec], call: tree.Call) -> Counter[str]:
+    def _check_option(self, attribute: tree.Attribute, specs: dict[int, OperatorSpec], call: tree.Call) -> Counter[str]:
         name, value = attribute.name, attribute.value
         if [other.name for other in call.attributes].count(name) > 1:
-            self._error(attribute.span, f"`{name}` is given twice")
+            self._report(attribute.span, f"`{name}` is given twice")
         found = [spec.options[name] for spec in specs.values() if name in spec.options]
         kinds: Kinds = (
-            frozenset().union(*(of_option(option, self._context.enums) for option in found)) if found else ANY
+            frozenset().union(*(find_option_kinds(option, self._context.enums) for option in found)) if found else ANY
         )
         lacking = [opset for opset, spec in specs.items() if name not in spec.options]
         if call.wildcard and not specs:
             all_of_them = list_catalogue(self._reads, max(self._context.opsets)).values()
             known = {option for spec in all_of_them for option in spec.options}
             if name not in known:
-                self._error(
+                self._report(
                     attribute.span, f"no operator of {self._reads.name} has an option `{name}`", suggest(name, known)
                 )
         elif specs and not found:
             some = next(iter(specs.values()))
             help = suggest(name, some.options, "its options") or (None if some.options else "it has no options at all")
-            self._error(attribute.span, f"`{some.name}` has no option `{name}`", help)
+            self._report(attribute.span, f"`{some.name}` has no option `{name}`", help)
         elif lacking and not call.wildcard and not (isinstance(value, tree.Name) and value.name == "_"):
-            there = word_opsets(opset for opset, spec in specs.items() if name in spec.options)
-            self._error(
+            there = format_opsets(opset for opset, spec in specs.items() if name in spec.options)
+            self._report(
                 attribute.span,
-                f"`{call.callee}` has no option `{name}` at {word_opsets(lacking)}",
+                f"`{call.callee}` has no option `{name}` at {format_opsets(lacking)}",
                 f"it has one at {there}: a guard such as `where opset >= {max(lacking) + 1}` limits the rule to those",
             )
         if isinstance(value, tree.Name):
             if value.name == "_":
                 return Counter()
-            self._bind(Variable(value.name, value.span, OPTION, kinds))
+            self._bind_variable(Variable(value.name, value.span, OPTION, kinds))
             return Counter([value.name])
         if isinstance(value, tree.GraphOf):
-            if found and not may(kinds, one(GRAPH)):
-                self._error(value.span, f"option `{name}` is {words(kinds)}, and this is a graph")
-            return self._graph(value)
-        self._constant(value, kinds, name, found)
+            if found and not can_be(kinds, make_single(GRAPH)):
+                self._report(value.span, f"option `{name}` is {name_kinds(kinds)}, and this is a graph")
+            return self._check_graph(value)
+        self._check_constant(value, kinds, name, found)
         return Counter()
 
-    def _graph(self, graph: tree.GraphOf) -> Counter[str]:
+    def _check_graph(self, graph: tree.GraphOf) -> Counter[str]:
         """A graph of a node: what stands for its inputs, the equations that hold in it, and what it yields."""
-        self._spreads([target for target in graph.parameters if target.spread and target.count is None])
-        self._spreads([a for a in graph.results if a.spread and not isinstance(a.value, tree.Index)])
+        self._check_variadics([target for target in graph.parameters if target.spread and target.count is None])
+        self._check_variadics([a for a in graph.results if a.spread and not isinstance(a.value, tree.Index)])
         names = Counter(target.name for target in graph.parameters if target.name != "_")
         for target in graph.parameters:
-            self._target(target, INSIDE)
+            self._bind_target(target, INSIDE)
         for equation in graph.equations:
-            self.equation(equation, INSIDE)
+            self.check_equation(equation, INSIDE)
             names.update(target.name for target in equation.targets if target.name != "_")
         for argument in graph.results:
-            counts, _ = self._operand(argument)
+            counts, _ = self._check_operand(argument)
             names += counts
             if not isinstance(argument.value, tree.Call | tree.Choice):
                 self._found.yields |= set(counts)
         return names
 
-    def _constant(self, value: tree.Expression, kinds: Kinds, name: str, found: Sequence[Option]) -> None:
+    def _check_constant(self, value: tree.Expression, kinds: Kinds, name: str, found: Sequence[Option]) -> None:
         for node in walk(value):
             if isinstance(node, tree.Name) and node.name != "opset":
-                self._error(
+                self._report(
                     value.span,
                     "an option is bound to a variable or compared with a constant",
                     f"write `{{{name}: v}}` and compare `v` in a `where`",
                 )
                 return
         others = infer(value, self._context)
-        if found and not comparable(kinds, others):
-            self._error(value.span, f"option `{name}` is {words(kinds)}, and this is {words(others)}")
-        elif not all(fits(others, option) for option in found):
-            self._error(value.span, f"option `{name}` is an integer, and this is a floating-point number")
+        if found and not are_comparable(kinds, others):
+            self._report(value.span, f"option `{name}` is {name_kinds(kinds)}, and this is {name_kinds(others)}")
+        elif not all(can_fit(others, option) for option in found):
+            self._report(value.span, f"option `{name}` is an integer, and this is a floating-point number")
         elif found:
-            equality(value, kinds, value, others, value, self._context)
+            check_equality(value, kinds, value, others, value, self._context)
 
-    def _operand(self, argument: tree.Argument, gaps: bool = False) -> tuple[Counter[str], set[str]]:
+    def _check_operand(self, argument: tree.Argument, gaps: bool = False) -> tuple[Counter[str], set[str]]:
         """An operand of a pattern; with `gaps`, some of several values may be none."""
         value = argument.value
-        self._layout(argument.layout, argument)
+        self._check_layout(argument.layout, argument)
         if isinstance(value, tree.Index) and isinstance(value.value, tree.Name) and isinstance(value.index, tree.Name):
             if not argument.spread:
-                self._error(argument.span, "an item of a list is no pattern; so many values are `xs[n]...`")
+                self._report(argument.span, "an item of a list is no pattern; so many values are `xs[n]...`")
             self._bind_count(value.index.name, value.index.span)
             argument = replace(argument, value=value.value)
             value = value.value
@@ -321,13 +329,13 @@ class _Walker:
             if value.name == "_":
                 return Counter(), set()
             if argument.const and argument.spread:
-                self._error(argument.span, "`const` and `...` exclude each other")
+                self._report(argument.span, "`const` and `...` exclude each other")
             if argument.layout and argument.spread:
-                self._error(argument.span, "several values have no common layout: `@` stands after a single name")
-            several = frozenset({VALUES, LIST}) if gaps else one(VALUES)
-            kinds = several if argument.spread else one(ARRAY) if argument.const else one(VALUE)
-            kinds |= one(NONE) if argument.optional else frozenset()
-            self._bind(Variable(value.name, value.span, OPERAND, kinds, argument.layout))
+                self._report(argument.span, "several values have no common layout: `@` stands after a single name")
+            several = frozenset({VALUES, LIST}) if gaps else make_single(VALUES)
+            kinds = several if argument.spread else make_single(ARRAY) if argument.const else make_single(VALUE)
+            kinds |= make_single(NONE) if argument.optional else frozenset()
+            self._bind_variable(Variable(value.name, value.span, OPERAND, kinds, argument.layout))
             return Counter([value.name]), {value.name}
         for mark, there in (
             ("const", argument.const),
@@ -336,39 +344,39 @@ class _Walker:
             ("@", argument.layout is not None),
         ):
             if there:
-                self._error(argument.span, f"`{mark}` marks a variable of a pattern, and this is none")
+                self._report(argument.span, f"`{mark}` marks a variable of a pattern, and this is none")
         if isinstance(value, tree.Call):
-            return self._call(value, None)
+            return self._check_call(value, None)
         if isinstance(value, tree.Choice):
-            return self._choice(value, None)
+            return self._check_choice(value, None)
         if not isinstance(value, tree.Literal) or isinstance(value.value, str):
-            self._error(
+            self._report(
                 value.span,
                 "an operand of a pattern is a variable, a number, `none` or an operator",
-                self._infix(value),
+                self._find_infix_operator(value),
             )
-            return self._salvage(value)
+            return self._bind_all_names(value)
         return Counter(), set()
 
-    def _salvage(self, value: tree.Expression) -> tuple[Counter[str], set[str]]:
-        """Bind the names of what is no pattern, so that one mistake is not told again wherever they are used."""
+    def _bind_all_names(self, value: tree.Expression) -> tuple[Counter[str], set[str]]:
+        """Bind the names in what is no pattern, so that one mistake is not reported again at each use."""
         names = [node.name for node in walk(value) if isinstance(node, tree.Name)]
         for name in names:
-            self._bind(Variable(name, value.span, OPERAND, ANY, used=True))
+            self._bind_variable(Variable(name, value.span, OPERAND, ANY, used=True))
         return Counter(names), set(names)
 
-    def _infix(self, value: tree.Expression) -> str | None:
+    def _find_infix_operator(self, value: tree.Expression) -> str | None:
         if isinstance(value, tree.Binary):
-            operator = self._reads.infix(value.operator)
+            operator = self._reads.find_infix(value.operator)
             return f"a pattern names the operator: `{operator}(...)`" if operator else None
         return None
 
-    def _marks(self, call: tree.Call) -> None:
-        self._spreads([a for a in call.arguments if a.spread and not isinstance(a.value, tree.Index)])
+    def _check_marks(self, call: tree.Call) -> None:
+        self._check_variadics([a for a in call.arguments if a.spread and not isinstance(a.value, tree.Index)])
 
     # ---- the whole
 
-    def _count(self, counted: tuple[Counter[str], set[str]]) -> None:
+    def _count_uses(self, counted: tuple[Counter[str], set[str]]) -> None:
         counts, certain = counted
         self._found.places += counts
         self._found.certain |= certain
@@ -383,5 +391,5 @@ class _Walker:
             variable.used = found.places[name] > 1
         report_unconnected(equations, found.variables, self._context)
 
-    def _error(self, span: Span, message: str, help: str | None = None) -> None:
-        self._context.error(span, message, help)
+    def _report(self, span: Span, message: str, help: str | None = None) -> None:
+        self._context.report(span, message, help)

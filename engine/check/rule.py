@@ -4,35 +4,35 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..base.errors import Note, times
+from ..base.errors import Note, format_count
 from ..dialects.operators import Dialect, OperatorSpec
-from ..expressions.compile import Frame, Located, evaluate, truth
-from ..expressions.opset_range import possible
-from ..rewrite.rules import ACCEPT, ADAPT, JUDGING, OF_SOURCE, ONCE, STAGES, family, list_template_dialects
+from ..expressions.compile import Frame, Located, evaluate, read_truth
+from ..expressions.opset_range import find_possible
+from ..rewrite.rules import ACCEPT, ADAPT, JUDGING, OF_SOURCE, ONCE, STAGES, expand_family, list_template_dialects
 from ..syntax import tree
-from ..syntax.diagnostics import a, suggest
+from ..syntax.diagnostics import add_article, suggest
 from ..syntax.tree_traversal import walk
 from .definitions import FAIL
-from .messages import placeholders
-from .operations import find, list_required
+from .messages import check_placeholders
+from .operations import find_specs, list_required
 from .pattern import LeftSide, check_pattern
 from .scope import LET, OPERAND, OPTION, Context, Variable
-from .template import templates
-from .tests import rule_tests, table_tests
-from .types import condition, infer
+from .template import check_templates
+from .tests import check_rule_tests, check_table_tests
+from .types import check_condition, infer
 
 #: what to do where a rule over the target is to refuse
 _REFUSING = "write `where`; what the target cannot run is said by rules of `stage accept`"
 
 
-def rule(written: tree.Rule, context: Context) -> None:
+def check_rule(written: tree.Rule, context: Context) -> None:
     """Check a rule, or each member of the family that it stands for."""
     if written.stage not in STAGES:
         help = suggest(written.stage, STAGES, "the stages")
-        context.error(written.span, f"there is no stage `{written.stage}`", help)
+        context.report(written.span, f"there is no stage `{written.stage}`", help)
         return
     if written.stage in ONCE and context.source is context.target:
-        context.error(
+        context.report(
             written.span,
             f"nothing is lowered from {context.source.name} to itself",
             "say which stage the rule belongs to, such as `stage simplify`",
@@ -43,111 +43,113 @@ def rule(written: tree.Rule, context: Context) -> None:
         context, stage=written.stage, builds=list_template_dialects(written.stage, context.source, context.target)
     )
     if not written.over:
-        _rule(written, reads, inner)
+        _check_member(written, reads, inner)
         return
-    _family(written, reads, inner)
-    with context.world.diagnosis.family():
-        for member, entry in zip(family(written), written.over, strict=True):
-            with context.world.diagnosis.noting(f"for {entry.source} => {entry.target}", entry.span):
-                _rule(member, reads, inner)
+    _check_family(written, reads, inner)
+    with context.world.diagnosis.merge_family():
+        for member, entry in zip(expand_family(written), written.over, strict=True):
+            with context.world.diagnosis.add_note(f"for {entry.source} => {entry.target}", entry.span):
+                _check_member(member, reads, inner)
 
 
-def _family(written: tree.Rule, reads: Dialect, context: Context) -> None:
+def _check_family(written: tree.Rule, reads: Dialect, context: Context) -> None:
     everything = (written.equations, written.clauses, written.templates)
     mentioned = {n.callee for n in walk(everything) if isinstance(n, tree.Call)}
     mentioned |= {n.name for n in walk(everything) if isinstance(n, tree.Symbol)}
     renamed = any(entry.source != entry.target for entry in written.over)
     for name in ("SRC", "DST"):
         if name not in mentioned and (renamed or name == "SRC"):
-            context.error(written.span, f"rule `{written.name}` is a family, and does not mention `{name}`")
+            context.report(written.span, f"rule `{written.name}` is a family, and does not mention `{name}`")
     seen: dict[str, tree.Entry] = {}
     for entry in written.over:
         if entry.reversible:
-            context.error(entry.span, "`<=>` stands in tables; a family is read forwards only")
+            context.report(entry.span, "`<=>` stands in tables; a family is read forwards only")
         first = seen.setdefault(entry.source, entry)
         if first is not entry:
-            context.error(entry.span, f"`{entry.source}` is in the family already")
+            context.report(entry.span, f"`{entry.source}` is in the family already")
 
 
-def _rule(written: tree.Rule, reads: Dialect, context: Context) -> None:
+def _check_member(written: tree.Rule, reads: Dialect, context: Context) -> None:
     for clause in written.clauses:
         if isinstance(clause, tree.Where):
-            context = context.at(possible(clause.condition, context.opsets))
+            context = context.restrict(find_possible(clause.condition, context.opsets))
     if not context.opsets:
-        context.error(written.span, f"the guards of rule `{written.name}` hold at no opset")
+        context.report(written.span, f"the guards of rule `{written.name}` hold at no opset")
         return
     if written.stage != ADAPT:  # a rule is passed over where there is nothing for it to match
         there = context.world.availability.list_opsets(written.equations, (reads,), context.opsets, pattern=True)
-        context = context.at(there or context.opsets)
+        context = context.restrict(there or context.opsets)
     if written.stage == ADAPT:
         declared = frozenset(context.declared)
-        context = context.at(context.opsets & context.world.availability.list_adapted(written, reads, declared))
-    newest = context.at(frozenset({max(context.declared)})) if written.stage == ADAPT else context
+        context = context.restrict(context.opsets & context.world.availability.list_adapted(written, reads, declared))
+    newest = context.restrict(frozenset({max(context.declared)})) if written.stage == ADAPT else context
     found = check_pattern(written.equations, reads, newest)
-    context = replace(context, root=found.root).inner(*found.variables.values())
+    context = replace(context, root=found.root).extend(*found.variables.values())
     before = len(context.world.diagnosis.found)
-    context = _clauses(written, context)
+    context = _check_clauses(written, context)
     if written.stage in JUDGING:
-        _accepts(written, reads, context)
+        _check_accepts_rule(written, reads, context)
         return
     if not written.templates:
-        context.error(written.span, "a rule says what is built by `=>` and an equation")
+        context.report(written.span, "a rule says what is built by `=>` and an equation")
         return
-    templates(written, found, context)
+    check_templates(written, found, context)
     _report_refusals(written, context)
     if len(context.world.diagnosis.found) == before:  # what is misspelt would be told twice
         _report_unused(found, context)
     tried = newest if written.stage == ADAPT else context  # what it reads has the newest form whatever is written
-    rule_tests(written, found, replace(tried, root=found.root, scope={"opset": context.scope["opset"]}))
+    check_rule_tests(written, found, replace(tried, root=found.root, scope={"opset": context.scope["opset"]}))
 
 
-def _accepts(written: tree.Rule, reads: Dialect, context: Context) -> None:
+def _check_accepts_rule(written: tree.Rule, reads: Dialect, context: Context) -> None:
     """Check what a rule of the stage that only refuses and remarks has, and has not."""
     for template in written.templates:
         message = f"stage {written.stage} builds nothing: its rules say what the target takes"
-        context.error(template.span, message, "a rule of `stage simplify` or `stage tune` builds what it takes instead")
+        context.report(
+            template.span, message, "a rule of `stage simplify` or `stage tune` builds what it takes instead"
+        )
     said = written.stage != ACCEPT or any(isinstance(clause, tree.Require | tree.Remark) for clause in written.clauses)
     if not said:
         help = 'such as `require mode != "cubic", "this target has no cubic interpolation"`'
         message = "a rule of stage accept says by `require` what the target takes, or by `remark` what to tell of it"
-        context.error(written.span, message, help)
+        context.report(written.span, message, help)
     for call in walk(written.equations):
         if not isinstance(call, tree.Call) or call.wildcard or call.rest:
             continue
-        spec = reads.operator(call.callee, max(context.opsets))
+        spec = reads.find_operator(call.callee, max(context.opsets))
         named = {attribute.name for attribute in call.attributes}
         if spec is not None and spec.options.keys() - named:
             message = f"of `{call.callee}` this is only about those whose other options have their defaults"
-            context.error(call.span, message, "end its options with `..`, which stands for all others")
+            context.report(call.span, message, "end its options with `..`, which stands for all others")
 
 
-def _clauses(written: tree.Rule, context: Context) -> Context:
+def _check_clauses(written: tree.Rule, context: Context) -> Context:
     for clause in written.clauses:
         if isinstance(clause, tree.Let):
             kinds = infer(clause.value, context)
             known = context.scope.get(clause.name)
             if known is not None:
-                context.error(clause.span, f"`{clause.name}` is bound already, as {a(known.bound_as)}")
+                context.report(clause.span, f"`{clause.name}` is bound already, as {add_article(known.bound_as)}")
                 continue
-            context = context.inner(Variable(clause.name, clause.span, LET, kinds))
+            context = context.extend(Variable(clause.name, clause.span, LET, kinds))
             continue
         if isinstance(clause, tree.Remark):
             if written.stage != ACCEPT:
                 help = "what is to be told of the result is said by rules of `stage accept`"
-                context.error(clause.span, f"`remark` tells nothing in stage {written.stage}", help)
-            placeholders(clause.message, clause.span, context)
+                context.report(clause.span, f"`remark` tells nothing in stage {written.stage}", help)
+            check_placeholders(clause.message, clause.span, context)
             continue
-        condition(clause.condition, context)
+        check_condition(clause.condition, context)
         if isinstance(clause, tree.Require) and written.stage not in (*OF_SOURCE, *JUDGING, ADAPT):
-            context.error(clause.span, f"`require` refuses nothing in stage {written.stage}", _REFUSING)
+            context.report(clause.span, f"`require` refuses nothing in stage {written.stage}", _REFUSING)
         if (
             written.stage not in JUDGING
         ):  # which may forbid an operator whatever is asked of it, and at some opsets alone
-            _always(clause, context)
+            _report_constant_condition(clause, context)
             if isinstance(clause, tree.Require):
-                context = context.at(possible(clause.condition, context.opsets))
+                context = context.restrict(find_possible(clause.condition, context.opsets))
         if clause.message is not None:
-            placeholders(clause.message, clause.span, context)
+            check_placeholders(clause.message, clause.span, context)
     return context
 
 
@@ -158,19 +160,19 @@ def _report_refusals(written: tree.Rule, context: Context) -> None:
     for call in walk((written.clauses, written.templates)):
         if isinstance(call, tree.Call) and (call.callee == FAIL or call.callee in context.world.refusers):
             within = "" if call.callee == FAIL else f" in `{call.callee}`"
-            context.error(call.span, f"`{FAIL}`{within} refuses nothing in stage {written.stage}", _REFUSING)
+            context.report(call.span, f"`{FAIL}`{within} refuses nothing in stage {written.stage}", _REFUSING)
 
 
-def _always(clause: tree.Where | tree.Require, context: Context) -> None:
-    """Tell a condition that comes to the same whatever is matched, as no variable stands in it."""
+def _report_constant_condition(clause: tree.Where | tree.Require, context: Context) -> None:
+    """Report a condition that has the same value for every match, since it mentions no variable."""
     for node in walk(clause.condition):
         if isinstance(node, tree.Name | tree.Symbol | tree.Call | tree.Comprehension | tree.Fold | tree.GraphOf):
             return
     try:
-        holds = truth(evaluate(clause.condition, Frame({})))
+        holds = read_truth(evaluate(clause.condition, Frame({})))
     except Located:
         return  # what is wrong with it has been told
-    context.error(clause.condition.span, f"this condition holds {'always' if holds else 'never'}")
+    context.report(clause.condition.span, f"this condition holds {'always' if holds else 'never'}")
 
 
 def _report_unused(found: LeftSide, context: Context) -> None:
@@ -178,97 +180,99 @@ def _report_unused(found: LeftSide, context: Context) -> None:
         if variable.used or name.startswith("_"):
             continue
         if variable.bound_as == OPTION:
-            context.error(
+            context.report(
                 variable.span,
                 f"option variable `{name}` is never used, so the rule would drop the option",
                 "write `_` for its value to ignore it on purpose",
             )
         elif variable.bound_as == OPERAND:
-            context.error(
+            context.report(
                 variable.span,
                 f"operand `{name}` is never used, so the rule would drop it",
                 f"call it `_{name}` to ignore it on purpose",
             )
         elif variable.bound_as == LET:
-            context.error(variable.span, f"`{name}` is never used")
+            context.report(variable.span, f"`{name}` is never used")
 
 
 # ---- tables
 
 
-def table(written: tree.Table, context: Context) -> None:
+def check_table(written: tree.Table, context: Context) -> None:
     """Check a table: operators that correspond must take and yield alike, and `<=>` must lead back."""
     if context.source is context.target:
-        context.error(written.span, f"nothing is lowered from {context.source.name} to itself, so tables have no use")
+        context.report(written.span, f"nothing is lowered from {context.source.name} to itself, so tables have no use")
         return
     seen: dict[str, tree.Entry] = {}
     back: dict[str, tree.Entry] = {}
     for entry in written.entries:
         first = seen.setdefault(entry.source, entry)
         if first is not entry:
-            context.world.diagnosis.error(
+            context.world.diagnosis.add_error(
                 entry.span, f"`{entry.source}` is in the table already", None, [Note("it is here", first.span)]
             )
-        _entry(entry, context)
+        _check_entry(entry, context)
         if entry.reversible:
             other = back.setdefault(entry.target, entry)
             if other is not entry:
-                context.world.diagnosis.error(
+                context.world.diagnosis.add_error(
                     entry.span,
                     f"`<=>` cannot be read backwards: `{entry.target}` would become "
                     f"`{entry.source}` as well as `{other.source}`",
                     "write `=>` in one of the two",
                     [Note("the other one is here", other.span)],
                 )
-    table_tests(written, context.source, context)
+    check_table_tests(written, context.source, context)
 
 
-def _entry(entry: tree.Entry, context: Context) -> None:
-    source = context.source.operator(entry.source)
+def _check_entry(entry: tree.Entry, context: Context) -> None:
+    source = context.source.find_operator(entry.source)
     if source is None:
-        from .vocabulary import operators
+        from .vocabulary import list_operators
 
-        known = operators(context.source)
-        context.error(
+        known = list_operators(context.source)
+        context.report(
             entry.span,
             f"dialect {context.source.name} has no operator `{entry.source}`",
             suggest(entry.source, known),
         )
-    targets = find(entry.target, entry.span, context, "write a rule, with a template for older opsets")
+    targets = find_specs(entry.target, entry.span, context, "write a rule, with a template for older opsets")
     if source is None:
         return
     for target in targets.values():
         required = list_required(target)
         if required:
-            context.error(
+            context.report(
                 entry.span,
                 f"`{target.name}` needs the attribute `{required[0]}`, which a table cannot give",
                 "write a rule",
             )
-        _alike(entry, source, target, context)
+        _check_alike(entry, source, target, context)
 
 
-def _alike(entry: tree.Entry, source: OperatorSpec, target: OperatorSpec, context: Context) -> None:
-    (least, most), (few, many) = source.arity(), target.arity()
+def _check_alike(entry: tree.Entry, source: OperatorSpec, target: OperatorSpec, context: Context) -> None:
+    (least, most), (few, many) = source.count_operands(), target.count_operands()
     if (many is not None and (most is None or most > many)) or least < few:
-        context.error(
-            entry.span, f"`{source.name}` takes {_count(least, most)}, `{target.name}` takes {_count(few, many)}"
+        context.report(
+            entry.span,
+            f"`{source.name}` takes {_format_range(least, most)}, `{target.name}` takes {_format_range(few, many)}",
         )
     elif entry.reversible and (few, many) != (least, most) and not (few < least and many is None and most is None):
-        context.error(
+        context.report(
             entry.span,
-            f"`<=>` cannot be read backwards: `{target.name}` takes {_count(few, many)}, "
-            f"`{source.name}` takes {_count(least, most)}",
+            f"`<=>` cannot be read backwards: `{target.name}` takes {_format_range(few, many)}, "
+            f"`{source.name}` takes {_format_range(least, most)}",
             "write `=>`",
         )
     yields = sum(not result.optional for result in target.results)
     if source.results and len(source.results) != yields and not any(r.variadic for r in target.results):
-        context.error(
-            entry.span, f"`{source.name}` has {times(len(source.results), 'result')}, `{target.name}` has {yields}"
+        context.report(
+            entry.span,
+            f"`{source.name}` has {format_count(len(source.results), 'result')}, `{target.name}` has {yields}",
         )
 
 
-def _count(least: int, most: int | None) -> str:
+def _format_range(least: int, most: int | None) -> str:
     if least == most:
-        return times(least, "operand")
+        return format_count(least, "operand")
     return f"{least} or more operands" if most is None else f"{least} to {most} operands"

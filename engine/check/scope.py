@@ -77,17 +77,17 @@ class Context:
     #: the operator at the root of the pattern, None where it may be any
     root: str | None = None
 
-    def inner(self, *variables: Variable) -> Context:
+    def extend(self, *variables: Variable) -> Context:
         """The same place with more variables."""
         return replace(self, scope={**self.scope, **{variable.name: variable for variable in variables}})
 
-    def at(self, opsets: Opsets) -> Context:
+    def restrict(self, opsets: Opsets) -> Context:
         """The same place at fewer opsets."""
         return replace(self, opsets=opsets)
 
-    def error(self, span: Span, message: str, help: str | None = None) -> None:
+    def report(self, span: Span, message: str, help: str | None = None) -> None:
         """Tell a mistake."""
-        self.world.diagnosis.error(span, message, help)
+        self.world.diagnosis.add_error(span, message, help)
 
     @property
     def enums(self) -> dict[str, Mapping[str, int]]:
@@ -95,6 +95,6 @@ class Context:
         return {**self.target.enums, **self.source.enums}
 
 
-def parameter(name: str, span: Span, kinds: Kinds = ANY, layout: str | None = None) -> Variable:
+def make_parameter(name: str, span: Span, kinds: Kinds = ANY, layout: str | None = None) -> Variable:
     """A parameter of a definition, whose dimensions have the names that they have where it is called."""
     return Variable(name, span, PARAMETER, kinds, layout)

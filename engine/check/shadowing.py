@@ -9,7 +9,7 @@ from typing import Any
 from ..base.errors import Note
 from ..dialects.operators import Catalogue, OperatorSpec
 from ..expressions.compile import Frame, Located, evaluate
-from ..expressions.functions import to_python
+from ..expressions.functions import convert_to_python
 from ..rewrite.pattern import Absent, AnyOf, Defined, NodePattern, Number, Operand, Variable
 from ..rewrite.rules import JUDGING, ONCE, Contents, Override, Rule, compile_rules
 from ..syntax import tree
@@ -20,7 +20,7 @@ from ..syntax.tree_traversal import walk
 _FREE = object()
 
 
-def overlaps(
+def report_shadowed(
     files: Sequence[tree.RuleFile], catalogue: Catalogue, contents: Contents, diagnosis: Collector
 ) -> list[Override]:
     """Tell every rule that can never fire, at the highest opset; the files, whose contents are given, must have no
@@ -31,37 +31,37 @@ def overlaps(
     ruleset = compile_rules(files, catalogue, max(file.opsets[1] for file in files), contents)
     told: set[str] = set()
     overrides: dict[str, Override] = {}
-    for stage, (domain, operator) in ruleset.roots():
+    for stage, (domain, operator) in ruleset.list_roots():
         if stage in JUDGING:
             continue  # each of them is asked
-        candidates = ruleset.candidates(stage, domain, operator)
+        candidates = ruleset.list_candidates(stage, domain, operator)
         # Patterns of several nodes are tried before all others where rules are tried once.
         ordered = sorted(candidates, key=lambda rule: not rule.deep) if stage in ONCE else candidates
-        for earlier, later in _pairs(ordered):
-            if later.place in told or not _takes_all(earlier) or not _covers(earlier, later):
+        for earlier, later in _pair_rules(ordered):
+            if later.place in told or not _is_unconditional(earlier) or not _can_cover(earlier, later):
                 continue
             told.add(later.place)
             if earlier.order[0] == later.order[0]:
-                _tell(earlier, later, diagnosis)
+                _report_pair(earlier, later, diagnosis)
             else:
                 overrides[later.place] = Override(earlier.place, later.place, operator)
     return list(overrides.values())
 
 
-def _pairs(rules: Sequence[Rule]) -> Iterator[tuple[Rule, Rule]]:
+def _pair_rules(rules: Sequence[Rule]) -> Iterator[tuple[Rule, Rule]]:
     for position, later in enumerate(rules):
         for earlier in rules[:position]:
             yield earlier, later
 
 
-def _tell(earlier: Rule, later: Rule, diagnosis: Collector) -> None:
-    same = _covers(later, earlier)
+def _report_pair(earlier: Rule, later: Rule, diagnosis: Collector) -> None:
+    same = _can_cover(later, earlier)
     message = (
         f"rule `{later.name}` has the same pattern as `{earlier.name}`, which is tried first"
         if same
         else f"rule `{later.name}` never fires: `{earlier.name}` is tried first and takes all that it would take"
     )
-    diagnosis.error(
+    diagnosis.add_error(
         later.span,
         message,
         "guard the first one with `where`, or give this one a `priority`",
@@ -69,40 +69,40 @@ def _tell(earlier: Rule, later: Rule, diagnosis: Collector) -> None:
     )
 
 
-def _takes_all(rule: Rule) -> bool:
+def _is_unconditional(rule: Rule) -> bool:
     """Whether a rule that matches always fires, or stops: no guard, no `let` without a value, a template for all."""
     for clause in rule.clauses:
-        if isinstance(clause, tree.Where) or (isinstance(clause, tree.Let) and not _plain(clause.value)):
+        if isinstance(clause, tree.Where) or (isinstance(clause, tree.Let) and not _has_value(clause.value)):
             return False
     return any(template.condition is None for template in rule.templates)
 
 
-def _plain(expression: tree.Expression) -> bool:
+def _has_value(expression: tree.Expression) -> bool:
     """Whether an expression surely has a value."""
     return all(isinstance(node, tree.Literal | tree.Name | tree.Symbol | tree.ListOf) for node in walk(expression))
 
 
-def _covers(general: Rule, special: Rule) -> bool:
+def _can_cover(general: Rule, special: Rule) -> bool:
     """Whether a pattern of one node matches wherever another rule's root does."""
-    if len(general.equations) > 1 or not _names_once(general):
+    if len(general.equations) > 1 or not _has_distinct_names(general):
         return False
     wide, narrow = general.equations[-1], special.equations[-1]
     if any(target.layout for target in wide.targets):
         return False
     if len(special.equations) > 1 and general.deep:
         return False
-    return _value(wide.value, _root(narrow))
+    return _is_value_covered(wide.value, _find_root(narrow))
 
 
-def _root(equation: Defined) -> Operand:
+def _find_root(equation: Defined) -> Operand:
     return equation.value
 
 
-def _names_once(rule: Rule) -> bool:
+def _has_distinct_names(rule: Rule) -> bool:
     """Whether no variable stands twice, which would be a condition of its own."""
     seen: set[str] = set()
 
-    def once(pattern: Operand) -> bool:
+    def is_new(pattern: Operand) -> bool:
         if isinstance(pattern, Variable):
             new = pattern.name not in seen
             seen.add(pattern.name)
@@ -111,13 +111,13 @@ def _names_once(rule: Rule) -> bool:
             names = [o.variable for o in pattern.options if o.variable not in (None, "_")]
             new = not seen.intersection(names) and len(set(names)) == len(names)
             seen.update(name for name in names if name)
-            return all([new, *map(once, pattern.operands)])
+            return all([new, *map(is_new, pattern.operands)])
         return not isinstance(pattern, AnyOf)
 
-    return all(once(equation.value) for equation in rule.equations)
+    return all(is_new(equation.value) for equation in rule.equations)
 
 
-def _value(wide: Operand, narrow: Operand) -> bool:
+def _is_value_covered(wide: Operand, narrow: Operand) -> bool:
     match wide, narrow:
         case Variable(), Variable():
             if wide.spread:
@@ -136,16 +136,16 @@ def _value(wide: Operand, narrow: Operand) -> bool:
         case Absent(), Absent():
             return True
         case NodePattern(), NodePattern():
-            return _node(wide, narrow)
+            return _is_node_covered(wide, narrow)
         case _, AnyOf():
-            return all(_value(wide, alternative) for alternative in narrow.alternatives)
+            return all(_is_value_covered(wide, alternative) for alternative in narrow.alternatives)
     return False
 
 
-def _node(wide: NodePattern, narrow: NodePattern) -> bool:
+def _is_node_covered(wide: NodePattern, narrow: NodePattern) -> bool:
     if not narrow.specs.keys() <= wide.specs.keys():
         return False
-    if not all(_options(wide, narrow, spec) for spec in narrow.specs.values()):
+    if not all(_are_options_covered(wide, narrow, spec) for spec in narrow.specs.values()):
         return False
     one, other = wide.operands, narrow.operands
     if len(one) == 1 and isinstance(one[0], Variable) and one[0].spread:
@@ -153,12 +153,12 @@ def _node(wide: NodePattern, narrow: NodePattern) -> bool:
     if len(narrow.specs) == 1:
         one, other = (_expand_variadic(operands, *narrow.specs.values()) for operands in (one, other))
     absent = [Absent(narrow.span)] * (len(one) - len(other))
-    return len(other) <= len(one) and all(_value(a, b) for a, b in zip(one, [*other, *absent], strict=True))
+    return len(other) <= len(one) and all(_is_value_covered(a, b) for a, b in zip(one, [*other, *absent], strict=True))
 
 
 def _expand_variadic(operands: tuple[Operand, ...], spec: OperatorSpec) -> tuple[Operand, ...]:
     """Operands with one variable for each that `xs...` stands for, where an operator has a fixed number of them."""
-    least, most = spec.arity()
+    least, most = spec.count_operands()
     found: list[Operand] = []
     for operand in operands:
         if isinstance(operand, Variable) and operand.spread and least == most:
@@ -168,7 +168,7 @@ def _expand_variadic(operands: tuple[Operand, ...], spec: OperatorSpec) -> tuple
     return tuple(found)
 
 
-def _options(wide: NodePattern, narrow: NodePattern, spec: OperatorSpec) -> bool:
+def _are_options_covered(wide: NodePattern, narrow: NodePattern, spec: OperatorSpec) -> bool:
     first, second = _list_asked_options(wide, spec), _list_asked_options(narrow, spec)
     return all(
         first[name] is _FREE or (second[name] is not _FREE and first[name] == second[name]) for name in spec.options
@@ -178,7 +178,7 @@ def _options(wide: NodePattern, narrow: NodePattern, spec: OperatorSpec) -> bool
 def _list_asked_options(pattern: NodePattern, spec: OperatorSpec) -> dict[str, Any]:
     """What a pattern asks of each option of an operator."""
     rest: Any = _FREE if pattern.rest else None
-    found = {name: rest or ("is", to_python(option.default)) for name, option in spec.options.items()}
+    found = {name: rest or ("is", convert_to_python(option.default)) for name, option in spec.options.items()}
     for option in pattern.options:
         if option.variable is not None:
             found[option.name] = _FREE
@@ -187,7 +187,7 @@ def _list_asked_options(pattern: NodePattern, spec: OperatorSpec) -> dict[str, A
             found[option.name] = ("is", option)
             continue
         try:
-            found[option.name] = ("is", to_python(evaluate(option.value, Frame({}))))
+            found[option.name] = ("is", convert_to_python(evaluate(option.value, Frame({}))))
         except (Located, KeyError):
             found[option.name] = ("is", option)  # depends on the opset: equal to nothing else
     return found

@@ -4,43 +4,43 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..base.errors import times
-from ..expressions.opset_range import Opsets, decide, possible
+from ..base.errors import format_count
+from ..expressions.opset_range import Opsets, decide, find_possible
 from ..rewrite.rules import MEANING
 from ..syntax import tree
-from ..syntax.diagnostics import a, join_words, suggest
-from ..syntax.tree_traversal import tails
-from .kinds import ANY, OLD, RUNTIME, VALUE, VALUES, Kinds, may, one, words
+from ..syntax.diagnostics import add_article, join_words, suggest
+from ..syntax.tree_traversal import iterate_tails
+from .kinds import ANY, OLD, RUNTIME, VALUE, VALUES, Kinds, can_be, make_single, name_kinds
 from .pattern import LeftSide
 from .scope import LOCAL, Context, Variable
-from .types import condition, infer
+from .types import check_condition, infer
 
 
-def templates(rule: tree.Rule, left: LeftSide, context: Context) -> None:
+def check_templates(rule: tree.Rule, left: LeftSide, context: Context) -> None:
     """Check the templates of a rule, each at the opsets at which it may be reached."""
     remaining = context.opsets
     for template in rule.templates:
         if not remaining:
-            context.error(
+            context.report(
                 template.span, "this template is never reached: one before it holds always", "give that one a `when`"
             )
             continue
         asked = remaining
         if template.condition is not None:
-            condition(template.condition, context.at(remaining))
-            asked = possible(template.condition, remaining)
+            check_condition(template.condition, context.restrict(remaining))
+            asked = find_possible(template.condition, remaining)
             if not asked:
-                context.error(
+                context.report(
                     template.condition.span, "this condition holds at none of the opsets that are left for it"
                 )
         there = _list_available(template, rule, context)
         remaining -= {o for o in there if template.condition is None or decide(template.condition, o) is True}
         if reached := asked & there:
-            _template(template, left, replace(context.at(reached), emits=True))
+            _check_template(template, left, replace(context.restrict(reached), emits=True))
 
 
 def _list_available(template: tree.Template, rule: tree.Rule, context: Context) -> Opsets:
-    """The opsets at which a template is not passed over: those where all that it names exists.
+    """The opsets at which a template is considered: those where everything that it names exists.
 
     The last one is held against all of them where the newest lacks something, so that it is told what is missing.
     """
@@ -49,60 +49,62 @@ def _list_available(template: tree.Template, rule: tree.Rule, context: Context) 
     return context.opsets if gone or not found else found
 
 
-def _template(template: tree.Template, left: LeftSide, context: Context) -> None:
+def _check_template(template: tree.Template, left: LeftSide, context: Context) -> None:
     assigned = {target.name: target for equation in template.equations for target in equation.targets}
     replaced = assigned.keys() & left.results
     for name in sorted(left.roots - assigned.keys()):
         if name.startswith("_"):
             continue
-        context.error(
+        context.report(
             template.span, f"the template does not say what becomes of `{name}`", f"write an equation `{name} = ...`"
         )
     scope = dict(context.scope)
     for name in replaced | left.roots:
         variable = scope[name]
-        kinds = one(OLD) if variable.kinds == one(VALUE) else variable.kinds
+        kinds = make_single(OLD) if variable.kinds == make_single(VALUE) else variable.kinds
         scope[name] = replace(variable, kinds=kinds)
     locals: list[Variable] = []
     inner = replace(context, scope=scope)
     for equation in template.equations:
-        inner = _equation(equation, left, inner, locals)
+        inner = _check_equation(equation, left, inner, locals)
     for name in scope:
         # What a template uses is used by the rule.
         context.scope[name].used = context.scope[name].used or scope[name].used
     for variable in locals:
         if not variable.used and not variable.name.startswith("_"):
             help = suggest(variable.name, left.roots) or f"call it `_{variable.name}` to ignore it on purpose"
-            context.error(variable.span, f"`{variable.name}` is never used", help)
+            context.report(variable.span, f"`{variable.name}` is never used", help)
 
 
-def _equation(equation: tree.Equation, left: LeftSide, context: Context, locals: list[Variable]) -> Context:
+def _check_equation(equation: tree.Equation, left: LeftSide, context: Context, locals: list[Variable]) -> Context:
     targets = equation.targets
     kinds = infer(equation.value, context)
-    if kinds == one(OLD):
-        context.error(equation.value.span, "the rule replaces this value by itself")
-    elif kinds and kinds <= one(VALUES) and not any(target.spread for target in targets) and len(targets) == 1:
-        context.error(equation.span, f"several values are yielded for `{targets[0].name}`", "write `ys... = ...`")
-    elif kinds and kinds <= RUNTIME and (len(targets) > 1 or targets[0].spread) and not _calls(equation.value):
-        context.error(equation.span, f"one value is yielded for {times(len(targets), 'name')}", "write a list: `[x]`")
-    elif not may(kinds, RUNTIME | frozenset({VALUES, "number", "bool", "list", "array"})):
-        context.error(equation.value.span, f"a template yields values, and this is {words(kinds)}")
-    for call in _calls(equation.value):
-        _results(call, equation, context)
+    if kinds == make_single(OLD):
+        context.report(equation.value.span, "the rule replaces this value by itself")
+    elif kinds and kinds <= make_single(VALUES) and not any(target.spread for target in targets) and len(targets) == 1:
+        context.report(equation.span, f"several values are yielded for `{targets[0].name}`", "write `ys... = ...`")
+    elif kinds and kinds <= RUNTIME and (len(targets) > 1 or targets[0].spread) and not _list_calls(equation.value):
+        context.report(
+            equation.span, f"one value is yielded for {format_count(len(targets), 'name')}", "write a list: `[x]`"
+        )
+    elif not can_be(kinds, RUNTIME | frozenset({VALUES, "number", "bool", "list", "array"})):
+        context.report(equation.value.span, f"a template yields values, and this is {name_kinds(kinds)}")
+    for call in _list_calls(equation.value):
+        _check_results(call, equation, context)
     yields = _infer_result_kinds(equation, kinds)
     spreads = [target for target in targets if target.spread and target.name not in left.results]
     if len(spreads) > 1:
-        context.error(spreads[1].span, "only one name on the left of an equation can be spread by `...`")
+        context.report(spreads[1].span, "only one name on the left of an equation can be spread by `...`")
     for target in targets:
         known = context.scope.get(target.name)
         layout = target.layout
         if known is not None and known.bound_as != LOCAL and target.name not in left.results:
             results = join_words([f"`{name}`" for name in sorted(left.roots)], "and")
             help = f"choose another name; what the rule replaces is {results}"
-            context.error(target.span, f"`{target.name}` is bound already, as {a(known.bound_as)}", help)
+            context.report(target.span, f"`{target.name}` is bound already, as {add_article(known.bound_as)}", help)
             continue
         if layout and len(set(layout)) < len(layout):
-            context.error(target.span, f"layout {layout} names a dimension twice")
+            context.report(target.span, f"layout {layout} names a dimension twice")
         if target.name in left.results:
             assert known is not None
             _check_result_layout(target, left.variables[target.name], context)
@@ -110,26 +112,26 @@ def _equation(equation: tree.Equation, left: LeftSide, context: Context, locals:
         else:
             variable = Variable(target.name, target.span, LOCAL, yields, layout)
             locals.append(variable)
-        context = context.inner(variable)
+        context = context.extend(variable)
     return context
 
 
 def _check_result_layout(target: tree.Target, variable: Variable, context: Context) -> None:
     """A layout that a template says of a result must be a permutation of the one it has in the pattern."""
-    if target.spread != (variable.kinds == one(VALUES)):
-        context.error(target.span, f"`{target.name}` is {words(variable.kinds)} in the pattern")
+    if target.spread != (variable.kinds == make_single(VALUES)):
+        context.report(target.span, f"`{target.name}` is {name_kinds(variable.kinds)} in the pattern")
     if target.layout is None:
         return
     if context.stage == MEANING:
-        context.error(target.span, "a meaning says what is computed, and permutes nothing by `@`")
+        context.report(target.span, "a meaning says what is computed, and permutes nothing by `@`")
     elif variable.layout is None:
-        context.error(
+        context.report(
             target.span,
             f"`{target.name}` has no layout in the pattern to be turned back into from {target.layout}",
             f"write `{target.name} @ NHWC = ...` there",
         )
     elif sorted(variable.layout) != sorted(target.layout):
-        context.error(
+        context.report(
             target.span,
             f"`{target.name}` is {variable.layout} in the pattern, which has other dimensions than {target.layout}",
         )
@@ -138,24 +140,24 @@ def _check_result_layout(target: tree.Target, variable: Variable, context: Conte
 def _infer_result_kinds(equation: tree.Equation, kinds: Kinds) -> Kinds:
     """The kinds of what an equation binds."""
     if any(target.spread for target in equation.targets):
-        return one(VALUES) if len(equation.targets) == 1 else ANY
+        return make_single(VALUES) if len(equation.targets) == 1 else ANY
     if len(equation.targets) > 1:
-        return one(VALUE)
+        return make_single(VALUE)
     # An operator yields a single value where a single one is named.
-    return kinds - one(VALUES) if VALUE in kinds and kinds < ANY else kinds or ANY
+    return kinds - make_single(VALUES) if VALUE in kinds and kinds < ANY else kinds or ANY
 
 
-def _calls(expression: tree.Expression) -> list[tree.Call]:
+def _list_calls(expression: tree.Expression) -> list[tree.Call]:
     """The calls of operators that an expression may yield the results of."""
-    return [call for call in tails(expression) if call.callee[0].isupper()]
+    return [call for call in iterate_tails(expression) if call.callee[0].isupper()]
 
 
-def _results(call: tree.Call, equation: tree.Equation, context: Context) -> None:
+def _check_results(call: tree.Call, equation: tree.Equation, context: Context) -> None:
     named = sum(not target.spread for target in equation.targets)
     for dialect in context.builds:
-        spec = dialect.operator(call.callee, max(context.opsets, default=None))
+        spec = dialect.find_operator(call.callee, max(context.opsets, default=None))
         if spec is not None:
             if not any(result.variadic for result in spec.yields) and named > len(spec.yields):
-                has = times(len(spec.yields), "result")
-                context.error(equation.span, f"`{spec.name}` has {has}, the equation names {named}")
+                has = format_count(len(spec.yields), "result")
+                context.report(equation.span, f"`{spec.name}` has {has}, the equation names {named}")
             return

@@ -5,37 +5,51 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..base.errors import times
+from ..base.errors import format_count
 from ..dialects.operators import CONTEXT, FORM, Dialect
 from ..expressions.compile import Frame, Located, evaluate
-from ..expressions.functions import DTYPES, to_python
-from ..expressions.values import same
+from ..expressions.functions import DTYPES, convert_to_python
+from ..expressions.values import is_same
 from ..rewrite.rules import ADAPT, MEANING, OF_SOURCE
 from ..syntax import tree
 from ..syntax.diagnostics import spell, suggest
-from .kinds import ANY, LIST, NONE, NUMBER, OPERATOR, REAL, VALUE, VALUES, Kinds, comparable, may, one, words
+from .kinds import (
+    ANY,
+    LIST,
+    NONE,
+    NUMBER,
+    OPERATOR,
+    REAL,
+    VALUE,
+    VALUES,
+    Kinds,
+    are_comparable,
+    can_be,
+    make_single,
+    name_kinds,
+)
 from .pattern import LeftSide
 from .scope import OPERAND, OPTION, WILDCARD, Context
-from .types import element_type, equality, infer
+from .types import check_equality, infer, suggest_element_type
 
 _HOW = "such as `test x: f32[2, 3..5] for axis in [0, 1]`"
 
 
-def rule_tests(rule: tree.Rule, left: LeftSide, context: Context) -> None:
+def check_rule_tests(rule: tree.Rule, left: LeftSide, context: Context) -> None:
     """Check the tests of a rule against the variables of its pattern."""
     if rule.stage == MEANING:
         for test in rule.tests:
             help = f"the tests of the rules about `{left.root}` try it"
-            context.error(test.span, "what an operator means is not tried by itself", help)
+            context.report(test.span, "what an operator means is not tried by itself", help)
         return
     if rule.stage == ADAPT and not rule.tests:
         return  # the node tests of older opsets try it
-    spec = context.source.operator(left.root) if left.root is not None else None
+    spec = context.source.find_operator(left.root) if left.root is not None else None
     form = spec is not None and not spec.traits.isdisjoint((FORM, CONTEXT))
     graphs = spec is not None and any("subgraph" in option.type for option in spec.options.values())
     if not rule.tests and not form and not graphs and not context.source.facts.fuzz.samples:
         # A test clause draws operands and options; a model with graphs of its own it cannot draw.
-        context.error(rule.span, f"rule `{rule.name}` has no `test`", f"say how to try it, {_HOW}")
+        context.report(rule.span, f"rule `{rule.name}` has no `test`", f"say how to try it, {_HOW}")
     operands = {v.name for v in left.variables.values() if v.bound_as == OPERAND}
     bound = {v.name: v.kinds for v in left.variables.values() if v.bound_as in (OPTION, WILDCARD)}
     domains: dict[str, Kinds] = {**left.options, **dict.fromkeys(operands, ANY), **bound}
@@ -51,14 +65,14 @@ def rule_tests(rule: tree.Rule, left: LeftSide, context: Context) -> None:
     said = set(left.results) if spec is not None and spec.facts.fuzz.untried is not None else set()
     demanded = _list_demands(rule, context)
     for test in rule.tests:
-        given = _clause(test, operands | said, domains, context)
-        _matches(test, left, demanded, context)
+        given = _check_clause(test, operands | said, domains, context)
+        _check_matches(test, left, demanded, context)
         for name in sorted(needed - given):
             if name in bound:
                 help = f"name some operators: `for {name} in [...]`"
             else:
                 help = f"give it a type, `{name}: f32[2, 3]`, or values, `for {name} in [...]`"
-            context.error(test.span, f"the test says nothing about `{name}`", help)
+            context.report(test.span, f"the test says nothing about `{name}`", help)
 
 
 def _list_demands(rule: tree.Rule, context: Context) -> dict[str, tuple[Any, str]]:
@@ -68,19 +82,25 @@ def _list_demands(rule: tree.Rule, context: Context) -> dict[str, tuple[Any, str
     if not isinstance(call, tree.Call) or call.wildcard or call.rest:
         return {}
     reads = context.source if rule.stage in OF_SOURCE else context.target
-    spec = reads.operator(call.callee, max(context.opsets))
+    spec = reads.find_operator(call.callee, max(context.opsets))
     wanted = {attribute.name: attribute.value for attribute in call.attributes}
     found: dict[str, tuple[Any, str]] = {}
     for option in spec.options.values() if spec is not None else ():
         value = wanted.get(option.name)
         if value is None and not option.required:
-            found[option.name] = to_python(option.default), "an option that it does not mention must have its default"
+            found[option.name] = (
+                convert_to_python(option.default),
+                "an option that it does not mention must have its default",
+            )
         elif isinstance(value, tree.Literal | tree.Symbol):
-            found[option.name] = to_python(evaluate(value, Frame({}))), "the pattern names the value that it takes"
+            found[option.name] = (
+                convert_to_python(evaluate(value, Frame({}))),
+                "the pattern names the value that it takes",
+            )
     return found
 
 
-def _matches(test: tree.Test, left: LeftSide, demanded: Mapping[str, tuple[Any, str]], context: Context) -> None:
+def _check_matches(test: tree.Test, left: LeftSide, demanded: Mapping[str, tuple[Any, str]], context: Context) -> None:
     """Tell what the pattern never takes of what a test says to try."""
     for generator in test.generators:
         if generator.name not in demanded or not isinstance(generator.domain, tree.ListOf):
@@ -88,80 +108,82 @@ def _matches(test: tree.Test, left: LeftSide, demanded: Mapping[str, tuple[Any, 
         value, why = demanded[generator.name]
         for item in generator.domain.items:
             try:
-                takes = same(to_python(evaluate(item, Frame({}))), value)
+                takes = is_same(convert_to_python(evaluate(item, Frame({}))), value)
             except (Located, KeyError):
                 continue  # what is wrong with it has been told
             if not takes:
                 message = f"the pattern takes `{generator.name}` only where it is {spell(value)}"
-                context.error(item.span, message, f"{why}; `{{{generator.name}}}` in its braces takes any value")
+                context.report(item.span, message, f"{why}; `{{{generator.name}}}` in its braces takes any value")
     for declaration in test.declarations:
         variable = left.variables.get(declaration.name)
         if variable is None or not variable.layout or len(variable.layout) == len(declaration.shape):
             continue
-        dimensions = times(len(declaration.shape), "dimension")
-        context.error(declaration.span, f"`{variable.name}` is {variable.layout}, and the test gives it {dimensions}")
+        dimensions = format_count(len(declaration.shape), "dimension")
+        context.report(declaration.span, f"`{variable.name}` is {variable.layout}, and the test gives it {dimensions}")
 
 
-def table_tests(table: tree.Table, reads: Dialect, context: Context) -> None:
+def check_table_tests(table: tree.Table, reads: Dialect, context: Context) -> None:
     """Check the tests of a table, whose operands have no names of their own: they are given in order."""
     if not table.tests and not reads.facts.fuzz.samples:
-        context.error(table.span, f"table `{table.name}` has no `test`", f"say how to try its operators, {_HOW}")
+        context.report(table.span, f"table `{table.name}` has no `test`", f"say how to try its operators, {_HOW}")
     for test in table.tests:
         names = {declaration.name for declaration in test.declarations}
-        _clause(test, names, {}, context)
+        _check_clause(test, names, {}, context)
         for entry in table.entries:
-            spec = reads.operator(entry.source)
+            spec = reads.find_operator(entry.source)
             if spec is None:
                 continue
-            least, most = spec.arity()
+            least, most = spec.count_operands()
             count = len(names)
             if count < min(least, 1) or (most is not None and count > most) or (count < least and most is not None):
-                context.error(test.span, f"the test gives {times(count, 'operand')}, `{entry.source}` takes {least}")
+                context.report(
+                    test.span, f"the test gives {format_count(count, 'operand')}, `{entry.source}` takes {least}"
+                )
 
 
-def _clause(test: tree.Test, operands: set[str], domains: dict[str, Kinds], context: Context) -> set[str]:
+def _check_clause(test: tree.Test, operands: set[str], domains: dict[str, Kinds], context: Context) -> set[str]:
     given: set[str] = set()
     for declaration in test.declarations:
         if declaration.name in given:
-            context.error(declaration.span, f"the test gives `{declaration.name}` twice")
+            context.report(declaration.span, f"the test gives `{declaration.name}` twice")
         given.add(declaration.name)
         if declaration.name not in operands:
             help = suggest(declaration.name, operands, "the operands")
             if declaration.name in domains:
                 help = f"it is an option: `for {declaration.name} in [...]`"
-            context.error(declaration.span, f"the pattern has no operand `{declaration.name}`", help)
+            context.report(declaration.span, f"the pattern has no operand `{declaration.name}`", help)
         if declaration.type.removeprefix("q") not in DTYPES:
-            help = element_type(declaration.type)
-            context.error(declaration.span, f"there is no element type `{declaration.type}`", help)
+            help = suggest_element_type(declaration.type)
+            context.report(declaration.span, f"there is no element type `{declaration.type}`", help)
         for dimension in declaration.shape:
             if dimension.low is not None and dimension.high is not None and dimension.low > dimension.high:
-                context.error(declaration.span, f"the range {dimension.low}..{dimension.high} is empty")
+                context.report(declaration.span, f"the range {dimension.low}..{dimension.high} is empty")
     for generator in test.generators:
         name = generator.name
         if name in given:
-            context.error(generator.span, f"the test gives `{name}` twice")
+            context.report(generator.span, f"the test gives `{name}` twice")
         given.add(name)
         if name not in domains:
             help = suggest(name, domains, "the operands and options")
-            context.error(generator.span, f"the pattern has no operand or option `{name}`", help)
-        _domain(generator, domains.get(name, ANY), context)
+            context.report(generator.span, f"the pattern has no operand or option `{name}`", help)
+        _check_domain(generator, domains.get(name, ANY), context)
     return given
 
 
-def _domain(generator: tree.Generator, kinds: Kinds, context: Context) -> None:
+def _check_domain(generator: tree.Generator, kinds: Kinds, context: Context) -> None:
     domain = generator.domain
     if isinstance(domain, tree.ListOf):
         if not domain.items:
-            context.error(domain.span, f"there is no value for `{generator.name}` to try")
+            context.report(domain.span, f"there is no value for `{generator.name}` to try")
         for item in domain.items:
             found = infer(item, context)
-            if kinds - {NONE} == one(NUMBER) and found == one(REAL):
-                context.error(item.span, f"`{generator.name}` is an integer, and this is a floating-point number")
-            elif not comparable(kinds, found):
-                context.error(item.span, f"`{generator.name}` is {words(kinds)}, and this is {words(found)}")
+            if kinds - {NONE} == make_single(NUMBER) and found == make_single(REAL):
+                context.report(item.span, f"`{generator.name}` is an integer, and this is a floating-point number")
+            elif not are_comparable(kinds, found):
+                context.report(item.span, f"`{generator.name}` is {name_kinds(kinds)}, and this is {name_kinds(found)}")
             else:
-                equality(item, kinds, item, found, item, context)
+                check_equality(item, kinds, item, found, item, context)
         return
     found = infer(domain, context)
-    if not may(found, one(LIST)):
-        context.error(domain.span, f"values to try are a list, and this is {words(found)}")
+    if not can_be(found, make_single(LIST)):
+        context.report(domain.span, f"values to try are a list, and this is {name_kinds(found)}")

@@ -6,10 +6,10 @@ import difflib
 import functools
 
 from ..expressions.functions import CONSTANTS, DTYPES, FUNCTIONS
-from ..expressions.opset_range import decide, impossible, possible
+from ..expressions.opset_range import decide, find_impossible, find_possible
 from ..syntax import tree
 from ..syntax.diagnostics import join_words, suggest
-from ..syntax.habits import module
+from ..syntax.habits import suggest_for_module
 from .kinds import (
     ANY,
     ARRAY,
@@ -30,11 +30,11 @@ from .kinds import (
     VALUE,
     VALUES,
     Kinds,
-    comparable,
-    enumerants,
-    may,
-    one,
-    words,
+    are_comparable,
+    can_be,
+    make_enumerant,
+    make_single,
+    name_kinds,
 )
 from .scope import ITEM, Context, Variable
 
@@ -49,25 +49,25 @@ def infer(expression: tree.Expression, context: Context) -> Kinds:
     """
     match expression:
         case tree.Literal(value):
-            return _literal(value)
+            return _infer_literal(value)
         case tree.Name():
-            return _name(expression, context)
+            return _infer_name(expression, context)
         case tree.Symbol():
-            return _symbol(expression, context)
+            return _infer_symbol(expression, context)
         case tree.Unary("not", operand):
-            condition(operand, context)
-            return one(BOOL)
+            check_condition(operand, context)
+            return make_single(BOOL)
         case tree.Unary(symbol, operand, span):
-            return _arithmetic(symbol, (operand,), expression, context)
+            return _infer_arithmetic(symbol, (operand,), expression, context)
         case tree.Binary():
-            return _binary(expression, context)
+            return _infer_binary(expression, context)
         case tree.Conditional(then, test, other):
-            condition(test, context)
-            yes, no = possible(test, context.opsets), impossible(test, context.opsets)
-            kinds = infer(then, context.at(yes)) if yes else NOTHING
-            return kinds | infer(other, context.at(no)) if no else kinds
+            check_condition(test, context)
+            yes, no = find_possible(test, context.opsets), find_impossible(test, context.opsets)
+            kinds = infer(then, context.restrict(yes)) if yes else NOTHING
+            return kinds | infer(other, context.restrict(no)) if no else kinds
         case tree.Choice(left, right, span):
-            context.error(
+            context.report(
                 span, "`|` stands in patterns only", "a template that depends on something is `a if c else b`"
             )
             return infer(left, context) | infer(right, context)
@@ -75,39 +75,49 @@ def infer(expression: tree.Expression, context: Context) -> Kinds:
             _expect(index, infer(index, context), NUMERIC, "an index is a number", context)
             kinds = infer(value, context)
             _expect(value, kinds, LISTED, "only a list or a constant can be indexed", context)
-            return _items(kinds)
+            return _infer_items(kinds)
         case tree.ListOf(items):
             found = [infer(item, context) for item in items]
-            return one(VALUES) if found and all(kinds and kinds <= RUNTIME for kinds in found) else one(LIST)
+            return (
+                make_single(VALUES)
+                if found and all(kinds and kinds <= RUNTIME for kinds in found)
+                else make_single(LIST)
+            )
         case tree.Numbers():
-            return one(LIST)
+            return make_single(LIST)
         case tree.Comprehension():
-            return _comprehension(expression, context)
+            return _infer_comprehension(expression, context)
         case tree.Fold():
             return _fold(expression, context)
     raise TypeError(f"no module is about {type(expression).__name__}")
 
 
-def condition(expression: tree.Expression, context: Context) -> None:
+def check_condition(expression: tree.Expression, context: Context) -> None:
     """Check an expression whose truth is asked for."""
     allowed = frozenset({BOOL, NUMBER})
     _expect(expression, infer(expression, context), allowed, "a condition is true or false", context)
 
 
 def _expect(expression: tree.Expression, kinds: Kinds, allowed: Kinds, rule: str, context: Context) -> None:
-    if not may(kinds, allowed):
-        context.error(expression.span, f"{rule}, and this is {words(kinds)}")
+    if not can_be(kinds, allowed):
+        context.report(expression.span, f"{rule}, and this is {name_kinds(kinds)}")
 
 
-def _literal(value: object) -> Kinds:
+def _infer_literal(value: object) -> Kinds:
     if value is None:
-        return one(NONE)
+        return make_single(NONE)
     if isinstance(value, bool):
-        return one(BOOL)
-    return one(STRING) if isinstance(value, str) else one(REAL) if isinstance(value, float) else one(NUMBER)
+        return make_single(BOOL)
+    return (
+        make_single(STRING)
+        if isinstance(value, str)
+        else make_single(REAL)
+        if isinstance(value, float)
+        else make_single(NUMBER)
+    )
 
 
-def _name(expression: tree.Name, context: Context) -> Kinds:
+def _infer_name(expression: tree.Name, context: Context) -> Kinds:
     name, span = expression.name, expression.span
     variable = context.scope.get(name)
     if variable is None:
@@ -116,17 +126,17 @@ def _name(expression: tree.Name, context: Context) -> Kinds:
         elif name == "_":
             help = "`_` stands for what is ignored; give it a name to use it"
         else:
-            help = module(name) or suggest(name, context.scope)
-            if help is None and (short := _short(name)) in DTYPES:
+            help = suggest_for_module(name) or suggest(name, context.scope)
+            if help is None and (short := _shorten(name)) in DTYPES:
                 help = f'an element type is a string: `"{short}"`'
             help = help or suggest(name, context.scope, "the variables here")
             for close in difflib.get_close_matches(name, context.scope, 2, 0.7):
                 context.scope[close].used = True  # it would have been, without the slip
-        context.error(span, f"there is no variable `{name}` here", help)
+        context.report(span, f"there is no variable `{name}` here", help)
         return ANY
     variable.used = True
     if variable.partial:
-        context.error(
+        context.report(
             span,
             f"`{name}` is bound in some alternatives of the pattern only",
             "bind it in every alternative, or write a rule for each",
@@ -134,20 +144,20 @@ def _name(expression: tree.Name, context: Context) -> Kinds:
     return variable.kinds
 
 
-def _symbol(expression: tree.Symbol, context: Context) -> Kinds:
+def _infer_symbol(expression: tree.Symbol, context: Context) -> Kinds:
     name = expression.name
     if name in CONSTANTS:
-        return one(NUMBER)
-    kinds = enumerants(enum for enum, values in context.enums.items() if name in values)
-    if any(dialect.operator(name) is not None for dialect in (context.source, context.target)):
-        kinds |= one(OPERATOR)
+        return make_single(NUMBER)
+    kinds = make_enumerant(enum for enum, values in context.enums.items() if name in values)
+    if any(dialect.find_operator(name) is not None for dialect in (context.source, context.target)):
+        kinds |= make_single(OPERATOR)
     if kinds:
         return kinds
     if name in ("SRC", "DST"):
-        context.error(expression.span, f"`{name}` stands in `over` families only")
+        context.report(expression.span, f"`{name}` stands in `over` families only")
     else:
         known = {value for values in context.enums.values() for value in values}
-        context.error(
+        context.report(
             expression.span,
             f"there is no enumerant or constant `{name}`",
             suggest(name, known | set(CONSTANTS) | {"true", "false", "none"}),
@@ -155,25 +165,25 @@ def _symbol(expression: tree.Symbol, context: Context) -> Kinds:
     return ANY
 
 
-def _items(kinds: Kinds) -> Kinds:
+def _infer_items(kinds: Kinds) -> Kinds:
     """What the items of a list of some kinds may be."""
     found: Kinds = NOTHING
     for kind in kinds:
-        found |= one(VALUE) if kind == VALUES else frozenset({NUMBER, BOOL, ARRAY}) if kind == ARRAY else ANY
+        found |= make_single(VALUE) if kind == VALUES else frozenset({NUMBER, BOOL, ARRAY}) if kind == ARRAY else ANY
     return found or ANY
 
 
-def _comprehension(expression: tree.Comprehension, context: Context) -> Kinds:
+def _infer_comprehension(expression: tree.Comprehension, context: Context) -> Kinds:
     kinds = infer(expression.source, context)
     _expect(expression.source, kinds, LISTED, "a comprehension runs over a list", context)
-    each = _items(kinds) if len(expression.names) == 1 else ANY
+    each = _infer_items(kinds) if len(expression.names) == 1 else ANY
     if len(set(expression.names)) < len(expression.names):
-        context.error(expression.span, "a comprehension names one variable twice")
-    inner = context.inner(*(Variable(name, expression.span, ITEM, each, used=True) for name in expression.names))
+        context.report(expression.span, "a comprehension names one variable twice")
+    inner = context.extend(*(Variable(name, expression.span, ITEM, each, used=True) for name in expression.names))
     if expression.condition is not None:
-        condition(expression.condition, inner)
+        check_condition(expression.condition, inner)
     item = infer(expression.item, inner)
-    return one(VALUES) if item and item <= RUNTIME else one(LIST)
+    return make_single(VALUES) if item and item <= RUNTIME else make_single(LIST)
 
 
 def _fold(expression: tree.Fold, context: Context) -> Kinds:
@@ -182,52 +192,52 @@ def _fold(expression: tree.Fold, context: Context) -> Kinds:
     start = infer(expression.start, context)
     names = (expression.total, *expression.names)
     if len(set(names)) < len(names):
-        context.error(expression.span, "a fold names one variable twice")
-    each = _items(kinds) if len(expression.names) == 1 else ANY
+        context.report(expression.span, "a fold names one variable twice")
+    each = _infer_items(kinds) if len(expression.names) == 1 else ANY
     items = [Variable(name, expression.span, ITEM, each, used=True) for name in expression.names]
     # What it comes to is not known before the body is, which may make a value of a number.
     total = Variable(expression.total, expression.span, ITEM, start if start <= RUNTIME else ANY)
-    found = infer(expression.body, context.inner(*items, total))
+    found = infer(expression.body, context.extend(*items, total))
     if not total.used and expression.total not in expression.names:
         help = "without it the fold is no more than what its body is for the last item"
-        context.error(expression.span, f"`{expression.total}` is never used in its fold", help)
+        context.report(expression.span, f"`{expression.total}` is never used in its fold", help)
     return found | start
 
 
 # ---- infix operators
 
 
-def _binary(expression: tree.Binary, context: Context) -> Kinds:
+def _infer_binary(expression: tree.Binary, context: Context) -> Kinds:
     symbol, left, right = expression.operator, expression.left, expression.right
     if symbol in ("and", "or"):
-        condition(left, context)
+        check_condition(left, context)
         decided = {decide(left, opset) for opset in context.opsets}
         if decided != {symbol == "or"}:
-            condition(right, context)
-        return one(BOOL)
+            check_condition(right, context)
+        return make_single(BOOL)
     if symbol in ("==", "!="):
-        equality(left, infer(left, context), right, infer(right, context), expression, context)
-        return one(BOOL)
+        check_equality(left, infer(left, context), right, infer(right, context), expression, context)
+        return make_single(BOOL)
     if symbol in ("in", "not in"):
         kinds, items = infer(left, context), infer(right, context)
         _expect(right, items, LISTED, f"`{symbol}` asks for a list on its right", context)
         if isinstance(right, tree.ListOf):
             for item in right.items:
-                equality(left, kinds, item, infer(item, context), item, context)
-        return one(BOOL)
+                check_equality(left, kinds, item, infer(item, context), item, context)
+        return make_single(BOOL)
     if symbol == "++":
         both = [infer(side, context) for side in (left, right)]
         for side, kinds in zip((left, right), both, strict=True):
             _expect(side, kinds, LISTED, "`++` joins lists", context)
-        return one(VALUES) if all(kinds == one(VALUES) for kinds in both) else one(LIST)
+        return make_single(VALUES) if all(kinds == make_single(VALUES) for kinds in both) else make_single(LIST)
     if symbol in _ORDER:
         for side in (left, right):
             _expect(side, infer(side, context), NUMERIC, f"`{symbol}` compares numbers", context)
-        return one(BOOL)
-    return _arithmetic(symbol, (left, right), expression, context)
+        return make_single(BOOL)
+    return _infer_arithmetic(symbol, (left, right), expression, context)
 
 
-def equality(
+def check_equality(
     left: tree.Expression,
     kinds: Kinds,
     right: tree.Expression,
@@ -241,22 +251,26 @@ def equality(
         word = side.value if isinstance(side, tree.Literal) else side.name if isinstance(side, tree.Symbol) else None
         if not isinstance(word, str):
             continue
-        if against == one(ELEMENT) and word not in DTYPES:
-            context.error(side.span, f"there is no element type `{word}`", element_type(word))
+        if against == make_single(ELEMENT) and word not in DTYPES:
+            context.report(side.span, f"there is no element type `{word}`", suggest_element_type(word))
             return
         if enums and OPERATOR not in against and not any(word in values for values in enums) and text != ANY:
             known = [value for values in enums for value in values]
-            context.error(side.span, f"`{word}` is none of the values that stand here", suggest(word, known, "those"))
+            context.report(side.span, f"`{word}` is none of the values that stand here", suggest(word, known, "those"))
             return
-    if not comparable(kinds, others):
-        context.error(place.span, f"{words(kinds)} is never equal to {words(others)}", _why(left, kinds, others))
+    if not are_comparable(kinds, others):
+        context.report(
+            place.span,
+            f"{name_kinds(kinds)} is never equal to {name_kinds(others)}",
+            _explain_difference(left, kinds, others),
+        )
 
 
 #: what to say where nothing like an element type was written
 _TYPES = f"element types are {join_words(DTYPES, 'and')}"
 
 
-def _short(word: str) -> str:
+def _shorten(word: str) -> str:
     """The short form of an element type as other programs call it: `float32` is `f32`, `uint8` is `u8`."""
     word = word.lower()
     for long, short in (("bfloat", "bf"), ("float", "f"), ("uint", "u"), ("int", "i"), ("complex", "c")):
@@ -265,13 +279,13 @@ def _short(word: str) -> str:
     return {"double": "f64", "half": "f16"}.get(word, word)
 
 
-def element_type(word: str) -> str:
+def suggest_element_type(word: str) -> str:
     """What may have been meant by a word that is no element type."""
-    short = _short(word)
+    short = _shorten(word)
     return f"did you mean `{short}`?" if short in DTYPES else suggest(short, DTYPES) or _TYPES
 
 
-def _why(left: tree.Expression, kinds: Kinds, others: Kinds) -> str | None:
+def _explain_difference(left: tree.Expression, kinds: Kinds, others: Kinds) -> str | None:
     for kind in (kinds, others):
         if kind & RUNTIME and NONE in kinds | others:
             return "only an operand that may be left out, written `x?` in the pattern, can be none"
@@ -280,38 +294,38 @@ def _why(left: tree.Expression, kinds: Kinds, others: Kinds) -> str | None:
     return None
 
 
-def _arithmetic(
+def _infer_arithmetic(
     symbol: str, sides: tuple[tree.Expression, ...], expression: tree.Expression, context: Context
 ) -> Kinds:
     found = [infer(side, context) for side in sides]
     for side, kinds in zip(sides, found, strict=True):
-        if not may(kinds, NUMERIC | RUNTIME):
+        if not can_be(kinds, NUMERIC | RUNTIME):
             _expect(side, kinds, NUMERIC, f"`{symbol}` computes with numbers", context)
             return frozenset({NUMBER})
-    certain = any(kinds and kinds <= RUNTIME | one(NONE) for kinds in found)
-    if not certain and one(REAL) in found and all(kinds <= frozenset({NUMBER, REAL, BOOL}) for kinds in found):
-        return one(REAL)
+    certain = any(kinds and kinds <= RUNTIME | make_single(NONE) for kinds in found)
+    if not certain and make_single(REAL) in found and all(kinds <= frozenset({NUMBER, REAL, BOOL}) for kinds in found):
+        return make_single(REAL)
     if not certain:
         return ANY if any(kinds & RUNTIME for kinds in found) else NUMERIC
     if not context.emits:
-        context.error(
+        context.report(
             expression.span,
             "run-time values are computed in templates only",
             "write `const x` in the pattern for an operand whose value the rule needs",
         )
-    elif context.builds[-1].infix(symbol) is None:
-        context.error(
+    elif context.builds[-1].find_infix(symbol) is None:
+        context.report(
             expression.span, f"`{symbol}` on run-time values has no operator in dialect {context.builds[-1].name}"
         )
     for side, kinds in zip(sides, found, strict=True):
         refuse_replaced(side, kinds, context)
-    return one(VALUE)
+    return make_single(VALUE)
 
 
 def refuse_replaced(expression: tree.Expression, kinds: Kinds, context: Context) -> None:
     """Tell where what a rule replaces stands as an operand of what it is replaced by."""
-    if kinds == one(OLD):
-        context.error(
+    if kinds == make_single(OLD):
+        context.report(
             expression.span,
             f"{_quote_name(expression)} is what the rule replaces and cannot be an operand of what it is replaced by",
         )

@@ -11,24 +11,24 @@ from ..expressions.opset_range import Opsets
 
 
 @functools.cache
-def operators(dialect: Dialect, opsets: Opsets = frozenset()) -> frozenset[str]:
+def list_operators(dialect: Dialect, opsets: Opsets = frozenset()) -> frozenset[str]:
     """The names of all operators that a dialect has, at some of the opsets where there are any."""
     names = set(dialect.operators)
     if dialect.schemas:
         known = {found.name for found in onnx.defs.get_all_schemas_with_history() if found.domain == dialect.domain}
         names |= known
         if opsets:
-            names = {name for name in names if any(dialect.operator(name, opset) for opset in opsets)}
+            names = {name for name in names if any(dialect.find_operator(name, opset) for opset in opsets)}
     return frozenset(names)
 
 
 @functools.cache
-def traits(dialect: Dialect) -> frozenset[str]:
+def list_traits(dialect: Dialect) -> frozenset[str]:
     """All traits that operators of a dialect have."""
     return frozenset(trait for spec in dialect.operators.values() for trait in spec.traits)
 
 
 @functools.cache
-def options(dialect: Dialect) -> frozenset[str]:
+def list_options(dialect: Dialect) -> frozenset[str]:
     """The names of all options that operators of a dialect have."""
     return frozenset(name for spec in dialect.operators.values() for name in spec.options)

@@ -12,10 +12,10 @@ import onnx.helper
 import onnx.shape_inference
 import onnx_ir as ir
 
-from ..base.constants import FOLLOWED, find_fill, find_known_elements, initial_array
+from ..base.constants import FOLLOWED, find_fill, find_known_elements, read_initializer
 from . import symbols
 from .folding import evaluate
-from .inference import UNCOUNTED, Extents, Inferred, add_attributes, extents
+from .inference import UNCOUNTED, Extents, Inferred, add_attributes, read_extents
 from .operators import Dialect, OperatorSpec
 from .symbols import Symbol
 
@@ -44,10 +44,10 @@ def compute_elements(
     if first is None or not any(one.dtype in (*_INTEGERS, ir.DataType.BOOL) for one in inferred):
         return None
     if facts.tells is not None:
-        return _tell(node, extents(first), opset, facts.tells)
+        return _read_extents(node, read_extents(first), opset, facts.tells)
     if facts.rearranges:
         return _rearrange(node, spec, opset, inferred)
-    compute = _ARITHMETIC.get(spec.infix or "") or _relation(facts.relation)
+    compute = _ARITHMETIC.get(spec.infix or "") or _find_relation(facts.relation)
     if compute is None or len(node.inputs) != 2:
         return None
     left, right = map(find_known_elements, node.inputs)
@@ -79,7 +79,7 @@ def compute_fill(node: ir.Node, spec: OperatorSpec) -> Any:
     return found.pop() if len(found) == 1 else None
 
 
-def _relation(relation: str | None) -> Callable[[Symbol, Symbol], Any] | None:
+def _find_relation(relation: str | None) -> Callable[[Symbol, Symbol], Any] | None:
     if relation is None:
         return None
     holds = _RELATIONS[relation]
@@ -91,7 +91,7 @@ def _relation(relation: str | None) -> Callable[[Symbol, Symbol], Any] | None:
     return compare
 
 
-def _tell(node: ir.Node, shape: Extents | None, opset: int, tells: str) -> list[Elements | None] | None:
+def _read_extents(node: ir.Node, shape: Extents | None, opset: int, tells: str) -> list[Elements | None] | None:
     """The extents of an operand, those that the node picks, or how many elements they make."""
     if shape is None:
         return None
@@ -115,7 +115,7 @@ def _pick(places: np.ndarray[Any, Any], table: Sequence[Any]) -> Elements:
 def _rearrange(
     node: ir.Node, spec: OperatorSpec, opset: int, inferred: Sequence[Inferred]
 ) -> list[Elements | None] | None:
-    """The elements of results that are elements of operands: numbers stand for these while the node is computed."""
+    """The elements of results that only rearrange those of operands, found by computing the node on their indices."""
     if any(_count(one) > FOLLOWED or one.dtype not in _INTEGERS for one in inferred):
         return None
     table: list[Any] = []
@@ -132,7 +132,7 @@ def _rearrange(
             operands.append(tokens.astype((value.dtype or ir.DataType.INT64).numpy()))
             table += known.ravel().tolist()
         else:
-            array = initial_array(value)
+            array = read_initializer(value)
             if array is None:
                 if None in known.ravel().tolist() or any(isinstance(one, str) for one in known.ravel()):
                     return None
@@ -172,14 +172,14 @@ def infer_with_elements(node: ir.Node, opset: int, dialect: Dialect) -> list[Inf
         if partial[position] and found is not None:
             _spell(graph, dialect, name, found.tolist())
         elif value.const_value is not None and value.const_value.size <= FOLLOWED:
-            array = initial_array(value)
+            array = read_initializer(value)
             if array is None:
                 return None
             graph.initializer.append(onnx.numpy_helper.from_array(array, name))
         elif value.dtype is None:
             return None
         else:
-            shape = extents(value)
+            shape = read_extents(value)
             graph.input.append(onnx.helper.make_tensor_value_info(name, int(value.dtype), shape))
     made.output.extend(f"o{position}" for position in range(len(node.outputs)))
     graph.node.append(made)
@@ -196,7 +196,7 @@ def infer_with_elements(node: ir.Node, opset: int, dialect: Dialect) -> list[Inf
 
 def _spell(graph: onnx.GraphProto, dialect: Dialect, name: str, found: Sequence[Any]) -> None:
     """Nodes that put an operand together: extents of a tensor made up for it, and numbers that no extent has."""
-    shape, join = dialect.role("shape"), dialect.role("join")
+    shape, join = dialect.find_role("shape"), dialect.find_role("join")
     parts = []
     for place, one in enumerate(found):
         part = f"{name}_{place}"

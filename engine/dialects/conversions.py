@@ -16,10 +16,10 @@ def name_type(dialect: Dialect, spec: OperatorSpec, dtype: ir.DataType | None) -
     option = spec.options.get(name)
     if option is None or option.type not in dialect.enums:
         return ir.AttrInt64(name, int(dtype or 0))
-    return ir.AttrString(name, name_of_type(dialect, dtype))
+    return ir.AttrString(name, find_type_name(dialect, dtype))
 
 
-def name_of_type(dialect: Dialect, dtype: ir.DataType | None) -> str:
+def find_type_name(dialect: Dialect, dtype: ir.DataType | None) -> str:
     """What the files of a dialect call an element type; raises RewriteError where they have none such."""
     for name, entry in dialect.types.items():
         if dtype is not None and entry["dtype"] == dtype.name:

@@ -9,8 +9,8 @@ import onnx_ir as ir
 
 from ..base.constants import find_known_elements
 from . import symbols
-from .inference import UNCOUNTED, Extents, Inferred, extents
-from .operators import OperatorSpec, option_value
+from .inference import UNCOUNTED, Extents, Inferred, read_extents
+from .operators import OperatorSpec, get_option
 from .symbols import Symbol
 
 #: from here on, the end of a slice stands for the end of the axis
@@ -26,27 +26,27 @@ def complete(node: ir.Node, spec: OperatorSpec, inferred: list[Inferred]) -> lis
     if facts.joins is not None:
         fillers.append(_join)
     if facts.span:
-        fillers.append(_span)
+        fillers.append(_compute_span)
     found = list(inferred)
     if facts.same_extents and found[0].shape is None and node.inputs[0] is not None:
-        found[0] = Inferred(found[0].dtype or node.inputs[0].dtype, extents(node.inputs[0]))
+        found[0] = Inferred(found[0].dtype or node.inputs[0].dtype, read_extents(node.inputs[0]))
     for fill in fillers:
         if found[0].shape is not None and None in found[0].shape:
             found[0] = Inferred(found[0].dtype, fill(node, spec, found[0].shape))
-    if any(one.shape is not None and None in one.shape for one in found) and (key := _key(node, spec)) is not None:
+    if any(one.shape is not None and None in one.shape for one in found) and (key := _make_key(node, spec)) is not None:
         # Equal nodes over equal extents have results of equal extents.
-        found = [_name(one, f"{key}.{place}") for place, one in enumerate(found)]
+        found = [_name_extents(one, f"{key}.{place}") for place, one in enumerate(found)]
     return found
 
 
-def _name(result: Inferred, key: str) -> Inferred:
+def _name_extents(result: Inferred, key: str) -> Inferred:
     if result.shape is None:
         return result
     named = [f"{key}.{axis}" if extent is None else extent for axis, extent in enumerate(result.shape)]
     return Inferred(result.dtype, tuple(named))
 
 
-def _key(node: ir.Node, spec: OperatorSpec) -> str | None:
+def _make_key(node: ir.Node, spec: OperatorSpec) -> str | None:
     """A text that is the same for nodes whose results have the same extents; None where elements decide them."""
     told = [str(node.op_type)]
     by_shape = spec.facts.layout in ("transparent", "attribute", "implicit") or "view" in spec.traits
@@ -54,7 +54,7 @@ def _key(node: ir.Node, spec: OperatorSpec) -> str | None:
         if value is None:
             told.append("")
             continue
-        shape, known = extents(value), find_known_elements(value)
+        shape, known = read_extents(value), find_known_elements(value)
         if shape is None or None in shape:
             return None
         told.append(f"{value.dtype} {shape}")
@@ -71,7 +71,7 @@ def _key(node: ir.Node, spec: OperatorSpec) -> str | None:
     return f"{node.op_type}_{hashlib.sha256('|'.join(told).encode()).hexdigest()[:16]}"
 
 
-def _total(shape: Extents | None) -> Symbol | None:
+def _multiply_extents(shape: Extents | None) -> Symbol | None:
     total: Symbol | None = None if shape is None else 1
     for extent in shape or ():
         total = None if total is None or extent is None else symbols.multiply(total, extent)
@@ -80,8 +80,8 @@ def _total(shape: Extents | None) -> Symbol | None:
 
 def _regroup(node: ir.Node, spec: OperatorSpec, shape: Extents) -> Extents:
     """As many elements are in the result as in the operand, which tells one extent."""
-    total = None if node.inputs[0] is None else _total(extents(node.inputs[0]))
-    rest = _total(tuple([extent for extent in shape if extent is not None]))
+    total = None if node.inputs[0] is None else _multiply_extents(read_extents(node.inputs[0]))
+    rest = _multiply_extents(tuple([extent for extent in shape if extent is not None]))
     if total is None or rest in (None, 0) or shape.count(None) != 1:
         return shape
     found = symbols.divide_exactly(total, rest or 1)
@@ -90,21 +90,21 @@ def _regroup(node: ir.Node, spec: OperatorSpec, shape: Extents) -> Extents:
 
 def _join(node: ir.Node, spec: OperatorSpec, shape: Extents) -> Extents:
     """Operands stand one behind the other, so their extents add up."""
-    axis = option_value(node, spec.options[spec.facts.joins or ""])
+    axis = get_option(node, spec.options[spec.facts.joins or ""])
     axis += len(shape) if axis < 0 else 0
     if not 0 <= axis < len(shape) or shape[axis] is not None:
         return shape
     total: Symbol | None = 0
     for value in node.inputs:
-        one = None if value is None else extents(value)
+        one = None if value is None else read_extents(value)
         extent = None if one is None or len(one) != len(shape) else one[axis]
         total = None if total is None or extent is None else symbols.add(total, extent)
     return (*shape[:axis], total, *shape[axis + 1 :])
 
 
-def _span(node: ir.Node, spec: OperatorSpec, shape: Extents) -> Extents:
+def _compute_span(node: ir.Node, spec: OperatorSpec, shape: Extents) -> Extents:
     """From where to where elements are taken, in steps of one, tells how many they are."""
-    given = spec.inputs(node)
+    given = spec.list_inputs(node)
     names = [operand.name for operand in spec.operands]
     numbers: list[list[Symbol | None] | None] = []
     for name in spec.facts.span:
@@ -117,7 +117,7 @@ def _span(node: ir.Node, spec: OperatorSpec, shape: Extents) -> Extents:
     starts, ends, steps, *rest = numbers
     if starts is None or ends is None or len(starts) != len(ends):
         return shape
-    whole = extents(given[0]) if len(spec.facts.span) > 3 and given[0] is not None else None
+    whole = read_extents(given[0]) if len(spec.facts.span) > 3 and given[0] is not None else None
     axes: Sequence[Symbol | None] = rest[0] if rest and rest[0] is not None else range(len(starts))
     found = list(shape)
     for place, axis in enumerate(axes):
@@ -127,11 +127,11 @@ def _span(node: ir.Node, spec: OperatorSpec, shape: Extents) -> Extents:
         axis += len(shape) if axis < 0 else 0
         limit = None if whole is None else whole[axis]
         if found[axis] is None:
-            found[axis] = _length(starts[place], ends[place], limit, bounded=whole is not None)
+            found[axis] = _compute_length(starts[place], ends[place], limit, bounded=whole is not None)
     return tuple(found)
 
 
-def _length(start: Symbol | None, end: Symbol | None, whole: Symbol | None, bounded: bool) -> Symbol | None:
+def _compute_length(start: Symbol | None, end: Symbol | None, whole: Symbol | None, bounded: bool) -> Symbol | None:
     if start is None or end is None:
         return None
     if bounded:
@@ -143,9 +143,9 @@ def _length(start: Symbol | None, end: Symbol | None, whole: Symbol | None, boun
             end = symbols.add(whole, end)
         if isinstance(start, int) and start < 0:
             start = symbols.add(whole, start)
-        if end is None or start is None or symbols.sign(start) not in (0, 1):
+        if end is None or start is None or symbols.find_sign(start) not in (0, 1):
             return None
         if symbols.compare(end, whole) not in (-1, 0):
             return None
     length = symbols.subtract(end, start)
-    return length if length is not None and symbols.sign(length) in (0, 1) else None
+    return length if length is not None and symbols.find_sign(length) in (0, 1) else None

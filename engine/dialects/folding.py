@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from ..base.constants import Elements, initial_array, permute_elements, widen_elements
+from ..base.constants import Elements, permute_elements, read_initializer, widen_elements
 from .inference import Inferred, add_attributes
 from .operators import OperatorSpec
 from .permutations import read_permutation
@@ -35,7 +35,7 @@ def fold(
         return None
     if not node.inputs and spec.operands:
         return None
-    if inferred and all(map(_empty, inferred)):
+    if inferred and all(map(_is_empty, inferred)):
         # Runtimes have no kernels for many of these, and there is nothing to compute.
         return [
             np.zeros([n for n in one.shape or () if isinstance(n, int)], one.dtype.numpy())
@@ -50,7 +50,7 @@ def fold(
         and (found := _move_elements(node, spec)) is not None
     ):
         return [found]
-    operands = [None if value is None else initial_array(value) for value in node.inputs]
+    operands = [None if value is None else read_initializer(value) for value in node.inputs]
     if any(value is not None and operand is None for value, operand in zip(node.inputs, operands, strict=True)):
         return None
     most = max(growth, 2 * sum(operand.nbytes for operand in operands if operand is not None))
@@ -79,7 +79,7 @@ def fold_extents(node: ir.Node, opset: int) -> Sequence[Elements] | None:
     return one
 
 
-def _empty(result: Inferred) -> bool:
+def _is_empty(result: Inferred) -> bool:
     """Whether a result has no elements, whatever the operands hold."""
     shape = result.shape or ()
     return 0 in shape and all(type(n) is int for n in shape) and result.dtype not in (None, ir.DataType.STRING)

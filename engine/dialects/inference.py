@@ -15,9 +15,9 @@ import onnx.shape_inference
 import onnx_ir as ir
 from onnx_ir import serde
 
-from ..base.constants import initial_array
+from ..base.constants import read_initializer
 from ..base.startup import dataclass
-from .operators import schema
+from .operators import find_schema
 
 #: constants longer than this are weights and say nothing about shapes
 SHAPE_DATA = 1024
@@ -57,9 +57,11 @@ def infer(node: ir.Node, opset: int) -> list[Inferred]:
     attributes = tuple([(a.name, a.type, a.value) for a in node.attributes.data.values()])
     remember = not any(kind in UNCOUNTED for _, kind, _ in attributes)
     derive = _infer if remember else _infer.__wrapped__
-    whole = tuple([None if value is None else _operand(value) for value in node.inputs])
+    whole = tuple([None if value is None else _describe_operand(value) for value in node.inputs])
     # Real numbers say nothing about shapes, but for the few operators that leave them open without.
-    brief = tuple([one if one is None or one[3] is None or one[3].kind in "biu" else _silent(one) for one in whole])
+    brief = tuple(
+        [one if one is None or one[3] is None or one[3].kind in "biu" else _drop_elements(one) for one in whole]
+    )
     found = derive(node.domain, node.op_type, opset, attributes, brief, len(node.outputs))
     if brief != whole and any(one.shape is None or None in one.shape for one in found):
         found = derive(node.domain, node.op_type, opset, attributes, whole, len(node.outputs))
@@ -87,16 +89,16 @@ def _infer(
     results: int,
 ) -> tuple[Inferred, ...]:
     # Networks repeat themselves, so equal nodes over equal shapes are inferred once.
-    found = schema(operator, opset, domain)
+    found = find_schema(operator, opset, domain)
     if found is None or any(one is not None and one[0] is None for one in operands):
         return (Inferred(None, None),) * results  # nothing is known of an operand, so nothing of the node
     proto = onnx.NodeProto(op_type=operator, domain=domain)
     add_attributes(proto, [ir.Attr(name, kind, value) for name, kind, value in attributes])
     proto.input.extend("" if one is None else f"i{position}" for position, one in enumerate(operands))
     proto.output.extend(f"o{position}" for position in range(results))
-    types = {name: _type(one) for name, one in zip(proto.input, operands, strict=True) if one is not None}
+    types = {name: _make_type(one) for name, one in zip(proto.input, operands, strict=True) if one is not None}
     data = {
-        name: _data(one)
+        name: _make_data(one)
         for name, one in zip(proto.input, operands, strict=True)
         if one is not None and one[3] is not None
     }
@@ -129,22 +131,23 @@ def _read_type(proto: onnx.TypeProto | None) -> Inferred:
     return Inferred(dtype, found)
 
 
-def _operand(value: ir.Value) -> _Operand:
-    dtype, shape = value.dtype, extents(value)
+def _describe_operand(value: ir.Value) -> _Operand:
+    dtype, shape = value.dtype, read_extents(value)
     tensor = value.const_value
     if tensor is None or tensor.size > SHAPE_DATA or tensor.dtype == ir.DataType.STRING:
         return None if dtype is None else int(dtype), shape, b"", None
-    array = initial_array(value)
+    array = read_initializer(value)
     if array is None:
         return None if dtype is None else int(dtype), shape, b"", None
     return None if dtype is None else int(dtype), array.shape, array.tobytes(), array.dtype
 
 
-def _silent(operand: _Operand) -> _Operand:
+def _drop_elements(operand: _Operand) -> _Operand:
+    """The same operand without its elements."""
     return operand[0], operand[1], b"", None
 
 
-def _type(operand: _Operand) -> onnx.TypeProto:
+def _make_type(operand: _Operand) -> onnx.TypeProto:
     dtype, extents, _, _ = operand
     proto = onnx.TypeProto()
     proto.tensor_type.elem_type = dtype or 0
@@ -160,7 +163,7 @@ def _type(operand: _Operand) -> onnx.TypeProto:
     return proto
 
 
-def _data(operand: _Operand) -> onnx.TensorProto:
+def _make_data(operand: _Operand) -> onnx.TensorProto:
     _, shape, elements, dtype = operand
     array = np.frombuffer(elements, dtype).reshape([extent for extent in shape or () if isinstance(extent, int)])
     return onnx.numpy_helper.from_array(array)
@@ -197,7 +200,7 @@ def merge(first: Extents | None, second: Extents | None) -> Extents | None:
     return tuple(merged)
 
 
-def extents(value: ir.Value) -> Extents | None:
+def read_extents(value: ir.Value) -> Extents | None:
     """The shape of a value as numbers, names, and None for extents that are neither."""
     shape = value.shape
     if shape is None:

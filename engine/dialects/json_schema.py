@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, get_args, get_origin
 
-from .keys import DOCUMENT, alternatives, list_keys
+from .keys import DOCUMENT, list_alternatives, list_keys
 
 #: the version of JSON Schema that editors know
 _DRAFT = "http://json-schema.org/draft-07/schema#"
@@ -19,21 +19,21 @@ _SCALARS = {str: "string", bool: "boolean", int: "integer", float: "number", typ
 def make_schema() -> dict[str, Any]:
     """The schema of a whole file."""
     about = "ops.yaml of nnrewrite: operators, and the dialects they belong to"
-    return {"$schema": _DRAFT, "title": about, **_schema(DOCUMENT)}
+    return {"$schema": _DRAFT, "title": about, **_make_schema(DOCUMENT)}
 
 
-def _schema(kind: Any) -> dict[str, Any]:
+def _make_schema(kind: Any) -> dict[str, Any]:
     """The schema of what is of a type."""
     origin, inner = get_origin(kind), get_args(kind)
-    several = alternatives(kind)
+    several = list_alternatives(kind)
     if kind is Any:
         return {}
     if len(several) > 1:
-        return {"anyOf": [_schema(one) for one in several]}
+        return {"anyOf": [_make_schema(one) for one in several]}
     if keys := list_keys(kind):
         found: dict[str, Any] = {
             "type": "object",
-            "properties": {key.name: {"description": key.text, **_schema(key.type)} for key in keys.values()},
+            "properties": {key.name: {"description": key.text, **_make_schema(key.type)} for key in keys.values()},
             "additionalProperties": False,
         }
         required = [key.name for key in keys.values() if key.required]
@@ -41,16 +41,16 @@ def _schema(kind: Any) -> dict[str, Any]:
     if origin is Literal:
         return {"enum": [*inner]}
     if origin is Annotated:
-        return {**_schema(inner[0]), "pattern": inner[1]}
+        return {**_make_schema(inner[0]), "pattern": inner[1]}
     if origin is tuple and inner[-1] is Ellipsis:
-        return {"type": "array", "items": _schema(inner[0])}
+        return {"type": "array", "items": _make_schema(inner[0])}
     if origin is tuple:
-        return {"type": "array", "items": [*map(_schema, inner)], "minItems": len(inner), "maxItems": len(inner)}
+        return {"type": "array", "items": [*map(_make_schema, inner)], "minItems": len(inner), "maxItems": len(inner)}
     if kind in _SCALARS:
         return {"type": _SCALARS[kind]}
     assert origin is not None and issubclass(origin, Mapping), kind
     names = {"propertyNames": {"pattern": "^[0-9]+$"}} if inner[0] is int else {}
-    return {"type": "object", **names, "additionalProperties": _schema(inner[1])}
+    return {"type": "object", **names, "additionalProperties": _make_schema(inner[1])}
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import onnx_ir as ir
 
 from ..expressions.functions import DTYPES, EvaluationError, bits, highest, is_float, is_integer, lowest
-from .onnx_schemas import Signature, describe_operator, pair_types, signature
+from .onnx_schemas import Signature, describe_operator, find_signature, pair_types
 from .operators import Dialect
 
 #: what a type is widened to: the first of these that has a kernel and holds every number of the type
@@ -25,7 +25,7 @@ _NAMES = {dtype: name for name, dtype in DTYPES.items()}
 Kinds = Mapping[str, frozenset[str]]
 
 
-def widenings(dialect: Dialect, operator: str, opset: int, operands: Sequence[ir.Value | None]) -> dict[str, str]:
+def find_widenings(dialect: Dialect, operator: str, opset: int, operands: Sequence[ir.Value | None]) -> dict[str, str]:
     """The type variables of an operator that stand for a type without a kernel, and the type to compute in.
 
     `kernels` of the dialect in ops.yaml says which types have one; where it is silent, the operator's schema does.
@@ -33,8 +33,8 @@ def widenings(dialect: Dialect, operator: str, opset: int, operands: Sequence[ir
     """
     if not dialect.schemas and any(value is not None and "quantization" in value.meta for value in operands):
         return {}
-    found = signature(operator, opset, dialect.domain)
-    if operator == dialect.role("convert").name:  # by which others become wider
+    found = find_signature(operator, opset, dialect.domain)
+    if operator == dialect.find_role("convert").name:  # by which others become wider
         return {}
     if found is None:
         spec = dialect.operators.get(operator)
@@ -47,7 +47,7 @@ def widenings(dialect: Dialect, operator: str, opset: int, operands: Sequence[ir
     for dtype, variable in pair_types([None if value is None else value.dtype for value in operands], found.operands):
         own = None if dtype is None else _NAMES.get(dtype)
         if own is not None and variable in allowed and own not in allowed[variable]:
-            instead = wider_type(own, allowed[variable], dialect.facts.nearest)
+            instead = find_wider_type(own, allowed[variable], dialect.facts.nearest)
             if instead is not None:
                 wider[variable] = instead
             elif not dialect.schemas:
@@ -71,19 +71,19 @@ def _list_plain_types(types: tuple[str, ...]) -> Kinds:
     return {text: names for text, names in kinds.items() if ANY not in names}
 
 
-def wider_type(name: str, allowed: frozenset[str], nearest: Mapping[str, str] | None = None) -> str | None:
+def find_wider_type(name: str, allowed: frozenset[str], nearest: Mapping[str, str] | None = None) -> str | None:
     """The type to compute in where a type has no kernel; None where there is none.
 
     Integers computed in a wider type and converted back keep the low bits, as narrow arithmetic does.
     """
-    exact = next((wide for wide in _LADDER if wide in allowed and _holds(wide, name)), None)
+    exact = next((wide for wide in _LADDER if wide in allowed and _can_hold(wide, name)), None)
     if exact is not None:
         return exact
     instead = (nearest or _NEAREST).get(name)
-    return instead if instead is None or instead in allowed else wider_type(instead, allowed, nearest)
+    return instead if instead is None or instead in allowed else find_wider_type(instead, allowed, nearest)
 
 
-def _holds(wide: str, name: str) -> bool:
+def _can_hold(wide: str, name: str) -> bool:
     if name == "bool":
         return True
     if is_float(name):

@@ -57,13 +57,13 @@ def list_homes() -> tuple[Home, ...]:
         found += [
             Home(f"`{key.name}` of {place}", list_keys(held))
             for key in list_keys(kind).values()
-            for held in alternatives(key.type)
+            for held in list_alternatives(key.type)
             if list_keys(held)
         ]
     return tuple(found)
 
 
-def alternatives(kind: Any) -> tuple[Any, ...]:
+def list_alternatives(kind: Any) -> tuple[Any, ...]:
     """The types of which a value may have any."""
     return get_args(kind) if get_origin(kind) in (Union, types.UnionType) else (kind,)
 
@@ -73,7 +73,7 @@ def describe(kind: Any) -> str:
     origin = get_origin(kind)
     if kind is type(None):
         return "null"
-    if len(several := alternatives(kind)) > 1:
+    if len(several := list_alternatives(kind)) > 1:
         return join_words(describe(one) for one in several if one is not type(None))
     if origin is Literal:
         return join_words(f"`{word}`" for word in get_args(kind))

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from ..expressions.functions import EvaluationError, highest, lowest, to_python
+from ..expressions.functions import EvaluationError, convert_to_python, highest, lowest
 from ..expressions.functions.registry import SHORT
 from .operators import Option
 
 
-def attribute(option: Option, value: Any) -> ir.Attr:
+def make_attribute(option: Option, value: Any) -> ir.Attr:
     """An attribute of the type that the operator's option has; raises EvaluationError for a value of another kind."""
     name, kind = option.name, option.type
-    value = value if kind == "tensor" else to_python(value)
+    value = value if kind == "tensor" else convert_to_python(value)
     if kind == "tensor":
         return ir.AttrTensor(name, ir.Tensor(np.asarray(value)))
     if kind.startswith("["):
@@ -37,15 +37,17 @@ def attribute(option: Option, value: Any) -> ir.Attr:
     return ir.AttrInt64(name, int(value))
 
 
-def array(operand: Any, bound: ir.DataType | None, allowed: Sequence[ir.DataType], name: str) -> np.ndarray[Any, Any]:
+def make_array(
+    operand: Any, bound: ir.DataType | None, allowed: Sequence[ir.DataType], name: str
+) -> np.ndarray[Any, Any]:
     """A compile-time value as an array of the element type that the operand takes.
 
     Raises EvaluationError for what is no number, and for integers that the element type does not hold.
     """
-    if isinstance(operand, list) and any(isinstance(to_python(item), list | type(None)) for item in operand):
+    if isinstance(operand, list) and any(isinstance(convert_to_python(item), list | type(None)) for item in operand):
         if None in operand:
             raise EvaluationError(f"operand {name}: an extent is not known before run time")
-        operand = to_python(operand)
+        operand = convert_to_python(operand)
     if isinstance(operand, np.ndarray):
         own = ir.DataType.from_numpy(operand.dtype) if operand.dtype != np.object_ else ir.DataType.STRING
         wanted = bound if bound is not None and bound in allowed else own
@@ -56,7 +58,7 @@ def array(operand: Any, bound: ir.DataType | None, allowed: Sequence[ir.DataType
     natural = {"b": ir.DataType.BOOL, "f": ir.DataType.FLOAT}.get(array.dtype.kind, ir.DataType.INT64)
     wanted = bound or (natural if natural in allowed or not allowed else allowed[0])
     if array.dtype.kind in "OUS" and array.size:
-        raise EvaluationError(f"operand {name}: {to_python(operand)} is not numeric")
+        raise EvaluationError(f"operand {name}: {convert_to_python(operand)} is not numeric")
     return _cast_exactly(array, wanted, name)
 
 
@@ -65,14 +67,14 @@ def _cast_exactly(array: np.ndarray[Any, Any], wanted: ir.DataType, name: str) -
     fitted: np.ndarray[Any, Any] = array.astype(wanted.numpy())
     if wanted not in SHORT or not wanted.is_integer() or not array.size or array.dtype.kind not in "biuf":
         return fitted
-    wrong = fitted.astype(np.float64) != array if array.dtype.kind == "f" else ~_within(array, wanted)
+    wrong = fitted.astype(np.float64) != array if array.dtype.kind == "f" else ~_convert_within(array, wanted)
     if np.any(wrong):
         first = array.reshape(-1)[np.argmax(wrong)].item()
         raise EvaluationError(f"operand {name}: {first} is no {SHORT[wanted]}")
     return fitted
 
 
-def _within(array: np.ndarray[Any, Any], wanted: ir.DataType) -> np.ndarray[Any, Any]:
+def _convert_within(array: np.ndarray[Any, Any], wanted: ir.DataType) -> np.ndarray[Any, Any]:
     short = SHORT[wanted]
     low, high = int(lowest(short)), int(highest(short))
     own = array.dtype.kind != "b" and np.iinfo(array.dtype)

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 import yaml
 
 from ..syntax.diagnostics import join_words, suggest
-from .keys import Key, alternatives, describe, list_homes, list_keys
+from .keys import Key, describe, list_alternatives, list_homes, list_keys
 
 #: what YAML calls the types of scalars
 _TAGS: Mapping[Any, tuple[str, ...]] = {
@@ -27,13 +27,13 @@ Misfit = tuple[yaml.Node, str, str | None]
 
 def list_misfits(node: yaml.Node, kind: Any, name: str) -> Iterator[Misfit]:
     """What of a node, which stands for `name`, is not of a type, each with the innermost node that is not."""
-    found = [list(_misfits(node, one, name)) for one in alternatives(kind) if _is_alike(node, one)]
+    found = [list(_find_misfits(node, one, name)) for one in list_alternatives(kind) if _is_alike(node, one)]
     if [] in found:
         return
     if len(found) == 1:
         yield from found[0]
     else:
-        yield node, f"`{name}` is {describe(kind)}", _help(node, kind)
+        yield node, f"`{name}` is {describe(kind)}", _suggest_help(node, kind)
 
 
 def list_unknown(node: yaml.MappingNode, keys: Mapping[str, Key], place: str) -> Iterator[Misfit]:
@@ -68,7 +68,7 @@ def _is_alike(node: yaml.Node, kind: Any) -> bool:
     return isinstance(node, yaml.MappingNode)
 
 
-def _misfits(node: yaml.Node, kind: Any, name: str) -> Iterator[Misfit]:
+def _find_misfits(node: yaml.Node, kind: Any, name: str) -> Iterator[Misfit]:
     inner = get_args(kind)
     if kind is Any:
         return
@@ -80,7 +80,7 @@ def _misfits(node: yaml.Node, kind: Any, name: str) -> Iterator[Misfit]:
         for item, one in zip(node.value, kinds, strict=True):
             yield from list_misfits(item, one, name)
     elif isinstance(node, yaml.MappingNode) and (keys := list_keys(kind)):
-        yield from list_unknown(node, keys, _place(kind, name))
+        yield from list_unknown(node, keys, _describe_place(kind, name))
         given = {key.value: value for key, value in node.value}
         for key in keys.values():
             if key.required and key.name not in given:
@@ -92,28 +92,28 @@ def _misfits(node: yaml.Node, kind: Any, name: str) -> Iterator[Misfit]:
         for key, value in node.value:
             yield from ((at, f"a key of {said}", help) for at, said, help in list_misfits(key, inner[0], name))
             yield from list_misfits(value, inner[1], f"{name}.{key.value}")
-    elif not _holds(node, kind):
-        yield node, f"`{name}` is {describe(kind)}", _help(node, kind)
+    elif not _is_of_kind(node, kind):
+        yield node, f"`{name}` is {describe(kind)}", _suggest_help(node, kind)
 
 
-def _place(kind: Any, name: str) -> str:
+def _describe_place(kind: Any, name: str) -> str:
     return next((home.place for home in list_homes() if home.keys is list_keys(kind)), f"`{name}`")
 
 
-def _holds(node: yaml.Node, kind: Any) -> bool:
+def _is_of_kind(node: yaml.Node, kind: Any) -> bool:
     if get_origin(kind) is Literal:
         return node.value in get_args(kind)
     if get_origin(kind) is Annotated:
         base, pattern = get_args(kind)
-        return _holds(node, base) and re.search(pattern, node.value) is not None
+        return _is_of_kind(node, base) and re.search(pattern, node.value) is not None
     return str(node.tag).removeprefix(_PREFIX) in _TAGS[kind]
 
 
-def _help(node: yaml.Node, kind: Any) -> str | None:
+def _suggest_help(node: yaml.Node, kind: Any) -> str | None:
     """What to do about a scalar that is of none of some types."""
-    words = [word for one in alternatives(kind) if get_origin(one) is Literal for word in get_args(one)]
+    words = [word for one in list_alternatives(kind) if get_origin(one) is Literal for word in get_args(one)]
     if isinstance(node, yaml.ScalarNode) and words:
         return suggest(node.value, words)
-    if isinstance(node, yaml.ScalarNode) and str in alternatives(kind):
+    if isinstance(node, yaml.ScalarNode) and str in list_alternatives(kind):
         return "a text that could be something else stands in quotes"
     return None

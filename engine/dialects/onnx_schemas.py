@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from ..base.startup import dataclass
 from ..expressions.functions import DTYPES
-from .operators import OperatorSpec, schema
+from .operators import OperatorSpec, find_schema
 
 _T = TypeVar("_T")
 
@@ -44,7 +44,7 @@ class Signature:
     since: int
     kinds: Mapping[str, frozenset[str]]
 
-    def operand(self, position: int) -> Parameter | None:
+    def find_operand(self, position: int) -> Parameter | None:
         """The operand at a position, which the last one takes too where it stands for several."""
         if position < len(self.operands):
             return self.operands[position]
@@ -52,25 +52,25 @@ class Signature:
 
 
 @functools.cache
-def signature(name: str, opset: int, domain: str = "") -> Signature | None:
+def find_signature(name: str, opset: int, domain: str = "") -> Signature | None:
     """What an operator takes and yields at an opset, None where it has no schema there."""
-    found = schema(name, opset, domain)
+    found = find_schema(name, opset, domain)
     if found is None:
         return None
-    kinds = {c.type_param_str: tuple(_types(c.allowed_type_strs)) for c in found.type_constraints}
+    kinds = {c.type_param_str: tuple(_read_types(c.allowed_type_strs)) for c in found.type_constraints}
 
-    def parameters(formal: Sequence[onnx.defs.OpSchema.FormalParameter]) -> tuple[Parameter, ...]:
+    def read_parameters(formal: Sequence[onnx.defs.OpSchema.FormalParameter]) -> tuple[Parameter, ...]:
         return tuple(
             Parameter(
                 p.name,
                 p.type_str if p.option != _VARIADIC or p.is_homogeneous else "",
                 p.option == _VARIADIC,
-                kinds.get(p.type_str) or tuple(_types([p.type_str])),
+                kinds.get(p.type_str) or tuple(_read_types([p.type_str])),
             )
             for p in formal
         )
 
-    taken, yielded = parameters(found.inputs), parameters(found.outputs)
+    taken, yielded = read_parameters(found.inputs), read_parameters(found.outputs)
     kinds |= {one.variable: one.types for one in (*taken, *yielded) if one.variable}
     return Signature(taken, yielded, found.since_version, {name: name_types(types) for name, types in kinds.items()})
 
@@ -104,7 +104,7 @@ def _list_types(text: str) -> tuple[ir.DataType, ...]:
 def describe_operator(spec: OperatorSpec) -> Signature:
     """What an operator without a schema takes, as ops.yaml says: operands of the same types are of one type."""
     names = tuple(operand.name for operand in spec.operands)
-    return _make_signature(names, spec.arity()[1] is None, spec.facts.types)
+    return _make_signature(names, spec.count_operands()[1] is None, spec.facts.types)
 
 
 def pair_types(values: Sequence[_T], parameters: Sequence[Parameter]) -> Iterator[tuple[_T, str]]:
@@ -114,7 +114,7 @@ def pair_types(values: Sequence[_T], parameters: Sequence[Parameter]) -> Iterato
         yield value, parameter.variable if position < len(parameters) or parameter.variadic else ""
 
 
-def _types(texts: Sequence[str]) -> Iterator[ir.DataType]:
+def _read_types(texts: Sequence[str]) -> Iterator[ir.DataType]:
     for text in texts:
         found = ir.DataType.__members__.get(text.removeprefix("tensor(").removesuffix(")").upper())
         if found is not None:

@@ -99,7 +99,7 @@ class OperatorSpec:
         """What a node of it yields: its results, then what becomes of each mutable operand."""
         return (*self.results, *(o for o in self.operands if o.mutable))
 
-    def inputs(self, node: ir.Node) -> Sequence[ir.Value | None]:
+    def list_inputs(self, node: ir.Node) -> Sequence[ir.Value | None]:
         """What a node takes, what it stores as options of operands that came later among it."""
         if not self.stored:
             return node.inputs
@@ -114,7 +114,7 @@ class OperatorSpec:
         """Whether it has all of some options."""
         return all(name in self.options for name in options)
 
-    def arity(self) -> tuple[int, int | None]:
+    def count_operands(self) -> tuple[int, int | None]:
         """How many operands it takes: least and most, None for no limit."""
         least = sum(not (o.optional or o.variadic) for o in self.operands)
         return least, None if any(o.variadic for o in self.operands) else len(self.operands)
@@ -140,25 +140,25 @@ class Dialect:
     facts: DialectFacts
     schemas: Annotated[bool, "Whether onnx.defs has its operators, of which those without an entry exist too"] = False
 
-    def operator(self, name: str, opset: int | None = None) -> OperatorSpec | None:
+    def find_operator(self, name: str, opset: int | None = None) -> OperatorSpec | None:
         """Find an operator by name; with `opset`, as its schema stood there. None where there is no such operator."""
         known = self.operators.get(name)
         if not self.schemas or (known is not None and known.domain != self.domain):
             return known
-        return _from_schema(self, name, opset or onnx.defs.onnx_opset_version())
+        return _read_schema(self, name, opset or onnx.defs.onnx_opset_version())
 
-    def by_code(self, code: int) -> OperatorSpec | None:
+    def find_by_code(self, code: int) -> OperatorSpec | None:
         """Find an operator by the number its file format gives it."""
         return next((one for one in self.operators.values() if one.code == code and not one.when), None)
 
-    def form(self, spec: OperatorSpec, options: Mapping[str, Any]) -> OperatorSpec:
+    def find_form(self, spec: OperatorSpec, options: Mapping[str, Any]) -> OperatorSpec:
         """The operator that a node is with these options: some share a number, and are told apart by an option."""
         for form in self.operators.values():
             if form.when and form.code == spec.code is not None and form.when.items() <= options.items():
                 return form
         return spec
 
-    def role(self, role: str) -> OperatorSpec:
+    def find_role(self, role: str) -> OperatorSpec:
         """The operator that plays a role (such as `permute`) in this dialect.
 
         Raises RewriteError when ops.yaml gives the role to no operator.
@@ -175,7 +175,7 @@ class Dialect:
     def _find_role(self, role: str) -> OperatorSpec | None:
         return next((one for one in self.operators.values() if one.role == role), None)
 
-    def infix(self, symbol: str) -> str | None:
+    def find_infix(self, symbol: str) -> str | None:
         """The operator that an infix symbol of the rule language stands for."""
         return next((one.name for one in self.operators.values() if one.infix == symbol), None)
 
@@ -189,17 +189,17 @@ class Catalogue:
 
     dialects: Mapping[str, Dialect]
 
-    def dialect(self, name: str) -> Dialect:
+    def find_dialect(self, name: str) -> Dialect:
         """Find a dialect; raises RewriteError when ops.yaml has none of that name."""
         if name not in self.dialects:
             raise RewriteError(f"ops.yaml: there is no dialect {name}; there are {', '.join(self.dialects)}")
         return self.dialects[name]
 
-    def spec(self, node: ir.Node, opset: int | None = None) -> OperatorSpec | None:
+    def find_spec(self, node: ir.Node, opset: int | None = None) -> OperatorSpec | None:
         """The spec of a node of the graph, found by its domain and operator type."""
         for dialect in self.dialects.values():
             if dialect.domain == node.domain:
-                return dialect.operator(node.op_type, opset)
+                return dialect.find_operator(node.op_type, opset)
         for dialect in self.dialects.values():
             spec = dialect.operators.get(node.op_type)
             if spec is not None and spec.domain == node.domain:
@@ -213,11 +213,11 @@ def list_catalogue(dialect: Dialect, opset: int) -> Mapping[str, OperatorSpec]:
     if not dialect.schemas:
         return dialect.operators
     names = {s.name for s in onnx.defs.get_all_schemas_with_history() if s.domain == dialect.domain}
-    found = {name: dialect.operator(name, opset) for name in sorted(names | dialect.operators.keys())}
+    found = {name: dialect.find_operator(name, opset) for name in sorted(names | dialect.operators.keys())}
     return {name: spec for name, spec in found.items() if spec is not None}
 
 
-def schema(name: str, opset: int, domain: str = "") -> onnx.defs.OpSchema | None:
+def find_schema(name: str, opset: int, domain: str = "") -> onnx.defs.OpSchema | None:
     """The ONNX schema of an operator at an opset, None where it does not exist there."""
     try:
         found = onnx.defs.get_schema(name, opset, domain)
@@ -227,32 +227,34 @@ def schema(name: str, opset: int, domain: str = "") -> onnx.defs.OpSchema | None
 
 
 @functools.cache
-def _from_schema(dialect: Dialect, name: str, opset: int) -> OperatorSpec | None:
-    found = schema(name, opset, dialect.domain)
+def _read_schema(dialect: Dialect, name: str, opset: int) -> OperatorSpec | None:
+    found = find_schema(name, opset, dialect.domain)
     if found is None:
         return None
     if found.since_version < opset:  # one object for all opsets at which it stands so
-        return _from_schema(dialect, name, found.since_version)
+        return _read_schema(dialect, name, found.since_version)
     known = dialect.operators.get(name)
     kinds = onnx.defs.OpSchema.FormalParameterOption
 
-    def operands(parameters: Sequence[onnx.defs.OpSchema.FormalParameter]) -> tuple[Operand, ...]:
+    def read_operands(parameters: Sequence[onnx.defs.OpSchema.FormalParameter]) -> tuple[Operand, ...]:
         return tuple(Operand(p.name, p.option == kinds.Optional, p.option == kinds.Variadic) for p in parameters)
 
-    options = {a.name: _attribute(a) for a in found.attributes.values()}
-    taken = operands(found.inputs)
-    facts = OperatorFacts() if known is None else _facts(known, dialect, opset)
-    stored = _list_stored(taken, options, operands(onnx.defs.get_schema(name, dialect.domain).inputs), facts.former)
+    options = {a.name: _read_attribute(a) for a in found.attributes.values()}
+    taken = read_operands(found.inputs)
+    facts = OperatorFacts() if known is None else _find_facts(known, dialect, opset)
+    stored = _list_stored(
+        taken, options, read_operands(onnx.defs.get_schema(name, dialect.domain).inputs), facts.former
+    )
     taken += tuple(Operand(name, not option.required) for name, option in stored.items())
     made = OperatorSpec(
-        dialect.name, dialect.domain, name, taken, operands(found.outputs), options, stored=stored, facts=facts
+        dialect.name, dialect.domain, name, taken, read_operands(found.outputs), options, stored=stored, facts=facts
     )
     if known is None:
         return made
     return replace(made, traits=known.traits, role=known.role, infix=known.infix)
 
 
-def _facts(known: OperatorSpec, dialect: Dialect, opset: int) -> OperatorFacts:
+def _find_facts(known: OperatorSpec, dialect: Dialect, opset: int) -> OperatorFacts:
     """What ops.yaml says of an operator at an opset: of the older form, where it meant another thing there."""
     former = next((name for last, name in sorted(known.facts.older.items()) if opset <= last), None)
     return known.facts if former is None else replace(dialect.operators[former].facts, older=known.facts.older)
@@ -274,7 +276,7 @@ def _list_stored(
 def _store_option(node: ir.Node, option: Option) -> ir.Value | None:
     """An option as the constant that it would be as an operand, the same one each time; None where it is not given."""
     given = node.attributes.data.get(option.name)
-    number = option_value(node, option)
+    number = get_option(node, option)
     if number is None:
         return None
     key = f"stored {option.name}"
@@ -296,7 +298,7 @@ def _store_option(node: ir.Node, option: Option) -> ir.Value | None:
 _KINDS = {"INT": "int64", "FLOAT": "float", "STRING": "string", "GRAPH": "subgraph"}
 
 
-def _attribute(attribute: onnx.defs.OpSchema.Attribute) -> Option:
+def _read_attribute(attribute: onnx.defs.OpSchema.Attribute) -> Option:
     kind = str(attribute.type).rpartition(".")[2]
     one = _KINDS.get(kind) or _KINDS.get(kind.removesuffix("S"))
     default = attribute.default_value
@@ -315,7 +317,7 @@ def _decode(value: Any) -> Any:
     return value.decode() if isinstance(value, bytes) else value
 
 
-def option_value(node: ir.Node, option: Option) -> Any:
+def get_option(node: ir.Node, option: Option) -> Any:
     """The value of an option on a node, its default where the node does not say.
 
     Enumerants are strings, lists are Python lists, truth values are bool.

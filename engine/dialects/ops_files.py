@@ -19,33 +19,33 @@ _ZERO = {"bool": False, "float": 0.0, "string": "", "bytes": b"", "subgraph": No
 
 def load(paths: Iterable[Path] = ()) -> Catalogue:
     """Read the program's files and, over them, those of packs; raises RuleError with the mistakes of a pack's."""
-    documents = [_read_own(), *(_yaml(path, checked=True) for path in paths)]
+    documents = [_read_own(), *(_read_yaml(path, checked=True) for path in paths)]
     merged: dict[str, dict[str, Any]] = {}
     for document in documents:
         for name, entry in document.items():
             known = merged.setdefault(name, {})
             for key, value in (entry or {}).items():
                 known[key] = {**known.get(key, {}), **value} if isinstance(value, dict) else value
-    return Catalogue({name: _dialect(name, entry) for name, entry in merged.items()})
+    return Catalogue({name: _read_dialect(name, entry) for name, entry in merged.items()})
 
 
 def _read_own() -> dict[str, dict[str, Any]]:
     """The dialects that come with the program, each in one file."""
-    return {name: entry for path in OPERATORS for name, entry in _yaml(path).items()}
+    return {name: entry for path in OPERATORS for name, entry in _read_yaml(path).items()}
 
 
-def _yaml(path: Path, checked: bool = False) -> dict[str, dict[str, Any]]:
+def _read_yaml(path: Path, checked: bool = False) -> dict[str, dict[str, Any]]:
     import yaml  # what is read stays in the cache of packs
 
     try:
         text = path.read_text(encoding="utf-8")
         if checked:
-            from .schema import mistakes
+            from .schema import find_mistakes
 
-            found = mistakes(path, text, _read_own())
+            found = find_mistakes(path, text, _read_own())
             if found:
                 raise RuleError(found, {str(path): text})
-        document = _document(text)
+        document = _parse_document(text)
     except (OSError, yaml.YAMLError) as error:
         raise RewriteError(f"{path}: {error}") from error
     if document is None and checked:
@@ -56,19 +56,19 @@ def _yaml(path: Path, checked: bool = False) -> dict[str, dict[str, Any]]:
 
 
 @functools.lru_cache(8)
-def _document(text: str) -> Any:
+def _parse_document(text: str) -> Any:
     import yaml
 
     return yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
-def _dialect(name: str, entry: Mapping[str, Any]) -> Dialect:
-    enums = {enum: _enumeration(values, entry) for enum, values in entry.get("enums", {}).items()}
+def _read_dialect(name: str, entry: Mapping[str, Any]) -> Dialect:
+    enums = {enum: _read_enumeration(values, entry) for enum, values in entry.get("enums", {}).items()}
     tables = entry.get("tables", {})
     domain = entry.get("domain", name)
     seen: dict[str, OperatorFacts] = {}
     operators = {
-        operator: _operator(name, domain, operator, fields or {}, tables, enums, seen)
+        operator: _read_operator(name, domain, operator, fields or {}, tables, enums, seen)
         for operator, fields in entry.get("operators", {}).items()
     }
     facts = DialectFacts(
@@ -89,14 +89,14 @@ def _require_own_codes(operators: Iterable[OperatorSpec]) -> None:
             raise RewriteError(f"ops.yaml: {first.name} and {spec.name} have the same code, {spec.code}")
 
 
-def _enumeration(values: Any, entry: Mapping[str, Any]) -> dict[str, int]:
+def _read_enumeration(values: Any, entry: Mapping[str, Any]) -> dict[str, int]:
     """Read a mapping, a list numbered from 0, or the name of a section of the dialect whose entries have a `code`."""
     if isinstance(values, str):
         return {name: fields["code"] for name, fields in entry[values].items()}
     return dict(values) if isinstance(values, dict) else {value: code for code, value in enumerate(values)}
 
 
-def _operator(
+def _read_operator(
     dialect: str,
     domain: str,
     name: str,
@@ -121,7 +121,7 @@ def _operator(
         tuple(Operand.parse(o) for o in fields.get("operands", ())),
         tuple(Operand.parse(o) for o in fields.get("results", ())),
         {
-            key: _option(key, [*row[:2], when[key]] if key in when else row, enums, slotted=table is not None)
+            key: _read_option(key, [*row[:2], when[key]] if key in when else row, enums, slotted=table is not None)
             for key, row in rows.items()
         },
         fields.get("code"),
@@ -147,7 +147,7 @@ def _freeze(value: Any) -> Any:
     return tuple(map(_freeze, value)) if isinstance(value, list) else value
 
 
-def _option(name: str, row: Sequence[Any], enums: Mapping[str, Mapping[str, int]], slotted: bool) -> Option:
+def _read_option(name: str, row: Sequence[Any], enums: Mapping[str, Mapping[str, int]], slotted: bool) -> Option:
     """Read `[slot, type, default]` of a table or `[type, default]` of a custom operator."""
     slot, (kind, *default) = (row[0], row[1:]) if slotted else (None, row)
     if default:

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 import onnx.defs
 import onnx_ir as ir
 
-from ..base.quantization import RAW, in_blocks, quantization
+from ..base.quantization import RAW, is_blockwise, read_quantization
 from ..base.startup import dataclass
-from .operators import Dialect, OperatorSpec, schema
+from .operators import Dialect, OperatorSpec, find_schema
 
 #: the newest opset that the installed package knows
 NEWEST = onnx.defs.onnx_opset_version()
@@ -20,14 +20,14 @@ _QUANTIZED, _PLAIN = ("quantize", "dequantize"), ("convert",)
 
 
 @dataclass(frozen=True, slots=True)
-class Least:
+class LeastOpset:
     """The first opset that holds what a model has, and what that is, in words."""
 
     opset: int
     held: str = ""
 
 
-def least_opset(graphs: Iterable[ir.Graph], source: Dialect, target: Dialect, plain: bool = False) -> Least:
+def find_least_opset(graphs: Iterable[ir.Graph], source: Dialect, target: Dialect, plain: bool = False) -> LeastOpset:
     """The first opset that holds the element types of some graphs, and the type that needs it.
 
     With `plain`, quantized values matter only where they are computed for operators that mean their integers.
@@ -35,33 +35,33 @@ def least_opset(graphs: Iterable[ir.Graph], source: Dialect, target: Dialect, pl
     wanted: set[tuple[ir.DataType | None, bool, bool]] = set()
     for graph in graphs:
         meant = set(_list_raw_codes(graph, source)) if plain else None
-        for value in set(_values(graph)):
-            quantized = quantization(value) is not None
+        for value in set(_iterate_values(graph)):
+            quantized = read_quantization(value) is not None
             if not quantized or meant is None or value in meant:
-                wanted.add((value.dtype, quantized, in_blocks(value)))
-    found = Least(1)
+                wanted.add((value.dtype, quantized, is_blockwise(value)))
+    found = LeastOpset(1)
     for dtype, quantized, blocks in sorted(wanted, key=str):
         for role in _QUANTIZED if quantized else _PLAIN:
-            opset = _first(target.role(role), dtype, blocks) or 1
+            opset = _find_first_opset(target.find_role(role), dtype, blocks) or 1
             if opset > found.opset:
                 name = "" if dtype is None else dtype.name.lower()
                 held = f"quantized {name}" if quantized else name
-                found = Least(opset, f"{held} with scales of blocks" if blocks else held)
+                found = LeastOpset(opset, f"{held} with scales of blocks" if blocks else held)
     return found
 
 
-def takes(spec: OperatorSpec, dtype: ir.DataType | None, opset: int, blocks: bool = False) -> bool:
+def can_take(spec: OperatorSpec, dtype: ir.DataType | None, opset: int, blocks: bool = False) -> bool:
     """Whether an operator, as it stands at an opset, has a place for an element type, and for scales of blocks."""
-    found = schema(spec.name, opset, spec.domain)
+    found = find_schema(spec.name, opset, spec.domain)
     if found is None or dtype is None or (blocks and BLOCKS not in found.attributes):
         return False
     text = f"tensor({dtype.name.lower()})"
     return any(text in constraint.allowed_type_strs for constraint in found.type_constraints)
 
 
-def yields(spec: OperatorSpec, dtype: ir.DataType | None, opset: int) -> bool:
+def can_yield(spec: OperatorSpec, dtype: ir.DataType | None, opset: int) -> bool:
     """Whether an operator, as it stands at an opset, has results of an element type."""
-    found = schema(spec.name, opset, spec.domain)
+    found = find_schema(spec.name, opset, spec.domain)
     if found is None or dtype is None:
         return False
     kinds = {one.type_param_str: one.allowed_type_strs for one in found.type_constraints}
@@ -69,8 +69,8 @@ def yields(spec: OperatorSpec, dtype: ir.DataType | None, opset: int) -> bool:
     return any(text in kinds.get(result.type_str, [result.type_str]) for result in found.outputs)
 
 
-def _first(spec: OperatorSpec, dtype: ir.DataType | None, blocks: bool) -> int | None:
-    return next((n for n in range(1, NEWEST + 1) if takes(spec, dtype, n, blocks)), None)
+def _find_first_opset(spec: OperatorSpec, dtype: ir.DataType | None, blocks: bool) -> int | None:
+    return next((n for n in range(1, NEWEST + 1) if can_take(spec, dtype, n, blocks)), None)
 
 
 def _list_raw_codes(graph: ir.Graph, source: Dialect) -> Iterator[ir.Value]:
@@ -79,11 +79,11 @@ def _list_raw_codes(graph: ir.Graph, source: Dialect) -> Iterator[ir.Value]:
         spec = source.operators.get(node.op_type)
         if spec is not None and spec.facts.quantization == RAW:
             for value in (*node.inputs, *node.outputs):
-                if value is not None and quantization(value) is not None and value.const_value is None:
+                if value is not None and read_quantization(value) is not None and value.const_value is None:
                     yield value
 
 
-def _values(graph: ir.Graph) -> Iterator[ir.Value]:
+def _iterate_values(graph: ir.Graph) -> Iterator[ir.Value]:
     yield from graph.inputs
     yield from graph.initializers.values()
     for node in graph:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from ..base.constants import constant
+from ..base.constants import read_constant
 from ..base.names import Scope
 from .onnx_schemas import describe_operator
 from .operators import OperatorSpec
@@ -22,9 +22,9 @@ def make_permutation(
     if name not in names:
         return [value], [ir.AttrInt64s(name, list(perm))]
     place = names.index(name)
-    parameter = describe_operator(spec).operand(place)
+    parameter = describe_operator(spec).find_operand(place)
     dtype = parameter.types[0].numpy() if parameter is not None and parameter.types else np.int64
-    return [value, scope.constant(np.array(perm, dtype), name)], []
+    return [value, scope.make_constant(np.array(perm, dtype), name)], []
 
 
 def read_permutation(node: ir.Node, spec: OperatorSpec, rank: int) -> tuple[int, ...] | None:
@@ -34,5 +34,5 @@ def read_permutation(node: ir.Node, spec: OperatorSpec, rank: int) -> tuple[int,
         given = node.attributes.get(name)
         return tuple(reversed(range(rank))) if given is None else tuple(given.as_ints())
     operand = node.inputs[1] if len(node.inputs) > 1 else None
-    found = None if operand is None else constant(operand)
+    found = None if operand is None else read_constant(operand)
     return None if found is None else tuple(int(axis) % rank for axis in np.ravel(found))

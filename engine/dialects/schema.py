@@ -12,7 +12,7 @@ import yaml
 from ..base.errors import Diagnostic, Note
 from ..expressions.functions import DTYPES
 from ..syntax.diagnostics import join_words, suggest
-from ..syntax.yaml_documents import compose, span
+from ..syntax.yaml_documents import compose, make_span
 from .facts import OTHER_TYPES
 from .keys import list_homes
 from .node_types import Misfit, list_misfits, list_unknown
@@ -32,9 +32,9 @@ _TEXT = "tag:yaml.org,2002:str"
 Node = yaml.Node
 
 
-def mistakes(path: Path, text: str, known: Mapping[str, Mapping[str, Any]]) -> list[Diagnostic]:
+def find_mistakes(path: Path, text: str, known: Mapping[str, Mapping[str, Any]]) -> list[Diagnostic]:
     """Find the mistakes of a pack's `ops.yaml`, which is laid over the entries that are known already."""
-    return list(_Reader(str(path), known).document(text))
+    return list(_Reader(str(path), known).check_document(text))
 
 
 class _Reader:
@@ -43,49 +43,51 @@ class _Reader:
     def __init__(self, file: str, known: Mapping[str, Mapping[str, Any]]) -> None:
         self._file, self._known = file, known
 
-    def document(self, text: str) -> Iterator[Diagnostic]:
+    def check_document(self, text: str) -> Iterator[Diagnostic]:
         root, wrong = compose(self._file, text)
         if wrong or root is None:
             yield from wrong
             return
         if not isinstance(root, yaml.MappingNode):
-            yield self._error(root, "an `ops.yaml` is a mapping from dialects to what they have")
+            yield self._make_error(root, "an `ops.yaml` is a mapping from dialects to what they have")
             return
         for name, entry in root.value:
-            yield from self._dialect(name, entry)
+            yield from self._check_dialect(name, entry)
 
     # ---- dialects and operators
 
-    def _dialect(self, name: yaml.ScalarNode, entry: Node) -> Iterator[Diagnostic]:
+    def _check_dialect(self, name: yaml.ScalarNode, entry: Node) -> Iterator[Diagnostic]:
         if not isinstance(entry, yaml.MappingNode):
-            yield self._error(entry, f"dialect `{name.value}` is a mapping: `operators:` and what else it has")
+            yield self._make_error(entry, f"dialect `{name.value}` is a mapping: `operators:` and what else it has")
             return
-        yield from self._keys(entry)
-        yield from self._section(entry, "a dialect", {_OPERATORS})
+        yield from self._check_keys(entry)
+        yield from self._check_section(entry, "a dialect", {_OPERATORS})
         keys = {key.value: value for key, value in entry.value}
         known = self._known.get(name.value)
         if known is None:
             if "domain" not in keys:
                 home = [home.place for home in list_homes() if name.value in home.keys]
                 help = f"it belongs to {join_words(home)}" if home else suggest(name.value, self._known, "the dialects")
-                yield self._error(name, f"there is no dialect `{name.value}`, and a new one needs a `domain`", help)
+                yield self._make_error(
+                    name, f"there is no dialect `{name.value}`, and a new one needs a `domain`", help
+                )
                 return
-            known = {key: _value(keys[key]) for key in keys.keys() & {"domain", "schemas", "identifier"}}
-        enums = {**known.get("enums", {}), **_plain(keys.get("enums"))}
-        tables = {**known.get("tables", {}), **_plain(keys.get("tables"))}
+            known = {key: _read_value(keys[key]) for key in keys.keys() & {"domain", "schemas", "identifier"}}
+        enums = {**known.get("enums", {}), **_read_mapping(keys.get("enums"))}
+        tables = {**known.get("tables", {}), **_read_mapping(keys.get("tables"))}
         seen: dict[str, yaml.Node] = {}
         operators = keys.get("operators")
         if operators is not None and not isinstance(operators, yaml.MappingNode):
-            yield self._error(operators, "`operators` is a mapping from names to what they are")
+            yield self._make_error(operators, "`operators` is a mapping from names to what they are")
             return
         for operator, fields in operators.value if operators is not None else ():
             if operator.value in seen:
-                note = Note("it is described here", span(self._file, seen[operator.value]))
-                yield Diagnostic(span(self._file, operator), f"`{operator.value}` is described twice", (note,))
+                note = Note("it is described here", make_span(self._file, seen[operator.value]))
+                yield Diagnostic(make_span(self._file, operator), f"`{operator.value}` is described twice", (note,))
             seen[operator.value] = operator
-            yield from self._operator(operator, fields, name.value, known, enums, set(tables))
+            yield from self._check_operator(operator, fields, name.value, known, enums, set(tables))
 
-    def _operator(
+    def _check_operator(
         self,
         name: yaml.ScalarNode,
         fields: Node,
@@ -97,39 +99,43 @@ class _Reader:
         keys = {key.value for key, _ in fields.value} if isinstance(fields, yaml.MappingNode) else set()
         if not re.fullmatch(r"[A-Z]\w*", name.value) and "unsupported" not in keys:
             help = "rules tell operators from functions by it"
-            yield self._error(name, f"the name of an operator begins with a capital letter: `{name.value}`", help)
+            yield self._make_error(name, f"the name of an operator begins with a capital letter: `{name.value}`", help)
         if not isinstance(fields, yaml.MappingNode):
-            yield self._error(fields, f"`{name.value}` is a mapping: operands, results, options and what else it has")
+            yield self._make_error(
+                fields, f"`{name.value}` is a mapping: operands, results, options and what else it has"
+            )
             return
         others = known.get("operators", {})
-        yield from self._keys(fields)
-        yield from self._section(fields, "an operator", _LOOKED_AT)
+        yield from self._check_keys(fields)
+        yield from self._check_section(fields, "an operator", _LOOKED_AT)
         given = {key.value: value for key, value in fields.value}
         for key in ("operands", "results"):
-            yield from self._operands(key, given.get(key), name, known=bool(known.get("schemas")))
+            yield from self._check_operands(key, given.get(key), name, known=bool(known.get("schemas")))
         traits = given.get("traits")
         form = isinstance(traits, yaml.SequenceNode) and any(word.value == FORM for word in traits.value)
         if known.get("identifier") and name.value not in others and "code" not in given and not form:
             custom = f"{known.get('domain', dialect)}.custom"
             domain = given.get("domain")
             if domain is None or domain.value != custom:
-                yield self._error(
+                yield self._make_error(
                     domain or name,
                     f"`{name.value}` is no operator of the format, so that no file could hold it",
                     f"custom operators say `domain: {custom}`",
                 )
-        yield from self._options(given.get("options"), enums, tables)
+        yield from self._check_options(given.get("options"), enums, tables)
         reason = given.get("unsupported")
         if reason is not None and not (isinstance(reason, yaml.ScalarNode) and reason.tag == _TEXT and reason.value):
-            yield self._error(reason, "`unsupported` says in words why no rule is about the operator")
+            yield self._make_error(reason, "`unsupported` says in words why no rule is about the operator")
         for key in ("types", "yields"):
-            yield from self._types(key, given.get(key))
+            yield from self._check_types(key, given.get(key))
 
-    def _types(self, key: str, node: Node | None) -> Iterator[Diagnostic]:
+    def _check_types(self, key: str, node: Node | None) -> Iterator[Diagnostic]:
         if node is None:
             return
         if not isinstance(node, yaml.SequenceNode):
-            yield self._error(node, f"`{key}` is a list: for each a text with the names of its types, `[f32 i32, i32]`")
+            yield self._make_error(
+                node, f"`{key}` is a list: for each a text with the names of its types, `[f32 i32, i32]`"
+            )
             return
         for item in node.value:
             for word in item.value.split() if isinstance(item, yaml.ScalarNode) else ["[]"]:
@@ -137,19 +143,19 @@ class _Reader:
                     help = (
                         suggest(word, DTYPES) or f"the types are {', '.join(DTYPES)}, after a `q` where they are codes"
                     )
-                    yield self._error(item, f"there is no element type `{word}`", help)
+                    yield self._make_error(item, f"there is no element type `{word}`", help)
 
-    def _section(self, node: yaml.MappingNode, place: str, apart: Set[str]) -> Iterator[Diagnostic]:
+    def _check_section(self, node: yaml.MappingNode, place: str, apart: Set[str]) -> Iterator[Diagnostic]:
         """Tell the keys that a place has not, and what of the others is not of its type, but for those `apart`."""
         home = next(home for home in list_homes() if home.place == place)
-        yield from self._errors(list_unknown(node, home.keys, place))
+        yield from self._make_errors(list_unknown(node, home.keys, place))
         for key, value in node.value:
             if key.value in home.keys and key.value not in apart:
                 if isinstance(value, yaml.MappingNode):
-                    yield from self._keys(value)
-                yield from self._errors(list_misfits(value, home.keys[key.value].type, key.value))
+                    yield from self._check_keys(value)
+                yield from self._make_errors(list_misfits(value, home.keys[key.value].type, key.value))
 
-    def _keys(self, node: yaml.MappingNode) -> Iterator[Diagnostic]:
+    def _check_keys(self, node: yaml.MappingNode) -> Iterator[Diagnostic]:
         """Take in what `<<` merges, and tell keys that are no words or stand there twice."""
         yaml.SafeLoader("").flatten_mapping(node)
         merged = {id(key) for key, _ in node.value if key.start_mark.index < node.start_mark.index}
@@ -158,88 +164,92 @@ class _Reader:
             if id(key) not in merged:
                 first = seen.setdefault(key.value, key)
                 if first is not key:
-                    note = Note("it is said here", span(self._file, first))
-                    yield Diagnostic(span(self._file, key), f"`{key.value}` is said twice", (note,))
+                    note = Note("it is said here", make_span(self._file, first))
+                    yield Diagnostic(make_span(self._file, key), f"`{key.value}` is said twice", (note,))
 
-    def _operands(self, key: str, node: Node | None, name: Node, known: bool) -> Iterator[Diagnostic]:
+    def _check_operands(self, key: str, node: Node | None, name: Node, known: bool) -> Iterator[Diagnostic]:
         if node is None:
             if not known:
-                yield self._error(name, f"nothing is said of the `{key}` of `{name.value}`", f"such as `{key}: [x]`")
+                yield self._make_error(
+                    name, f"nothing is said of the `{key}` of `{name.value}`", f"such as `{key}: [x]`"
+                )
             return
         if not isinstance(node, yaml.SequenceNode):
-            yield self._error(node, f"`{key}` is a list of names, such as `[x, bias?, rest...]`")
+            yield self._make_error(node, f"`{key}` is a list of names, such as `[x, bias?, rest...]`")
             return
         seen: set[str] = set()
         for item in node.value:
             word = str(item.value).rstrip("?.!")
             if word in seen:
-                yield self._error(item, f"two of the `{key}` are called `{word}`")
+                yield self._make_error(item, f"two of the `{key}` are called `{word}`")
             seen.add(word)
             if not isinstance(item, yaml.ScalarNode) or not _OPERAND.fullmatch(str(item.value)):
-                yield self._error(item, "an operand is a name, with `?` where it may be left out or `...` for several")
+                yield self._make_error(
+                    item, "an operand is a name, with `?` where it may be left out or `...` for several"
+                )
 
     # ---- options
 
-    def _options(self, node: Node | None, enums: Mapping[str, Any], tables: set[str]) -> Iterator[Diagnostic]:
+    def _check_options(self, node: Node | None, enums: Mapping[str, Any], tables: set[str]) -> Iterator[Diagnostic]:
         if node is None:
             return
         if isinstance(node, yaml.ScalarNode):
             if node.value not in tables:
                 help = suggest(node.value, tables)
-                yield self._error(node, f"there is no table of options `{node.value}`", help)
+                yield self._make_error(node, f"there is no table of options `{node.value}`", help)
             return
         if not isinstance(node, yaml.MappingNode):
-            yield self._error(node, "`options` is a mapping from names to types, such as `{alpha: [float, 1.0]}`")
+            yield self._make_error(node, "`options` is a mapping from names to types, such as `{alpha: [float, 1.0]}`")
             return
-        yield from self._keys(node)
+        yield from self._check_keys(node)
         for name, row in node.value:
-            yield from self._option(name, row, enums)
+            yield from self._check_option(name, row, enums)
 
-    def _option(self, name: Node, row: Node, enums: Mapping[str, Any]) -> Iterator[Diagnostic]:
+    def _check_option(self, name: Node, row: Node, enums: Mapping[str, Any]) -> Iterator[Diagnostic]:
         form = f"an option is its type and its default: `{name.value}: [float, 1.0]`"
         if not isinstance(row, yaml.SequenceNode) or not 1 <= len(row.value) <= 2:
-            yield self._error(row, form)
+            yield self._make_error(row, form)
             return
         kind = row.value[0].value
         if not isinstance(kind, str):
             inner = kind[0].value if len(kind) == 1 else "int32"
-            yield self._error(row.value[0], form, f'a list is written in quotes: `"[{inner}]"`')
+            yield self._make_error(row.value[0], form, f'a list is written in quotes: `"[{inner}]"`')
             return
         base = kind.removeprefix("[").removesuffix("]")
         if base not in _TYPES and base not in enums:
             help = suggest(base, _TYPES | enums.keys()) or f"types are {join_words(sorted(_TYPES))}, or an enumeration"
-            yield self._error(row.value[0], f"there is no type `{kind}`", help)
+            yield self._make_error(row.value[0], f"there is no type `{kind}`", help)
             return
         if len(row.value) == 2:
-            default = _value(row.value[1])
-            if not _fits(default, kind, enums):
-                yield self._error(row.value[1], f"`{default}` is no default of type {kind}")
+            default = _read_value(row.value[1])
+            if not _can_fit(default, kind, enums):
+                yield self._make_error(row.value[1], f"`{default}` is no default of type {kind}")
 
     # ---- places
 
-    def _errors(self, found: Iterable[Misfit]) -> Iterator[Diagnostic]:
-        return (self._error(node, message, help) for node, message, help in found)
+    def _make_errors(self, found: Iterable[Misfit]) -> Iterator[Diagnostic]:
+        return (self._make_error(node, message, help) for node, message, help in found)
 
-    def _error(self, node: Node, message: str, help: str | None = None) -> Diagnostic:
-        return Diagnostic(span(self._file, node), message, (), help)
+    def _make_error(self, node: Node, message: str, help: str | None = None) -> Diagnostic:
+        return Diagnostic(make_span(self._file, node), message, (), help)
 
 
-def _value(node: Node) -> Any:
+def _read_value(node: Node) -> Any:
     return yaml.SafeLoader("").construct_object(node, deep=True)
 
 
-def _plain(node: Node | None) -> dict[str, Any]:
+def _read_mapping(node: Node | None) -> dict[str, Any]:
     if not isinstance(node, yaml.MappingNode):
         return {}
     found = yaml.SafeLoader("").construct_document(node)
     return found if isinstance(found, dict) else {}
 
 
-def _fits(value: Any, kind: str, enums: Mapping[str, Any]) -> bool:
+def _can_fit(value: Any, kind: str, enums: Mapping[str, Any]) -> bool:
     if value is None:
         return True
     if kind.startswith("["):
-        return isinstance(value, list) and all(_fits(item, kind[1:-1], enums) for item in value)
+        return isinstance(value, list) and all(_can_fit(item, kind[1:-1], enums) for item in value)
     if kind in enums:
         members = enums[kind]
         return isinstance(members, str) or value in members

@@ -20,18 +20,18 @@ _MARKS = {"%": "%25", "*": "%2A", "+": "%2B", "=": "%3D"}
 
 def add(a: Symbol, b: Symbol) -> Symbol | None:
     """The sum; None where it is too long to be followed."""
-    return _word(_sum(_read(a), _read(b)))
+    return _format_symbol(_add_polynomials(_read(a), _read(b)))
 
 
 def subtract(a: Symbol, b: Symbol) -> Symbol | None:
     """The difference; None where it is too long to be followed."""
-    return _word(_sum(_read(a), _product(_read(b), {(): -1})))
+    return _format_symbol(_add_polynomials(_read(a), _multiply_polynomials(_read(b), {(): -1})))
 
 
 def multiply(a: Symbol, b: Symbol) -> Symbol | None:
     """The product; None where it is too long to be followed."""
     left, right = _read(a), _read(b)
-    return None if len(left) * len(right) > _MOST else _word(_product(left, right))
+    return None if len(left) * len(right) > _MOST else _format_symbol(_multiply_polynomials(left, right))
 
 
 def divide(a: Symbol, b: Symbol) -> Symbol | None:
@@ -39,14 +39,14 @@ def divide(a: Symbol, b: Symbol) -> Symbol | None:
     exact = divide_exactly(a, b)
     if exact is not None:
         return exact
-    return None if sign(a) not in (0, 1) or sign(b) != 1 else f"({a})/({b})"
+    return None if find_sign(a) not in (0, 1) or find_sign(b) != 1 else f"({a})/({b})"
 
 
 def divide_exactly(a: Symbol, b: Symbol) -> Symbol | None:
     """The quotient where there is no remainder, whatever the names stand for."""
     left, right = _read(a), _read(b)
     if len(right) != 1:
-        return 1 if left == right and left and sign(b) == 1 else None
+        return 1 if left == right and left and find_sign(b) == 1 else None
     [(names, factor)] = right.items()
     found: dict[tuple[str, ...], int] = {}
     for term, coefficient in left.items():
@@ -58,10 +58,10 @@ def divide_exactly(a: Symbol, b: Symbol) -> Symbol | None:
         if coefficient % factor:
             return None
         found[tuple(rest)] = coefficient // factor
-    return _word(found)
+    return _format_symbol(found)
 
 
-def sign(a: Symbol) -> int | None:
+def find_sign(a: Symbol) -> int | None:
     """1 for what is positive where extents are, 0 for zero, -1 for what is negative; None where that is open."""
     signs = {(coefficient > 0) - (coefficient < 0) for coefficient in _read(a).values()}
     if not signs:
@@ -72,7 +72,7 @@ def sign(a: Symbol) -> int | None:
 def compare(a: Symbol, b: Symbol) -> int | None:
     """The sign of the difference; None where it is open."""
     found = subtract(a, b)
-    return None if found is None else sign(found)
+    return None if found is None else find_sign(found)
 
 
 def _read(symbol: Symbol) -> Polynomial:
@@ -80,16 +80,16 @@ def _read(symbol: Symbol) -> Polynomial:
         return {(): int(symbol)} if symbol else {}
     if not _WRITTEN.fullmatch(symbol):
         return {(symbol,): 1}
-    return dict(_terms(symbol[1:]))
+    return dict(_parse_terms(symbol[1:]))
 
 
-def _terms(text: str) -> Iterator[tuple[tuple[str, ...], int]]:
+def _parse_terms(text: str) -> Iterator[tuple[tuple[str, ...], int]]:
     for term in text.split("+"):
         coefficient, *names = term.split("*")
         yield tuple(map(_unquote, names)), int(coefficient)
 
 
-def _word(polynomial: Polynomial) -> Symbol | None:
+def _format_symbol(polynomial: Polynomial) -> Symbol | None:
     terms = sorted((names, coefficient) for names, coefficient in polynomial.items() if coefficient)
     if not terms or terms[-1][0] == ():
         return terms[-1][1] if terms else 0
@@ -100,14 +100,14 @@ def _word(polynomial: Polynomial) -> Symbol | None:
     return "=" + "+".join("*".join([str(factor), *map(_quote, names)]) for names, factor in terms)
 
 
-def _sum(a: Polynomial, b: Polynomial) -> Polynomial:
+def _add_polynomials(a: Polynomial, b: Polynomial) -> Polynomial:
     found = dict(a)
     for names, coefficient in b.items():
         found[names] = found.get(names, 0) + coefficient
     return {names: coefficient for names, coefficient in found.items() if coefficient}
 
 
-def _product(a: Polynomial, b: Polynomial) -> Polynomial:
+def _multiply_polynomials(a: Polynomial, b: Polynomial) -> Polynomial:
     found: dict[tuple[str, ...], int] = {}
     for names, coefficient in a.items():
         for others, factor in b.items():

@@ -7,9 +7,9 @@ from typing import Any
 
 import onnx_ir as ir
 
-from ..base.quantization import quantization
+from ..base.quantization import read_quantization
 from ..expressions.functions import DTYPES
-from .operators import OperatorSpec, option_value
+from .operators import OperatorSpec, get_option
 
 #: words of conditions that are no names of operands, results or options
 _RANK, _OPERANDS, _CODED, _CHANNELS, _BROADCAST = "rank", "operands", "coded", "channels", "broadcast"
@@ -20,12 +20,12 @@ def find_version(spec: OperatorSpec, node: ir.Node) -> int:
     asked = [
         version
         for version, ways in spec.facts.versions.items()
-        if any(_holds(condition, spec, node) for condition in ways)
+        if any(_is_met(condition, spec, node) for condition in ways)
     ]
     return max(asked, default=spec.facts.version)
 
 
-def _holds(condition: Mapping[str, Any], spec: OperatorSpec, node: ir.Node) -> bool:
+def _is_met(condition: Mapping[str, Any], spec: OperatorSpec, node: ir.Node) -> bool:
     return all(_check_condition(name, said, spec, node) for name, said in condition.items())
 
 
@@ -37,16 +37,16 @@ def _check_condition(name: str, said: Any, spec: OperatorSpec, node: ir.Node) ->
     if name == _OPERANDS:
         return bool(sum(value is not None for value in node.inputs) <= said)
     if name == _CODED:
-        return bool((first is not None and quantization(first) is not None) == said)
+        return bool((first is not None and read_quantization(first) is not None) == said)
     if name == _CHANNELS:
         value = values.get(said)
-        grid = None if value is None else quantization(value)
+        grid = None if value is None else read_quantization(value)
         return grid is not None and grid.scale.size > 1
     if name == _BROADCAST:
         shapes = {f"{value.shape}" for value in node.inputs if value is not None}
         return bool((len(shapes) > 1) == said)
     if name in spec.options:
-        given = option_value(node, spec.options[name])
+        given = get_option(node, spec.options[name])
         return bool(given >= said if type(said) is int else given == said)
     value = values.get(name)
     return value is not None and value.dtype in [DTYPES[word] for word in said.split()]

@@ -12,9 +12,9 @@ import onnx_ir as ir
 from ..syntax import tree
 from ..syntax.tree_traversal import walk
 from .frame import Emitter, Frame, Located
-from .functions import CONSTANTS, FUNCTIONS, EvaluationError, UnknownValueError, Unsupported, to_python
-from .memo import is_small, list_inputs, make_key, memoize, visits_elements
-from .values import ARITHMETIC, ORDER, contains, list_items, number, same, take_item, truth
+from .functions import CONSTANTS, FUNCTIONS, EvaluationError, UnknownValueError, Unsupported, convert_to_python
+from .memo import is_small, list_inputs, make_key, may_visit_elements, memoize
+from .values import ARITHMETIC, ORDER, has_item, is_same, list_items, read_number, read_truth, take_item
 
 Code = Callable[[Frame], Any]
 
@@ -41,21 +41,21 @@ def evaluate(expression: tree.Expression, frame: Frame) -> Any:
 def interpolate(message: str, frame: Frame) -> str:
     """Put the values of variables where a message has `{name}`."""
 
-    def value(found: re.Match[str]) -> str:
+    def format_value(found: re.Match[str]) -> str:
         name = found.group(1)
         if name not in frame.values:
             return found.group(0)
         bound = frame.values[name]
-        return bound.name or name if isinstance(bound, ir.Value) else str(to_python(bound))
+        return bound.name or name if isinstance(bound, ir.Value) else str(convert_to_python(bound))
 
-    return re.sub(r"\{(\w+)\}", value, message)
+    return re.sub(r"\{(\w+)\}", format_value, message)
 
 
 def _compile(expression: tree.Expression) -> Code:
-    code = _code(expression)
+    code = _compile_code(expression)
     if isinstance(expression, tree.Literal | tree.Name | tree.Symbol):
         return code  # which has a value always
-    if visits_elements(expression) and (needed := list_inputs(expression)):
+    if may_visit_elements(expression) and (needed := list_inputs(expression)):
         code = memoize(code, needed)
     span = expression.span
 
@@ -65,12 +65,12 @@ def _compile(expression: tree.Expression) -> Code:
         except (EvaluationError, Unsupported) as error:
             raise Located(span, error) from error
         except (TypeError, AttributeError, ValueError, IndexError, OverflowError, ZeroDivisionError) as error:
-            raise Located(span, EvaluationError(_word(error))) from error
+            raise Located(span, EvaluationError(_explain_error(error))) from error
 
     return locate
 
 
-def _word(error: Exception) -> str:
+def _explain_error(error: Exception) -> str:
     """What Python says of numbers that do not go together, in words for the reader of a rule."""
     if isinstance(error, ZeroDivisionError):
         return "division by zero"
@@ -79,7 +79,7 @@ def _word(error: Exception) -> str:
     return f"{error}"
 
 
-def _code(expression: tree.Expression) -> Code:
+def _compile_code(expression: tree.Expression) -> Code:
     match expression:
         case tree.Literal(value):
             return lambda frame: value
@@ -89,39 +89,39 @@ def _code(expression: tree.Expression) -> Code:
             meant = CONSTANTS.get(name, name)
             return lambda frame: frame.values.get(name, meant)
         case tree.Unary(symbol, operand):
-            return _unary(symbol, _compile(operand))
+            return _compile_unary(symbol, _compile(operand))
         case tree.Binary(symbol, left, right):
-            return _binary(symbol, _compile(left), _compile(right))
+            return _compile_binary(symbol, _compile(left), _compile(right))
         case tree.Conditional(then, condition, other):
             yes, test, no = _compile(then), _compile(condition), _compile(other)
-            return lambda frame: yes(frame) if truth(test(frame)) else no(frame)
+            return lambda frame: yes(frame) if read_truth(test(frame)) else no(frame)
         case tree.Member(tree.Call() as call, result):
             return _compile_result(call, result)
         case tree.Fold():
             return _fold(expression)
         case tree.Member(tree.Name(name), axis):
-            return lambda frame: _extent(frame, name, axis)
+            return lambda frame: _read_extent(frame, name, axis)
         case tree.Index(value, index):
             of, at = _compile(value), _compile(index)
             return lambda frame: take_item(of(frame), at(frame))
         case tree.ListOf(items):
             codes = [_compile(item) for item in items]
-            return lambda frame: frame.budget.items([code(frame) for code in codes])
+            return lambda frame: frame.budget.spend_items([code(frame) for code in codes])
         case tree.Numbers(text):
             import json  # few rules have such lists
 
             numbers: list[int | float] = json.loads(text)
-            return lambda frame: frame.budget.items(list(numbers))
+            return lambda frame: frame.budget.spend_items(list(numbers))
         case tree.Comprehension():
-            return _comprehension(expression)
+            return _compile_comprehension(expression)
         case tree.Call():
-            return _call(expression)
+            return _compile_call(expression)
     raise AssertionError(
         f"{expression.span}: {type(expression).__name__} is no expression"
     )  # the checker says so before
 
 
-def _extent(frame: Frame, name: str, axis: str) -> int | None:
+def _read_extent(frame: Frame, name: str, axis: str) -> int | None:
     value, layout = frame.values[name], frame.layouts[name]
     if type(value) is not ir.Value:
         return int(np.shape(value)[layout.index(axis)])
@@ -131,53 +131,53 @@ def _extent(frame: Frame, name: str, axis: str) -> int | None:
     return extent if isinstance(extent, int) else None
 
 
-def _unary(symbol: str, operand: Code) -> Code:
+def _compile_unary(symbol: str, operand: Code) -> Code:
     if symbol == "not":
-        return lambda frame: not truth(operand(frame))
+        return lambda frame: not read_truth(operand(frame))
 
     def negate(frame: Frame) -> Any:
         value = operand(frame)
-        return _emitter(frame).infix(frame, "-", 0, value) if type(value) is ir.Value else -number(value)
+        return _get_emitter(frame).make_infix(frame, "-", 0, value) if type(value) is ir.Value else -read_number(value)
 
     return negate
 
 
-def _binary(symbol: str, left: Code, right: Code) -> Code:
+def _compile_binary(symbol: str, left: Code, right: Code) -> Code:
     match symbol:
         case "and":
-            return lambda frame: truth(left(frame)) and truth(right(frame))
+            return lambda frame: read_truth(left(frame)) and read_truth(right(frame))
         case "or":
-            return lambda frame: truth(left(frame)) or truth(right(frame))
+            return lambda frame: read_truth(left(frame)) or read_truth(right(frame))
         case "==":
-            return lambda frame: same(left(frame), right(frame))
+            return lambda frame: is_same(left(frame), right(frame))
         case "!=":
-            return lambda frame: not same(left(frame), right(frame))
+            return lambda frame: not is_same(left(frame), right(frame))
         case "in" | "not in":
             wanted = symbol == "in"
-            return lambda frame: contains(right(frame), left(frame)) == wanted
+            return lambda frame: has_item(right(frame), left(frame)) == wanted
         case "++":
-            return lambda frame: frame.budget.items([*list_items(left(frame)), *list_items(right(frame))])
+            return lambda frame: frame.budget.spend_items([*list_items(left(frame)), *list_items(right(frame))])
     if symbol in ORDER:
         compare = ORDER[symbol]
-        return lambda frame: compare(number(left(frame)), number(right(frame)))
+        return lambda frame: compare(read_number(left(frame)), read_number(right(frame)))
     compute = ARITHMETIC[symbol]
 
-    def arithmetic(frame: Frame) -> Any:
+    def calculate(frame: Frame) -> Any:
         a, b = left(frame), right(frame)
         if type(a) is ir.Value or type(b) is ir.Value:
-            return _emitter(frame).infix(frame, symbol, a, b)
-        return compute(number(a), number(b))
+            return _get_emitter(frame).make_infix(frame, symbol, a, b)
+        return compute(read_number(a), read_number(b))
 
-    return arithmetic
+    return calculate
 
 
-def _emitter(frame: Frame) -> Emitter:
+def _get_emitter(frame: Frame) -> Emitter:
     if frame.emitter is None:
         raise EvaluationError("run-time values are computed in templates only")
     return frame.emitter
 
 
-def _comprehension(expression: tree.Comprehension) -> Code:
+def _compile_comprehension(expression: tree.Comprehension) -> Code:
     item, source = _compile(expression.item), _compile(expression.source)
     condition = None if expression.condition is None else _compile(expression.condition)
     names = expression.names
@@ -185,14 +185,14 @@ def _comprehension(expression: tree.Comprehension) -> Code:
     def run(frame: Frame) -> list[Any]:
         found = []
         for drawn in list_items(source(frame)):
-            frame.budget.step()
+            frame.budget.spend_step()
             parts = [drawn] if len(names) == 1 else list_items(drawn)
             if len(parts) != len(names):
                 raise EvaluationError(f"{len(names)} names for items of length {len(parts)}")
-            inner = frame.inner({**frame.values, **dict(zip(names, parts, strict=True))})
-            if condition is None or truth(condition(inner)):
+            inner = frame.make_inner({**frame.values, **dict(zip(names, parts, strict=True))})
+            if condition is None or read_truth(condition(inner)):
                 found.append(item(inner))
-        return frame.budget.items(found)
+        return frame.budget.spend_items(found)
 
     return run
 
@@ -204,11 +204,13 @@ def _fold(expression: tree.Fold) -> Code:
     def run(frame: Frame) -> Any:
         total = start(frame)
         for drawn in list_items(source(frame)):
-            frame.budget.step()
+            frame.budget.spend_step()
             parts = [drawn] if len(names) == 1 else list_items(drawn)
             if len(parts) != len(names):
                 raise EvaluationError(f"{len(names)} names for items of length {len(parts)}")
-            total = body(frame.inner({**frame.values, expression.total: total, **dict(zip(names, parts, strict=True))}))
+            total = body(
+                frame.make_inner({**frame.values, expression.total: total, **dict(zip(names, parts, strict=True))})
+            )
         return total
 
     return run
@@ -219,19 +221,19 @@ def _compile_result(call: tree.Call, result: str) -> Code:
     make = _compile(call)
 
     def pick(frame: Frame) -> Any:
-        place = _emitter(frame).place(frame, call, result)
+        place = _get_emitter(frame).find_place(frame, call, result)
         made = make(frame)
         return made[place] if isinstance(made, list) else made
 
     return pick
 
 
-def _call(call: tree.Call) -> Code:
-    arguments = [_argument(argument) for argument in call.arguments]
+def _compile_call(call: tree.Call) -> Code:
+    arguments = [_compile_argument(argument) for argument in call.arguments]
     spreads = [argument.spread for argument in call.arguments]
     # Graphs come last: what their parameters are may depend on the other options.
     ordered = sorted(call.attributes, key=lambda attribute: isinstance(attribute.value, tree.GraphOf))
-    attributes = [(attribute.name, _attribute(attribute)) for attribute in ordered]
+    attributes = [(attribute.name, _compile_attribute(attribute)) for attribute in ordered]
     name = call.callee
 
     def spread(frame: Frame) -> list[Any]:
@@ -253,7 +255,7 @@ def _call(call: tree.Call) -> Code:
 
         def apply(frame: Frame) -> Any:
             found = compute(*values(frame))
-            return frame.budget.items(found) if type(found) is list else found
+            return frame.budget.spend_items(found) if type(found) is list else found
 
         return apply
 
@@ -263,19 +265,19 @@ def _call(call: tree.Call) -> Code:
         options: dict[str, Any] = {}
         for key, code in attributes:
             options[key] = code(frame, operator, operands, options)
-        return _emitter(frame).node(frame, call, operator, operands, options)
+        return _get_emitter(frame).emit(frame, call, operator, operands, options)
 
     if name[0].isupper():
         return make
     marked = [argument.layout is not None or isinstance(argument.value, tree.Name) for argument in call.arguments]
     defined = _Defined(name, call.arguments if any(marked) and not any(spreads) else ())
 
-    def named(frame: Frame) -> Any:
+    def call_named(frame: Frame) -> Any:
         # A variable that stands for an operator goes before a definition of another file that happens to be called so.
         called = name in frame.definitions and name not in frame.values
         return defined(frame, values) if called else make(frame)
 
-    return named
+    return call_named
 
 
 class _Defined:
@@ -292,19 +294,19 @@ class _Defined:
         self._kept: dict[Any, Any] = {}
 
     def __call__(self, frame: Frame, values: Callable[[Frame], list[Any]]) -> Any:
-        frame.budget.step()
+        frame.budget.spend_step()
         definition, opset = frame.definitions[self._name], frame.values[OPSET]
         if definition is not self._definition:
-            self._definition, self._pure = definition, computes(definition, frame.definitions)
+            self._definition, self._pure = definition, is_computation(definition, frame.definitions)
             self._kept.clear()
         given = values(frame)
-        layouts = self._layouts(frame, definition.parameters)
+        layouts = self._find_layouts(frame, definition.parameters)
         key = make_key([opset, *given]) if self._pure else None
         if key is not None:
             key = key, tuple(layouts.items())  # by which a constant's dimensions are named
             if key in self._kept:
                 return self._kept[key]
-        inner = frame.inner({OPSET: opset, **dict(zip(definition.parameters, given, strict=True))})
+        inner = frame.make_inner({OPSET: opset, **dict(zip(definition.parameters, given, strict=True))})
         inner.layouts = layouts
         found = evaluate(definition.body, inner)
         if key is not None and (is_small(found) or np.ndarray not in map(type, given)):
@@ -313,7 +315,7 @@ class _Defined:
             self._kept[key] = found
         return found
 
-    def _layouts(self, frame: Frame, parameters: Sequence[str]) -> dict[str, str]:
+    def _find_layouts(self, frame: Frame, parameters: Sequence[str]) -> dict[str, str]:
         """The names that dimensions of arguments have, which go with them."""
         if not frame.layouts:
             return {}
@@ -325,7 +327,7 @@ class _Defined:
         return found
 
 
-def computes(definition: tree.Definition, definitions: Mapping[str, tree.Definition]) -> bool:
+def is_computation(definition: tree.Definition, definitions: Mapping[str, tree.Definition]) -> bool:
     """Whether a definition only computes: it calls functions and such definitions, and so yields the same each time."""
     work, seen = [definition], {definition.name}
     while work:
@@ -339,24 +341,24 @@ def computes(definition: tree.Definition, definitions: Mapping[str, tree.Definit
     return True
 
 
-def _attribute(attribute: tree.Attribute) -> Callable[[Frame, str, list[Any], dict[str, Any]], Any]:
+def _compile_attribute(attribute: tree.Attribute) -> Callable[[Frame, str, list[Any], dict[str, Any]], Any]:
     value = attribute.value
     if isinstance(value, tree.GraphOf):
 
         def build(frame: Frame, operator: str, operands: list[Any], options: dict[str, Any]) -> Any:
-            return _emitter(frame).graph(frame, value, operator, attribute.name, operands, options)
+            return _get_emitter(frame).make_graph(frame, value, operator, attribute.name, operands, options)
 
         return build
     code = _compile(value)
     return lambda frame, operator, operands, options: code(frame)
 
 
-def _argument(argument: tree.Argument) -> Code:
+def _compile_argument(argument: tree.Argument) -> Code:
     if argument.layout is None:
         return _compile(argument.value)
     assert isinstance(argument.value, tree.Name)
     name, layout = argument.value.name, argument.layout
-    return lambda frame: _emitter(frame).arrange(frame, name, layout)
+    return lambda frame: _get_emitter(frame).arrange(frame, name, layout)
 
 
-__all__ = ["OPSET", "TRAIT", "Emitter", "Frame", "Located", "evaluate", "interpolate", "same", "truth"]
+__all__ = ["OPSET", "TRAIT", "Emitter", "Frame", "Located", "evaluate", "interpolate", "is_same", "read_truth"]

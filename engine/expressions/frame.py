@@ -15,10 +15,10 @@ from .functions import EvaluationError, Unsupported
 class Emitter(Protocol):
     """What makes nodes when a template is evaluated; patterns and guards have none."""
 
-    def node(self, frame: Frame, call: tree.Call, operator: str, operands: list[Any], options: dict[str, Any]) -> Any:
+    def emit(self, frame: Frame, call: tree.Call, operator: str, operands: list[Any], options: dict[str, Any]) -> Any:
         """Make a node; return its result, or the list of its results where several were asked for."""
 
-    def graph(
+    def make_graph(
         self,
         frame: Frame,
         expression: tree.GraphOf,
@@ -29,10 +29,10 @@ class Emitter(Protocol):
     ) -> Any:
         """Build the graph that is an attribute of an operator; its parameters stand for the operator's operands."""
 
-    def place(self, frame: Frame, call: tree.Call, result: str) -> int:
+    def find_place(self, frame: Frame, call: tree.Call, result: str) -> int:
         """The position of a result that is named; what the call makes next has it and those before it."""
 
-    def infix(self, frame: Frame, symbol: str, left: Any, right: Any) -> Any:
+    def make_infix(self, frame: Frame, symbol: str, left: Any, right: Any) -> Any:
         """Make the node that an infix operator on run-time values stands for."""
 
     def arrange(self, frame: Frame, name: str, layout: str) -> Any:
@@ -50,7 +50,7 @@ class Frame:
     emitter: Emitter | None = None
     budget: Budget = field(default_factory=Budget)
 
-    def inner(self, values: dict[str, Any]) -> Frame:
+    def make_inner(self, values: dict[str, Any]) -> Frame:
         """A frame for the body of a definition or comprehension."""
         return Frame(values, self.layouts, self.definitions, self.traits, self.emitter, self.budget)
 

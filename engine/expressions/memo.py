@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from ..base.constants import initial_array
+from ..base.constants import read_initializer
 from ..syntax import tree
-from ..syntax.tree_traversal import below
+from ..syntax.tree_traversal import list_child_fields
 from .frame import Frame
 from .functions import FUNCTIONS, lists, numbers
 from .functions.registry import fail
@@ -38,7 +38,7 @@ def make_key(value: Any) -> Any:
     if kind in SCALARS:
         return kind, value
     if kind is np.ndarray:
-        return None if value.size <= _FEW else (kind, _number(value))
+        return None if value.size <= _FEW else (kind, _hash_elements(value))
     if kind is not list:
         return None
     parts = tuple([make_key(item) for item in value])
@@ -74,7 +74,7 @@ def memoize(code: Callable[[Frame], Any], leaves: Sequence[Callable[[Frame], Any
     return run
 
 
-def visits_elements(expression: tree.Expression) -> bool:
+def may_visit_elements(expression: tree.Expression) -> bool:
     """Whether an expression may look at the elements of a list or a constant one by one."""
     if isinstance(expression, tree.Comprehension | tree.Fold):
         return True
@@ -95,7 +95,7 @@ def list_inputs(expression: tree.Expression) -> list[Callable[[Frame], Any]] | N
             case tree.Call(callee) if callee == value.__name__ and isinstance(one.arguments[0].value, tree.Name):
                 if one.arguments[0].value.name in bound:
                     return None
-                found[f"{callee} {one.arguments[0].value.name}"] = _elements_of(one.arguments[0].value.name)
+                found[f"{callee} {one.arguments[0].value.name}"] = _compile_elements(one.arguments[0].value.name)
             case tree.Argument(layout=layout) if layout is not None:
                 return None
             case tree.Call(callee) if callee not in FUNCTIONS or callee == fail.__name__:
@@ -109,7 +109,7 @@ def list_inputs(expression: tree.Expression) -> list[Callable[[Frame], Any]] | N
             case tuple():
                 work += [(item, bound) for item in one]
             case _:
-                work += [(getattr(one, field), bound) for field in below(type(one)) or ()]
+                work += [(getattr(one, field), bound) for field in list_child_fields(type(one)) or ()]
     return list(found.values()) or None
 
 
@@ -117,18 +117,18 @@ def _read_variable(name: str) -> Callable[[Frame], Any]:
     return lambda frame: frame.values.get(name)
 
 
-def _elements_of(name: str) -> Callable[[Frame], Any]:
-    """What `value` yields of a variable, as far as that is stored; else the value itself, which is no key."""
+def _compile_elements(name: str) -> Callable[[Frame], Any]:
+    """What `value` yields of a variable whose elements are stored; else the value itself, which is no key."""
 
-    def elements(frame: Frame) -> Any:
+    def read_elements(frame: Frame) -> Any:
         bound = frame.values.get(name)
-        found = initial_array(bound) if type(bound) is ir.Value else None
+        found = read_initializer(bound) if type(bound) is ir.Value else None
         return bound if found is None else found
 
-    return elements
+    return read_elements
 
 
-def _number(array: np.ndarray[Any, Any]) -> int:
+def _hash_elements(array: np.ndarray[Any, Any]) -> int:
     identity = id(array)
     known = _known.get(identity)
     if known is not None and known[0]() is array:

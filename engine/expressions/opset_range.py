@@ -47,17 +47,17 @@ def is_omitted(value: tree.Expression, opset: int) -> bool:
     return isinstance(value, tree.Literal) and value.value is None
 
 
-def possible(condition: tree.Expression, opsets: Opsets) -> Opsets:
+def find_possible(condition: tree.Expression, opsets: Opsets) -> Opsets:
     """The opsets at which a condition may hold."""
     return frozenset(opset for opset in opsets if decide(condition, opset) is not False)
 
 
-def impossible(condition: tree.Expression, opsets: Opsets) -> Opsets:
+def find_impossible(condition: tree.Expression, opsets: Opsets) -> Opsets:
     """The opsets at which a condition may fail to hold."""
     return frozenset(opset for opset in opsets if decide(condition, opset) is not True)
 
 
-def word_opsets(opsets: Iterable[int]) -> str:
+def format_opsets(opsets: Iterable[int]) -> str:
     """Opsets in words: `opset 13`, `opsets 13..17`, `opsets 13..14 and 20..22`."""
     found = sorted(opsets)
     runs: list[list[int]] = []

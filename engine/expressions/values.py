@@ -10,7 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from ..base.budget import BITS
-from .functions import EvaluationError, UnknownValueError, to_python
+from .functions import EvaluationError, UnknownValueError, convert_to_python
 from .functions.registry import LIMIT
 
 # `type(x) is ir.Value` stands where isinstance would say the same: the class comes with a protocol, which makes
@@ -18,7 +18,7 @@ from .functions.registry import LIMIT
 SCALARS = frozenset({int, float, bool, str, type(None)})
 
 
-def same(left: Any, right: Any) -> bool:
+def is_same(left: Any, right: Any) -> bool:
     """Equality of the language: identity for run-time values, elements for lists and arrays."""
     if type(left) in SCALARS and type(right) in SCALARS:
         return bool(left == right)
@@ -26,14 +26,14 @@ def same(left: Any, right: Any) -> bool:
         return left is right
     if isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
         return bool(left.shape == right.shape and (left == right).all())
-    return bool(to_python(left) == to_python(right))
+    return bool(convert_to_python(left) == convert_to_python(right))
 
 
-def truth(value: Any) -> bool:
+def read_truth(value: Any) -> bool:
     """The truth of a condition; raises EvaluationError for what is neither a truth value nor a number."""
     if value is True or value is False:
         return value
-    value = to_python(value)
+    value = convert_to_python(value)
     if not isinstance(value, (bool, int, float)):
         raise EvaluationError(f"{value} is neither true nor false")
     return bool(value)
@@ -43,7 +43,7 @@ def take_item(value: Any, index: Any) -> Any:
     """One item of a list or constant."""
     if isinstance(value, (list, np.ndarray)) and isinstance(index, (int, np.integer)):
         return value[index]
-    raise EvaluationError(f"{to_python(value)} cannot be indexed with {to_python(index)}")
+    raise EvaluationError(f"{convert_to_python(value)} cannot be indexed with {convert_to_python(index)}")
 
 
 def limit_size(compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
@@ -79,7 +79,7 @@ ORDER: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def number(value: Any) -> Any:
+def read_number(value: Any) -> Any:
     """What can be computed with; raises Stuck for what is not known, EvaluationError for what is no number."""
     if type(value) is int or type(value) is float:
         return value
@@ -87,7 +87,7 @@ def number(value: Any) -> Any:
         raise UnknownValueError("an extent or constant is not known before run time")
     if isinstance(value, (bool, int, float, np.ndarray, np.generic)):
         return value
-    raise EvaluationError(f"{to_python(value)} is not a number")
+    raise EvaluationError(f"{convert_to_python(value)} is not a number")
 
 
 def list_items(value: Any) -> list[Any]:
@@ -95,12 +95,12 @@ def list_items(value: Any) -> list[Any]:
     if type(value) is list:
         return value
     if isinstance(value, np.ndarray) and value.ndim:
-        return list(to_python(value))
+        return list(convert_to_python(value))
     if not isinstance(value, list):
-        raise EvaluationError(f"{to_python(value)} is not a list")
+        raise EvaluationError(f"{convert_to_python(value)} is not a list")
     return value
 
 
-def contains(items: Any, item: Any) -> bool:
+def has_item(items: Any, item: Any) -> bool:
     """Whether an item is in a list."""
-    return any(same(item, other) for other in list_items(items))
+    return any(is_same(item, other) for other in list_items(items))

@@ -15,7 +15,7 @@ from ..base.data_files import BUILT_IN, OPERATORS
 
 def digest_pack(entries: Sequence[Path], texts: Mapping[str, str]) -> str:
     """A name for everything that a pack in its final form depends on."""
-    rules = sorted(_below(BUILT_IN, (".rules",)))
+    rules = sorted(_list_below(BUILT_IN, (".rules",)))
     digest = digest_code([*map(Path, rules), *OPERATORS, *entries])
     for name, text in texts.items():
         digest.update(f"{name}\0{text}\0".encode())
@@ -25,12 +25,12 @@ def digest_pack(entries: Sequence[Path], texts: Mapping[str, str]) -> str:
 def digest_code(files: Sequence[Path]) -> hashlib._Hash:
     """A name for this code, and some files besides."""
     digest = hashlib.sha256(f"{sys.version} {onnx.__version__}".encode())
-    for file in [*map(Path, sorted(_below(Path(__file__).parent.parent, (".py", ".lark")))), *files]:
+    for file in [*map(Path, sorted(_list_below(Path(__file__).parent.parent, (".py", ".lark")))), *files]:
         digest.update(file.read_bytes())
     return digest
 
 
-def _below(folder: Path, endings: tuple[str, ...]) -> Iterator[str]:
-    """The files below a folder with certain endings, in a quarter of the time that Path.rglob takes."""
+def _list_below(folder: Path, endings: tuple[str, ...]) -> Iterator[str]:
+    """The files below a folder with certain endings; four times as fast as Path.rglob."""
     for place, _, names in os.walk(folder):
         yield from (f"{place}{os.sep}{name}" for name in names if name.endswith(endings))

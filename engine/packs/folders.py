@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..base.data_files import BUILT_IN
 from ..base.errors import CallError, suggest_nearest
-from ..base.held_files import held
+from ..base.held_files import read_once
 
 #: the group of entry points by which an installed package offers a pack: name = "package:folder"
 ENTRY_POINTS = "nnrewrite.rules"
@@ -23,7 +23,7 @@ def find_folders(names: Sequence[str]) -> list[Path]:
     return [find_folder(name) for name in names]
 
 
-@held
+@read_once
 def find_folder(name: str) -> Path:
     """The folder of a pack given by built-in name, path or entry point; raises CallError for an unknown one."""
     if not name:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..base.data_files import BUILT_IN
-from ..base.held_files import held
+from ..base.held_files import read_once
 from ..base.startup import dataclass
 from .folders import find_folder, read_text
 
@@ -30,7 +30,7 @@ class Header:
     without: frozenset[str]
 
 
-@held
+@read_once
 def read_pair(name: str) -> tuple[str, str] | None:
     """The dialects that a pack's rules lead from and to; None for a pack without rules.
 
@@ -45,7 +45,7 @@ def find_pair(names: Sequence[str]) -> tuple[str, str] | None:
     return next((pair for name in names if (pair := read_pair(name)) is not None), None)
 
 
-@held
+@read_once
 def list_lineage(name: str) -> list[tuple[Path, frozenset[str]]]:
     """The folders of a pack and of those that it lies over, the lowest first, each with the rules left out of it."""
     without = frozenset[str]()
@@ -59,7 +59,7 @@ def list_lineage(name: str) -> list[tuple[Path, frozenset[str]]]:
     return found
 
 
-def with_bases(names: Sequence[str]) -> tuple[str, ...]:
+def add_bases(names: Sequence[str]) -> tuple[str, ...]:
     """Packs in their order, each behind the pack that it lies over; raises CallError for an unknown one."""
     found = ((*(folder.name for folder, _ in list_lineage(name)[:-1]), name) for name in names)
     return tuple(dict.fromkeys(one for several in found for one in several))

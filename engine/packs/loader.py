@@ -13,11 +13,11 @@ import onnx.defs
 from ..base import file_cache
 from ..base.data_files import BUILT_IN, OPERATORS
 from ..base.errors import CallError, Diagnostic, RuleError, suggest_nearest
-from ..base.held_files import held
+from ..base.held_files import read_once
 from ..base.startup import dataclass, replace
 from ..dialects import ops_files
 from ..dialects.operators import Catalogue
-from ..rewrite.rules import Contents, Override, outline
+from ..rewrite.rules import Contents, Override, outline_rules
 from ..syntax import tree
 from .digests import digest_code, digest_pack
 from .entries import list_entries
@@ -53,30 +53,30 @@ def load(names: Sequence[str]) -> Pack:
     Raises RuleError with all mistakes of all files, CallError for an unknown pack or one without rules.
     """
     paths = find_folders(names)
-    files = _texts(paths)
+    files = _read_texts(paths)
     digest = digest_pack(list_entries(paths), files)
     kept = file_cache.fetch(digest)
     if kept is not None:
         return _thaw(kept)
-    parses = _parses(digest_code([]).hexdigest())
+    parses = _open_parses(digest_code([]).hexdigest())
     found = _read(paths, files, parses)
     file_cache.keep(digest, _freeze(found, parses))
     return found
 
 
-@held
-def stamp(names: tuple[str, ...]) -> str:
+@read_once
+def make_stamp(names: tuple[str, ...]) -> str:
     """What changes when a file of some packs does, as far as their folders tell: a digest of times and sizes."""
-    states = [state for path in find_folders(names) for state in _states(os.fspath(path))]
+    states = [state for path in find_folders(names) for state in _list_states(os.fspath(path))]
     return hashlib.sha256(f"{states}".encode()).hexdigest()
 
 
-def _states(folder: str) -> Iterator[tuple[str, int, int]]:
+def _list_states(folder: str) -> Iterator[tuple[str, int, int]]:
     """The files of a pack with their times and sizes; each conversion asks, and `Path.glob` takes ten times as long."""
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
-                yield from _states(entry.path)
+                yield from _list_states(entry.path)
             elif entry.name.endswith(".rules") or entry.name == "ops.yaml":
                 state = entry.stat()
                 yield entry.path, state.st_mtime_ns, state.st_size
@@ -85,37 +85,37 @@ def _states(folder: str) -> Iterator[tuple[str, int, int]]:
 def read(names: Sequence[str]) -> Pack:
     """Load rule packs as `load` does, but check them in any case, whether or not they were loaded before."""
     paths = find_folders(names)
-    return _read(paths, _texts(paths), _parses(digest_code([]).hexdigest()))
+    return _read(paths, _read_texts(paths), _open_parses(digest_code([]).hexdigest()))
 
 
-def sources(names: Sequence[str], empty: bool = False) -> dict[str, str]:
+def read_sources(names: Sequence[str], empty: bool = False) -> dict[str, str]:
     """The rule files of some packs by the names they have in messages; raises CallError where there are none, unless
     packs may be `empty` of rules."""
-    return _texts(find_folders(names), empty)
+    return _read_texts(find_folders(names), empty)
 
 
-def entries(names: Sequence[str]) -> list[Path]:
+def find_entries(names: Sequence[str]) -> list[Path]:
     """The files of some packs that describe operators."""
     return list_entries(find_folders(names))
 
 
 def list_user_files(names: Sequence[str]) -> dict[str, Path]:
     """The rule files of those packs that do not come with the program, each with the folder of its pack."""
-    return {file: path for path in find_folders(names) if not is_built_in(path) for file in _rule_files([path])}
+    return {file: path for path in find_folders(names) if not is_built_in(path) for file in _read_rule_files([path])}
 
 
-def _texts(paths: Sequence[Path], empty: bool = False) -> dict[str, str]:
+def _read_texts(paths: Sequence[Path], empty: bool = False) -> dict[str, str]:
     """The rule files of some folders by the name they have in messages; raises CallError where there are none."""
     for path in paths:
         if not any(path.glob("**/*.rules")) and not list_entries([path]) and not (path / "target.yaml").is_file():
             raise CallError(f"there are no *.rules files in {path}, and neither an ops.yaml nor a target.yaml")
-    found = _rule_files(paths)
+    found = _read_rule_files(paths)
     if not found and not empty:
         raise CallError(f"there are no *.rules files in {', '.join(map(str, paths))}")
     return found
 
 
-def _rule_files(paths: Sequence[Path]) -> dict[str, str]:
+def _read_rule_files(paths: Sequence[Path]) -> dict[str, str]:
     found = {}
     for path in paths:
         for file in sorted(path.glob("**/*.rules")):
@@ -129,14 +129,14 @@ def _read(paths: Sequence[Path], texts: Mapping[str, str], parses: Parses) -> Pa
 
     files, diagnostics = _parse_files(paths, texts, parses)
     if (beneath := _insert_base(paths, files)) is not None:
-        return _read(beneath, {**texts, **_texts(beneath)}, parses)
+        return _read(beneath, {**texts, **_read_texts(beneath)}, parses)
     targets = {file.target for file in files} - {path.name for path in paths}
     follow = [BUILT_IN / target for target in sorted(targets) if (BUILT_IN / target).is_dir()]
     if follow and not diagnostics:
         # Rules of the target's own come after those of every pack that aims at it.
-        return _read([*follow, *paths], {**texts, **_texts(follow)}, parses)
+        return _read([*follow, *paths], {**texts, **_read_texts(follow)}, parses)
     entries = list_entries(paths)
-    catalogue = _catalogue(tuple(entries), tuple(map(read_text, (*OPERATORS, *entries))))
+    catalogue = _load_catalogue(tuple(entries), tuple(map(read_text, (*OPERATORS, *entries))))
     parses.keep()
     files, unknown = separate_definitions(files, parses, complete=not diagnostics)
     files, lacking = _leave_out(files, paths)
@@ -157,12 +157,12 @@ def _read(paths: Sequence[Path], texts: Mapping[str, str], parses: Parses) -> Pa
             file_cache.keep(_mark(program[:count]), b"")
     if diagnostics or found:
         raise RuleError([*diagnostics, *found], dict(texts))
-    return Pack(tuple(files), catalogue, contents or outline(files, catalogue), tuple(overrides))
+    return Pack(tuple(files), catalogue, contents or outline_rules(files, catalogue), tuple(overrides))
 
 
 def _mark(program: Sequence[Path]) -> str:
     """The key under which it is kept that packs which come with the program have no mistakes."""
-    return f"{digest_pack(list_entries(program), _texts(program, empty=True))}-checked"
+    return f"{digest_pack(list_entries(program), _read_texts(program, empty=True))}-checked"
 
 
 def _find_checked(program: Sequence[Path]) -> Sequence[Path]:
@@ -175,7 +175,7 @@ def _is_checked(program: Sequence[Path], parses: Parses) -> bool:
     """Whether packs that come with the program are free of mistakes, found out once for all that is laid over them."""
     if file_cache.fetch(_mark(program)) is None:
         try:
-            _read(program, _texts(program, empty=True), parses)
+            _read(program, _read_texts(program, empty=True), parses)
         except RuleError:
             return False  # all mistakes are told together
     return True
@@ -188,13 +188,13 @@ def _note_checked(files: Sequence[tree.RuleFile], catalogue: Catalogue, parses: 
 
 
 @functools.lru_cache(4)
-def _catalogue(entries: tuple[Path, ...], texts: tuple[str, ...]) -> Catalogue:
+def _load_catalogue(entries: tuple[Path, ...], texts: tuple[str, ...]) -> Catalogue:
     """The operators as some files say, with ops.yaml first, so that packs laid over each other have one catalogue."""
     return ops_files.load(entries)
 
 
 @functools.lru_cache(1)
-def _parses(key: str) -> Parses:
+def _open_parses(key: str) -> Parses:
     """The files parsed in earlier runs and in this one; many packs have most of theirs in common."""
     return Parses(key)
 
@@ -202,7 +202,7 @@ def _parses(key: str) -> Parses:
 def _parse_files(
     paths: Sequence[Path], texts: Mapping[str, str], parses: Parses
 ) -> tuple[list[tree.RuleFile], list[Diagnostic]]:
-    ranks = _ranks(paths)
+    ranks = _rank_files(paths)
     files: list[tree.RuleFile] = []
     diagnostics: list[Diagnostic] = []
     newest = onnx.defs.onnx_opset_version()
@@ -252,11 +252,11 @@ def _is_left_out(item: tree.Rule | tree.Table | tree.Definition, names: Sequence
     return not isinstance(item, tree.Definition) and item.name in names
 
 
-def _ranks(paths: Sequence[Path]) -> dict[str, int]:
+def _rank_files(paths: Sequence[Path]) -> dict[str, int]:
     """Of packs that are laid over each other the last has the highest rank; a file of several counts for the first."""
     found: dict[str, int] = {}
     for rank, path in enumerate(paths):
-        for name in _rule_files([path]):
+        for name in _read_rule_files([path]):
             found.setdefault(name, rank)
     return found
 

@@ -64,7 +64,7 @@ class Parses:
             self._catalogue, self._placed, self._bytes = catalogue, {}, {}
         found, wrong = [], list[Diagnostic]()
         for file in files:
-            source, target = catalogue.dialect(file.source), catalogue.dialect(file.target)
+            source, target = catalogue.find_dialect(file.source), catalogue.find_dialect(file.target)
             items = []
             for item in file.items:
                 if id(item) not in self._placed:  # kept with the item, whose identity is nobody else's then

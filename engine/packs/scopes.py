@@ -42,7 +42,9 @@ def separate_definitions(
         wrong += mistakes
         for item in file.items:
             if not others.isdisjoint(parses.sound.list_mentioned(item)):
-                wrong += (_tell(call, owners[call.callee], names, file) for call in _list_calls(item, others))
+                wrong += (
+                    _make_diagnostic(call, owners[call.callee], names, file) for call in _list_calls(item, others)
+                )
         changed = {name: apart for name, apart in own.items() if name != apart}
         items = tuple(parses.rename_item(item, changed) for item in file.items) if changed else file.items
         found.append(replace(file, items=items))
@@ -57,13 +59,13 @@ def _name_apart(files: Sequence[tree.RuleFile]) -> Packs:
     packs: dict[int, dict[str, str]] = {rank: {} for rank in titles}
     taken = set[str]()
     for rank in sorted(packs):
-        of_pack = (item.name for file in files if file.rank == rank for item in file.items if _defines(item))
+        of_pack = (item.name for file in files if file.rank == rank for item in file.items if _is_definition(item))
         packs[rank] = {name: f"{name}.{titles[rank]}" if name in taken else name for name in of_pack}
         taken |= packs[rank].keys()
     return packs
 
 
-def _defines(item: Item) -> bool:
+def _is_definition(item: Item) -> bool:
     return isinstance(item, tree.Definition)
 
 
@@ -96,7 +98,9 @@ def _list_calls(item: Item, names: set[str]) -> Iterator[tree.Call]:
     yield from (node for node in nodes if isinstance(node, tree.Call) and node.callee in names - variables)
 
 
-def _tell(call: tree.Call, owners: Sequence[int], names: Mapping[int, str], file: tree.RuleFile) -> Diagnostic:
+def _make_diagnostic(
+    call: tree.Call, owners: Sequence[int], names: Mapping[int, str], file: tree.RuleFile
+) -> Diagnostic:
     """What is wrong with a call of what packs of some ranks define: the nearest below is to be named."""
     name, below = call.callee, [rank for rank in owners if rank < file.rank]
     if not below:

@@ -16,7 +16,7 @@ class Accepted:
 
     def run(self, module: Module) -> None:
         """Note what the target does not take in one graph; the runner raises UnsupportedError with all."""
-        if ACCEPT not in module.rules.stages():
+        if ACCEPT not in module.rules.list_stages():
             return
         driver = drive(module, ACCEPT)
         for node in module.graph:

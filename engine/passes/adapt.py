@@ -12,18 +12,18 @@ import onnx_ir as ir
 
 from ..base.errors import Refusal
 from ..base.startup import dataclass
-from ..dialects.kernels import wider_type
-from ..dialects.literals import attribute
-from ..dialects.onnx_schemas import pair_types, signature
-from ..dialects.operators import OperatorSpec, schema
+from ..dialects.kernels import find_wider_type
+from ..dialects.literals import make_attribute
+from ..dialects.onnx_schemas import find_signature, pair_types
+from ..dialects.operators import OperatorSpec, find_schema
 from ..dialects.opsets import NEWEST
-from ..expressions.functions import DTYPES, EvaluationError, to_python
+from ..expressions.functions import DTYPES, EvaluationError, convert_to_python
 from ..rewrite.apply import SOURCE
 from ..rewrite.operands import split_attributes
 from ..rewrite.rules import ADAPT
 from .base import Module, Visit
 from .functions import evaluate_nodes, expand
-from .newest_forms import renew
+from .newest_forms import update_nodes
 from .rule_stage import drive
 
 #: how often functions may be made of functions
@@ -44,7 +44,7 @@ class Adapt:
         """Change the nodes of one graph; what the opset cannot say is noted as refused."""
         first = list(module.graph)
         settled = {*first}  # the pass before has let them have types and shapes
-        renew(first, module, self.given, NEWEST)
+        update_nodes(first, module, self.given, NEWEST)
         driver = drive(module, ADAPT)
         work = [(node, 0) for node in reversed(first)]
         while work:
@@ -63,7 +63,7 @@ class Adapt:
                 continue
             if node.domain != module.target.domain:
                 why = _call_by_name(node, module)
-            elif not depth and module.target.operator(node.op_type, self.given) is None:
+            elif not depth and module.target.find_operator(node.op_type, self.given) is None:
                 why = f"{node.op_type} of opset {self.given} is not known" if _is_known(node, module) else None
             else:
                 why = _lower(node, module)
@@ -82,7 +82,7 @@ class Adapt:
 
 
 def _is_known(node: ir.Node, module: Module) -> bool:
-    return module.target.operator(node.op_type, NEWEST) is not None
+    return module.target.find_operator(node.op_type, NEWEST) is not None
 
 
 def _call_by_name(node: ir.Node, module: Module) -> str | None:
@@ -94,7 +94,7 @@ def _call_by_name(node: ir.Node, module: Module) -> str | None:
             form = module.target.operators[former]
             if (form.domain, form.name) == (node.domain, node.op_type):
                 called = f"{name} has not the meaning of opset {last}"
-                if module.opset <= last and module.target.operator(name, module.opset) is not None:
+                if module.opset <= last and module.target.find_operator(name, module.opset) is not None:
                     node.op_type, node.domain = name, module.target.domain
                     return _lower(node, module, form)
     return called
@@ -105,8 +105,8 @@ def _lower(node: ir.Node, module: Module, former: OperatorSpec | None = None) ->
 
     Its defaults are those of the newest form, or of a `former` one.
     """
-    newest = former or module.target.operator(node.op_type, NEWEST)
-    spec = module.target.operator(node.op_type, module.opset)
+    newest = former or module.target.find_operator(node.op_type, NEWEST)
+    spec = module.target.find_operator(node.op_type, module.opset)
     if spec is None:
         return None if newest is None else f"{node.op_type} is of a later one"
     try:
@@ -115,7 +115,7 @@ def _lower(node: ir.Node, module: Module, former: OperatorSpec | None = None) ->
         return f"{error}"
     while operands and operands[-1] is None:
         operands.pop()
-    _, most = spec.arity()
+    _, most = spec.count_operands()
     if most is not None and len(operands) > most - len(spec.stored):
         return f"{node.op_type} has no operand {newest.operands[len(operands) - 1].name if newest else ''}"
     for place, formal in enumerate(spec.operands[: len(spec.operands) - len(spec.stored)]):
@@ -127,12 +127,12 @@ def _lower(node: ir.Node, module: Module, former: OperatorSpec | None = None) ->
             kept[name] = given
             continue
         later = None if newest is None else newest.options.get(name)
-        if later is None or later.default is None or to_python(given.value) != to_python(later.default):
+        if later is None or later.default is None or convert_to_python(given.value) != convert_to_python(later.default):
             return f"{node.op_type} has no attribute {name}"
     for name, option in spec.options.items():
         later = None if newest is None else newest.options.get(name)
         if name not in kept and later is not None and later.default != option.default and later.default is not None:
-            kept[name] = attribute(option, later.default)
+            kept[name] = make_attribute(option, later.default)
         if option.required and name not in kept:
             return f"{node.op_type} needs attribute {name}"
     if len(node.outputs) > len(spec.results) and not any(one.variadic for one in spec.results):
@@ -165,8 +165,8 @@ def _count_from_front(kept: dict[str, ir.Attr], operands: list[ir.Value | None],
 
 def _widen(node: ir.Node, operands: list[ir.Value | None], spec: OperatorSpec, module: Module) -> str | None:
     """Let a node compute in wider types where the opset does not have its own; None, or why that cannot be."""
-    found = signature(spec.name, module.opset, spec.domain)
-    if found is None or schema(spec.name, NEWEST, spec.domain) is None:
+    found = find_signature(spec.name, module.opset, spec.domain)
+    if found is None or find_schema(spec.name, NEWEST, spec.domain) is None:
         return None
     wider = dict[str, str]()
     read = [one if one.uses() or one.is_graph_output() else None for one in node.outputs]
@@ -176,32 +176,32 @@ def _widen(node: ir.Node, operands: list[ir.Value | None], spec: OperatorSpec, m
         types = found.kinds.get(variable)
         if own is None or not types or own in types:
             continue
-        instead = wider_type(own, types, {})
+        instead = find_wider_type(own, types, {})
         if instead is None:
             return f"{spec.name} takes no {own}"
         wider[variable] = instead
     if not wider:
         return None
-    convert = module.target.role("convert")
+    convert = module.target.find_role("convert")
     if spec.name == convert.name:
         return f"{spec.name} does not convert {', '.join(sorted(wider))}"
 
-    def cast(value: ir.Value, dtype: ir.DataType) -> ir.Node:
+    def insert_cast(value: ir.Value, dtype: ir.DataType) -> ir.Node:
         to = ir.AttrInt64(convert.facts.names_type or "to", int(dtype))
         made = ir.Node(convert.domain, convert.name, [value], [to], num_outputs=1)
-        made.outputs[0].name = module.names.fresh(f"{value.name}_{_NAMES[dtype]}")
+        made.outputs[0].name = module.names.make_name(f"{value.name}_{_NAMES[dtype]}")
         made.outputs[0].type, made.outputs[0].shape = ir.TensorType(dtype), value.shape
         return made
 
     for place, (value, variable) in enumerate(pair_types(list(operands), found.operands)):
         if value is not None and variable in wider and value.dtype != DTYPES[wider[variable]]:
-            made = cast(value, DTYPES[wider[variable]])
+            made = insert_cast(value, DTYPES[wider[variable]])
             module.graph.insert_before(node, made)
             operands[place] = made.outputs[0]
     for output, variable in list(pair_types(list(node.outputs), found.results)):
         if variable not in wider or output.dtype in (None, DTYPES[wider[variable]]):
             continue
-        made = cast(output, output.dtype)
+        made = insert_cast(output, output.dtype)
         result = made.outputs[0]
         ir.convenience.replace_all_uses_with(output, result, replace_graph_outputs=True)
         made.replace_input_with(0, output)

@@ -18,7 +18,7 @@ from ..dialects.operators import Dialect
 from ..rewrite.apply import Outcome
 from ..rewrite.profile import time_part
 from ..rewrite.rules import RuleSet
-from ..rewrite.subgraphs import bodies, list_called
+from ..rewrite.subgraphs import find_bodies, list_called
 
 #: how deep graphs of nodes may nest; a model whose graphs call themselves has no bottom
 _DEPTH = 32
@@ -83,11 +83,11 @@ class Module:
         """The opset whose forms nodes have."""
         return self.forms or self.rules.opset
 
-    def function(self, graph: ir.Graph) -> Module:
+    def enter_function(self, graph: ir.Graph) -> Module:
         """The module of a function: its names are its own."""
         return replace(self, graph=graph, names=Scope(graph))
 
-    def body(self, graph: ir.Graph) -> Module:
+    def enter_body(self, graph: ir.Graph) -> Module:
         """The module of a node's body, whose names and constants are those of the graph around it.
 
         Raises RewriteError where bodies nest too deep.
@@ -150,37 +150,37 @@ def run_passes(passes: Iterable[Pass], module: Module) -> None:
 def _visit(module: Module, one: Pass) -> Iterator[Module]:
     if one.visits is Visit.FUNCTIONS_FIRST and module.functions:
         for graph in list_called(module.graph, module.source, module.functions):
-            yield module.function(graph)
+            yield module.enter_function(graph)
     if one.visits is Visit.INSIDE_FIRST:
-        yield from _from_inside(module, one)
+        yield from _visit_from_inside(module, one)
         return
     yield module
     if one.visits is Visit.OUTSIDE_FIRST:
-        yield from _inside(module, one)
+        yield from _visit_inside(module, one)
 
 
-def _from_inside(module: Module, one: Pass) -> Iterator[Module]:
-    """The bodies, then the graph, and both again for as long as nodes get bodies that are new, which know more."""
+def _visit_from_inside(module: Module, one: Pass) -> Iterator[Module]:
+    """The modules of the bodies, then of the graph, and again while nodes get new bodies, which are better known."""
     visited: list[ir.Graph] = []
     for _ in range(_DEPTH):
-        fresh = [body for node in _nodes_with_bodies(module) for body in bodies(node) if body not in visited]
+        fresh = [body for node in _list_nodes_with_bodies(module) for body in find_bodies(node) if body not in visited]
         if visited and not fresh:
             return
         for body in fresh:
-            yield from _visit(module.body(body), one)
+            yield from _visit(module.enter_body(body), one)
         visited += fresh
         yield module
         if not visited:
             return
 
 
-def _inside(module: Module, one: Pass) -> Iterator[Module]:
-    for node in _nodes_with_bodies(module):
-        for body in bodies(node):
-            yield from _visit(module.body(body), one)
+def _visit_inside(module: Module, one: Pass) -> Iterator[Module]:
+    for node in _list_nodes_with_bodies(module):
+        for body in find_bodies(node):
+            yield from _visit(module.enter_body(body), one)
 
 
-def _nodes_with_bodies(module: Module) -> list[ir.Node]:
+def _list_nodes_with_bodies(module: Module) -> list[ir.Node]:
     """The nodes whose operators may have graphs among their attributes: few operators have."""
     dialects = {dialect.domain: dialect for dialect in (module.source, module.target)}
     known: dict[tuple[str, str], bool] = {}
@@ -189,7 +189,7 @@ def _nodes_with_bodies(module: Module) -> list[ir.Node]:
         key = node.domain, node.op_type
         if key not in known:
             dialect = dialects.get(node.domain)
-            spec = None if dialect is None else dialect.operator(node.op_type, module.opset)
+            spec = None if dialect is None else dialect.find_operator(node.op_type, module.opset)
             known[key] = dialect is not None and (
                 spec is None or any(option.type == "subgraph" for option in spec.options.values())
             )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from ..base.constants import initial_array
-from ..dialects.inference import Extents, extents, make_shape
+from ..base.constants import read_initializer
+from ..dialects.inference import Extents, make_shape, read_extents
 from ..dialects.operators import OperatorSpec
 from ..rewrite.subgraphs import detach
 from .base import Module
@@ -13,7 +13,7 @@ from .base import Module
 
 def choose_graph(node: ir.Node, spec: OperatorSpec) -> ir.Graph | None:
     """The graph whose results a node has, where its condition is constant."""
-    condition = None if not spec.facts.chooses or node.inputs[0] is None else initial_array(node.inputs[0])
+    condition = None if not spec.facts.chooses or node.inputs[0] is None else read_initializer(node.inputs[0])
     if condition is None or condition.size != 1:
         return None
     for name, wanted in spec.facts.chooses.items():
@@ -29,7 +29,7 @@ def inline(node: ir.Node, graph: ir.Graph, module: Module) -> list[ir.Node]:
     constants = [value for value in graph.initializers.values() if value.const_value is not None]
     graph.initializers.clear()
     for value in constants:
-        value.name = module.names.fresh(value.name or "constant")
+        value.name = module.names.make_name(value.name or "constant")
         module.names.graph.register_initializer(value)
     moved = list(graph)
     results = list(graph.outputs)
@@ -37,11 +37,11 @@ def inline(node: ir.Node, graph: ir.Graph, module: Module) -> list[ir.Node]:
     graph.remove(moved)
     for one in moved:
         for output in one.outputs:
-            output.name = module.names.fresh(output.name or one.op_type)
+            output.name = module.names.make_name(output.name or one.op_type)
     module.graph.insert_before(node, moved)
     for output, result in zip(node.outputs, results, strict=True):
         if output.is_graph_output() and (module.depth and not _is_own(result, module.graph)):
-            copy = module.schematic.role("copy")
+            copy = module.schematic.find_role("copy")
             made = ir.Node(copy.domain, copy.name, [result], num_outputs=1)
             module.names.name_node(made, f"{output.name}/{copy.name}")
             made.outputs[0].type, made.outputs[0].shape = result.type, result.shape
@@ -62,7 +62,7 @@ def merge_results(node: ir.Node, spec: OperatorSpec) -> None:
         if not found or len({one.dtype for one in found}) != 1 or found[0].dtype is None:
             continue
         output.type = found[0].type
-        shapes = [extents(one) for one in found]
+        shapes = [read_extents(one) for one in found]
         known: Extents | None = shapes[0]
         for shape in shapes[1:]:
             if known is None or shape is None or len(shape) != len(known):

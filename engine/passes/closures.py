@@ -9,7 +9,7 @@ import onnx_ir as ir
 from ..base.names import Scope
 from ..base.startup import dataclass
 from ..dialects.operators import OperatorSpec
-from ..rewrite.subgraphs import bodies
+from ..rewrite.subgraphs import find_bodies
 from .base import Module, Visit
 
 
@@ -24,8 +24,8 @@ class Closures:
         if not module.target.facts.closed:
             return
         for node in list(module.graph):
-            graphs = bodies(node)
-            spec = module.target.operator(node.op_type)
+            graphs = find_bodies(node)
+            spec = module.target.find_operator(node.op_type)
             if graphs and spec is not None:
                 _close(node, graphs, spec, module.names)
 
@@ -44,7 +44,7 @@ def _close(node: ir.Node, graphs: list[ir.Graph], spec: OperatorSpec, names: Sco
     deciding = [node.attributes[name].as_graph() for name in spec.facts.decides if name in node.attributes]
     for graph in graphs:
         for value in captured:
-            given = ir.Value(name=names.fresh(f"{value.name}/inner"), type=value.type, shape=value.shape)
+            given = ir.Value(name=names.make_name(f"{value.name}/inner"), type=value.type, shape=value.shape)
             graph.inputs.append(given)
             if value in free[graph]:
                 _replace(graph, value, given)
@@ -58,7 +58,7 @@ def _close(node: ir.Node, graphs: list[ir.Graph], spec: OperatorSpec, names: Sco
         count = len(node.outputs)
         node.resize_outputs(count + len(captured))
         for output, value in zip(node.outputs[count:], captured, strict=True):
-            output.name = names.fresh(f"{value.name}/after")
+            output.name = names.make_name(f"{value.name}/after")
             output.type, output.shape = value.type, value.shape
 
 
@@ -72,7 +72,10 @@ def _find_free(graph: ir.Graph) -> list[ir.Value]:
 
 def _adopt(graph: ir.Graph, value: ir.Value, names: Scope) -> ir.Value:
     copy = ir.Value(
-        name=names.fresh(value.name or "constant"), type=value.type, shape=value.shape, const_value=value.const_value
+        name=names.make_name(value.name or "constant"),
+        type=value.type,
+        shape=value.shape,
+        const_value=value.const_value,
     )
     copy.meta.update(value.meta)
     graph.register_initializer(copy)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from ..base.constants import initial_array
+from ..base.constants import read_initializer
 from ..base.names import Scope
-from ..base.quantization import DEQUANTIZE_BY, QUANTIZE_BY, grid_of
+from ..base.quantization import DEQUANTIZE_BY, QUANTIZE_BY, read_node_grid
 from ..dialects.operators import Dialect, OperatorSpec
 
 _SIGNED, _UNSIGNED = ir.DataType.INT8, ir.DataType.UINT8
@@ -18,10 +18,10 @@ _SIGNED, _UNSIGNED = ir.DataType.INT8, ir.DataType.UINT8
 _SHIFT = 128
 
 
-def settle_types(graph: ir.Graph, dialect: Dialect, scope: Scope) -> None:
-    """Let all codes of 8 bits within a graph be of one type; those of inputs and outputs are brought to it and back."""
+def unify_types(graph: ir.Graph, dialect: Dialect, scope: Scope) -> None:
+    """Give all 8-bit codes within a graph one type; inputs and outputs are converted to it and back."""
     work = _Types(graph, dialect, scope)
-    wanted = _UNSIGNED if work.wants_unsigned() else _SIGNED
+    wanted = _UNSIGNED if work.must_be_unsigned() else _SIGNED
     for node in list(graph):
         codes = node.outputs[0] if work.is_form(node, QUANTIZE_BY) else None
         if codes is not None and codes.dtype in (_SIGNED, _UNSIGNED) and codes.dtype != wanted:
@@ -40,16 +40,16 @@ class _Types:
         self._made: dict[Any, ir.Value] = {}
 
     def is_form(self, node: ir.Node | None, role: str) -> bool:
-        spec = self._dialect.role(role)
+        spec = self._dialect.find_role(role)
         return node is not None and (node.domain, node.op_type) == (spec.domain, spec.name)
 
-    def wants_unsigned(self) -> bool:
+    def must_be_unsigned(self) -> bool:
         """Whether weights have a zero point off the middle, which kernels take of unsigned codes alone, or inputs and
         outputs are unsigned; not where weights have a scale for each channel, of which there are signed codes alone."""
         ends = {value.dtype for value in (*self._graph.inputs, *self._graph.outputs) if self._is_code(value)}
         odd, centred = ends & {_SIGNED, _UNSIGNED} == {_UNSIGNED}, False
         for node in self._graph:
-            spec = self._dialect.operator(node.op_type) if node.domain == self._dialect.domain else None
+            spec = self._dialect.find_operator(node.op_type) if node.domain == self._dialect.domain else None
             for position, operand in enumerate(spec.operands if spec is not None else ()):
                 if spec is None or operand.name not in spec.facts.channels or position >= len(node.inputs):
                     continue
@@ -57,7 +57,7 @@ class _Types:
                 form = None if value is None else value.producer()
                 if form is None or not self.is_form(form, DEQUANTIZE_BY) or form.inputs[0] is None:
                     continue
-                known, dtype = grid_of(form), form.inputs[0].dtype
+                known, dtype = read_node_grid(form), form.inputs[0].dtype
                 middle = _SHIFT if dtype == _UNSIGNED else 0
                 odd |= dtype in (_SIGNED, _UNSIGNED) and bool((known.zero_point != middle).any())
                 centred |= known.per_axis
@@ -73,20 +73,22 @@ class _Types:
         """Let what is put on a grid have codes of a type; users that are no forms get those they had."""
         codes = node.outputs[0]
         forms = [use.node for use in codes.uses()]
-        inner = all(self.is_form(form, DEQUANTIZE_BY) and grid_of(form) == grid_of(node) for form in forms)
+        inner = all(
+            self.is_form(form, DEQUANTIZE_BY) and read_node_grid(form) == read_node_grid(node) for form in forms
+        )
         if inner and not codes.is_graph_output():
             for form in (node, *forms):
-                form.replace_input_with(2, self._zero(form, wanted))
+                form.replace_input_with(2, self._make_zero(form, wanted))
             codes.type = ir.TensorType(wanted)
             return
-        writes, reads = self._dialect.role(QUANTIZE_BY), self._dialect.role(DEQUANTIZE_BY)
-        zero = self._zero(node, wanted)
-        made = self._form(writes, [node.inputs[0], node.inputs[1], zero], node, wanted)
-        real = self._form(reads, [made.outputs[0], node.inputs[1], zero], node, ir.DataType.FLOAT)
+        writes, reads = self._dialect.find_role(QUANTIZE_BY), self._dialect.find_role(DEQUANTIZE_BY)
+        zero = self._make_zero(node, wanted)
+        made = self._make_form(writes, [node.inputs[0], node.inputs[1], zero], node, wanted)
+        real = self._make_form(reads, [made.outputs[0], node.inputs[1], zero], node, ir.DataType.FLOAT)
         self._graph.insert_before(node, [made, real])
         node.replace_input_with(0, real.outputs[0])
         for form in forms:
-            if self.is_form(form, DEQUANTIZE_BY) and grid_of(form) == grid_of(node):
+            if self.is_form(form, DEQUANTIZE_BY) and read_node_grid(form) == read_node_grid(node):
                 form.replace_input_with(2, zero)
                 form.replace_input_with(0, made.outputs[0])
 
@@ -95,21 +97,21 @@ class _Types:
         key = codes, wanted, id(node.inputs[1]), id(node.inputs[2])
         if key not in self._made:
             self._made[key] = self._convert(node, codes, wanted)
-        zero = self._zero(node, wanted)
+        zero = self._make_zero(node, wanted)
         node.replace_input_with(0, self._made[key])
         node.replace_input_with(2, zero)
 
     def _convert(self, node: ir.Node, codes: ir.Value, wanted: ir.DataType) -> ir.Value:
-        array = initial_array(codes)
+        array = read_initializer(codes)
         if array is not None:
-            return self._register(self._scope.constant(_shift(array, wanted), codes.name or "codes"))
-        reads, writes = self._dialect.role(DEQUANTIZE_BY), self._dialect.role(QUANTIZE_BY)
-        real = self._form(reads, node.inputs, node, ir.DataType.FLOAT)
-        made = self._form(writes, [real.outputs[0], node.inputs[1], self._zero(node, wanted)], node, wanted)
+            return self._register(self._scope.make_constant(_shift_codes(array, wanted), codes.name or "codes"))
+        reads, writes = self._dialect.find_role(DEQUANTIZE_BY), self._dialect.find_role(QUANTIZE_BY)
+        real = self._make_form(reads, node.inputs, node, ir.DataType.FLOAT)
+        made = self._make_form(writes, [real.outputs[0], node.inputs[1], self._make_zero(node, wanted)], node, wanted)
         self._graph.insert_before(node, [real, made])
         return made.outputs[0]
 
-    def _form(
+    def _make_form(
         self, spec: OperatorSpec, inputs: Sequence[ir.Value | None], like: ir.Node, dtype: ir.DataType
     ) -> ir.Node:
         made = ir.Node(spec.domain, spec.name, inputs, like.attributes.values(), num_outputs=1)
@@ -118,11 +120,11 @@ class _Types:
         self._scope.name_node(made, f"{like.outputs[0].name}/{dtype.name.lower()}")
         return made
 
-    def _zero(self, form: ir.Node, wanted: ir.DataType) -> ir.Value:
+    def _make_zero(self, form: ir.Node, wanted: ir.DataType) -> ir.Value:
         zero = form.inputs[2]
-        array = None if zero is None else initial_array(zero)
+        array = None if zero is None else read_initializer(zero)
         assert array is not None
-        return self._register(self._scope.constant(_shift(array, wanted), "zero_point"))
+        return self._register(self._scope.make_constant(_shift_codes(array, wanted), "zero_point"))
 
     def _register(self, value: ir.Value) -> ir.Value:
         if value.graph is None:
@@ -130,6 +132,6 @@ class _Types:
         return value
 
 
-def _shift(codes: np.ndarray[Any, Any], wanted: ir.DataType) -> np.ndarray[Any, Any]:
+def _shift_codes(codes: np.ndarray[Any, Any], wanted: ir.DataType) -> np.ndarray[Any, Any]:
     shift = _SHIFT if wanted == _UNSIGNED else -_SHIFT
     return (codes.astype(np.int16) + shift).astype(wanted.numpy())

@@ -8,7 +8,7 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 import onnx_ir as ir
 
-from ..base.constants import initial_array
+from ..base.constants import read_initializer
 from ..base.startup import dataclass
 from ..dialects.operators import Dialect
 from ..rewrite.rules import RECOVER
@@ -26,7 +26,7 @@ _ROW = 1024
 
 @dataclass(frozen=True, slots=True)
 class CommonSubexpressions:
-    """Let the users of a node use an earlier one that computes the same of the same, in the order of the graph.
+    """Merge nodes that compute the same of the same operands: users of a later one read the earlier one.
 
     Nodes that ops.yaml calls not pure, and those with graphs or tensors in attributes, stay. With `constants`, those
     with equal elements are one as well, so that what is computed of them is the same.
@@ -38,7 +38,7 @@ class CommonSubexpressions:
 
     def run(self, module: Module) -> None:
         """Let equal nodes be one in a graph that rules have changed, or in which they look for larger layers."""
-        if not (module.outcome.fired or RECOVER in module.rules.stages()):
+        if not (module.outcome.fired or RECOVER in module.rules.list_stages()):
             return
         if self.constants:
             merge_constants(module.graph)
@@ -67,14 +67,14 @@ def _merge_large(values: Sequence[ir.Value], graph: ir.Graph) -> None:
     """Merge equal ones of large constants of one type and shape: those whose first rows are equal are read."""
     rows: dict[bytes, list[ir.Value]] = {}
     for value in values:
-        elements = initial_array(value)
+        elements = read_initializer(value)
         if elements is None:
             continue
         rows.setdefault(elements[(0,) * (elements.ndim - 1)][:_ROW].tobytes(), []).append(value)
     for alike in rows.values():
         whole: dict[bytes, ir.Value] = {}
         for value in alike if len(alike) > 1 else ():
-            elements = initial_array(value)
+            elements = read_initializer(value)
             if elements is not None:
                 digest = hashlib.sha256(np.ascontiguousarray(elements).view(np.uint8).data).digest()
                 _merge(value, whole.setdefault(digest, value), graph)
@@ -94,16 +94,20 @@ def merge_nodes(graph: ir.Graph, dialect: Dialect) -> None:
         # Nearly all nodes differ in these, so that attributes are seldom looked at.
         key = node.op_type, node.domain, len(node.outputs), node.inputs
         others = known.setdefault(key, [])
-        twin = next((other for other in others if _attributes(other) == _attributes(node)), None) if others else None
-        if twin is None or not _shareable(node, dialect):
+        earlier = (
+            next((other for other in others if _list_attributes(other) == _list_attributes(node)), None)
+            if others
+            else None
+        )
+        if earlier is None or not _is_shareable(node, dialect):
             others.append(node)
             continue
-        for output, kept in zip(node.outputs, twin.outputs, strict=True):
+        for output, kept in zip(node.outputs, earlier.outputs, strict=True):
             ir.convenience.replace_all_uses_with(output, kept, replace_graph_outputs=True)
         graph.remove(node, safe=True)
 
 
-def _shareable(node: ir.Node, dialect: Dialect) -> bool:
+def _is_shareable(node: ir.Node, dialect: Dialect) -> bool:
     spec = dialect.operators.get(node.op_type) if node.domain == dialect.domain else None
     pure = spec is None or spec.facts.pure
     return pure and all(
@@ -116,11 +120,11 @@ def _is_small(tensor: ir.TensorProtocol) -> bool:
     return tensor.size <= _COMPARED and tensor.dtype != ir.DataType.STRING
 
 
-def _attributes(node: ir.Node) -> dict[str, object]:
-    return {name: (attribute.type, _content(attribute)) for name, attribute in node.attributes.items()}
+def _list_attributes(node: ir.Node) -> dict[str, object]:
+    return {name: (attribute.type, _read_content(attribute)) for name, attribute in node.attributes.items()}
 
 
-def _content(attribute: ir.Attr) -> object:
+def _read_content(attribute: ir.Attr) -> object:
     if attribute.type != ir.AttributeType.TENSOR or not _is_small(attribute.as_tensor()):
         return attribute.value
     tensor = attribute.as_tensor()

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from ..base.constants import initial_array
+from ..base.constants import read_initializer
 from ..base.errors import ModelError
 from .base import Module
 
@@ -19,7 +19,7 @@ def compute_outputs(module: Module) -> list[np.ndarray[Any, Any]]:
     """
     graph = module.graph
     wanted = list(graph.outputs)
-    computed = list(dict.fromkeys(value for value in wanted if initial_array(value) is None))
+    computed = list(dict.fromkeys(value for value in wanted if read_initializer(value) is None))
     results: dict[ir.Value, Any] = {}
     if computed:
         import onnx.reference  # few models compute what their variables begin with
@@ -34,4 +34,4 @@ def compute_outputs(module: Module) -> list[np.ndarray[Any, Any]]:
             said = " ".join(f"{error}".split())
             raise ModelError(f"graph {graph.name} is run at conversion time, and fails: {said}") from error
         results = dict(zip(computed, found, strict=True))
-    return [np.asarray(initial_array(value) if value not in results else results[value]) for value in wanted]
+    return [np.asarray(read_initializer(value) if value not in results else results[value]) for value in wanted]

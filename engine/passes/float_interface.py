@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..base.names import Scope
-from ..base.quantization import quantization
+from ..base.quantization import read_quantization
 from .base import Module, Visit
 from .quantize_dequantize import Inserter
 
@@ -20,6 +20,6 @@ class FloatInterface:
         """Put the conversions into the main graph."""
         view = Inserter(module.graph, module.target, module.opset, Scope(module.graph))
         for position, value in enumerate(list(module.graph.inputs)):
-            if value.const_value is None and quantization(value) is not None:
-                module.graph.inputs[position] = view.entrance(value)
-        view.exits()
+            if value.const_value is None and read_quantization(value) is not None:
+                module.graph.inputs[position] = view.insert_entrance(value)
+        view.insert_exits()

@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from ..base.constants import ELEMENTS, FILL, Elements
-from ..base.quantization import quantization
+from ..base.quantization import read_quantization
 from ..base.startup import dataclass, field, replace
 from ..dialects.contents import compute_elements, compute_fill, infer_with_elements
 from ..dialects.extents import complete
@@ -16,15 +16,15 @@ from ..dialects.folding import GROWTH, count_bytes, fold
 from ..dialects.inference import (
     InferenceError,
     Inferred,
-    extents,
     infer,
     make_shape,
     merge,
+    read_extents,
     require_within,
 )
-from ..dialects.onnx_schemas import signature
+from ..dialects.onnx_schemas import find_signature
 from ..dialects.operators import OperatorSpec
-from ..rewrite.subgraphs import bodies
+from ..rewrite.subgraphs import find_bodies
 from .base import Module, Visit
 from .branches import choose_graph, inline, merge_results
 from .known import Known
@@ -68,13 +68,13 @@ class Fold:
 
     def _run(self, module: Module, known: Known, growth: _Growth) -> None:
         for value in module.graph.inputs:
-            known.note(value)
+            known.note_value(value)
         dialect = module.schematic
         work = list(reversed(module.graph))
         while work:
             node = work.pop()
-            spec = dialect.operator(node.op_type, module.opset) if node.domain == dialect.domain else None
-            if spec is None or signature(node.op_type, module.opset, node.domain) is None:
+            spec = dialect.find_operator(node.op_type, module.opset) if node.domain == dialect.domain else None
+            if spec is None or find_signature(node.op_type, module.opset, node.domain) is None:
                 if spec is not None and _is_closed(node, spec):
                     _replace(node, _evaluate(node, module), module)
                 continue
@@ -83,10 +83,10 @@ class Fold:
                 if chosen is not None:
                     work += reversed(inline(node, chosen, module))
                     continue
-            if inner := bodies(node):
+            if inner := find_bodies(node):
                 # What a graph yields tells what its node does, and the nodes behind it need to know.
                 for graph in inner:
-                    self._run(module.body(graph), Known(known), growth)
+                    self._run(module.enter_body(graph), Known(known), growth)
                 merge_results(node, spec)
                 continue
             inferred = _infer(node, spec, module)
@@ -102,7 +102,7 @@ class Fold:
                     for output in node.outputs if fill is not None else ():
                         _note_fill(output, fill)
             for output in node.outputs:
-                known.note(output)
+                known.note_value(output)
 
 
 @dataclass(slots=True)
@@ -142,9 +142,9 @@ def _is_passing(value: ir.Value) -> bool:
 def _is_closed(node: ir.Node, spec: OperatorSpec) -> bool:
     """Whether a node without a schema computes with constants alone, none of which stands for other numbers."""
     known = [value for value in node.inputs if value is not None]
-    plain = not any(map(quantization, (*known, *node.outputs))) and spec.facts.pure and spec.facts.fold
+    plain = not any(map(read_quantization, (*known, *node.outputs))) and spec.facts.pure and spec.facts.fold
     constant = all(value.const_value is not None and not value.is_graph_input() for value in known)
-    return bool(known) and plain and constant and not any(bodies(node))
+    return bool(known) and plain and constant and not any(find_bodies(node))
 
 
 def _evaluate(node: ir.Node, module: Module) -> Sequence[Elements | None]:
@@ -186,7 +186,7 @@ def _count_from_front(node: ir.Node, spec: OperatorSpec, opset: int) -> list[Inf
     """What results are. An axis counted from the end, as exporters write it and runtimes take it before the opset that
     has that, is counted from the front."""
     found = infer(node, opset)
-    rank = len(extents(node.inputs[0]) or ()) if node.inputs and node.inputs[0] is not None else 0
+    rank = len(read_extents(node.inputs[0]) or ()) if node.inputs and node.inputs[0] is not None else 0
     if not rank or all(one.shape is not None for one in found):
         return found
     for name, word in spec.facts.remap.items():
@@ -204,7 +204,7 @@ def _describe(node: ir.Node, inferred: Sequence[Inferred]) -> None:
             output.type = ir.TensorType(one.dtype)
         if one.shape is None:
             continue
-        known = extents(output)
+        known = read_extents(output)
         if known is None or len(known) != len(one.shape):
             known = (None,) * len(one.shape)
         output.shape = make_shape(
@@ -259,7 +259,7 @@ def _replace(node: ir.Node, constants: Sequence[Elements | None], module: Module
             continue
         if isinstance(elements, np.ndarray) and elements.dtype.kind not in _NUMBERS:
             continue
-        value = module.names.constant(elements, output.name or node.op_type)
+        value = module.names.make_constant(elements, output.name or node.op_type)
         if value.graph is None:
             module.names.graph.register_initializer(value)
         for usage in tuple(output.uses()):  # a graph that yields it goes on to do so

@@ -16,12 +16,12 @@ from onnx_ir import serde
 from ..base.errors import RewriteError
 from ..base.startup import dataclass
 from ..dialects.folding import fold, fold_extents
-from ..dialects.inference import InferenceError, extents, infer, make_shape
-from ..dialects.operators import OperatorSpec, schema
+from ..dialects.inference import InferenceError, infer, make_shape, read_extents
+from ..dialects.operators import OperatorSpec, find_schema
 from ..rewrite.rules import LOWER, NORMALIZE
-from ..rewrite.subgraphs import bodies, stack
+from ..rewrite.subgraphs import find_bodies, stack_types
 from .base import Module, Visit
-from .newest_forms import renew
+from .newest_forms import update_nodes
 
 #: how deep functions may be made of functions
 _DEPTH = 8
@@ -44,18 +44,20 @@ class Functions:
         settled: set[ir.Node] = set()
         for _ in range(_DEPTH):
             evaluate_nodes(module, settled)
-            expanded = [expand(module, node, self.given) for node in list(module.graph) if self._wants(module, node)]
+            expanded = [
+                expand(module, node, self.given) for node in list(module.graph) if self._must_expand(module, node)
+            ]
             if not any(expanded):
                 break
         else:
             raise RewriteError(f"functions of {module.graph.name} are made of functions more than {_DEPTH} times")
 
-    def _wants(self, module: Module, node: ir.Node) -> bool:
+    def _must_expand(self, module: Module, node: ir.Node) -> bool:
         if node.domain == module.target.domain:
             return False
         if self.left:
             return True
-        return not any(module.rules.candidates(stage, node.domain, node.op_type) for stage in (NORMALIZE, LOWER))
+        return not any(module.rules.list_candidates(stage, node.domain, node.op_type) for stage in (NORMALIZE, LOWER))
 
 
 def evaluate_nodes(module: Module, settled: set[ir.Node], newest: int | None = None) -> None:
@@ -68,10 +70,10 @@ def evaluate_nodes(module: Module, settled: set[ir.Node], newest: int | None = N
         if node.domain != dialect.domain or node in settled:
             continue
         settled.add(node)
-        spec = dialect.operator(node.op_type, opset)
+        spec = dialect.find_operator(node.op_type, opset)
         if spec is None:
             continue
-        if graphs := bodies(node):
+        if graphs := find_bodies(node):
             _evaluate_bodies(module, node, graphs, spec, settled, newest)
             continue
         try:
@@ -82,7 +84,7 @@ def evaluate_nodes(module: Module, settled: set[ir.Node], newest: int | None = N
             if output.dtype is None and one.dtype is not None:
                 output.type = ir.TensorType(one.dtype)
             if one.shape is not None and (output.shape is None or None in one.shape or None not in one.shape):
-                known = extents(output)
+                known = read_extents(output)
                 if known is None or sum(isinstance(n, int) for n in one.shape) >= sum(
                     isinstance(n, int) for n in known
                 ):
@@ -93,7 +95,7 @@ def evaluate_nodes(module: Module, settled: set[ir.Node], newest: int | None = N
         if folded is None or (any(output.is_graph_output() for output in node.outputs) and module.depth):
             continue
         for output, elements in zip(node.outputs, folded, strict=True):
-            value = module.names.constant(elements, output.name or node.op_type)
+            value = module.names.make_constant(elements, output.name or node.op_type)
             if value.graph is None:
                 module.names.graph.register_initializer(value)
             ir.convenience.replace_all_uses_with(output, value, replace_graph_outputs=True)
@@ -109,36 +111,38 @@ def _evaluate_bodies(
     first = len(node.inputs) - (slices or 0)
     for graph in graphs:
         for place, (operand, given) in enumerate(zip(node.inputs, graph.inputs, strict=False)):
-            if operand is None or (place < first and place < len(_kinds(spec))):
+            if operand is None or (place < first and place < len(_list_kinds(spec))):
                 continue
             given.type = operand.type or given.type
-            shape = extents(operand)
+            shape = read_extents(operand)
             if shape is not None and place >= first:
                 given.shape = make_shape(shape[1:])
-            elif shape is not None and not _kinds(spec):
+            elif shape is not None and not _list_kinds(spec):
                 given.shape = make_shape(shape)
-        evaluate_nodes(module.body(graph), settled, newest)
+        evaluate_nodes(module.enter_body(graph), settled, newest)
     if slices is not None:
-        stack(node, slices)
+        stack_types(node, slices)
     elif not spec.facts.parameters:
         for place, output in enumerate(node.outputs):
-            shapes = [extents(graph.outputs[place]) for graph in graphs]
+            shapes = [read_extents(graph.outputs[place]) for graph in graphs]
             output.type = output.type or graphs[0].outputs[place].type
             if output.shape is None and None not in shapes and len({len(one or ()) for one in shapes}) == 1:
                 pairs = zip(*[one or () for one in shapes], strict=True)
                 output.shape = make_shape(tuple(one[0] if len(set(one)) == 1 else None for one in pairs))
     else:
-        stack(node, None)
-        count = len(_kinds(spec))
+        stack_types(node, None)
+        count = len(_list_kinds(spec))
         for place, (operand, output) in enumerate(zip(node.inputs[count:], node.outputs, strict=False)):
-            shape = None if operand is None else extents(operand)
+            shape = None if operand is None else read_extents(operand)
             # What a loop carries has one shape where it begins with that which it is declared to have, and yields it.
-            ends = [(extents(graph.inputs[count + place]), extents(graph.outputs[1 + place])) for graph in graphs]
+            ends = [
+                (read_extents(graph.inputs[count + place]), read_extents(graph.outputs[1 + place])) for graph in graphs
+            ]
             if shape is not None and None not in shape and all(one == other == shape for one, other in ends):
                 output.shape = output.shape or make_shape(shape)
 
 
-def _kinds(spec: OperatorSpec) -> Sequence[str]:
+def _list_kinds(spec: OperatorSpec) -> Sequence[str]:
     """The types of the first inputs of an operator's graph that are not those of its operands."""
     return next(iter(spec.facts.parameters.values()), ())
 
@@ -165,7 +169,7 @@ def expand(module: Module, node: ir.Node, given: int, newest: int | None = None)
     for made in ir.traversal.RecursiveGraphIterator(ir.Graph([], [], nodes=nodes)):
         made.name = None
         for output in made.outputs:
-            output.name = module.names.fresh(f"{node.outputs[0].name}/{output.name or made.op_type}")
+            output.name = module.names.make_name(f"{node.outputs[0].name}/{output.name or made.op_type}")
         made.metadata_props.update(node.metadata_props)
     for made in nodes:
         if made.graph is not None:
@@ -182,17 +186,17 @@ def expand(module: Module, node: ir.Node, given: int, newest: int | None = None)
             result.name, output.name = output.name, None
         ir.convenience.replace_all_uses_with(output, result, replace_graph_outputs=True)
     module.graph.remove(node, safe=True)
-    renew([n for made in nodes for n in _with_bodies(made)], module, version, newest)
+    update_nodes([n for made in nodes for n in _list_nodes(made)], module, version, newest)
     return True
 
 
-def _with_bodies(node: ir.Node) -> list[ir.Node]:
+def _list_nodes(node: ir.Node) -> list[ir.Node]:
     inner = [a.as_graph() for a in node.attributes.values() if a.type == ir.AttributeType.GRAPH]
     return [node, *(n for graph in inner for n in ir.traversal.RecursiveGraphIterator(graph))]
 
 
 def _find_function(node: ir.Node, opset: int, given: int) -> tuple[onnx.FunctionProto, int] | None:
-    found: Any = schema(node.op_type, opset, node.domain) or schema(node.op_type, given, node.domain)
+    found: Any = find_schema(node.op_type, opset, node.domain) or find_schema(node.op_type, given, node.domain)
     if found is None:
         return None
     proto = onnx.NodeProto(op_type=node.op_type, domain=node.domain)
@@ -202,11 +206,11 @@ def _find_function(node: ir.Node, opset: int, given: int) -> tuple[onnx.Function
     proto.output.extend(
         f"o{place}" if output.uses() or output.is_graph_output() else "" for place, output in enumerate(node.outputs)
     )
-    version = opset if schema(node.op_type, opset, node.domain) is not None else given
+    version = opset if find_schema(node.op_type, opset, node.domain) is not None else given
     if found.has_context_dependent_function:
         if any(value is not None and value.dtype is None for value in node.inputs):
             return None
-        types = [b"" if value is None else _type(value).SerializeToString() for value in node.inputs]
+        types = [b"" if value is None else _make_type(value).SerializeToString() for value in node.inputs]
         versions = [v for v in found.context_dependent_function_opset_versions if v <= version]
         if not versions:
             return None
@@ -222,10 +226,10 @@ def _find_function(node: ir.Node, opset: int, given: int) -> tuple[onnx.Function
     return _resolve(body, node, found), own
 
 
-def _type(value: ir.Value) -> onnx.TypeProto:
+def _make_type(value: ir.Value) -> onnx.TypeProto:
     proto = onnx.TypeProto()
     proto.tensor_type.elem_type = int(value.dtype or 0)
-    shape = extents(value)
+    shape = read_extents(value)
     if shape is not None:
         proto.tensor_type.shape.SetInParent()
         for extent in shape:

@@ -8,17 +8,25 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
-from ..base.constants import initial_array
+from ..base.constants import read_initializer
 from ..base.errors import RewriteError
 from ..base.names import Scope
-from ..base.quantization import DEQUANTIZE_BY, KEY, QUANTIZE_BY, Quantization, dequantize, grid_of, quantization
+from ..base.quantization import (
+    DEQUANTIZE_BY,
+    KEY,
+    QUANTIZE_BY,
+    Quantization,
+    dequantize,
+    read_node_grid,
+    read_quantization,
+)
 from ..dialects.operators import Dialect
 
 #: constants of fewer codes are real numbers where no kernel takes their codes
 _FEW = 1024
 
 
-def on_grid(numbers: npt.NDArray[Any], known: Quantization, dtype: ir.DataType) -> npt.NDArray[Any]:
+def round_to_grid(numbers: npt.NDArray[Any], known: Quantization, dtype: ir.DataType) -> npt.NDArray[Any]:
     """The codes nearest to some numbers, halves to the even one; what is beyond the type is at its ends."""
     kind: np.dtype[Any] = dtype.numpy()
     ends = np.iinfo(kind)
@@ -27,7 +35,7 @@ def on_grid(numbers: npt.NDArray[Any], known: Quantization, dtype: ir.DataType) 
     return codes
 
 
-def exact_grid(numbers: npt.NDArray[Any], dtype: ir.DataType) -> Quantization | None:
+def find_exact_grid(numbers: npt.NDArray[Any], dtype: ir.DataType) -> Quantization | None:
     """A grid on which numbers lie as they are: one number, its negative, and zero. None where there is none."""
     sizes = np.unique(np.abs(numbers[numbers != 0]))
     if sizes.size > 1 or not np.isfinite(numbers).all():
@@ -41,7 +49,7 @@ def write_grids(graph: ir.Graph, dialect: Dialect, scope: Scope) -> None:
 
     Raises RewriteError where codes of unknown extents are written by one grid and read by another.
     """
-    reads, writes = dialect.role(DEQUANTIZE_BY), dialect.role(QUANTIZE_BY)
+    reads, writes = dialect.find_role(DEQUANTIZE_BY), dialect.find_role(QUANTIZE_BY)
     for node in list(graph):
         if node.domain == writes.domain and node.op_type == writes.name:
             _write(graph, node, dialect, scope)
@@ -53,36 +61,36 @@ def write_grids(graph: ir.Graph, dialect: Dialect, scope: Scope) -> None:
 
 def _write(graph: ir.Graph, node: ir.Node, dialect: Dialect, scope: Scope) -> None:
     """Put real numbers on a grid by an operator, or codes on another one; those that are on it stay."""
-    spec, reads = dialect.role("quantize"), dialect.role(DEQUANTIZE_BY)
-    known, source = grid_of(node), node.inputs[0]
+    spec, reads = dialect.find_role("quantize"), dialect.find_role(DEQUANTIZE_BY)
+    known, source = read_node_grid(node), node.inputs[0]
     result = node.outputs[0]
     form = None if source is None else source.producer()
     if form is not None and (form.domain, form.op_type) == (reads.domain, reads.name) and form.inputs[0] is not None:
-        source = note_grid(form.inputs[0], grid_of(form), dialect, scope)
-        if grid_of(form) == known and source.dtype == result.dtype and not result.is_graph_output():
+        source = note_grid(form.inputs[0], read_node_grid(form), dialect, scope)
+        if read_node_grid(form) == known and source.dtype == result.dtype and not result.is_graph_output():
             ir.convenience.replace_all_uses_with(result, source)
             graph.remove(node, safe=True)
             return
-    _become(graph, node, spec.name, source)
+    _replace_operator(graph, node, spec.name, source)
     result.meta[KEY] = known
 
 
 def _read(graph: ir.Graph, node: ir.Node, dialect: Dialect, scope: Scope) -> None:
     """Read real numbers off a grid by an operator; those of a small constant are a constant."""
-    known, codes = grid_of(node), node.inputs[0]
+    known, codes = read_node_grid(node), node.inputs[0]
     assert codes is not None
-    array, result = initial_array(codes), node.outputs[0]
+    array, result = read_initializer(codes), node.outputs[0]
     if array is not None and (array.size < _FEW or result.is_graph_output()):
-        made = scope.constant(dequantize(array, known), f"{codes.name}/real")
+        made = scope.make_constant(dequantize(array, known), f"{codes.name}/real")
         if made.graph is None:
             graph.register_initializer(made)
         ir.convenience.replace_all_uses_with(result, made, replace_graph_outputs=True)
         graph.remove(node, safe=True)
         return
-    _become(graph, node, dialect.role("dequantize").name, note_grid(codes, known, dialect, scope))
+    _replace_operator(graph, node, dialect.find_role("dequantize").name, note_grid(codes, known, dialect, scope))
 
 
-def _become(graph: ir.Graph, node: ir.Node, operator: str, source: ir.Value | None) -> None:
+def _replace_operator(graph: ir.Graph, node: ir.Node, operator: str, source: ir.Value | None) -> None:
     node.op_type = operator
     node.attributes.clear()
     node.resize_inputs(1)
@@ -92,14 +100,14 @@ def _become(graph: ir.Graph, node: ir.Node, operator: str, source: ir.Value | No
 def note_grid(codes: ir.Value, known: Quantization, dialect: Dialect, scope: Scope) -> ir.Value:
     """Let codes say their grid. Where they say another one, a twin of them says it: of what is computed by an operator
     that leaves all elements where they are."""
-    has = quantization(codes)
+    has = read_quantization(codes)
     if has is None or has == known:
         codes.meta[KEY] = known
         return codes
     if codes.const_value is None or codes.is_graph_input():
         return _read_anew(codes, known, dialect, scope)
     twin = ir.Value(
-        name=scope.fresh(f"{codes.name}"), shape=codes.shape, type=codes.type, const_value=codes.const_value
+        name=scope.make_name(f"{codes.name}"), shape=codes.shape, type=codes.type, const_value=codes.const_value
     )
     twin.meta[KEY] = known
     scope.graph.register_initializer(twin)
@@ -107,11 +115,11 @@ def note_grid(codes: ir.Value, known: Quantization, dialect: Dialect, scope: Sco
 
 
 def _read_anew(codes: ir.Value, known: Quantization, dialect: Dialect, scope: Scope) -> ir.Value:
-    spec, producer = dialect.role("reshape"), codes.producer()
+    spec, producer = dialect.find_role("reshape"), codes.producer()
     extents = [extent if isinstance(extent, int) else -1 for extent in codes.shape or ()]
     if codes.shape is None or extents.count(-1) > 1:
         raise RewriteError(f"{codes.name} is written by another scale or zero point than it is read by")
-    to = scope.constant(np.array(extents, np.int32), "shape")
+    to = scope.make_constant(np.array(extents, np.int32), "shape")
     if to.graph is None:
         scope.graph.register_initializer(to)
     made = ir.Node(spec.domain, spec.name, [codes, to], num_outputs=1)
@@ -130,15 +138,15 @@ def carry_grids(graph: ir.Graph, dialect: Dialect, scope: Scope) -> None:
     for node in graph:
         _carry(node, dialect)
     for node in reversed(list(graph)):
-        spec = dialect.operator(node.op_type) if node.domain == dialect.domain else None
+        spec = dialect.find_operator(node.op_type) if node.domain == dialect.domain else None
         result = node.outputs[0] if node.outputs else None
-        known = quantization(result)
+        known = read_quantization(result)
         if spec is None or result is None or known is None or spec.facts.quantization not in ("codes", "matched"):
             continue
         for position, value in enumerate(node.inputs):
             if value is None or value.dtype != result.dtype:
                 continue
-            has = quantization(value)
+            has = read_quantization(value)
             if has is None:
                 value.meta[KEY] = known
             elif has != known and spec.facts.quantization == "matched":
@@ -147,12 +155,12 @@ def carry_grids(graph: ir.Graph, dialect: Dialect, scope: Scope) -> None:
 
 def _carry(node: ir.Node, dialect: Dialect) -> None:
     """Let what moves codes yield codes on the same grid."""
-    spec = dialect.operator(node.op_type) if node.domain == dialect.domain else None
+    spec = dialect.find_operator(node.op_type) if node.domain == dialect.domain else None
     if spec is None or spec.facts.quantization not in ("codes", "matched"):
         return
-    operand = next((value for value in node.inputs if quantization(value) is not None), None)
-    known = quantization(operand)
+    operand = next((value for value in node.inputs if read_quantization(value) is not None), None)
+    known = read_quantization(operand)
     for result in node.outputs:
         alike = operand is not None and operand.dtype == result.dtype
-        if alike and known is not None and not known.per_axis and quantization(result) is None:
+        if alike and known is not None and not known.per_axis and read_quantization(result) is None:
             result.meta[KEY] = known

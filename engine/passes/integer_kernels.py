@@ -7,25 +7,25 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from ..base.constants import initial_array
+from ..base.constants import read_initializer
 from ..base.quantization import (
     DEQUANTIZE_BY,
     KEY,
     QUANTIZE_BY,
     RAW,
     Quantization,
-    grid_of,
-    quantization,
+    read_node_grid,
+    read_quantization,
 )
 from ..base.startup import dataclass, field
-from ..dialects.literals import attribute
+from ..dialects.literals import make_attribute
 from ..dialects.operators import OperatorSpec
 from ..rewrite.edits import remove_unused
 from .base import Module, Visit
-from .code_types import settle_types
-from .coded_graph import NAMES, CodedGraph, alike, allows, is_real, producer
-from .grids import exact_grid, note_grid, on_grid, write_grids
-from .moved_codes import hoist, lift, sink
+from .code_types import unify_types
+from .coded_graph import NAMES, CodedGraph, are_alike, find_producer, is_allowed, is_real
+from .grids import find_exact_grid, note_grid, round_to_grid, write_grids
+from .moved_codes import hoist, lift, sink_dequantize
 from .quantize_dequantize import CODES, HYBRID, MATCHED
 
 #: by the type of activations, the types that weights may have beside them
@@ -55,17 +55,17 @@ class IntegerKernels:
         if not module.target.has_role(QUANTIZE_BY):
             return
         view = _Kernels(module)
-        if not any(view.role(node) for node in module.graph):
+        if not any(view.find_role(node) for node in module.graph):
             return
         lift(view)
-        settle_types(module.graph, module.target, module.names)
+        unify_types(module.graph, module.target, module.names)
         hoist(view)
         for node in module.graph:
-            if view.role(node) == QUANTIZE_BY:
-                node.outputs[0].meta[KEY] = grid_of(node)  # which others may read by another one
+            if view.find_role(node) == QUANTIZE_BY:
+                node.outputs[0].meta[KEY] = read_node_grid(node)  # which others may read by another one
         for node in list(module.graph):
-            if node.graph is not None and view.role(node) is None and not view.absorb(node):
-                sink(view, node)
+            if node.graph is not None and view.find_role(node) is None and not view.quantize_node(node):
+                sink_dequantize(view, node)
         write_grids(module.graph, module.target, module.names)
         remove_unused(module.graph)
 
@@ -81,19 +81,19 @@ class _Plan:
 class _Kernels(CodedGraph):
     """One graph whose operators are to compute with codes."""
 
-    def absorb(self, node: ir.Node) -> bool:
+    def quantize_node(self, node: ir.Node) -> bool:
         """Let a node compute with codes, where its results are put on grids and its operands are off such."""
-        spec = self.spec(node)
-        if spec is not None and HYBRID in spec.traits and self._asks_for_range(node):
+        spec = self.find_spec(node)
+        if spec is not None and HYBRID in spec.traits and self._must_measure_range(node):
             self._give_codes(node, spec)
             return True
-        plan = None if spec is None else self._plan(node, spec)
+        plan = None if spec is None else self._plan_node(node, spec)
         if spec is None or plan is None:
             return False
         for position, value in plan.operands.items():
             node.replace_input_with(position, value)
         for name, value in spec.facts.coded.items():
-            node.attributes[name] = attribute(spec.options[name], value)
+            node.attributes[name] = make_attribute(spec.options[name], value)
         for result, (own, asked) in zip(node.outputs, plan.results, strict=True):
             forms = [use.node for use in result.uses()]
             dtype = forms[0].outputs[0].dtype
@@ -108,7 +108,7 @@ class _Kernels(CodedGraph):
 
     # ---- real operands beside codes
 
-    def _asks_for_range(self, node: ir.Node) -> bool:
+    def _must_measure_range(self, node: ir.Node) -> bool:
         """Whether a kernel is to quantize its activations by their range."""
         asked = node.attributes.get(_BY_RANGE)
         return asked is not None and bool(asked.value)
@@ -116,14 +116,14 @@ class _Kernels(CodedGraph):
     def _give_codes(self, node: ir.Node, spec: OperatorSpec) -> None:
         """Let such a kernel have its weights as codes."""
         for position, operand in enumerate(spec.operands[: len(node.inputs)]):
-            form = producer(node.inputs[position])
+            form = find_producer(node.inputs[position])
             known, codes = (None, None) if form is None else self._read(form)
             if operand.name in spec.facts.channels and known is not None and codes is not None:
                 node.replace_input_with(position, codes)
 
     # ---- what an operator would read and yield
 
-    def _plan(self, node: ir.Node, spec: OperatorSpec) -> _Plan | None:
+    def _plan_node(self, node: ir.Node, spec: OperatorSpec) -> _Plan | None:
         """How a node computes with codes; None where it cannot."""
         asked = [self.find_grid(result) for result in node.outputs]
         dtypes = {dtype for _, dtype in filter(None, asked)}
@@ -136,7 +136,9 @@ class _Kernels(CodedGraph):
         sums = {places[name] for name in spec.facts.products}
         weights = {places[name]: axis for name, axis in spec.facts.channels.items()}
         one_grid = spec.facts.grid == _SAME or spec.facts.quantization in (CODES, MATCHED)
-        if one_grid and (not alike(wanted) or any(self.role(producer(node.inputs[p])) is None for p in data[:1])):
+        if one_grid and (
+            not are_alike(wanted) or any(self.find_role(find_producer(node.inputs[p])) is None for p in data[:1])
+        ):
             return None
         fixed = spec.facts.grid.get(named) if isinstance(spec.facts.grid, dict) else None
         own = [
@@ -147,72 +149,70 @@ class _Kernels(CodedGraph):
         grids: dict[int, Quantization] = {}
         for position in [p for p in data if p not in sums]:
             value = node.inputs[position]
-            form = producer(value)
+            form = find_producer(value)
             known, codes = (None, None) if form is None else self._read(form, spec.facts.rounding is None)
             if known is None and value is not None:
                 known, codes = self._encode(value, wanted[0] if one_grid else None, dtype)
             if known is None or codes is None or codes.dtype is None:
                 return None
-            if not _fits(known, codes.dtype, dtype, position in weights, weights.get(position)):
+            if not _can_fit(known, codes.dtype, dtype, position in weights, weights.get(position)):
                 return None
-            if not allows(spec, position, codes.dtype):
+            if not is_allowed(spec, position, codes.dtype):
                 return None
             found[position], grids[position] = codes, known
         if not grids:
             return None
-        if spec.facts.rounding is not None and (plan := self._average(node, data[0], wanted[0])) is not None:
+        if spec.facts.rounding is not None and (plan := self._plan_average(node, data[0], wanted[0])) is not None:
             return plan
         found = {p: note_grid(v, grids[p], self.dialect, self.scope) for p, v in found.items()}
         if one_grid and len(grids) == 1:
             own = [next(iter(grids.values()))] * len(own)
         elif one_grid:
-            found = {p: self._on(codes, grids[p], wanted[0], dtype, node) for p, codes in found.items()}
+            found = {p: self._move_to_grid(codes, grids[p], wanted[0], dtype, node) for p, codes in found.items()}
         for name, factors in spec.facts.products.items():
             position = places[name]
             bias = node.inputs[position] if position < len(node.inputs) else None
             if bias is None:
                 continue
-            known_sums = self._bias(spec, position, bias, [grids.get(places[f]) for f in factors], dtype)
+            known_sums = self._quantize_bias(spec, position, bias, [grids.get(places[f]) for f in factors], dtype)
             if known_sums is None:
                 return None
             found[position] = known_sums
         return _Plan(found, tuple(zip(own, wanted, strict=True)))
 
-    def _average(self, node: ir.Node, position: int, wanted: Quantization) -> _Plan | None:
-        """How codes are averaged as such, on whatever grid: where they are read off one and put on one that differs by
-        less than half a code at the ends of the type, so that halves are rounded in one direction. Those that read the
-        average say its grid."""
-        form = producer(node.inputs[position])
+    def _plan_average(self, node: ir.Node, position: int, wanted: Quantization) -> _Plan | None:
+        """Plan to average codes as such: where the grids of operand and result differ by less than half a code."""
+        form = find_producer(node.inputs[position])
         codes = None if form is None else form.inputs[0]
-        if form is None or codes is None or not _near(grid_of(form), wanted):
+        if form is None or codes is None or not _are_near(read_node_grid(form), wanted):
             return None
         readers = [use.node for one in node.outputs[0].uses() for use in one.node.outputs[0].uses()]
-        if not readers or any(self.role(one) != DEQUANTIZE_BY for one in readers):
+        if not readers or any(self.find_role(one) != DEQUANTIZE_BY for one in readers):
             return None
-        said, known = [grid_of(one) for one in readers], quantization(codes)
-        if not alike(said) or (known is not None and known != said[0]):
+        said, known = [read_node_grid(one) for one in readers], read_quantization(codes)
+        if not are_alike(said) or (known is not None and known != said[0]):
             return None
         codes.meta[KEY] = said[0]
         return _Plan({position: codes}, ((said[0], said[0]),))
 
     def _read(self, form: ir.Node, note: bool = True) -> tuple[Quantization | None, ir.Value | None]:
-        if self.role(form) != DEQUANTIZE_BY or form.inputs[0] is None:
+        if self.find_role(form) != DEQUANTIZE_BY or form.inputs[0] is None:
             return None, None
         if not note:
-            return grid_of(form), form.inputs[0]
-        return grid_of(form), note_grid(form.inputs[0], grid_of(form), self.dialect, self.scope)
+            return read_node_grid(form), form.inputs[0]
+        return read_node_grid(form), note_grid(form.inputs[0], read_node_grid(form), self.dialect, self.scope)
 
     def _encode(
         self, value: ir.Value, wanted: Quantization | None, dtype: ir.DataType
     ) -> tuple[Quantization | None, ir.Value | None]:
         """Codes of a constant: on a grid that is asked for, else on one that holds its numbers as they are."""
-        numbers = initial_array(value)
-        known = None if numbers is None else exact_grid(numbers, dtype) if wanted is None else wanted
+        numbers = read_initializer(value)
+        known = None if numbers is None else find_exact_grid(numbers, dtype) if wanted is None else wanted
         if numbers is None or known is None:
             return None, None
-        return known, self.constant(on_grid(numbers, known, dtype), value, known)
+        return known, self.make_constant(round_to_grid(numbers, known, dtype), value, known)
 
-    def _bias(
+    def _quantize_bias(
         self,
         spec: OperatorSpec,
         position: int,
@@ -221,7 +221,7 @@ class _Kernels(CodedGraph):
         dtype: ir.DataType,
     ) -> ir.Value | None:
         """A bias in the steps that sums of products have; None where it is computed, or has more than 32 bits."""
-        numbers = initial_array(bias)
+        numbers = read_initializer(bias)
         if numbers is None or any(one is None for one in factors):
             return None
         scale = np.ones(1, np.float32)
@@ -230,14 +230,14 @@ class _Kernels(CodedGraph):
         steps = np.rint(numbers.astype(np.float64).reshape(-1) / scale.astype(np.float64))
         if not np.isfinite(steps).all() or np.abs(steps).max(initial=0) >= 2**31 or scale.size not in (1, steps.size):
             return None
-        narrow = allows(spec, position, ir.DataType.INT32) and not allows(spec, position, ir.DataType.INT64)
+        narrow = is_allowed(spec, position, ir.DataType.INT32) and not is_allowed(spec, position, ir.DataType.INT64)
         wide = dtype == ir.DataType.INT16 and not narrow
         known = Quantization(scale, np.zeros(scale.size, np.int64))
-        return self.constant(steps.astype(np.int64 if wide else np.int32), bias, known)
+        return self.make_constant(steps.astype(np.int64 if wide else np.int32), bias, known)
 
     # ---- making
 
-    def _on(
+    def _move_to_grid(
         self, codes: ir.Value, known: Quantization, wanted: Quantization, dtype: ir.DataType, node: ir.Node
     ) -> ir.Value:
         if known == wanted:
@@ -245,13 +245,13 @@ class _Kernels(CodedGraph):
         return self.requantize(codes, wanted, dtype, node, before=True)
 
 
-def _near(one: Quantization, other: Quantization) -> bool:
+def _are_near(one: Quantization, other: Quantization) -> bool:
     """Whether two grids differ by less than half a code anywhere within eight bits, and have one zero point."""
     alike = one.scale.size == other.scale.size == 1 and np.array_equal(one.zero_point, other.zero_point)
     return alike and bool(abs(float(one.scale[0]) / float(other.scale[0]) - 1) < 1 / 512)
 
 
-def _fits(known: Quantization, own: ir.DataType, dtype: ir.DataType, weights: bool, axis: int | None) -> bool:
+def _can_fit(known: Quantization, own: ir.DataType, dtype: ir.DataType, weights: bool, axis: int | None) -> bool:
     """Whether kernels whose results are of a type take codes of another, on their grid."""
     if known.block_size or (known.per_axis and (not weights or known.axis != axis)):
         return False

@@ -7,7 +7,7 @@ from collections import ChainMap
 import onnx_ir as ir
 
 from ..base.constants import ELEMENTS
-from ..dialects.inference import extents
+from ..dialects.inference import read_extents
 from ..dialects.operators import OperatorSpec
 from .base import Module
 
@@ -28,9 +28,9 @@ class Known:
             ChainMap() if outer is None else outer._shapes.new_child()
         )
 
-    def note(self, value: ir.Value) -> None:
-        """Take note of a value whose extents may be wanted."""
-        shape = extents(value)
+    def note_value(self, value: ir.Value) -> None:
+        """Record a value whose extents may be asked for later."""
+        shape = read_extents(value)
         if shape is None or not 0 < len(shape) <= _RANK or None in shape:
             return
         for start in range(len(shape)):
@@ -58,10 +58,10 @@ class Known:
         if place is None:
             return None
         value, start, end = place
-        rank = len(extents(value) or ())
+        rank = len(read_extents(value) or ())
         if (start, end) != (0, rank) and module.opset < _PARTS:
             return None
-        made = _tell(value, start, end if end < rank else None, module)
+        made = _make_shape_node(value, start, end if end < rank else None, module)
         module.graph.insert_before(node, [made])
         result = made.outputs[0]
         result.type, result.shape, result.meta[ELEMENTS] = output.type, output.shape, found
@@ -69,8 +69,8 @@ class Known:
         return result
 
 
-def _tell(value: ir.Value, start: int, end: int | None, module: Module) -> ir.Node:
-    role = module.schematic.role("shape")
+def _make_shape_node(value: ir.Value, start: int, end: int | None, module: Module) -> ir.Node:
+    role = module.schematic.find_role("shape")
     attributes = [ir.AttrInt64("start", start)] if start else []
     attributes += [] if end is None else [ir.AttrInt64("end", end)]
     made = ir.Node(role.domain, role.name, [value], attributes, num_outputs=1)

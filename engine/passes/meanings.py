@@ -18,6 +18,6 @@ class Meanings:
 
     def run(self, module: Module) -> None:
         """Rewrite the nodes of which rules say what they mean, and refuse those of them that no rule takes."""
-        nodes = [n for n in module.graph if module.rules.candidates(MEANING, n.domain, n.op_type)]
+        nodes = [n for n in module.graph if module.rules.list_candidates(MEANING, n.domain, n.op_type)]
         drive(module, MEANING, self.settle).rewrite_nodes(nodes)
         module.refusals.extend(refuse(module, MEANING, node) for node in nodes if node.graph is not None)

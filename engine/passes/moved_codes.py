@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from ..base.constants import initial_array
-from ..base.quantization import DEQUANTIZE_BY, KEY, Quantization, dequantize, grid_of, note_numbers
-from .coded_graph import CodedGraph, alike, allows, is_real, producer
-from .grids import note_grid, on_grid
+from ..base.constants import read_initializer
+from ..base.quantization import DEQUANTIZE_BY, KEY, Quantization, dequantize, note_numbers, read_node_grid
+from .coded_graph import CodedGraph, are_alike, find_producer, is_allowed, is_real
+from .grids import note_grid, round_to_grid
 from .quantize_dequantize import CODES, MATCHED
 
 #: the trait of operators whose results have the elements of an operand, and a number beside them
@@ -20,20 +20,20 @@ _PADS = "pads"
 def lift(view: CodedGraph) -> None:
     """Let operators that only move codes move real numbers, where all that reads their codes reads these."""
     for node in reversed(list(view.graph)):
-        spec = view.spec(node)
+        spec = view.find_spec(node)
         if spec is None or spec.facts.quantization != CODES or len(node.outputs) != 1:
             continue
         codes = node.outputs[0]
         readers = [use.node for use in codes.uses()]
-        if not readers or codes.is_graph_output() or any(view.role(one) != DEQUANTIZE_BY for one in readers):
+        if not readers or codes.is_graph_output() or any(view.find_role(one) != DEQUANTIZE_BY for one in readers):
             continue
-        if not alike([grid_of(one) for one in readers]) or grid_of(readers[0]).per_axis:
+        if not are_alike([read_node_grid(one) for one in readers]) or read_node_grid(readers[0]).per_axis:
             continue
-        if not allows(spec, 0, ir.DataType.FLOAT):
+        if not is_allowed(spec, 0, ir.DataType.FLOAT):
             continue
         for position, value in enumerate(node.inputs):
             if value is not None and value.dtype == codes.dtype:
-                made = view.form(view.dequantize, value, readers[0], ir.DataType.FLOAT)
+                made = view.make_form(view.dequantize, value, readers[0], ir.DataType.FLOAT)
                 view.graph.insert_before(node, made)
                 node.replace_input_with(position, made.outputs[0])
         codes.type = ir.TensorType(ir.DataType.FLOAT)
@@ -43,20 +43,20 @@ def lift(view: CodedGraph) -> None:
 
 
 def hoist(view: CodedGraph) -> None:
-    """Let numbers be put on a grid before operators that only move them, and that alone read them."""
+    """Move quantize nodes before the operators that only move elements, where these alone read them."""
     for node in reversed(list(view.graph)):
-        spec = view.spec(node)
+        spec = view.find_spec(node)
         real = [p for p, value in enumerate(node.inputs) if is_real(value)]
         if spec is None or spec.facts.quantization != CODES or len(real) != 1 or len(node.outputs) != 1:
             continue
         value, asked = node.inputs[real[0]], view.find_grid(node.outputs[0])
-        maker = producer(value)
-        if value is None or maker is None or asked is None or view.reads(maker) or value.is_graph_output():
+        maker = find_producer(value)
+        if value is None or maker is None or asked is None or view.is_dequantize(maker) or value.is_graph_output():
             continue
-        if len(value.uses()) != 1 or not allows(spec, real[0], asked[1]) or view.has_activation(node, spec):
+        if len(value.uses()) != 1 or not is_allowed(spec, real[0], asked[1]) or view.has_activation(node, spec):
             continue
         forms = [use.node for use in node.outputs[0].uses()]
-        made = view.form(view.quantize, value, forms[0], asked[1])
+        made = view.make_form(view.quantize, value, forms[0], asked[1])
         view.graph.insert_before(node, made)
         node.replace_input_with(real[0], made.outputs[0])
         node.outputs[0].type = ir.TensorType(asked[1])
@@ -64,35 +64,35 @@ def hoist(view: CodedGraph) -> None:
             view.replace(form, node.outputs[0])
 
 
-def sink(view: CodedGraph, node: ir.Node) -> bool:
-    """Let an operator that moves elements move codes, whose real numbers are then read behind it."""
-    spec = view.spec(node)
+def sink_dequantize(view: CodedGraph, node: ir.Node) -> bool:
+    """Move a dequantize node behind an operator that only moves elements."""
+    spec = view.find_spec(node)
     if spec is None or view.has_activation(node, spec):
         return False
     pads = _PADS in spec.traits
     if spec.facts.quantization not in (CODES, MATCHED) and not pads:
         return False
     real = [p for p, value in enumerate(node.inputs) if is_real(value)]
-    first = next(filter(view.reads, [producer(node.inputs[p]) for p in real]), None)
+    first = next(filter(view.is_dequantize, [find_producer(node.inputs[p]) for p in real]), None)
     if first is None or first.inputs[0] is None or not all(map(is_real, node.outputs)):
         return False
-    known, dtype = grid_of(first), first.inputs[0].dtype
-    if dtype is None or not all(allows(spec, p, dtype) for p in real):
+    known, dtype = read_node_grid(first), first.inputs[0].dtype
+    if dtype is None or not all(is_allowed(spec, p, dtype) for p in real):
         return False
-    if initial_array(first.inputs[0]) is not None:
+    if read_initializer(first.inputs[0]) is not None:
         return _move_constant(view, node, first, known)
-    codes = [_codes_on(view, node.inputs[p], known, dtype, pads) for p in real]
+    codes = [_find_codes(view, node.inputs[p], known, dtype, pads) for p in real]
     if known.per_axis or any(one is None for one in codes):
         return False
     for position, value in zip(real, codes, strict=True):
         node.replace_input_with(position, value)
     for result in node.outputs:
         uses, outputs = list(result.uses()), result.is_graph_output()
-        made = view.form(view.dequantize, result, first, ir.DataType.FLOAT)
+        made = view.make_form(view.dequantize, result, first, ir.DataType.FLOAT)
         for user, position in uses:
             user.replace_input_with(position, made.outputs[0])
         if outputs:
-            made.outputs[0].name, result.name = result.name, view.scope.fresh(f"{result.name}/codes")
+            made.outputs[0].name, result.name = result.name, view.scope.make_name(f"{result.name}/codes")
             for position, value in enumerate(view.graph.outputs):
                 if value is result:
                     view.graph.outputs[position] = made.outputs[0]
@@ -101,27 +101,27 @@ def sink(view: CodedGraph, node: ir.Node) -> bool:
     return True
 
 
-def _codes_on(
+def _find_codes(
     view: CodedGraph, value: ir.Value | None, known: Quantization, dtype: ir.DataType, pads: bool
 ) -> ir.Value | None:
     """The codes that real numbers were read off a grid, or for a pad those of a number that lies on the grid."""
-    form = producer(value)
-    if form is not None and view.reads(form):
+    form = find_producer(value)
+    if form is not None and view.is_dequantize(form):
         codes = form.inputs[0]
-        alike = grid_of(form) == known and codes is not None and codes.dtype == dtype
+        alike = read_node_grid(form) == known and codes is not None and codes.dtype == dtype
         return note_grid(codes, known, view.dialect, view.scope) if alike and codes is not None else None
-    numbers = None if value is None or not pads else initial_array(value)
+    numbers = None if value is None or not pads else read_initializer(value)
     if value is None or numbers is None:
         return None
-    codes_of = on_grid(numbers, known, dtype)
+    codes_of = round_to_grid(numbers, known, dtype)
     if not np.isneginf(numbers).all() and not np.allclose(dequantize(codes_of, known), numbers, rtol=1e-5):
         return None
-    return view.constant(codes_of, value, known)
+    return view.make_constant(codes_of, value, known)
 
 
 def _move_constant(view: CodedGraph, node: ir.Node, form: ir.Node, known: Quantization) -> bool:
     """Move the codes of a constant, once; whether that is known. Where an axis goes, numbers along it tell."""
-    codes = None if form.inputs[0] is None else initial_array(form.inputs[0])
+    codes = None if form.inputs[0] is None else read_initializer(form.inputs[0])
     others = [value for value in node.inputs if value is not None and value.producer() is not form]
     if codes is None or view.settle is None or len(node.outputs) != 1 or any(map(is_real, others)):
         return False
@@ -135,8 +135,8 @@ def _move_constant(view: CodedGraph, node: ir.Node, form: ir.Node, known: Quanti
         axis = -1 if places is None else _find_axis(places, known.scale.size)
         if axis < 0:
             return False
-    constant = view.constant(moved, node.outputs[0], None)
-    made = view.form(view.dequantize, constant, form, ir.DataType.FLOAT)
+    constant = view.make_constant(moved, node.outputs[0], None)
+    made = view.make_form(view.dequantize, constant, form, ir.DataType.FLOAT)
     made.attributes["axis"] = ir.AttrInt64("axis", axis)
     note_numbers(made)
     view.graph.insert_before(node, made)

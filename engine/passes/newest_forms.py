@@ -13,9 +13,9 @@ import onnx_ir as ir
 
 from ..base.names import Scope
 from ..base.startup import dataclass
-from ..dialects.literals import attribute
-from ..dialects.onnx_schemas import signature
-from ..dialects.operators import Dialect, OperatorSpec, option_value
+from ..dialects.literals import make_attribute
+from ..dialects.onnx_schemas import find_signature
+from ..dialects.operators import Dialect, OperatorSpec, get_option
 from .base import Module, Visit
 
 
@@ -32,11 +32,11 @@ class NewestForms:
         for value in [value for value in graph.inputs if value.const_value is not None]:
             graph.inputs.remove(value)
             graph.register_initializer(value)
-        renew(list(ir.traversal.RecursiveGraphIterator(module.graph)), module, self.given)
+        update_nodes(list(ir.traversal.RecursiveGraphIterator(module.graph)), module, self.given)
 
 
-def renew(nodes: list[ir.Node], module: Module, given: int, newest: int | None = None) -> None:
-    """Give nodes that were written at an opset the form that rules know, or that of the opset `newest`."""
+def update_nodes(nodes: list[ir.Node], module: Module, given: int, newest: int | None = None) -> None:
+    """Rewrite nodes that were written at the opset `given` in the forms that rules know, or those of `newest`."""
     dialect = module.source
     if not dialect.schemas:
         return
@@ -45,20 +45,20 @@ def renew(nodes: list[ir.Node], module: Module, given: int, newest: int | None =
         if node.domain != dialect.domain:
             continue
         known = dialect.operators.get(node.op_type)
-        former = next((name for last, name in _older_forms(known) if given <= last), None)
+        former = next((name for last, name in _list_older_forms(known) if given <= last), None)
         if former is not None:
-            form, was = dialect.operators[former], dialect.operator(node.op_type, given)
+            form, was = dialect.operators[former], dialect.find_operator(node.op_type, given)
             if was is not None:
                 _move_attributes(node, (was, form), module.names, dialect, (given, newest))
             node.op_type, node.domain = form.name, form.domain
             continue
-        was, now = dialect.operator(node.op_type, given), dialect.operator(node.op_type, newest)
+        was, now = dialect.find_operator(node.op_type, given), dialect.find_operator(node.op_type, newest)
         if was is not None and now is not None and given < newest:
             _write_defaults(node, was, now)
             _move_attributes(node, (was, now), module.names, dialect, (given, newest))
 
 
-def _older_forms(spec: OperatorSpec | None) -> list[tuple[int, str]]:
+def _list_older_forms(spec: OperatorSpec | None) -> list[tuple[int, str]]:
     return [] if spec is None else sorted(spec.facts.older.items())
 
 
@@ -67,7 +67,7 @@ def _write_defaults(node: ir.Node, was: OperatorSpec, now: OperatorSpec) -> None
         kept = now.options.get(name)
         if name in node.attributes or kept is None or option.default is None or option.default == kept.default:
             continue
-        node.attributes.add(attribute(kept, option.default))
+        node.attributes.add(make_attribute(kept, option.default))
 
 
 def _move_attributes(
@@ -79,7 +79,7 @@ def _move_attributes(
 ) -> None:
     """Put attributes that are operands by now where these stand; `forms` and `opsets` are the older and the newer."""
     was, now = forms
-    before, found = signature(was.name, opsets[0], dialect.domain), signature(now.name, opsets[1], now.domain)
+    before, found = find_signature(was.name, opsets[0], dialect.domain), find_signature(now.name, opsets[1], now.domain)
     moved: dict[int, Any] = {}
     known = {operand.name for operand in before.operands} if before is not None else set()
     first = len(known)
@@ -88,7 +88,7 @@ def _move_attributes(
         option = was.options.get(name)
         if option is None or operand.name in known or name in now.options:
             continue
-        value = option_value(node, option)
+        value = get_option(node, option)
         node.attributes.pop(name, None)
         if value is not None:
             moved[place] = value
@@ -97,14 +97,14 @@ def _move_attributes(
     inputs: list[ir.Value | None] = [*node.inputs]
     inputs += [None] * (max(moved) + 1 - len(inputs))
     for place, value in moved.items():
-        parameter = None if found is None else found.operand(place)
+        parameter = None if found is None else found.find_operand(place)
         elements = np.asarray(value)
         if elements.dtype.kind == "f":
             own = next((v.dtype for v in node.inputs if v is not None and v.dtype is not None), None)
             elements = elements.astype(own.numpy() if own is not None else np.float32)
         elif parameter is not None and parameter.types and elements.dtype.kind == "i":
             elements = elements.astype(np.int64)
-        constant = names.constant(elements, now.operands[place].name)
+        constant = names.make_constant(elements, now.operands[place].name)
         if constant.graph is None:
             names.graph.register_initializer(constant)
         inputs[place] = constant

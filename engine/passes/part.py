@@ -33,12 +33,12 @@ class Part:
             graph.outputs.clear()
             graph.outputs.extend(ends)
         if self.inputs:
-            self._begin(graph, _find(values, self.inputs))
+            self._begin_at(graph, _find(values, self.inputs))
         remove_unused(graph)
         if self.inputs:
             _drop_inputs(graph, self.inputs)
 
-    def _begin(self, graph: ir.Graph, values: Sequence[ir.Value]) -> None:
+    def _begin_at(self, graph: ir.Graph, values: Sequence[ir.Value]) -> None:
         """Put an input in the place of each value, which keeps its name."""
         for value in values:
             if value.is_graph_input():

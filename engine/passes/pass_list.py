@@ -28,7 +28,7 @@ from .module_paths import ModulePaths
 from .newest_forms import NewestForms
 from .part import Part
 from .quantize_dequantize import QuantizeDequantize
-from .resize import Asked, CheckExtents, Resize
+from .resize import CheckExtents, RequestedShapes, Resize
 from .rule_stage import Rules
 from .sort import Sort
 from .state import State
@@ -53,7 +53,7 @@ class PassOptions:
     same dialect.
     """
 
-    extents: Asked = field(default_factory=Asked)
+    extents: RequestedShapes = field(default_factory=RequestedShapes)
     layout: Interface | None = None
     outputs: tuple[str, ...] = ()
     state: bool = False
@@ -129,7 +129,7 @@ def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
 def list_names(rules: RuleSet) -> list[str]:
     """The names of all passes that a conversion by some rules may have, each once."""
     all_on = PassOptions(
-        extents=Asked(batch=1),
+        extents=RequestedShapes(batch=1),
         layout=KEPT,
         state=True,
         float_interface=True,

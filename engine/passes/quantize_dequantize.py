@@ -10,14 +10,14 @@ from dataclasses import replace
 import numpy as np
 import onnx_ir as ir
 
-from ..base.constants import NUMBERS, defer_elements, initial_array
+from ..base.constants import NUMBERS, defer_elements, read_initializer
 from ..base.errors import ModelError, RewriteError
 from ..base.names import Scope
-from ..base.quantization import KEY, RAW, Quantization, dequantize, in_blocks, quantization
+from ..base.quantization import KEY, RAW, Quantization, dequantize, is_blockwise, read_quantization
 from ..base.startup import dataclass
 from ..dialects.facts import OperatorFacts
-from ..dialects.operators import Dialect, OperatorSpec, option_value
-from ..dialects.opsets import BLOCKS, takes, yields
+from ..dialects.operators import Dialect, OperatorSpec, get_option
+from ..dialects.opsets import BLOCKS, can_take, can_yield
 from ..rewrite.edits import remove_unused
 from .base import Module, Visit
 from .operand_scales import find_channels, find_products, require_fit
@@ -75,7 +75,7 @@ def insert_quantize_dequantize(
     """
     view = Inserter(graph, target, opset, scope, plain)
     if plain:
-        view.inputs()
+        view.expose_inputs()
     keep = target.facts.codes != "real"
     found: Counter[str] = Counter()
     for node in list(graph):
@@ -85,70 +85,70 @@ def insert_quantize_dequantize(
         facts = OperatorFacts() if spec is None else spec.facts
         unknown = spec is None or spec.unsupported is not None  # what it does with numbers it does with the integers
         kind = facts.quantization or (RAW if unknown else None)
-        maps = [m for m in map(quantization, (*node.inputs, *node.outputs)) if m is not None]
+        maps = [m for m in map(read_quantization, (*node.inputs, *node.outputs)) if m is not None]
         if plain and kind == RAW:
-            view.codes(node)
+            view.keep_codes(node)
         if not maps or kind in (RAW, EXTENTS) or (kind == PASSED and not plain):
             continue
-        pure = not _has_fused_activation(node, spec, source) and not _yields_reals(node)
+        pure = not _has_fused_activation(node, spec, source) and not _is_dequantizing(node)
         alike = pure and all(m == maps[0] for m in maps)
         single = alike or (pure and facts.grid == "same")  # kernels leave codes on one grid, whatever these say
         if single and not plain and facts.rounding == "away" and _nudge(node):
-            view.halves_away(node, maps[-1])
+            view.round_halves_away(node, maps[-1])
             continue
         if kind in (CODES, MATCHED) and (
-            _means_integers(node) or (alike and not plain and (keep or _has_quantized_weights(node)))
+            _is_about_integers(node) or (alike and not plain and (keep or _has_quantized_weights(node)))
         ):
             continue
         if pure and not alike and not plain and (kind == CODES or (kind == MATCHED and _has_wide_codes(node))):
             continue  # kernels move these codes whatever they stand for
         if not (alike and kind in (CODES, MATCHED)):
-            found[node.op_type] += any(map(quantization, node.outputs))
-        one = maps[-1] if facts.grid == "same" and not alike and not plain and not _yields_reals(node) else None
+            found[node.op_type] += any(map(read_quantization, node.outputs))
+        one = maps[-1] if facts.grid == "same" and not alike and not plain and not _is_dequantizing(node) else None
         _require_scales(node)
-        view.operands(node, spec, one)
-        view.results(node)
+        view.dequantize_operands(node, spec, one)
+        view.quantize_results(node)
     if plain:
-        view.exits()
+        view.insert_exits()
     return +found
 
 
-def _means_integers(node: ir.Node) -> bool:
+def _is_about_integers(node: ir.Node) -> bool:
     """Whether integers have a map to real numbers on one side of a node only: they are all that is meant."""
-    return _loses_map(node.outputs, node.inputs) or _loses_map(node.inputs, node.outputs)
+    return _is_map_lost(node.outputs, node.inputs) or _is_map_lost(node.inputs, node.outputs)
 
 
-def _loses_map(known: Iterable[ir.Value | None], others: Iterable[ir.Value | None]) -> bool:
-    types = {value.dtype for value in known if value is not None and quantization(value)}
-    return any(value is not None and value.dtype in types and not quantization(value) for value in others)
+def _is_map_lost(known: Iterable[ir.Value | None], others: Iterable[ir.Value | None]) -> bool:
+    types = {value.dtype for value in known if value is not None and read_quantization(value)}
+    return any(value is not None and value.dtype in types and not read_quantization(value) for value in others)
 
 
 def _require_scales(node: ir.Node) -> None:
     """Refuse codes that nothing says the real numbers of; raises ModelError."""
-    known = {value.dtype: value for value in node.inputs if value is not None and quantization(value)}
+    known = {value.dtype: value for value in node.inputs if value is not None and read_quantization(value)}
     for result in node.outputs:
         dtype = result.dtype
-        if dtype is not None and dtype in known and dtype.bitwidth <= _CODE_BITS and not quantization(result):
+        if dtype is not None and dtype in known and dtype.bitwidth <= _CODE_BITS and not read_quantization(result):
             raise ModelError(
                 f"{node.name}: result {result.name} of {node.op_type} has no scale, and {known[dtype].name},"
                 " which it is computed of, has one: the file does not say what its integers stand for"
             )
 
 
-def _yields_reals(node: ir.Node) -> bool:
+def _is_dequantizing(node: ir.Node) -> bool:
     """Whether quantized operands come in and real numbers go out."""
     return all(value.dtype is not None and value.dtype.is_floating_point() for value in node.outputs)
 
 
 def _has_wide_codes(node: ir.Node) -> bool:
     """Whether quantized operands have more bits than are brought to one grid."""
-    known = (value.dtype for value in node.inputs if quantization(value) and value is not None)
+    known = (value.dtype for value in node.inputs if read_quantization(value) and value is not None)
     return any(dtype is not None and dtype.bitwidth > _MATCHED_BITS for dtype in known)
 
 
 def _has_quantized_weights(node: ir.Node) -> bool:
     known = (value for value in node.inputs if value is not None and value.const_value is not None)
-    return any(quantization(value) and not value.is_graph_input() for value in known)
+    return any(read_quantization(value) and not value.is_graph_input() for value in known)
 
 
 def _has_fused_activation(node: ir.Node, spec: OperatorSpec | None, source: Dialect) -> bool:
@@ -156,7 +156,7 @@ def _has_fused_activation(node: ir.Node, spec: OperatorSpec | None, source: Dial
     option = source.facts.activation
     if spec is None or option is None or option not in spec.options:
         return False
-    return bool(option_value(node, spec.options[option]) != spec.options[option].default)
+    return bool(get_option(node, spec.options[option]) != spec.options[option].default)
 
 
 def _nudge(node: ir.Node) -> np.float32 | None:
@@ -170,9 +170,9 @@ class Inserter:
     def __init__(self, graph: ir.Graph, target: Dialect, opset: int, scope: Scope, plain: bool = False) -> None:
         self._graph = graph
         self._plain = plain
-        self._quantize = target.role("quantize")
-        self._dequantize = target.role("dequantize")
-        self._convert = target.role("convert")
+        self._quantize = target.find_role("quantize")
+        self._dequantize = target.find_role("dequantize")
+        self._convert = target.find_role("convert")
         self._opset = opset
         self._scope = scope
         self._reread: dict[ir.Value, ir.Value] = {}
@@ -180,52 +180,52 @@ class Inserter:
         #: values that have become real: what their integers would be, and of which type
         self._were: dict[ir.Value, tuple[Quantization, ir.DataType]] = {}
 
-    def inputs(self) -> None:
-        """Let the graph's inputs be real, initial values included."""
+    def expose_inputs(self) -> None:
+        """Make the graph's inputs real, initial values included."""
         for value in self._graph.inputs:
-            known = quantization(value)
+            known = read_quantization(value)
             if known is None:
                 continue
-            self._become_real(value, known)
+            self._make_real(value, known)
             if value.const_value is not None:
                 value.const_value = ir.Tensor(dequantize(value.const_value.numpy(), known), name=value.name)
 
-    def codes(self, node: ir.Node) -> None:
+    def keep_codes(self, node: ir.Node) -> None:
         """Let a node that means the integers read them where its operands have become real, or in a type there is."""
         for position, value in enumerate(node.inputs):
-            if value is not None and value.dtype in _BYTES and not takes(self._convert, value.dtype, self._opset):
-                codes = initial_array(value)
+            if value is not None and value.dtype in _BYTES and not can_take(self._convert, value.dtype, self._opset):
+                codes = read_initializer(value)
                 if codes is not None:
-                    wide = self._scope.constant(codes.astype(_BYTES[value.dtype]), f"{value.name}")
+                    wide = self._scope.make_constant(codes.astype(_BYTES[value.dtype]), f"{value.name}")
                     self._graph.register_initializer(wide)
                     node.replace_input_with(position, wide)
             if value is None or value not in self._were:
                 continue
             known, dtype = self._were[value]
-            written = self._node(
-                self._quantize, [value, *self._list_parameters(value, known, dtype)], _axis(known), node
+            written = self._make_node(
+                self._quantize, [value, *self._list_parameters(value, known, dtype)], _make_axis(known), node
             )
             made = written.outputs[0]
             made.type, made.shape = ir.TensorType(dtype), value.shape
-            made.name = self._scope.fresh(f"{value.name}/codes")
+            made.name = self._scope.make_name(f"{value.name}/codes")
             self._graph.insert_before(node, written)
             node.replace_input_with(position, made)
 
-    def entrance(self, value: ir.Value) -> ir.Value:
+    def insert_entrance(self, value: ir.Value) -> ir.Value:
         """A real input in the place of a quantized one, which is computed from it."""
-        known = quantization(value)
+        known = read_quantization(value)
         assert known is not None and value.dtype is not None
         made = ir.Value(name=value.name, type=ir.TensorType(ir.DataType.FLOAT), shape=value.shape)
         node = ir.Node(
             self._quantize.domain,
             self._quantize.name,
             [made, *self._list_parameters(value, known, value.dtype)],
-            _axis(known),
+            _make_axis(known),
             num_outputs=1,
         )
-        node.name = self._scope.fresh(f"{value.name}/{self._quantize.name}")
+        node.name = self._scope.make_name(f"{value.name}/{self._quantize.name}")
         codes = node.outputs[0]
-        codes.type, codes.shape, codes.name = value.type, value.shape, self._scope.fresh(f"{value.name}/codes")
+        codes.type, codes.shape, codes.name = value.type, value.shape, self._scope.make_name(f"{value.name}/codes")
         codes.meta.update(value.meta)
         ir.convenience.replace_all_uses_with(value, codes, replace_graph_outputs=True)
         if len(self._graph):
@@ -234,26 +234,26 @@ class Inserter:
             self._graph.append(node)
         return made
 
-    def exits(self) -> None:
-        """Let the graph's outputs be real where they are quantized."""
+    def insert_exits(self) -> None:
+        """Make the graph's outputs real where they are quantized."""
         for position, value in enumerate(self._graph.outputs):
-            known, producer = quantization(value), value.producer()
+            known, producer = read_quantization(value), value.producer()
             if known is not None and producer is not None:
                 self._graph.outputs[position] = self._read(producer, value, known)
 
-    def _become_real(self, value: ir.Value, known: Quantization) -> None:
+    def _make_real(self, value: ir.Value, known: Quantization) -> None:
         assert value.dtype is not None
         self._were[value] = known, value.dtype
         value.meta.pop(KEY)
         value.type = ir.TensorType(ir.DataType.FLOAT)
 
-    def operands(self, node: ir.Node, spec: OperatorSpec | None, by: Quantization | None = None) -> None:
-        """Let a node read its quantized operands as real numbers, `by` another map where one is given."""
-        products = dict(find_products(node, spec, self._map))
+    def dequantize_operands(self, node: ir.Node, spec: OperatorSpec | None, by: Quantization | None = None) -> None:
+        """Dequantize the operands of a node, `by` another quantization where one is given."""
+        products = dict(find_products(node, spec, self._find_map))
         channels = find_channels(spec)
-        hybrid = spec is not None and HYBRID in spec.traits and not any(map(quantization, node.outputs))
+        hybrid = spec is not None and HYBRID in spec.traits and not any(map(read_quantization, node.outputs))
         for position, value in enumerate(node.inputs):
-            known = products.get(position, quantization(value))
+            known = products.get(position, read_quantization(value))
             if value is None or known is None:
                 continue
             if hybrid and value.dtype == ir.DataType.UINT8 and not known.zero_point.any():
@@ -263,29 +263,29 @@ class Inserter:
             require_fit(node, value, known)
             node.replace_input_with(position, self._read(node, value, by or known))
 
-    def _map(self, value: ir.Value | None) -> Quantization | None:
-        """What the integers of a value stand for, those too that it had before it became real."""
-        known = quantization(value)
+    def _find_map(self, value: ir.Value | None) -> Quantization | None:
+        """The quantization of a value, also that which it had before it became real."""
+        known = read_quantization(value)
         return self._were[value][0] if known is None and value is not None and value in self._were else known
 
-    def results(self, node: ir.Node, by: Quantization | None = None) -> None:
-        """Let a node yield real numbers where its results are quantized, `by` another map where one is given."""
+    def quantize_results(self, node: ir.Node, by: Quantization | None = None) -> None:
+        """Quantize the results of a node, `by` another quantization where one is given."""
         for result in node.outputs:
-            known = quantization(result)
+            known = read_quantization(result)
             if known is None:
                 continue
             if self._plain:
-                self._become_real(result, known)
+                self._make_real(result, known)
                 continue
             assert result.dtype is not None
             name, uses = result.name, list(result.uses())
             parameters = self._list_parameters(result, by or known, result.dtype)
-            written = self._node(self._quantize, [result, *parameters], _axis(known), node)
+            written = self._make_node(self._quantize, [result, *parameters], _make_axis(known), node)
             codes = written.outputs[0]
             codes.type, codes.shape, codes.name = result.type, result.shape, name
             codes.meta.update(result.meta)
             result.meta.pop(KEY)
-            result.name = self._scope.fresh(f"{name}/real")
+            result.name = self._scope.make_name(f"{name}/real")
             result.type = ir.TensorType(ir.DataType.FLOAT)
             self._graph.insert_after(node, written)
             for user, position in uses:
@@ -294,7 +294,7 @@ class Inserter:
                 if output is result:
                     self._graph.outputs[position] = codes
 
-    def halves_away(self, node: ir.Node, known: Quantization) -> None:
+    def round_halves_away(self, node: ir.Node, known: Quantization) -> None:
         """Let an average see codes as such, and be written so that halves are rounded away from 0.
 
         An average of shifted or stretched numbers is shifted and stretched alike, so zero points can be left out on
@@ -303,17 +303,17 @@ class Inserter:
         power = np.exp2(np.round(np.log2(known.scale))).astype(np.float32)
         codes = replace(known, scale=power, zero_point=np.zeros_like(known.zero_point))
         for position, value in enumerate(node.inputs):
-            if value is not None and quantization(value) is not None:
+            if value is not None and read_quantization(value) is not None:
                 node.replace_input_with(position, self._read(node, value, codes))
-        self.results(node, replace(codes, scale=power * _nudge(node)))
+        self.quantize_results(node, replace(codes, scale=power * _nudge(node)))
 
     def _reread_signed(self, value: ir.Value) -> ir.Value:
         """Weights that say uint8 and hold int8: hybrid kernels of old files read the bytes so."""
-        codes = initial_array(value)
+        codes = read_initializer(value)
         if codes is None:
             return value
         if value not in self._reread:
-            self._reread[value] = self._scope.constant(codes.view(np.int8), f"{value.name}")
+            self._reread[value] = self._scope.make_constant(codes.view(np.int8), f"{value.name}")
             self._graph.register_initializer(self._reread[value])
         return self._reread[value]
 
@@ -325,19 +325,19 @@ class Inserter:
 
     def _dequantize_value(self, node: ir.Node, value: ir.Value, known: Quantization) -> ir.Value:
         assert value.dtype is not None
-        codes = initial_array(value)
+        codes = read_initializer(value)
         real = None if codes is None else functools.partial(dequantize, codes, known)
-        read = takes(self._dequantize, value.dtype, self._opset, in_blocks(value))
+        read = can_take(self._dequantize, value.dtype, self._opset, is_blockwise(value))
         if real is not None and (self._plain or not read):
             extents = value.shape.numpy() if value.shape is not None else ()
-            return self._scope.constant(defer_elements(real, ir.DataType.FLOAT, extents), f"{value.name}/real")
+            return self._scope.make_constant(defer_elements(real, ir.DataType.FLOAT, extents), f"{value.name}/real")
         if not read:
             raise RewriteError(f"{value.name}: codes of {value.dtype} have no real numbers at opset {self._opset}")
-        parameters = self._parameters(known, value.dtype)
-        made = self._node(self._dequantize, [value, *parameters], _axis(known), node)
+        parameters = self._make_parameters(known, value.dtype)
+        made = self._make_node(self._dequantize, [value, *parameters], _make_axis(known), node)
         result = made.outputs[0]
         result.type, result.shape = ir.TensorType(ir.DataType.FLOAT), value.shape
-        result.name = self._scope.fresh(f"{value.name}/real")
+        result.name = self._scope.make_name(f"{value.name}/real")
         if real is not None:
             result.meta[NUMBERS] = real
         producer = value.producer()
@@ -348,31 +348,33 @@ class Inserter:
         return result
 
     def _list_parameters(self, value: ir.Value, known: Quantization, dtype: ir.DataType) -> list[ir.Value]:
-        if not yields(self._quantize, dtype, self._opset):
+        if not can_yield(self._quantize, dtype, self._opset):
             raise RewriteError(f"{value.name}: real numbers cannot be quantized to {dtype} at opset {self._opset}")
-        return self._parameters(known, dtype)
+        return self._make_parameters(known, dtype)
 
-    def _parameters(self, known: Quantization, dtype: ir.DataType) -> list[ir.Value]:
+    def _make_parameters(self, known: Quantization, dtype: ir.DataType) -> list[ir.Value]:
         shape = known.scale.shape if known.per_axis or known.block_size else ()
         scale = known.scale.astype(np.float32).reshape(shape)
-        values = [self._scope.constant(scale, "scale")]
+        values = [self._scope.make_constant(scale, "scale")]
         if dtype != ir.DataType.INT32:  # whose zero point is always 0, and is not written down
-            values.append(self._scope.constant(known.zero_point.astype(dtype.numpy()).reshape(shape), "zero_point"))
+            values.append(
+                self._scope.make_constant(known.zero_point.astype(dtype.numpy()).reshape(shape), "zero_point")
+            )
         for value in values:
             if value.graph is None:
                 self._graph.register_initializer(value)
         return values
 
-    def _node(
+    def _make_node(
         self, spec: OperatorSpec, inputs: Sequence[ir.Value], attributes: Sequence[ir.Attr], source: ir.Node
     ) -> ir.Node:
         made = ir.Node(spec.domain, spec.name, inputs, attributes, num_outputs=1)
         made.metadata_props.update(source.metadata_props)
-        made.name = self._scope.fresh(f"{source.name}/{spec.name}")
+        made.name = self._scope.make_name(f"{source.name}/{spec.name}")
         return made
 
 
-def _axis(known: Quantization) -> list[ir.Attr]:
+def _make_axis(known: Quantization) -> list[ir.Attr]:
     if known.block_size:
         return [ir.AttrInt64("axis", known.axis), ir.AttrInt64(BLOCKS, known.block_size)]
     return [ir.AttrInt64("axis", known.axis)] if known.per_axis else []

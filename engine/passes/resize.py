@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import onnx_ir as ir
 
-from ..base.constants import initial_array
+from ..base.constants import read_initializer
 from ..base.errors import CallError, RewriteError
 from ..base.startup import dataclass, field
 from ..dialects.facts import OperatorFacts
-from ..dialects.inference import extents
-from ..dialects.operators import Dialect, OperatorSpec, option_value
+from ..dialects.inference import read_extents
+from ..dialects.operators import Dialect, OperatorSpec, get_option
 from ..rewrite.subgraphs import list_called
 from .base import Module, Visit
 
@@ -24,20 +24,20 @@ _NAME = "batch"
 Shape = tuple[int, ...]
 
 
-def tells_batch(facts: OperatorFacts) -> bool:
+def has_batch_facts(facts: OperatorFacts) -> bool:
     """Whether anything is said of what another batch means to an operator."""
     return bool(facts.extents or facts.regroups or facts.mixes) or facts.batch is not None
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestedShapes:
     """Shapes by the names of inputs, and a batch: a number, `dynamic`, or None for that of the file."""
 
     shapes: Mapping[str, Shape] = field(default_factory=dict)
     batch: int | str | None = None
 
     @classmethod
-    def parse(cls, shapes: Sequence[str], batch: int | str | None = None) -> Asked:
+    def parse(cls, shapes: Sequence[str], batch: int | str | None = None) -> RequestedShapes:
         """Read `NAME=1,224,224,3` and a batch; raises CallError where a text is neither."""
         found: dict[str, Shape] = {}
         for text in shapes:
@@ -67,7 +67,7 @@ class Resize:
 
     name, visits = "resize", Visit.MAIN
 
-    def __init__(self, asked: Asked) -> None:
+    def __init__(self, asked: RequestedShapes) -> None:
         self._asked = asked
         self.resizing: Resizing | None = None
 
@@ -97,7 +97,9 @@ class Resizing:
     the new batch if they said the old one of a value that has it. All other extents are forgotten, to be inferred anew.
     """
 
-    def __init__(self, graph: ir.Graph, subgraphs: Sequence[ir.Graph], dialect: Dialect, asked: Asked) -> None:
+    def __init__(
+        self, graph: ir.Graph, subgraphs: Sequence[ir.Graph], dialect: Dialect, asked: RequestedShapes
+    ) -> None:
         self._dialect = dialect
         self._asked = asked
         self._graph = graph
@@ -108,7 +110,7 @@ class Resizing:
         for name in asked.shapes:
             if name not in named:
                 raise CallError(f"the model has no input {name}, only {', '.join(named)}")
-        shapes = {value: _static(value) for value in _values(graph)}
+        shapes = {value: _read_static_shape(value) for value in _iterate_values(graph)}
         if asked.batch is not None and not any(shapes[value] for value in graph.inputs):
             raise CallError("no input of the model has a batch")
         batch = next((shape[0] for value in graph.inputs if (shape := shapes[value])), 1)
@@ -117,15 +119,15 @@ class Resizing:
         self._subgraphs = subgraphs
         self._run(graph, shapes)
         for one in (graph, *subgraphs):
-            for value in _values(one):
+            for value in _iterate_values(one):
                 if not value.is_graph_input() and value.const_value is None and value.shape is not None:
-                    first = self._new_batch() if value in self._carrying else None
+                    first = self._find_new_batch() if value in self._carrying else None
                     value.shape = ir.Shape([first if axis == 0 else None for axis in range(len(value.shape))])
 
     def _enlarge(self, value: ir.Value, shape: Shape | None, batch: int) -> None:
         """Give an input the extents asked for."""
         asked, name = self._asked, value.name or ""
-        wanted: list[int | str | None] = list(extents(value) or ())
+        wanted: list[int | str | None] = list(read_extents(value) or ())
         if name in asked.shapes:
             if shape is not None and len(asked.shapes[name]) != len(shape):
                 raise CallError(
@@ -146,7 +148,7 @@ class Resizing:
                     if operand in self._carrying and value not in self._carrying:
                         assert operand is not None
                         self._carrying[value] = self._carrying[operand]
-                self._run(body, {value: _static(value) for value in _values(body)})
+                self._run(body, {value: _read_static_shape(value) for value in _iterate_values(body)})
             self._follow(node, shapes)
 
     def _follow(self, node: ir.Node, shapes: Mapping[ir.Value, Shape | None]) -> None:
@@ -163,41 +165,41 @@ class Resizing:
                 self._carrying[result] = old
                 self._was[result.name or ""] = old
         spec = self._dialect.operators.get(node.op_type)
-        if spec is not None and spec.facts.batch not in (None, self._new_batch()):
-            self._object(node, f"it takes {spec.facts.batch} sample at a time")
+        if spec is not None and spec.facts.batch not in (None, self._find_new_batch()):
+            self._object_to(node, f"it takes {spec.facts.batch} sample at a time")
         if spec is not None and spec.facts.mixes is not None:
-            self._part(node, spec, spec.facts.mixes, shapes[carrier])
+            self._check_mixing(node, spec, spec.facts.mixes, shapes[carrier])
         if spec is not None and spec.facts.extents:
             self._restate(node, spec, old, shapes[carrier], shapes[node.outputs[0]])
 
-    def _part(self, node: ir.Node, spec: OperatorSpec, mixes: str, before: Shape | None) -> None:
+    def _check_mixing(self, node: ir.Node, spec: OperatorSpec, mixes: str, before: Shape | None) -> None:
         """Object to a node that puts samples together."""
         place = [operand.name for operand in spec.operands].index(mixes)
         listed = node.inputs[place]
-        axes = None if listed is None else initial_array(listed)
+        axes = None if listed is None else read_initializer(listed)
         if before is not None and axes is not None and 0 in np.ravel(axes) % len(before):
-            self._object(node, "it puts the samples together")
+            self._object_to(node, "it puts the samples together")
 
     def _restate(self, node: ir.Node, spec: OperatorSpec, old: int, before: Shape | None, after: Shape | None) -> None:
-        first, regroups = self._new_batch(), spec.facts.regroups
+        first, regroups = self._find_new_batch(), spec.facts.regroups
         if before is None or after is None:
             return
         for name, free in spec.facts.extents.items():
             new = first if isinstance(first, int) else free
             place = next((i for i, operand in enumerate(spec.operands) if operand.name == name), None)
             if place is None:
-                said = list(option_value(node, spec.options[name]) or ())
+                said = list(get_option(node, spec.options[name]) or ())
             else:
                 operand = node.inputs[place] if place < len(node.inputs) else None
-                numbers = None if operand is None else initial_array(operand)
+                numbers = None if operand is None else read_initializer(operand)
                 said = [] if numbers is None else numbers.ravel().tolist()
             if not said:
                 continue
             if free == 1 and len(said) == len(before) and said[0] > old == 1:
-                self._object(node, f"it makes a value of the shape {said} of one sample")
+                self._object_to(node, f"it makes a value of the shape {said} of one sample")
             if regroups and (said[0] != old or math.prod(before[1:]) != math.prod(after[1:])):
                 if -1 not in said:
-                    self._object(node, f"it makes a value of the shape {list(said)} whatever its operand is")
+                    self._object_to(node, f"it makes a value of the shape {list(said)} whatever its operand is")
                 continue
             if said[0] != old or node.outputs[0] not in self._carrying:
                 continue
@@ -215,10 +217,10 @@ class Resizing:
         node.graph.initializers.add(made)
         node.replace_input_with(place, made)
 
-    def _new_batch(self) -> int | str | None:
+    def _find_new_batch(self) -> int | str | None:
         """The new first extent of the inputs whose first extent changes: a number or a name."""
         changed = [value for value in self._graph.inputs if value in self._carrying]
-        shape = extents(changed[0]) if changed else None
+        shape = read_extents(changed[0]) if changed else None
         return shape[0] if shape else None
 
     def check(self, graph: ir.Graph) -> None:
@@ -226,31 +228,33 @@ class Resizing:
 
         `graph` is the rewritten graph, whose values have the names that they had.
         """
-        new = self._new_batch()
+        new = self._find_new_batch()
         for node in graph:
             for result in node.outputs:
                 old = self._was.get(result.name or "")
-                shape = extents(result)
+                shape = read_extents(result)
                 if old is not None and shape and isinstance(shape[0], int) and shape[0] != new:
-                    self._object(node, f"its result {result.name} has the batch {shape[0]} whatever its operands have")
+                    self._object_to(
+                        node, f"its result {result.name} has the batch {shape[0]} whatever its operands have"
+                    )
 
-    def _object(self, node: ir.Node, why: str) -> None:
+    def _object_to(self, node: ir.Node, why: str) -> None:
         place = node.metadata_props.get("nnrewrite.source", node.name or node.op_type)
         raise RewriteError(f"{place} forbids the extents asked for: {why}")
 
 
-def _values(graph: ir.Graph) -> Iterator[ir.Value]:
+def _iterate_values(graph: ir.Graph) -> Iterator[ir.Value]:
     yield from graph.inputs
     for node in graph:
         yield from node.outputs
 
 
-def _static(value: ir.Value) -> Shape | None:
+def _read_static_shape(value: ir.Value) -> Shape | None:
     """The extents that the file says, 1 or so for those that it calls unknown; None where nothing is known."""
     known = value.meta.get("static_shape")
     if known is not None:
         return tuple(known)
-    shape = extents(value)
+    shape = read_extents(value)
     if shape is None or not all(isinstance(extent, int) for extent in shape):
         return None
     return tuple(extent for extent in shape if isinstance(extent, int))

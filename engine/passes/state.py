@@ -11,7 +11,7 @@ import onnx_ir as ir
 from ..base.constants import CONTENT
 from ..base.errors import ModelError
 from ..base.names import Scope
-from ..base.quantization import quantization
+from ..base.quantization import read_quantization
 from ..base.startup import dataclass
 from ..dialects.operators import Dialect, OperatorSpec
 from .base import Module, Pass, Visit, run_passes
@@ -64,7 +64,7 @@ class State:
         Raises UnsupportedError where a variable is beyond this.
         """
         variables = Variables(module.source, module.functions)
-        variables.survey(module.graph)
+        variables.survey_graph(module.graph)
         for graph, names in variables.computed:
             initial = Module(graph, module.rules, Scope(graph), module.functions)
             run_passes(self.passes, initial)
@@ -90,12 +90,12 @@ def _may_keep(graph: ir.Graph, dialect: Dialect) -> bool:
     """Whether there is a variable in a graph, or a node that could lead to one: a look at what most models lack."""
     if any(value.meta.get(KEPT) for value in graph.outputs):
         return True
-    if any(_touches(dialect.operators.get(name)) for name in {node.op_type for node in graph}):
+    if any(_is_stateful(dialect.operators.get(name)) for name in {node.op_type for node in graph}):
         return True
     return any(value is not None and value.meta.get(KEPT) for node in graph for value in node.inputs)
 
 
-def _touches(spec: OperatorSpec | None) -> bool:
+def _is_stateful(spec: OperatorSpec | None) -> bool:
     if spec is None:
         return False
     inner = any("subgraph" in option.type for option in spec.options.values())
@@ -114,7 +114,7 @@ class _State:
     def run(self) -> dict[str, str]:
         graph, known = self._graph, self._known
         touched = [key for key in known.samples if key in known.touched[graph]]
-        begun = {key: self._begin(graph, key) for key in touched}
+        begun = {key: self._make_start(graph, key) for key in touched}
         current = dict(begun)
         self._follow(graph, current)
         self._settle(begun)
@@ -127,7 +127,7 @@ class _State:
             if value.uses() or value.is_graph_output() or (changed and not self._internal):
                 shape = [extent if isinstance(extent, int) else 1 for extent in value.shape or ()]
                 initial = known.initial.get(key)
-                content = self._zeros(value, shape) if initial is None else initial
+                content = self._make_zeros(value, shape) if initial is None else initial
                 value.const_value = ir.Tensor(content, name=value.name)
                 value.shape = ir.Shape(content.shape)
                 graph.register_initializer(value)
@@ -135,17 +135,17 @@ class _State:
                     graph.inputs.append(value)
         return pairs
 
-    def _zeros(self, value: ir.Value, shape: Sequence[int]) -> np.ndarray[Any, Any]:
+    def _make_zeros(self, value: ir.Value, shape: Sequence[int]) -> np.ndarray[Any, Any]:
         """What a variable begins with where the model does not say: zeros, of some types the codes that stand for 0."""
         if value.dtype is None or value.dtype == ir.DataType.STRING:
             kind = "no type of ONNX" if value.dtype is None else "strings"
             raise ModelError(f"variable {value.name} holds {kind}, so that there are no zeros for it to begin with")
-        known = quantization(value)
+        known = read_quantization(value)
         meant = value.dtype.name in self._known.dialect.facts.begins and known is not None
         number = known.zero_point.ravel()[0] if meant and known is not None else 0
         return np.full(shape, number, value.dtype.numpy())
 
-    def _begin(self, graph: ir.Graph, key: str) -> ir.Value:
+    def _make_start(self, graph: ir.Graph, key: str) -> ir.Value:
         """What a variable is at the start of a graph."""
         sample = self._known.samples[key]
         value = ir.Value(name=key, type=sample.type, shape=sample.shape)
@@ -177,7 +177,7 @@ class _State:
         for value in graph.inputs:
             self._fill(value)
         for node in list(graph):
-            role = known.role(node)
+            role = known.find_role(node)
             key = handles.get(node.inputs[0]) if node.inputs and node.inputs[0] is not None else None
             if role == READ and key is not None:
                 ir.convenience.replace_all_uses_with(node.outputs[0], current[key], replace_graph_outputs=True)
@@ -188,15 +188,15 @@ class _State:
                 continue
             elif not (role == INITIALIZE or (role == FILL and key is not None)):
                 if role != VARIABLE:
-                    self._node(graph, node, current)
+                    self._rewrite_node(graph, node, current)
                 continue
             graph.remove(node, safe=True)
         for position, output in enumerate(graph.outputs):
-            own = known.name(output)
+            own = known.find_name(output)
             if own in current:
                 graph.outputs[position] = current[own]
         for node in list(graph):
-            if known.role(node) == VARIABLE and not any(output.uses() for output in node.outputs):
+            if known.find_role(node) == VARIABLE and not any(output.uses() for output in node.outputs):
                 graph.remove(node, safe=True)
 
     def _fill(self, value: ir.Value) -> None:
@@ -204,10 +204,10 @@ class _State:
         if content is not None:
             value.meta[CONTENT] = content
 
-    def _node(self, graph: ir.Graph, node: ir.Node, current: dict[str, ir.Value]) -> None:
+    def _rewrite_node(self, graph: ir.Graph, node: ir.Node, current: dict[str, ir.Value]) -> None:
         """Let a node read variables, and yield what it makes of them after its own results."""
-        known, spec = self._known, self._known.spec(node)
-        names = [known.name(value) for value in node.inputs]
+        known, spec = self._known, self._known.find_spec(node)
+        names = [known.find_name(value) for value in node.inputs]
         for position, name in enumerate(names):
             if name is not None:
                 node.replace_input_with(position, current[name])
@@ -224,19 +224,19 @@ class _State:
                     output.meta.update(operand.meta)
                 if name is not None:
                     current[name] = output
-        if any(True for _ in known.bodies(node)):
-            self._thread(graph, node, current)
+        if any(True for _ in known.list_bodies(node)):
+            self._thread_node(graph, node, current)
 
-    def _thread(self, graph: ir.Graph, node: ir.Node, current: dict[str, ir.Value]) -> None:
+    def _thread_node(self, graph: ir.Graph, node: ir.Node, current: dict[str, ir.Value]) -> None:
         """Give the graphs of a node the variables that they touch, and let the node yield them."""
         known, keys = self._known, self._known.list_shared(node)
-        spec = known.spec(node)
+        spec = known.find_spec(node)
         named = [value for value in node.inputs if value in known.handles]
         variadic = spec is not None and spec.operands[-1].variadic and spec.results[-1].variadic
         if (keys or named) and not variadic:
             raise refuse_node(node, f"its graphs touch variables ({', '.join(keys)}), and it can hand on none")
-        for body, decides in known.graphs(node):
-            self._body(node, body, keys, decides)
+        for body, decides in known.list_graphs(node):
+            self._thread_body(node, body, keys, decides)
         if not keys and not named:
             return
         kept = [output for output in node.outputs if output not in known.handles]
@@ -263,13 +263,13 @@ class _State:
             current[key] = new
         graph.remove(node, safe=True)
 
-    def _body(self, node: ir.Node, body: ir.Graph, keys: Sequence[str], decides: bool) -> None:
+    def _thread_body(self, node: ir.Node, body: ir.Graph, keys: Sequence[str], decides: bool) -> None:
         """Let a graph of a node take variables after its inputs, and yield them after its outputs."""
         if body in self._threaded:
             return
         self._threaded.add(body)
         handles = self._known.handles
-        begun = {key: self._begin(body, key) for key in keys}
+        begun = {key: self._make_start(body, key) for key in keys}
         current = dict(begun)
         self._follow(body, current)
         body.inputs[:] = [*(value for value in body.inputs if value not in handles), *begun.values()]

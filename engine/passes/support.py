@@ -9,10 +9,10 @@ import onnx.defs
 
 from ..base.errors import CallError, Span
 from ..base.startup import dataclass
-from ..dialects.operators import FORM, Catalogue, Dialect, OperatorSpec, schema
+from ..dialects.operators import FORM, Catalogue, Dialect, OperatorSpec, find_schema
 from ..expressions.compile import TRAIT
-from ..expressions.functions import to_python
-from ..expressions.opset_range import Opsets, possible
+from ..expressions.functions import convert_to_python
+from ..expressions.opset_range import Opsets, find_possible
 from ..rewrite.availability import Availability
 from ..rewrite.rules import MEANING, NORMALIZE, OF_SOURCE, list_template_dialects, write_out
 from ..syntax import tree
@@ -61,14 +61,14 @@ class Support:
     opsets: Opsets
 
 
-def survey(
+def survey_support(
     files: Sequence[tree.RuleFile], catalogue: Catalogue, sources: Mapping[str, str] | None = None
 ) -> list[Support]:
     """What rules make of every operator of the dialect that they read, in the order of the operators' codes.
 
     `sources` holds the texts of the files, from which conditions are quoted.
     """
-    dialect = catalogue.dialect(files[0].source)
+    dialect = catalogue.find_dialect(files[0].source)
     within = files[0].source == files[0].target
     declared = frozenset(range(files[0].opsets[0], files[0].opsets[1] + 1))
     uses: dict[str, list[Use]] = {}
@@ -77,18 +77,18 @@ def survey(
     for file, rule in write_out(files):
         if (rule.stage not in OF_SOURCE and not within) or rule.stage == MEANING:
             continue
-        builds = list_template_dialects(rule.stage, dialect, catalogue.dialect(file.target))
+        builds = list_template_dialects(rule.stage, dialect, catalogue.find_dialect(file.target))
         there = [availability.list_opsets(template.equations, builds, declared) for template in rule.templates]
-        for call in _calls(rule.equations[-1].value):
-            for spec in _about(call, rule, dialect):
-                uses.setdefault(spec.name, []).append(_use(rule, call, spec, file, sources or {}, there))
+        for call in _iterate_calls(rule.equations[-1].value):
+            for spec in _list_operators(call, rule, dialect):
+                uses.setdefault(spec.name, []).append(_describe_use(rule, call, spec, file, sources or {}, there))
     told = [spec for spec in dialect.operators.values() if FORM not in spec.traits]
     if dialect.schemas:  # older forms of operators have names that no file has
-        told = [found for spec in told if spec.domain == dialect.domain and (found := dialect.operator(spec.name))]
+        told = [found for spec in told if spec.domain == dialect.domain and (found := dialect.find_operator(spec.name))]
     ranked = sorted(told, key=lambda spec: (spec.code is None, spec.code or 0, spec.name))
     if within:
         return [_describe_rewriting(spec, uses.get(spec.name, []), declared) for spec in ranked]
-    return [_support(spec, uses.get(spec.name, []), declared, dialect) for spec in ranked]
+    return [_summarize_uses(spec, uses.get(spec.name, []), declared, dialect) for spec in ranked]
 
 
 def find_operator(found: Sequence[Support], name: str) -> Support:
@@ -102,18 +102,18 @@ def find_operator(found: Sequence[Support], name: str) -> Support:
     return one
 
 
-def _calls(expression: tree.Expression) -> Iterator[tree.Call]:
+def _iterate_calls(expression: tree.Expression) -> Iterator[tree.Call]:
     if isinstance(expression, tree.Choice):
-        yield from _calls(expression.left)
-        yield from _calls(expression.right)
+        yield from _iterate_calls(expression.left)
+        yield from _iterate_calls(expression.right)
     elif isinstance(expression, tree.Call):
         yield expression
 
 
-def _about(call: tree.Call, rule: tree.Rule, dialect: Dialect) -> list[OperatorSpec]:
+def _list_operators(call: tree.Call, rule: tree.Rule, dialect: Dialect) -> list[OperatorSpec]:
     """The operators that a call in a pattern stands for: for `any`, those with the options and traits it asks for."""
     if not call.wildcard:
-        named = dialect.operator(call.callee)
+        named = dialect.find_operator(call.callee)
         return [] if named is None else [named]
     wanted = {attribute.name for attribute in call.attributes}
     traits = {
@@ -124,7 +124,7 @@ def _about(call: tree.Call, rule: tree.Rule, dialect: Dialect) -> list[OperatorS
     return [spec for spec in dialect.operators.values() if wanted <= spec.options.keys() and traits <= spec.traits]
 
 
-def _use(
+def _describe_use(
     rule: tree.Rule,
     call: tree.Call,
     spec: OperatorSpec,
@@ -139,7 +139,7 @@ def _use(
     for clause in rule.clauses:
         if isinstance(clause, tree.Let | tree.Remark):
             continue
-        left = possible(clause.condition, opsets)
+        left = find_possible(clause.condition, opsets)
         if left != opsets:
             opsets = left
         elif isinstance(clause, tree.Require):
@@ -148,7 +148,7 @@ def _use(
             conditions.append(_quote(clause.condition.span, sources))
     reached = frozenset[int]()
     for template, known in zip(rule.templates, there, strict=True):
-        reached |= known & (opsets if template.condition is None else possible(template.condition, opsets))
+        reached |= known & (opsets if template.condition is None else find_possible(template.condition, opsets))
     for argument in call.arguments:
         if argument.const and isinstance(argument.value, tree.Name):
             conditions.append(f"{argument.value.name} is constant")
@@ -162,19 +162,19 @@ def _use(
         reached,
         tuple(conditions),
         tuple(demands),
-        _options(call, spec),
+        _describe_options(call, spec),
         alone,
         call.wildcard,
     )
 
 
-def _options(call: tree.Call, spec: OperatorSpec) -> dict[str, str]:
+def _describe_options(call: tree.Call, spec: OperatorSpec) -> dict[str, str]:
     found = {}
     mentioned = {attribute.name: attribute.value for attribute in call.attributes}
     for option in spec.options.values():
         value = mentioned.get(option.name)
         if value is None:
-            found[option.name] = _ANY if call.rest else spell(to_python(option.default))
+            found[option.name] = _ANY if call.rest else spell(convert_to_python(option.default))
         elif isinstance(value, tree.Name):
             found[option.name] = _IGNORED if value.name == "_" else _ANY
         else:
@@ -184,7 +184,7 @@ def _options(call: tree.Call, spec: OperatorSpec) -> dict[str, str]:
     return found
 
 
-def _support(spec: OperatorSpec, uses: Sequence[Use], declared: Opsets, dialect: Dialect) -> Support:
+def _summarize_uses(spec: OperatorSpec, uses: Sequence[Use], declared: Opsets, dialect: Dialect) -> Support:
     own = [use for use in uses if use.alone and not use.general]
     if not own:
         if not uses and dialect.schemas and _is_function(spec):
@@ -193,11 +193,11 @@ def _support(spec: OperatorSpec, uses: Sequence[Use], declared: Opsets, dialect:
             return Support(spec, (), STATE, {}, (ROLES[spec.role],), declared)
         said = "only inside larger patterns" if uses else spec.unsupported or "no rule is about it"
         return Support(spec, tuple(uses), PART if uses else NONE, {}, (said,), frozenset())
-    options = {name: _together([use.options[name] for use in own]) for name in spec.options}
+    options = {name: _join_options([use.options[name] for use in own]) for name in spec.options}
     opsets = frozenset().union(*(use.opsets for use in own))
     limits: list[str] = []
     for name, taken in options.items():
-        if taken in (_ANY, _IGNORED) or _is_removed(name, uses, dialect) or _tells(name, spec, dialect):
+        if taken in (_ANY, _IGNORED) or _is_removed(name, uses, dialect) or _is_distinguishing(name, spec, dialect):
             continue
         limits.append(f"{name} is {taken} only")
     alone = {use.conditions[0] for use in own if len(use.conditions) == 1}
@@ -210,7 +210,7 @@ def _support(spec: OperatorSpec, uses: Sequence[Use], declared: Opsets, dialect:
 
 def _is_function(spec: OperatorSpec) -> bool:
     """Whether the definition of an operator says what it is made of."""
-    found: Any = schema(spec.name, onnx.defs.onnx_opset_version(), spec.domain)
+    found: Any = find_schema(spec.name, onnx.defs.onnx_opset_version(), spec.domain)
     bodies = () if found is None else (found.function_opset_versions, found.context_dependent_function_opset_versions)
     return any(bodies)
 
@@ -222,15 +222,15 @@ def _describe_rewriting(spec: OperatorSpec, uses: Sequence[Use], declared: Opset
     return Support(spec, tuple(own), SIMPLIFIED if own else KEPT, {}, limits, declared)
 
 
-def _together(taken: Sequence[str]) -> str:
+def _join_options(taken: Sequence[str]) -> str:
     """What several rules take of one option."""
     if _ANY in taken or set(taken) == {"true", "false"}:
         return _ANY
     return _IGNORED if _IGNORED in taken else " or ".join(dict.fromkeys(taken))
 
 
-def _tells(option: str, spec: OperatorSpec, dialect: Dialect) -> bool:
-    """Whether an option tells this operator from another one with its code."""
+def _is_distinguishing(option: str, spec: OperatorSpec, dialect: Dialect) -> bool:
+    """Whether an option distinguishes this operator from another one with the same code."""
     return any(option in other.when for other in dialect.operators.values() if other.code == spec.code)
 
 

@@ -37,7 +37,7 @@ class Supported:
 
 def refuse(module: Module, stage: str, node: ir.Node) -> Refusal:
     """Say why no rule of a stage takes a node."""
-    spec = module.source.operator(node.op_type)
+    spec = module.source.find_operator(node.op_type)
     custom = "give one by --rules, or leave the node as it is by --keep-custom"
     why = f"no pack of rules describes {node.op_type}: {custom}" if spec is None else spec.unsupported or ""
     known = module.outcome.refused.get(node)
@@ -47,7 +47,7 @@ def refuse(module: Module, stage: str, node: ir.Node) -> Refusal:
 
 def _keep(module: Module, stage: str, node: ir.Node) -> bool:
     """Keep a custom operator's node that no rule is about; whether it is one. Options of another form become bytes."""
-    if node.domain == module.source.domain or module.rules.candidates(stage, node.domain, node.op_type):
+    if node.domain == module.source.domain or module.rules.list_candidates(stage, node.domain, node.op_type):
         return False
     raw = node.meta.get(_OPTIONS)
     if raw and not node.attributes:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from ..base.constants import initial_array
+from ..base.constants import read_initializer
 from ..base.errors import Refusal, UnsupportedError
 from ..base.startup import dataclass, field
-from ..dialects.operators import Dialect, OperatorSpec, option_value
+from ..dialects.operators import Dialect, OperatorSpec, get_option
 from ..rewrite.apply import SOURCE
 from ..rewrite.subgraphs import Body, bind_option
 
@@ -45,15 +45,15 @@ class Variables:
     #: how the variables are called that are no resources but values of a graph
     _names: dict[ir.Value, str] = field(default_factory=dict)
 
-    def survey(self, graph: ir.Graph) -> None:
+    def survey_graph(self, graph: ir.Graph) -> None:
         """Go through a graph and all that it calls; raises UnsupportedError where a table is not constant."""
-        self._graph(graph)
+        self._survey_body(graph)
         changed = True
         while changed:
             changed = False
             for caller, own in self.touched.items():
                 for node in caller:
-                    called = [self.touched[body] for body in self.bodies(node)]
+                    called = [self.touched[body] for body in self.list_bodies(node)]
                     together = {key for keys in called for key in keys}
                     # All graphs of one node are given the same, and who calls them has it to give.
                     for keys in (*called, own) if together else ():
@@ -62,16 +62,16 @@ class Variables:
 
     def list_shared(self, node: ir.Node) -> list[str]:
         """The variables that the graphs of a node touch, in the order in which they came up."""
-        called = [self.touched[body] for body in self.bodies(node)]
+        called = [self.touched[body] for body in self.list_bodies(node)]
         return [key for key in self.samples if any(key in keys for keys in called)]
 
-    def spec(self, node: ir.Node) -> OperatorSpec | None:
+    def find_spec(self, node: ir.Node) -> OperatorSpec | None:
         return self.dialect.operators.get(node.op_type)
 
-    def role(self, node: ir.Node) -> str | None:
+    def find_role(self, node: ir.Node) -> str | None:
         """What an operator does to variables; raises UnsupportedError where it has fewer operands or results than that
         takes."""
-        spec = self.spec(node)
+        spec = self.find_spec(node)
         if spec is None or spec.role is None:
             return None
         for declared, there in ((spec.operands, node.inputs), (spec.results, node.outputs)):
@@ -80,24 +80,24 @@ class Variables:
                     raise refuse_node(node, f"{missing.name} is missing")
         return spec.role
 
-    def graphs(self, node: ir.Node) -> Iterator[tuple[ir.Graph, bool]]:
-        """The graphs that a node runs whenever it is run, and whether each only decides and yields no results."""
-        spec = self.spec(node)
+    def list_graphs(self, node: ir.Node) -> Iterator[tuple[ir.Graph, bool]]:
+        """The graphs that a node runs each time, and for each whether it is a condition, which yields no results."""
+        spec = self.find_spec(node)
         if spec is None or spec.role == INITIALIZE:
             return
         deciding = spec.facts.decides
         for option in spec.options.values():
             if "subgraph" in option.type:
-                value = bind_option(option, option_value(node, option), self.subgraphs)
+                value = bind_option(option, get_option(node, option), self.subgraphs)
                 for body in value if isinstance(value, list) else [value]:
                     if body is not None:
                         yield body.graph, option.name in deciding
 
-    def bodies(self, node: ir.Node) -> Iterator[ir.Graph]:
+    def list_bodies(self, node: ir.Node) -> Iterator[ir.Graph]:
         """The graphs that a node runs whenever it is run."""
-        return (graph for graph, _ in self.graphs(node))
+        return (graph for graph, _ in self.list_graphs(node))
 
-    def name(self, value: ir.Value | None) -> str | None:
+    def find_name(self, value: ir.Value | None) -> str | None:
         """The name of the variable that a value is itself, None where it is none."""
         if value is None or not value.meta.get(KEPT) or value.is_graph_input():
             return None
@@ -109,14 +109,14 @@ class Variables:
 
     # ---- the survey
 
-    def _graph(self, graph: ir.Graph) -> None:
+    def _survey_body(self, graph: ir.Graph) -> None:
         if graph in self.touched:
             return
         own = self.touched[graph] = set()
         for node in graph:
-            role, first = self.role(node), node.inputs[0] if node.inputs else None
+            role, first = self.find_role(node), node.inputs[0] if node.inputs else None
             if role in (VARIABLE, TABLE):
-                self.handles[node.outputs[0]] = self._key(node)
+                self.handles[node.outputs[0]] = self._make_key(node)
             elif role == INITIALIZE:
                 self._initialize(node)
             elif first in self.handles and role in (READ, ASSIGN):
@@ -126,7 +126,7 @@ class Variables:
             elif first in self.handles and role == FILL:
                 self._fill(node, self.handles[first])
             for value in (*node.inputs, *(graph.outputs if node is graph[-1] else ())):
-                name = self.name(value)
+                name = self.find_name(value)
                 if name is not None and value is not None:
                     self._touch(own, name, value, True)
             self._follow_calls(node)
@@ -138,7 +138,7 @@ class Variables:
 
     def _follow_calls(self, node: ir.Node) -> None:
         """Follow names of variables into the graphs of a node and out of them."""
-        for body, decides in self.graphs(node):
+        for body, decides in self.list_graphs(node):
             shift = len(node.inputs) - len(body.inputs)
             for outer, inner in zip(node.inputs[max(shift, 0) :], body.inputs, strict=False):
                 if outer in self.handles:
@@ -147,28 +147,28 @@ class Variables:
                         raise refuse_node(
                             node, f"a graph is given {known} by one node and {self.handles[outer]} by another"
                         )
-            self._graph(body)
+            self._survey_body(body)
             if not decides:
                 for inner, outer in zip(body.outputs, node.outputs, strict=False):
                     if inner in self.handles:
                         self.handles[outer] = self.handles[inner]
 
-    def _key(self, node: ir.Node) -> str:
+    def _make_key(self, node: ir.Node) -> str:
         """What a variable is called: its options, which name it the same in every graph of the model."""
-        spec = self.spec(node)
+        spec = self.find_spec(node)
         assert spec is not None
         options = [option for option in spec.options.values() if option.type == "string"] or spec.options.values()
-        words = [str(option_value(node, option)) for option in options]
+        words = [str(get_option(node, option)) for option in options]
         return "/".join(word for word in words if word) or spec.name.lower()
 
     # ---- how they begin
 
     def _initialize(self, node: ir.Node) -> None:
         """Read initial values off the graph that runs once."""
-        spec = self.spec(node)
+        spec = self.find_spec(node)
         assert spec is not None
         for option in spec.options.values():
-            body = bind_option(option, option_value(node, option), self.subgraphs)
+            body = bind_option(option, get_option(node, option), self.subgraphs)
             if isinstance(body, Body):
                 self._assign(node, body.graph)
 
@@ -176,9 +176,9 @@ class Variables:
         handles: dict[ir.Value | None, str] = {}
         given: dict[str, ir.Value] = {}
         for inner in list(graph):
-            role, key = self.role(inner), handles.get(inner.inputs[0]) if inner.inputs else None
+            role, key = self.find_role(inner), handles.get(inner.inputs[0]) if inner.inputs else None
             if role in (VARIABLE, TABLE):
-                handles[inner.outputs[0]] = self._key(inner)
+                handles[inner.outputs[0]] = self._make_key(inner)
             elif role == FILL and key is not None:
                 self._fill(inner, key)
             elif role == ASSIGN and key is not None and inner.inputs[1] is not None:
@@ -187,21 +187,21 @@ class Variables:
                 raise refuse_node(node, f"{inner.name} stands in the graph that initializes variables")
             if role in (FILL, ASSIGN):
                 graph.remove(inner, safe=True)
-        computed = {key: value for key, value in given.items() if initial_array(value) is None}
+        computed = {key: value for key, value in given.items() if read_initializer(value) is None}
         if computed and graph.inputs:
             raise refuse_node(node, "the graph that initializes variables has inputs")
         if computed:
             graph.outputs[:] = list(computed.values())
             self.computed.append((graph, tuple(computed)))
         for key, value in given.items():
-            constant = initial_array(value)
+            constant = read_initializer(value)
             if constant is not None:
                 self.initial.setdefault(key, constant)
             self.samples.setdefault(key, value)
 
     def _fill(self, node: ir.Node, key: str) -> None:
         """What a table holds; the first to fill it does."""
-        columns = [None if value is None else initial_array(value) for value in node.inputs[1:]]
+        columns = [None if value is None else read_initializer(value) for value in node.inputs[1:]]
         columns = [c.astype(object) if c is not None and c.dtype.kind in "SU" else c for c in columns]
         if any(column is None for column in columns):
             raise refuse_node(node, "what a table holds is computed when the model runs")

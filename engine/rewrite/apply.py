@@ -8,26 +8,26 @@ from typing import Any
 
 import onnx_ir as ir
 
-from ..base.budget import Budget, Exhausted, TooManyError, attempts
+from ..base.budget import Budget, Exhausted, TooManyError, limit_attempts
 from ..base.errors import InternalError, Reason, RewriteError, RewriteFailure, Span
-from ..base.quantization import inherit, quantization
+from ..base.quantization import inherit, read_quantization
 from ..base.startup import dataclass, field
-from ..expressions.compile import Frame, Located, evaluate, truth
+from ..expressions.compile import Frame, Located, evaluate, read_truth
 from ..expressions.functions import EvaluationError, Unsupported
 from ..syntax import tree
 from . import coverage
 from .builder import Builder
-from .clauses import Refused, choose_template, explain_no_template, holds, remarks
+from .clauses import Refused, check_clauses, choose_template, explain_no_template, list_remarks
 from .clone import Unreachable, find_graph
-from .complex_numbers import asks_complex, is_complex_node
+from .complex_numbers import is_about_complex, is_complex_node
 from .conditions import Guard
 from .edits import Edits
 from .failures import explain_failure
 from .matcher import SEARCHED, Bindings
-from .profile import profiling
+from .profile import get_profile
 from .replacement import MalformedError, check, make_known_result
 from .rules import INTEGERS, Rule, RuleSet, Settle
-from .trace import Subject, watching
+from .trace import Subject, get_trace
 from .traversal import walk_nodes
 
 #: a value and what takes its place
@@ -70,7 +70,7 @@ class Applier:
     ) -> None:
         self._settle, self.outcome = settle or rules.settle, outcome
         self._rules, self._opset, self._subgraphs, self._edits = rules, rules.opset, subgraphs, edits
-        profile = profiling()
+        profile = get_profile()
         self._try = self._attempt if profile is None else profile.time_attempts(self._attempt)
 
     def apply(self, rule: Rule, node: ir.Node) -> list[ir.Node] | None:
@@ -79,11 +79,11 @@ class Applier:
         Raises RewriteFailure or ModelError where what the rule makes is ill-formed, InternalError for all else that
         goes wrong.
         """
-        trace = watching()
+        trace = get_trace()
         try:
             if trace is None:
                 return self._try(rule, node)
-            subject = Subject.of(node)
+            subject = Subject.describe(node)
             made = self._try(rule, node)
         except RewriteFailure as failure:
             raise explain_failure(failure, node, self._rules.source) from failure
@@ -92,31 +92,33 @@ class Applier:
         except Exception as error:
             raise InternalError(f"rule {rule.place} on {node.name or node.op_type}", error) from error
         if made is not None:
-            trace.tell_fired(rule.stage, rule.place, subject, made)
-        elif trace.watches(subject):
-            trace.tell_missed(rule.stage, rule.place, subject, self.outcome.refused.get(node) or self.miss(rule, node))
+            trace.report_fired(rule.stage, rule.place, subject, made)
+        elif trace.is_watching(subject):
+            trace.report_missed(
+                rule.stage, rule.place, subject, self.outcome.refused.get(node) or self.explain_miss(rule, node)
+            )
         return made
 
     def _attempt(self, rule: Rule, node: ir.Node) -> list[ir.Node] | None:
         if not rule.matcher.may_fit(node) or (
-            self.outcome.complex and is_complex_node(node) and not asks_complex(rule)
+            self.outcome.complex and is_complex_node(node) and not is_about_complex(rule)
         ):
             return None
-        budget = self._budget(node)
+        budget = self._make_budget(node)
 
         def accept(bindings: Bindings) -> list[ir.Node] | None:
-            frame = self._frame(rule, bindings, budget)
-            template = choose_template(rule, frame) if holds(rule, frame, None) else None
+            frame = self._make_frame(rule, bindings, budget)
+            template = choose_template(rule, frame) if check_clauses(rule, frame, None) else None
             return None if template is None else self._rewrite(rule, node, template, frame)
 
-        def admits(guard: Guard, bindings: Bindings) -> bool:
+        def is_met(guard: Guard, bindings: Bindings) -> bool:
             try:
-                return truth(evaluate(guard.expression, self._frame(rule, bindings, budget)))
+                return read_truth(evaluate(guard.expression, self._make_frame(rule, bindings, budget)))
             except Located:
                 return False  # as for a clause, which would be asked when all is bound
 
         try:
-            return rule.matcher.search(node, accept, self._opset, self._subgraphs, budget, admits)
+            return rule.matcher.search(node, accept, self._opset, self._subgraphs, budget, is_met)
         except Refused as refusal:
             self.outcome.refused[node] = Reason(rule.name, refusal.span, str(refusal))
         except TooManyError as error:
@@ -127,34 +129,36 @@ class Applier:
             raise RewriteFailure(rule.span, rule.name, node.name or node.op_type, "nests too deep") from error
         return None
 
-    def _budget(self, root: ir.Node) -> Budget:
-        return Budget(attempts=attempts(len(self._edits.graph) + len(root.inputs)))
+    def _make_budget(self, root: ir.Node) -> Budget:
+        return Budget(attempts=limit_attempts(len(self._edits.graph) + len(root.inputs)))
 
-    def _frame(self, rule: Rule, bindings: Bindings, budget: Budget) -> Frame:
+    def _make_frame(self, rule: Rule, bindings: Bindings, budget: Budget) -> Frame:
         return Frame(bindings, dict(rule.layouts), self._rules.definitions, self._rules.list_traits, budget=budget)
 
     def _rewrite(self, rule: Rule, root: ir.Node, template: tree.Template, frame: Frame) -> list[ir.Node] | None:
-        old = {name: frame.values[name] for e in template.equations for name in _names(e) if name in rule.results}
+        old = {
+            name: frame.values[name] for e in template.equations for name in _iterate_names(e) if name in rule.results
+        }
         builder = Builder(self._edits.scope, root, rule.builds, self._opset, frame.budget, self._settle)
         frame.emitter = builder
 
         def build() -> list[Pair]:
             for equation in template.equations:
-                builder.equation(equation, frame)
+                builder.evaluate_equation(equation, frame)
             pairs: list[Pair] = []
             for name, values in old.items():
                 new = frame.values[name]
                 wanted, has = rule.layouts.get(name), frame.layouts.get(name)
                 if wanted and has and wanted != has:
                     new = builder.permute(new, [has.index(axis) for axis in wanted])
-                pairs += self._pairs(template.span, values, new)
+                pairs += self._pair_values(template.span, values, new)
             return pairs
 
         pairs = self._build_checked(rule, root, template.span, builder, build, frame.values.get(SEARCHED, ()))
         if pairs is None:
             return None
         if coverage.active is not None:
-            coverage.active.note(rule, template.span, frame.values)
+            coverage.active.count_rule(rule, template.span, frame.values)
         return self._commit(rule, root, builder.nodes, pairs)
 
     def _build_checked(
@@ -188,12 +192,12 @@ class Applier:
         except Unreachable:
             builder.discard()
             return None
-        if not _leaks(builder.nodes, pairs, graphs) and self._edits.admits(root, builder.nodes, pairs):
+        if not _is_leaking(builder.nodes, pairs, graphs) and self._edits.can_replace(root, builder.nodes, pairs):
             return pairs
         builder.discard()
         return None
 
-    def _pairs(self, span: Span, old: Any, new: Any) -> Iterator[Pair]:
+    def _pair_values(self, span: Span, old: Any, new: Any) -> Iterator[Pair]:
         olds, news = (old, new) if isinstance(old, list) else ([old], [new])
         if len(olds) != len(news):
             raise MalformedError(span, f"yields {len(news)} values where there were {len(olds)}")
@@ -223,13 +227,13 @@ class Applier:
             if scope is not None:
                 node.metadata_props.setdefault(SCOPE, scope)
         for before, after in pairs:
-            if rule.stage == INTEGERS or (before.dtype == after.dtype and quantization(after) is None):
+            if rule.stage == INTEGERS or (before.dtype == after.dtype and read_quantization(after) is None):
                 inherit(before, after)
         self._edits.put(root, made, pairs)
         self.outcome.fired[rule.called] += 1
         return made
 
-    def refusal(self, rule: Rule, node: ir.Node) -> Reason | None:
+    def find_refusal(self, rule: Rule, node: ir.Node) -> Reason | None:
         """Why a rule that only says what is taken does not take a node; None where it does, or is not about it.
 
         What it remarks upon is noted in the outcome, once for a node.
@@ -239,12 +243,12 @@ class Applier:
         told: set[str] = set()
 
         def ask(bindings: Bindings) -> None:
-            frame = self._frame(rule, bindings, Budget())
-            if holds(rule, frame, None):
-                told.update(remarks(rule, frame))
+            frame = self._make_frame(rule, bindings, Budget())
+            if check_clauses(rule, frame, None):
+                told.update(list_remarks(rule, frame))
 
         try:
-            rule.matcher.search(node, ask, self._opset, self._subgraphs, self._budget(node))
+            rule.matcher.search(node, ask, self._opset, self._subgraphs, self._make_budget(node))
             self.outcome.told.update(told)
         except Refused as refusal:
             return Reason(rule.name, refusal.span, str(refusal))
@@ -254,18 +258,18 @@ class Applier:
             raise RewriteFailure(rule.span, rule.name, node.name or node.op_type, str(error)) from error
         return None
 
-    def cover(self, rule: Rule, node: ir.Node) -> tuple[ir.Node, ...] | Reason | None:
+    def find_covered(self, rule: Rule, node: ir.Node) -> tuple[ir.Node, ...] | Reason | None:
         """The nodes that the pattern of a rule covers, its root at a node; why it does not take them; None where it is
         about others."""
         if not rule.matcher.may_fit(node):
             return None
 
         def ask(bindings: Bindings) -> tuple[ir.Node, ...] | None:
-            frame = self._frame(rule, bindings, Budget())
-            return _list_covered(rule, node, bindings) if holds(rule, frame, None) else None
+            frame = self._make_frame(rule, bindings, Budget())
+            return _list_covered(rule, node, bindings) if check_clauses(rule, frame, None) else None
 
         try:
-            return rule.matcher.search(node, ask, self._opset, self._subgraphs, self._budget(node))
+            return rule.matcher.search(node, ask, self._opset, self._subgraphs, self._make_budget(node))
         except Refused as refusal:
             return Reason(rule.name, refusal.span, str(refusal))
         except TooManyError as error:
@@ -273,24 +277,24 @@ class Applier:
         except Exhausted as error:
             raise RewriteFailure(rule.span, rule.name, node.name or node.op_type, str(error)) from error
 
-    def miss(self, rule: Rule, node: ir.Node) -> Reason | None:
+    def explain_miss(self, rule: Rule, node: ir.Node) -> Reason | None:
         """Why a rule does not take a node, from the place where it got furthest."""
-        if self.outcome.complex and is_complex_node(node) and not asks_complex(rule):
+        if self.outcome.complex and is_complex_node(node) and not is_about_complex(rule):
             return Reason(rule.name, rule.span, "the node computes with complex numbers, the rule with real ones alone")
         misses: list[Reason] = []
 
-        def note(span: Span, text: str) -> None:
+        def note_miss(span: Span, text: str) -> None:
             misses.append(Reason(rule.name, span, text))
 
         def ask(bindings: Bindings) -> None:
-            frame = self._frame(rule, bindings, Budget())
-            if holds(rule, frame, misses):
+            frame = self._make_frame(rule, bindings, Budget())
+            if check_clauses(rule, frame, misses):
                 none = choose_template(rule, frame) is None
                 why = explain_no_template(rule, frame) if none else "what it makes would be computed from itself"
                 misses.append(Reason(rule.name, rule.span, why))
 
         try:
-            rule.matcher.search(node, ask, self._opset, self._subgraphs, self._budget(node), note=note)
+            rule.matcher.search(node, ask, self._opset, self._subgraphs, self._make_budget(node), note=note_miss)
         except TooManyError as error:
             misses.append(Reason(rule.name, rule.span, str(error)))
         return misses[-1] if misses else None
@@ -312,7 +316,7 @@ def _list_covered(rule: Rule, root: ir.Node, bindings: Bindings) -> tuple[ir.Nod
     return tuple(covered)
 
 
-def _leaks(made: list[ir.Node], pairs: list[Pair], graphs: Sequence[ir.Graph]) -> bool:
+def _is_leaking(made: list[ir.Node], pairs: list[Pair], graphs: Sequence[ir.Graph]) -> bool:
     """Whether values of graphs that a pattern looked into would be read outside of them."""
     if not graphs:
         return False
@@ -320,5 +324,5 @@ def _leaks(made: list[ir.Node], pairs: list[Pair], graphs: Sequence[ir.Graph]) -
     return any(find_graph(value) in graphs for value in (*read, *(after for _, after in pairs)))
 
 
-def _names(equation: tree.Equation) -> Iterator[str]:
+def _iterate_names(equation: tree.Equation) -> Iterator[str]:
     return (target.name for target in equation.targets)

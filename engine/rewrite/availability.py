@@ -8,9 +8,9 @@ from typing import NamedTuple
 import onnx.defs
 
 from ..dialects.operators import Dialect, OperatorSpec
-from ..expressions.opset_range import decide, is_omitted, possible
+from ..expressions.opset_range import decide, find_possible, is_omitted
 from ..syntax import tree
-from ..syntax.tree_traversal import below
+from ..syntax.tree_traversal import list_child_fields
 
 
 class Availability:
@@ -47,7 +47,7 @@ class Availability:
         A rule that compares with an opset says so itself, and what all or none of them have came with no opset.
         """
         guards = (clause.condition for clause in rule.clauses if isinstance(clause, tree.Where))
-        if any(possible(guard, opsets) != opsets for guard in guards):
+        if any(find_possible(guard, opsets) != opsets for guard in guards):
             return opsets
         lacking = opsets - self.list_opsets(rule.equations, (reads,), opsets, pattern=True)
         return lacking if min(opsets) in lacking else opsets
@@ -55,12 +55,12 @@ class Availability:
     def _has(self, written: object, place: _Place) -> bool:
         key = id(written), place
         if key not in self._found:
-            self._found[key] = written, self._search(self._outline(written), place)
+            self._found[key] = written, self._search(self._find_outline(written), place)
         return self._found[key][1]
 
-    def _outline(self, written: object) -> _Outline:
+    def _find_outline(self, written: object) -> _Outline:
         if id(written) not in self._outlines:
-            self._outlines[id(written)] = written, _outline(written)
+            self._outlines[id(written)] = written, _make_outline(written)
         return self._outlines[id(written)][1]
 
     def _search(self, outline: _Outline, place: _Place) -> bool:
@@ -85,10 +85,10 @@ class Availability:
         if not name[0].isupper() or call.wildcard:
             return True
         for dialect in place.dialects:
-            spec = dialect.operator(name, place.opset)
+            spec = dialect.find_operator(name, place.opset)
             if spec is not None:
-                return _takes(call, spec, dialect, place)
-            if dialect.operator(name) is not None:
+                return _can_take(call, spec, dialect, place)
+            if dialect.find_operator(name) is not None:
                 return False
         return True
 
@@ -111,7 +111,7 @@ class _Conditional(NamedTuple):
     other: _Outline
 
 
-def _outline(written: object) -> _Outline:
+def _make_outline(written: object) -> _Outline:
     calls: list[tree.Call] = []
     choices: list[_Choice] = []
     conditionals: list[_Conditional] = []
@@ -122,13 +122,13 @@ def _outline(written: object) -> _Outline:
             work += one
         elif isinstance(one, tree.Conditional):
             work.append(one.condition)
-            conditionals.append(_Conditional(one.condition, _outline(one.then), _outline(one.other)))
+            conditionals.append(_Conditional(one.condition, _make_outline(one.then), _make_outline(one.other)))
         elif isinstance(one, tree.Choice):
-            choices.append(_Choice((_outline(one.left), _outline(one.right))))
+            choices.append(_Choice((_make_outline(one.left), _make_outline(one.right))))
         else:
             if isinstance(one, tree.Call):
                 calls.append(one)
-            work += [getattr(one, name) for name in below(type(one)) or ()]
+            work += [getattr(one, name) for name in list_child_fields(type(one)) or ()]
     return _Outline(tuple(calls), tuple(choices), tuple(conditionals))
 
 
@@ -140,7 +140,7 @@ class _Place(NamedTuple):
     pattern: bool
 
 
-def _takes(call: tree.Call, spec: OperatorSpec, dialect: Dialect, place: _Place) -> bool:
+def _can_take(call: tree.Call, spec: OperatorSpec, dialect: Dialect, place: _Place) -> bool:
     """Whether an operator has, as it stands at an opset, what a call gives it, of all that it has at some opset."""
     for attribute in call.attributes:
         name = attribute.name
@@ -151,8 +151,8 @@ def _takes(call: tree.Call, spec: OperatorSpec, dialect: Dialect, place: _Place)
             and _has_option(call, name, dialect)
         ):
             return False
-    newest = dialect.operator(call.callee) or spec
-    (_, most), (_, in_newest) = spec.arity(), newest.arity()
+    newest = dialect.find_operator(call.callee) or spec
+    (_, most), (_, in_newest) = spec.count_operands(), newest.count_operands()
     count = len(call.arguments)
     if most is None or count <= most or (in_newest is not None and count > in_newest):
         return True
@@ -160,5 +160,5 @@ def _takes(call: tree.Call, spec: OperatorSpec, dialect: Dialect, place: _Place)
 
 
 def _has_option(call: tree.Call, name: str, dialect: Dialect) -> bool:
-    forms = (dialect.operator(call.callee, opset) for opset in range(1, onnx.defs.onnx_opset_version() + 1))
+    forms = (dialect.find_operator(call.callee, opset) for opset in range(1, onnx.defs.onnx_opset_version() + 1))
     return any(form is not None and name in form.options for form in forms)

@@ -12,26 +12,26 @@ from ..base.budget import Budget
 from ..base.constants import KEPT, NUMBERS, Elements
 from ..base.errors import Span
 from ..base.names import Scope, permute_dequantized
-from ..base.quantization import DEQUANTIZE_BY, note_numbers, quantization
+from ..base.quantization import DEQUANTIZE_BY, note_numbers, read_quantization
 from ..dialects.conversions import name_type
 from ..dialects.folding import fold
 from ..dialects.inference import InferenceError, describe, infer, make_shape, require_within
-from ..dialects.kernels import widenings
-from ..dialects.literals import attribute
-from ..dialects.onnx_schemas import describe_operator, pair_types, signature
+from ..dialects.kernels import find_widenings
+from ..dialects.literals import make_attribute
+from ..dialects.onnx_schemas import describe_operator, find_signature, pair_types
 from ..dialects.operators import Dialect, OperatorSpec
 from ..dialects.permutations import make_permutation
 from ..expressions.compile import Frame, evaluate
 from ..expressions.functions import DTYPES, EvaluationError
 from ..syntax import tree
-from ..syntax.tree_traversal import tails
+from ..syntax.tree_traversal import iterate_tails
 from .clone import Cloner
 from .matcher import SEARCHED
 from .operands import make_operands, split_attributes
-from .pattern import rest_of
+from .pattern import name_rest
 from .replacement import MalformedError
 from .rules import Settle
-from .subgraphs import Body, bodies, count_yielded, detach, generalize, hand_over, stack
+from .subgraphs import Body, count_yielded, detach, detach_bodies, find_bodies, generalize, stack_types
 from .variadics import assign_places
 
 
@@ -74,18 +74,18 @@ class Builder:
     def discard(self) -> None:
         """Undo what was built, so that no value of the graph has a use outside it."""
         for node in reversed(self.nodes):
-            hand_over(node, [self._root])
+            detach_bodies(node, [self._root])
             detach(node)
         self.nodes.clear()
 
     # ---- equations
 
-    def equation(self, equation: tree.Equation, frame: Frame) -> None:
+    def evaluate_equation(self, equation: tree.Equation, frame: Frame) -> None:
         """Evaluate one equation of a template and bind its targets."""
         targets = equation.targets
         lists = [target.name for target in targets if target.spread]
         known = {name: found for name in lists if isinstance(found := frame.values.get(name), list)}
-        for call in tails(equation.value):
+        for call in iterate_tails(equation.value):
             self._counts[id(call)] = len(targets) - len(lists) + sum(map(len, known.values()))
         result = evaluate(equation.value, frame)
         # One name takes the whole of a list; several names, or one with `...`, take its items.
@@ -106,7 +106,7 @@ class Builder:
 
     # ---- what expressions ask for
 
-    def node(self, frame: Frame, call: tree.Call, operator: Any, operands: list[Any], options: dict[str, Any]) -> Any:
+    def emit(self, frame: Frame, call: tree.Call, operator: Any, operands: list[Any], options: dict[str, Any]) -> Any:
         """Make a node of the operator that a call names; its result, or a list where several are asked for.
 
         A graph that an option of the source named is put in the place of the call.
@@ -116,25 +116,25 @@ class Builder:
             return results if self._counts.get(id(call), 1) != 1 else results[0]
         if not isinstance(operator, str):
             raise EvaluationError(f"`{call.callee}` is no graph, so it cannot be called")
-        spec = self._spec(operator)
+        spec = self._find_spec(operator)
         if call.rest:
-            kept = frame.values.get(rest_of(call.callee), self._root)
+            kept = frame.values.get(name_rest(call.callee), self._root)
             stored = {option.name for option in spec.stored.values()}
             options = {**{name: one for name, one in kept.attributes.items() if name not in stored}, **options}
-        found = (self._attribute(call.span, spec, name, value) for name, value in options.items())
+        found = (self._make_attribute(call.span, spec, name, value) for name, value in options.items())
         attributes = [attribute for attribute in found if attribute is not None]
         count = self._counts.get(id(call), 1) or count_yielded(spec, attributes)
         results = self.make(call.span, spec, operands, attributes, count)
         return results if count != 1 else results[0]
 
-    def place(self, frame: Frame, call: tree.Call, result: str) -> int:
+    def find_place(self, frame: Frame, call: tree.Call, result: str) -> int:
         """The position of a result that is named; what the call makes next has it and those that must be there."""
-        spec = self._spec(frame.values.get(call.callee, call.callee))
+        spec = self._find_spec(frame.values.get(call.callee, call.callee))
         place = [one.name for one in spec.results].index(result)
         self._counts[id(call)] = max(place + 1, sum(not one.optional for one in spec.results))
         return place
 
-    def graph(
+    def make_graph(
         self,
         frame: Frame,
         expression: tree.GraphOf,
@@ -148,23 +148,23 @@ class Builder:
         Parameters without an operand have the types that ops.yaml gives the operator's graph; where it says `slices`,
         the last operands, as many as that option counts, are given to the graph slice by slice along their first axis.
         """
-        spec = self._spec(operator)
+        spec = self._find_spec(operator)
         slices = options.get(spec.facts.slices or "", 0)
-        operands = [*operands[: len(operands) - slices], *map(self._slice, operands[len(operands) - slices :])]
+        operands = [*operands[: len(operands) - slices], *map(self._make_slice, operands[len(operands) - slices :])]
         old = Cloner(frame.values.get(SEARCHED, ()), self._scope, expression.span)
         values = dict(frame.values)
         inputs = self._declare_inputs(expression, operands, spec.facts.parameters.get(option, ()), values, old)
         inner = Frame(values, dict(frame.layouts), frame.definitions, frame.traits, self, frame.budget)
         outer, self.nodes = self.nodes, []
         try:
-            outputs = self._body(expression, frame, inner, old)
+            outputs = self._make_body(expression, frame, inner, old)
             nodes = self.nodes
         finally:
             self.nodes = outer
         # A graph names what has no name, by numbers that are those of the graphs around it too.
         for node in nodes:
             self._scope.name_node(node, f"{option}/{node.op_type}")
-        graph = ir.Graph(inputs, outputs, nodes=nodes, name=self._scope.fresh(option))
+        graph = ir.Graph(inputs, outputs, nodes=nodes, name=self._scope.make_name(option))
         if old.nodes:
             graph.sort()
         return graph
@@ -185,17 +185,17 @@ class Builder:
             was = values.get(parameter.name)
             if parameter.spread and isinstance(was, list):
                 like = was  # as many as the graph of the pattern has, and like them
-            elif old.owns(was):
+            elif old.is_old(was):
                 like = [was]
-            made = [self._parameter(value, kinds[position] if position < len(kinds) else None) for value in like]
+            made = [self._make_parameter(value, kinds[position] if position < len(kinds) else None) for value in like]
             inputs += made
             values[parameter.name] = made if parameter.spread else made[0]
         return inputs
 
-    def _body(self, expression: tree.GraphOf, frame: Frame, inner: Frame, old: Cloner) -> list[ir.Value]:
+    def _make_body(self, expression: tree.GraphOf, frame: Frame, inner: Frame, old: Cloner) -> list[ir.Value]:
         """Make the nodes of a graph, copies of what the pattern found in the old one among them; its outputs."""
         for equation in expression.equations:
-            self.equation(equation, inner)
+            self.evaluate_equation(equation, inner)
         results: list[ir.Value] = []
         for argument in expression.results:
             found = evaluate(argument.value, inner)
@@ -203,19 +203,19 @@ class Builder:
         old.note_names(frame.values, inner.values)
         for node in self.nodes:
             for place, value in enumerate(node.inputs):
-                if old.owns(value):
-                    node.replace_input_with(place, old.value(value))
-        results = [old.value(value) for value in results]
+                if old.is_old(value):
+                    node.replace_input_with(place, old.find_value(value))
+        results = [old.find_value(value) for value in results]
         self.nodes += old.nodes
         return self._yield_outputs(results)
 
-    def _slice(self, operand: Any) -> ir.Value:
+    def _make_slice(self, operand: Any) -> ir.Value:
         """A value like a slice of an operand, or of a constant, along its first axis."""
-        value = operand if isinstance(operand, ir.Value) else self._scope.constant(np.asarray(operand), "sequence")
+        value = operand if isinstance(operand, ir.Value) else self._scope.make_constant(np.asarray(operand), "sequence")
         return ir.Value(type=value.type, shape=None if value.shape is None else ir.Shape(value.shape[1:]))
 
-    def _parameter(self, operand: Any, kind: str | None) -> ir.Value:
-        name = self._scope.fresh("parameter")
+    def _make_parameter(self, operand: Any, kind: str | None) -> ir.Value:
+        name = self._scope.make_name("parameter")
         if isinstance(operand, ir.Value) and kind is None:
             value = ir.Value(name=name, type=operand.type, shape=operand.shape)
         else:
@@ -235,7 +235,7 @@ class Builder:
         return outputs
 
     def _copy(self, value: ir.Value) -> ir.Value:
-        spec = self._dialects[-1].role("copy")
+        spec = self._dialects[-1].find_role("copy")
         node = ir.Node(spec.domain, spec.name, [value], num_outputs=1)
         self.nodes.append(node)
         node.outputs[0].type, node.outputs[0].shape = value.type, value.shape
@@ -251,13 +251,13 @@ class Builder:
         self.nodes += nodes
         return results
 
-    def infix(self, frame: Frame, symbol: str, left: Any, right: Any) -> Any:
+    def make_infix(self, frame: Frame, symbol: str, left: Any, right: Any) -> Any:
         """Make the node that an infix operator on run-time values stands for."""
         target = self._dialects[-1]
-        operator = target.infix(symbol)
+        operator = target.find_infix(symbol)
         if operator is None:
             raise EvaluationError(f"{symbol} on run-time values has no operator in dialect {target.name}")
-        return self.make(None, self._spec(operator), [left, right], [], 1)[0]
+        return self.make(None, self._find_spec(operator), [left, right], [], 1)[0]
 
     def arrange(self, frame: Frame, name: str, layout: str) -> Any:
         """The value of a variable in a layout, through a permutation where it has another."""
@@ -278,16 +278,16 @@ class Builder:
             self.nodes.append(made := permute_dequantized(value, perm, self._scope))
             self._permuted[key] = made.outputs[0]
         if key not in self._permuted:
-            spec = self._dialects[-1].role("permute")
+            spec = self._dialects[-1].find_role("permute")
             operands, attributes = make_permutation(spec, value, perm, self._scope)
             self._permuted[key] = self.make(None, spec, list(operands), attributes, 1)[0]
         return self._permuted[key]
 
     # ---- nodes
 
-    def _spec(self, operator: str) -> OperatorSpec:
+    def _find_spec(self, operator: str) -> OperatorSpec:
         for dialect in self._dialects:
-            spec = dialect.operator(operator, self._opset)
+            spec = dialect.find_operator(operator, self._opset)
             if spec is not None:
                 return spec
         raise EvaluationError(f"operator {operator} does not exist at opset {self._opset}")
@@ -296,22 +296,22 @@ class Builder:
         self, span: Span | None, spec: OperatorSpec, operands: list[Any], attributes: Sequence[ir.Attr], count: int
     ) -> list[ir.Value]:
         """Make a node, or what it computes where all that it reads is constant; its results."""
-        self._budget.node()
+        self._budget.spend_node()
         target = self._dialects[-1]
         operands, moved = split_attributes(spec, operands, self._opset)
         attributes = [*moved, *attributes]
         inputs = make_operands(spec, operands, self._opset, self._scope)
-        wider = widenings(target, spec.name, self._opset, inputs) if spec.dialect == target.name else {}
+        wider = find_widenings(target, spec.name, self._opset, inputs) if spec.dialect == target.name else {}
         if wider:
             return self._compute_wider(span, spec, inputs, list(attributes), count, wider)
         node = ir.Node(spec.domain, spec.name, inputs, attributes, num_outputs=count)
         self.nodes.append(node)
-        graphs = bodies(node)
-        if graphs or signature(spec.name, self._opset, spec.domain) is None:
+        graphs = find_bodies(node)
+        if graphs or find_signature(spec.name, self._opset, spec.domain) is None:
             if graphs:
                 counted = node.attributes.get(spec.facts.slices or "")
-                stack(node, None if counted is None else counted.as_int(), spec.facts.decides)
-            coded = self._inherit(node) and any(map(quantization, node.inputs))
+                stack_types(node, None if counted is None else counted.as_int(), spec.facts.decides)
+            coded = self._inherit(node) and any(map(read_quantization, node.inputs))
             found = None if self._settle is None or graphs or coded else self._settle(node)
             if found is None and spec.role == DEQUANTIZE_BY:
                 note_numbers(node)
@@ -335,7 +335,7 @@ class Builder:
         self.nodes.pop()
         base = next((v.name for v in node.inputs if v is not None and v.name), node.op_type)
         node.resize_inputs(0)
-        return [self._scope.constant(array, base) for array in results]
+        return [self._scope.make_constant(array, base) for array in results]
 
     def _compute_wider(
         self,
@@ -347,7 +347,7 @@ class Builder:
         wider: Mapping[str, str],
     ) -> list[ir.Value]:
         """A node whose own types have no kernel: computed in wider ones, between two conversions."""
-        found = signature(spec.name, self._opset, spec.domain) or describe_operator(spec)
+        found = find_signature(spec.name, self._opset, spec.domain) or describe_operator(spec)
         pairs = [*pair_types(inputs, found.operands)]  # of one type, but for numbers that a rule gave
         types = {variable: DTYPES[name] for variable, name in wider.items()}
         own = {
@@ -374,19 +374,19 @@ class Builder:
 
     def _convert(self, value: ir.Value, dtype: ir.DataType | None) -> ir.Value:
         target = self._dialects[-1]
-        spec = target.role("convert")
+        spec = target.find_role("convert")
         return self.make(None, spec, [value], [name_type(target, spec, dtype)], 1)[0]
 
     def _inherit(self, node: ir.Node) -> bool:
         """A node rebuilt in the source dialect yields what the node it replaces yielded; whether it is one."""
-        rebuilt = (node.domain, node.op_type) == (self._root.domain, self._root.op_type) and not any(bodies(node))
+        rebuilt = (node.domain, node.op_type) == (self._root.domain, self._root.op_type) and not any(find_bodies(node))
         if rebuilt:
             for output, old in zip(node.outputs, self._root.outputs, strict=False):
                 output.type, output.shape = old.type, old.shape
                 output.meta.update(old.meta)
         return rebuilt
 
-    def _attribute(self, span: Span, spec: OperatorSpec, name: str, value: Any) -> ir.Attr | None:
+    def _make_attribute(self, span: Span, spec: OperatorSpec, name: str, value: Any) -> ir.Attr | None:
         if value is None or type(value) is ir.Attr:
             return value
         if type(value) is Body:
@@ -396,4 +396,4 @@ class Builder:
         option = spec.options.get(name)
         if option is None:
             raise MalformedError(span, f"{spec.name} has no attribute {name} at opset {self._opset}")
-        return attribute(option, value)
+        return make_attribute(option, value)

@@ -10,7 +10,7 @@ import onnx_ir as ir
 from ..base.errors import Span
 from ..base.names import Scope
 from .replacement import make_known_result
-from .subgraphs import bodies, copy
+from .subgraphs import copy, find_bodies
 
 
 class Unreachable(Exception):
@@ -28,7 +28,7 @@ class Cloner:
         #: the copies, operands before users
         self.nodes: list[ir.Node] = []
 
-    def owns(self, value: Any) -> bool:
+    def is_old(self, value: Any) -> bool:
         """Whether a value belongs to one of the old graphs."""
         return isinstance(value, ir.Value) and find_graph(value) in self._graphs
 
@@ -42,20 +42,20 @@ class Cloner:
             if isinstance(before, list) and isinstance(after, list):
                 pairs = list(zip(before, after, strict=False))
             for one, other in pairs:
-                if self.owns(one):
-                    self._standing[one] = other if isinstance(other, ir.Value) else self._constant(one, other)
+                if self.is_old(one):
+                    self._standing[one] = other if isinstance(other, ir.Value) else self._copy_constant(one, other)
 
-    def value(self, value: Any) -> Any:
+    def find_value(self, value: Any) -> Any:
         """What stands for a value in the new graph: itself, where it is of neither graph.
 
         Raises Unreachable where it depends on an input of the old graph that nothing stands for.
         """
-        if not self.owns(value):
+        if not self.is_old(value):
             return value
         work = [value]
         while work:  # graphs may be deep
             one = work[-1]
-            waiting = [] if one in self._standing else self._missing(one)
+            waiting = [] if one in self._standing else self._list_missing(one)
             if waiting:
                 work += waiting
             else:
@@ -64,17 +64,17 @@ class Cloner:
                     self._copy(one)
         return self._standing[value]
 
-    def _missing(self, value: ir.Value) -> list[ir.Value]:
+    def _list_missing(self, value: ir.Value) -> list[ir.Value]:
         producer = value.producer()
         inputs = () if producer is None else producer.inputs
-        return [one for one in inputs if one is not None and self.owns(one) and one not in self._standing]
+        return [one for one in inputs if one is not None and self.is_old(one) and one not in self._standing]
 
     def _copy(self, value: ir.Value) -> None:
         producer = value.producer()
         if producer is None and value.const_value is not None and not value.is_graph_input():
             self._standing[value] = self._scope.adopt(value)
             return
-        if producer is None or bodies(producer):
+        if producer is None or find_bodies(producer):
             raise Unreachable(value.name)
         made = copy(
             producer, [None if one is None else self._standing.get(one, one) for one in producer.inputs], self._scope
@@ -84,7 +84,7 @@ class Cloner:
             self._standing.setdefault(old, new)
         self.nodes.append(made)
 
-    def _constant(self, old: ir.Value, elements: Any) -> ir.Value:
+    def _copy_constant(self, old: ir.Value, elements: Any) -> ir.Value:
         return make_known_result(self._scope, self._span, old, elements)
 
 

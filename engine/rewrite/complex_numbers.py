@@ -15,7 +15,7 @@ def is_complex_node(node: ir.Node) -> bool:
     return any(is_complex(value) for value in (*node.inputs, *node.outputs) if value is not None)
 
 
-def asks_complex(rule: Rule) -> bool:
+def is_about_complex(rule: Rule) -> bool:
     """Whether a rule asks which values are complex; one that does not speaks of real numbers alone."""
     calls = (one for one in walk((rule.clauses, rule.templates)) if isinstance(one, tree.Call))
     return any(call.callee == is_complex.__name__ for call in calls)

@@ -39,24 +39,24 @@ class Guard:
     names: frozenset[str]
 
 
-def guards(clauses: Sequence[tree.Clause], definitions: Mapping[str, tree.Definition]) -> list[Guard]:
+def collect_guards(clauses: Sequence[tree.Clause], definitions: Mapping[str, tree.Definition]) -> list[Guard]:
     """The conditions in front of all other clauses, up to one that may refuse a node; the shortest are first."""
     written = itertools.takewhile(lambda one: isinstance(one, tree.Where), clauses)
     conditions = itertools.chain.from_iterable(_split(one.condition) for one in written if isinstance(one, tree.Where))
-    measured = ((_length(one, definitions), one) for one in conditions)
+    measured = ((_measure_length(one, definitions), one) for one in conditions)
     settled = itertools.takewhile(lambda found: found[0], measured)
-    return [Guard(one, frozenset(speaks_of(one))) for _, one in sorted(settled, key=lambda found: found[0])]
+    return [Guard(one, frozenset(list_variables(one))) for _, one in sorted(settled, key=lambda found: found[0])]
 
 
-def conditions(clauses: Sequence[tree.Clause], definitions: Mapping[str, tree.Definition]) -> Iterator[Condition]:
+def list_conditions(clauses: Sequence[tree.Clause], definitions: Mapping[str, tree.Definition]) -> Iterator[Condition]:
     """What the guards in front of all other clauses ask for, one by one."""
     for clause in clauses:
         if not isinstance(clause, tree.Where):
             return
-        yield from _conjuncts(Condition(clause.condition, {}), definitions, _DEEP)
+        yield from _split_conjunction(Condition(clause.condition, {}), definitions, _DEEP)
 
 
-def speaks_of(expression: tree.Expression) -> set[str]:
+def list_variables(expression: tree.Expression) -> set[str]:
     """The variables of an expression; the second operand of `trait` is a word."""
     calls = (node for node in walk(expression) if isinstance(node, tree.Call) and node.callee == TRAIT)
     words = {id(call.arguments[1].value) for call in calls}
@@ -71,7 +71,7 @@ def _split(condition: tree.Expression) -> Iterator[tree.Expression]:
         yield condition
 
 
-def _length(condition: tree.Expression, definitions: Mapping[str, tree.Definition]) -> int:
+def _measure_length(condition: tree.Expression, definitions: Mapping[str, tree.Definition]) -> int:
     """The nodes of a condition, and of all that it calls; 0 where these do more than compute, or may refuse a node."""
     work, seen, found = [condition], set[str](), 0
     while work:
@@ -87,11 +87,11 @@ def _length(condition: tree.Expression, definitions: Mapping[str, tree.Definitio
     return found
 
 
-def _conjuncts(one: Condition, definitions: Mapping[str, tree.Definition], deep: int) -> Iterator[Condition]:
+def _split_conjunction(one: Condition, definitions: Mapping[str, tree.Definition], deep: int) -> Iterator[Condition]:
     condition = one.expression
     if isinstance(condition, tree.Binary) and condition.operator == "and":
-        yield from _conjuncts(Condition(condition.left, one.meant), definitions, deep)
-        yield from _conjuncts(Condition(condition.right, one.meant), definitions, deep)
+        yield from _split_conjunction(Condition(condition.left, one.meant), definitions, deep)
+        yield from _split_conjunction(Condition(condition.right, one.meant), definitions, deep)
         return
     if deep and isinstance(condition, tree.Call) and condition.callee in definitions:
         definition = definitions[condition.callee]
@@ -101,6 +101,6 @@ def _conjuncts(one: Condition, definitions: Mapping[str, tree.Definition], deep:
         if len(given) == len(condition.arguments) == len(definition.parameters):
             meant = [one.meant.get(name, name) for name in given]
             inner = Condition(definition.body, dict(zip(definition.parameters, meant, strict=True)))
-            yield from _conjuncts(inner, definitions, deep - 1)
+            yield from _split_conjunction(inner, definitions, deep - 1)
             return
     yield one

@@ -18,8 +18,8 @@ from typing import Any
 from ..base.data_files import BUILT_IN
 from ..base.errors import Span
 from ..base.startup import dataclass, field
-from ..expressions.functions import to_python
-from .pattern import AnyOf, NodePattern, Operand, nodes
+from ..expressions.functions import convert_to_python
+from .pattern import AnyOf, NodePattern, Operand, iterate_nodes
 from .rules import Rule
 
 #: the folder to which each process adds a file of what it noted
@@ -32,7 +32,7 @@ _VALUES = 8
 class Coverage:
     """How often each template of each rule was used (by its line), and the values that options had.
 
-    Rules are called as `key` does.
+    Rules are called as `make_key` does.
     """
 
     templates: dict[str, dict[int, int]] = field(default_factory=dict)
@@ -40,18 +40,18 @@ class Coverage:
 
     def count(self, rule: Rule, template: Span) -> None:
         """Count that a rule was applied by one of its templates, again to a node of the same options."""
-        lines = self.templates.setdefault(key(rule.name, rule.span.file), {})
+        lines = self.templates.setdefault(make_key(rule.name, rule.span.file), {})
         lines[template.line] = lines.get(template.line, 0) + 1
 
-    def note(self, rule: Rule, template: Span, values: Mapping[str, Any]) -> None:
+    def count_rule(self, rule: Rule, template: Span, values: Mapping[str, Any]) -> None:
         """Note that a rule was applied by one of its templates, and which values options had."""
         self.count(rule, template)
-        options = self.options.setdefault(key(rule.name, rule.span.file), {})
+        options = self.options.setdefault(make_key(rule.name, rule.span.file), {})
         for equation in rule.equations:
-            for name in variables(equation.value):
+            for name in list_variables(equation.value):
                 seen = options.setdefault(name, set())
                 if name in values and len(seen) < _VALUES:
-                    seen.add(str(to_python(values[name])))
+                    seen.add(str(convert_to_python(values[name])))
 
     def add(self, other: Coverage) -> None:
         """Take in what another process noted."""
@@ -66,17 +66,17 @@ class Coverage:
 
 
 @functools.cache
-def key(rule: str, file: str) -> str:
+def make_key(rule: str, file: str) -> str:
     """A name for a rule that holds whatever folder the file of its pack is named from."""
     return f"{rule} ({file if (BUILT_IN / file).is_file() else Path(file).resolve()})"
 
 
-def variables(pattern: Operand) -> Iterable[str]:
+def list_variables(pattern: Operand) -> Iterable[str]:
     """The names that a pattern binds options to, those it ignores left out."""
-    for node in nodes(pattern) if isinstance(pattern, NodePattern | AnyOf) else ():
+    for node in iterate_nodes(pattern) if isinstance(pattern, NodePattern | AnyOf) else ():
         yield from (str(option.variable) for option in node.options if option.variable not in (None, "_"))
         for operand in node.operands:
-            yield from variables(operand)
+            yield from list_variables(operand)
 
 
 #: what this process notes; None where nobody asked

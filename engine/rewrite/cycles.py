@@ -33,11 +33,11 @@ class Precedence:
 
         False where they cannot: what they read, or a second value, is computed from one of the first.
         """
-        levels = self._levels = self._levels or _levels(self._graph)
+        levels = self._levels = self._levels or _number_nodes(self._graph)
         level = max(levels.get(node, 0) for value, _ in pairs if (node := value.producer()) is not None)
         fresh = set(walk_nodes(made))
         behind: set[ir.Node] = set()
-        work = [user for value, _ in pairs for user in _users(value) if user not in fresh]
+        work = [user for value, _ in pairs for user in _list_users(value) if user not in fresh]
         while work:
             node = work.pop()
             if node in behind or levels.get(node, level) > level:
@@ -45,7 +45,7 @@ class Precedence:
             if node.graph is not self._graph:
                 return False  # a node of an inner graph, whose place here is not known
             behind.add(node)
-            work += [user for output in node.outputs for user in _users(output)]
+            work += [user for output in node.outputs for user in _list_users(output)]
         operands = [value for node in fresh for value in node.inputs if value is not None]
         if any(value.producer() in behind for value in (*operands, *(after for _, after in pairs))):
             return False
@@ -53,11 +53,11 @@ class Precedence:
         return True
 
 
-def _users(value: ir.Value) -> Iterable[ir.Node]:
+def _list_users(value: ir.Value) -> Iterable[ir.Node]:
     return (usage.node for usage in value.uses())
 
 
-def _levels(graph: ir.Graph) -> dict[ir.Node, int]:
+def _number_nodes(graph: ir.Graph) -> dict[ir.Node, int]:
     """The nodes of a graph, each with its number in an order in which none stands before one that it reads."""
     waits: dict[ir.Node, set[ir.Node]] = {node: set() for node in graph if node.graph is graph}
     feeds: dict[ir.Node, list[ir.Node]] = {}

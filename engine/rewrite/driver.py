@@ -10,11 +10,11 @@ import onnx_ir as ir
 
 from ..base.errors import ModelError, Reason, RewriteError
 from ..base.names import Scope
-from ..dialects.inference import InferenceError, extents, infer, make_shape, merge
+from ..dialects.inference import InferenceError, infer, make_shape, merge, read_extents
 from .apply import RULE, SOURCE, Applier, Outcome
 from .edits import Edits
 from .rules import INTEGERS, ONCE, Rule, RuleSet, Settle
-from .subgraphs import bodies
+from .subgraphs import find_bodies
 from .traversal import drain, list_neighbours
 
 #: firings a node, beyond which a stage is taken to run in circles
@@ -42,7 +42,7 @@ class Driver:
         settle: Settle | None = None,
     ) -> None:
         self._graph, self._rules, self._stage = graph, rules, stage
-        self._edits = Edits(graph, names, rules.target.role("copy"), inner)
+        self._edits = Edits(graph, names, rules.target.find_role("copy"), inner)
         self._firing = Applier(rules, functions, self._edits, outcome or Outcome(), settle)
 
     def run(self) -> None:
@@ -50,7 +50,7 @@ class Driver:
 
         Raises RewriteError where the rules run in circles.
         """
-        if self._stage not in self._rules.stages():
+        if self._stage not in self._rules.list_stages():
             return
         if self._stage in ONCE:
             self._run_once()
@@ -61,13 +61,13 @@ class Driver:
     def rewrite_nodes(self, nodes: Sequence[ir.Node]) -> None:
         """Let the first rule that takes each of some nodes rewrite it, and leave what it makes as it is."""
         for node in nodes:
-            self._first(node, self._candidates(node))
+            self._apply_first(node, self._list_candidates(node))
         self._edits.sweep()
 
     def explain_misses(self, node: ir.Node) -> tuple[Reason, ...]:
         """Tell why each rule about a node's operator does not take it, from where it got furthest."""
-        candidates = self._rules.candidates(self._stage, node.domain, node.op_type)
-        misses = [self._firing.miss(rule, node) for rule in candidates]
+        candidates = self._rules.list_candidates(self._stage, node.domain, node.op_type)
+        misses = [self._firing.explain_miss(rule, node) for rule in candidates]
         return tuple(miss for miss in misses if miss is not None)
 
     def refuse(self, node: ir.Node) -> Reason | None:
@@ -75,18 +75,18 @@ class Driver:
 
         What the rules remark upon is noted in the outcome.
         """
-        candidates = self._rules.candidates(self._stage, node.domain, node.op_type)
-        return next((why for rule in candidates if (why := self._firing.refusal(rule, node)) is not None), None)
+        candidates = self._rules.list_candidates(self._stage, node.domain, node.op_type)
+        return next((why for rule in candidates if (why := self._firing.find_refusal(rule, node)) is not None), None)
 
-    def cover(self, node: ir.Node) -> tuple[ir.Node, ...] | Reason | None:
+    def find_covered(self, node: ir.Node) -> tuple[ir.Node, ...] | Reason | None:
         """The nodes that the first rule which takes a node covers together with it, those of several nodes first.
 
         Why none takes it, in the words of the first that says so; None where none is about it.
         """
         reason: Reason | None = None
         for deep in (True, False):
-            for rule in self._candidates(node, deep):
-                found = self._firing.cover(rule, node)
+            for rule in self._list_candidates(node, deep):
+                found = self._firing.find_covered(rule, node)
                 if isinstance(found, tuple):
                     return found
                 reason = reason or found
@@ -94,11 +94,11 @@ class Driver:
 
     def _run_once(self) -> None:
         """Patterns of several nodes go first, from the outputs on; then each node, operands before users."""
-        work = self._edits.nodes()[::-1]
+        work = self._edits.list_nodes()[::-1]
         for node in work:
             if node.graph is not None:
-                self._first(node, self._candidates(node, deep=True))
-        work = self._edits.nodes()[::-1]
+                self._apply_first(node, self._list_candidates(node, deep=True))
+        work = self._edits.list_nodes()[::-1]
         made: Sequence[ir.Node]
         while work:
             node = work.pop()
@@ -106,7 +106,7 @@ class Driver:
                 continue
             if node.domain == self._rules.target.domain != self._rules.source.domain:
                 self._refresh(node)
-            made = self._first(node, self._candidates(node, deep=False))
+            made = self._apply_first(node, self._list_candidates(node, deep=False))
             # The graph of a call that was put in its place holds operators of the source; what rules over integers
             # make of the source is left to later stages.
             if self._stage != INTEGERS:
@@ -114,7 +114,7 @@ class Driver:
 
     def _refresh(self, node: ir.Node) -> None:
         """Infer anew what a node of the target yields, as what it reads may be known better by now."""
-        if any(bodies(node)):
+        if any(find_bodies(node)):
             return
         if self._rules.settle is not None:
             self._rules.settle(node)
@@ -128,12 +128,12 @@ class Driver:
             if inferred.shape is None:
                 continue
             try:
-                result.shape = make_shape(merge(extents(result), inferred.shape) or ())
+                result.shape = make_shape(merge(read_extents(result), inferred.shape) or ())
             except InferenceError:
                 result.shape = make_shape(inferred.shape)
 
     def _run_until_done(self) -> None:
-        first = self._edits.nodes()
+        first = self._edits.list_nodes()
         again: deque[ir.Node] = deque()
         waiting: set[ir.Node] = set()
         left = _PATIENCE * (len(first) + 16)
@@ -142,7 +142,7 @@ class Driver:
             waiting.discard(node)
             if node.graph is not self._graph:  # it is gone, or belongs to the graph of another node
                 continue
-            for rule in self._candidates(node):
+            for rule in self._list_candidates(node):
                 made = self._firing.apply(rule, node)
                 if made is None:
                     continue
@@ -157,11 +157,11 @@ class Driver:
                         again.append(neighbour)
                 break
 
-    def _candidates(self, node: ir.Node, deep: bool | None = None) -> tuple[Rule, ...]:
+    def _list_candidates(self, node: ir.Node, deep: bool | None = None) -> tuple[Rule, ...]:
         """The rules to try on a node."""
-        return self._rules.candidates(self._stage, node.domain, node.op_type, deep)
+        return self._rules.list_candidates(self._stage, node.domain, node.op_type, deep)
 
-    def _first(self, node: ir.Node, rules: Iterable[Rule]) -> list[ir.Node]:
+    def _apply_first(self, node: ir.Node, rules: Iterable[Rule]) -> list[ir.Node]:
         """Apply the first rule that takes a node; the nodes made."""
         for rule in rules:
             if node in self._firing.outcome.refused:

@@ -9,7 +9,7 @@ import onnx_ir as ir
 from ..base.names import Scope
 from ..dialects.operators import OperatorSpec
 from .cycles import Precedence
-from .subgraphs import detach, hand_over
+from .subgraphs import detach, detach_bodies
 
 
 class Edits:
@@ -45,15 +45,15 @@ class Edits:
         #: nodes stand behind those that they read, as far as that is known
         self._sorted = True
 
-    def nodes(self) -> list[ir.Node]:
+    def list_nodes(self) -> list[ir.Node]:
         """The nodes of the graph in order, listed anew only after a change."""
         if self._nodes is None:
             self._nodes = list(self.graph)
         return self._nodes
 
-    def admits(self, root: ir.Node, made: Sequence[ir.Node], pairs: Sequence[tuple[ir.Value, ir.Value]]) -> bool:
-        """Whether each second value of some pairs can take the place of the first, and none comes to need itself."""
-        if self._inner and not made and self._copies(root, pairs):
+    def can_replace(self, root: ir.Node, made: Sequence[ir.Node], pairs: Sequence[tuple[ir.Value, ir.Value]]) -> bool:
+        """Whether each second value of the pairs can replace the first without a cycle."""
+        if self._inner and not made and self._is_copy_of_copy(root, pairs):
             return False
         if all(before.producer() is root for before, _ in pairs):
             self._precedence.follow(root, made)
@@ -61,20 +61,20 @@ class Edits:
         self._sorted = False
         return self._precedence.join(pairs, made)
 
-    def _copies(self, root: ir.Node, pairs: Sequence[tuple[ir.Value, ir.Value]]) -> bool:
-        """Whether a copy would take the place of a copy, as the graph can only yield what its own nodes make."""
+    def _is_copy_of_copy(self, root: ir.Node, pairs: Sequence[tuple[ir.Value, ir.Value]]) -> bool:
+        """Whether one copy would replace another: a graph yields only what its own nodes make, so copies stay."""
         if (root.domain, root.op_type) != (self._copy.domain, self._copy.name):
             return False
-        return any(before.is_graph_output() and not self._yieldable(after) for before, after in pairs)
+        return any(before.is_graph_output() and not self._can_yield(after) for before, after in pairs)
 
     def put(self, root: ir.Node, made: Sequence[ir.Node], pairs: Sequence[tuple[ir.Value, ir.Value]]) -> None:
         """Put nodes before `root`, and of each pair the second value in the place of the first."""
         for _, after in pairs:
             self.register(after)
         self.graph.insert_before(root, made)
-        hand_over(root, made)
+        detach_bodies(root, made)
         for before, after in pairs:
-            if self._inner and before.is_graph_output() and not self._yieldable(after):
+            if self._inner and before.is_graph_output() and not self._can_yield(after):
                 after = self._copy_value(root, after)
             self._replace(before, after)
         self._abandon([root, *(producer for before, _ in pairs if (producer := before.producer()) is not None)])
@@ -137,7 +137,7 @@ class Edits:
             outputs[position] = after
         self._outputs.setdefault(after, []).extend(positions)
 
-    def _yieldable(self, value: ir.Value) -> bool:
+    def _can_yield(self, value: ir.Value) -> bool:
         """Whether an inner graph can yield a value: what its own nodes make, and once."""
         producer = value.producer()
         return producer is not None and producer.graph is self.graph and not value.is_graph_output()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from ..base.errors import ModelError, RewriteError, RewriteFailure
-from ..dialects.inference import extents
+from ..dialects.inference import read_extents
 from ..dialects.operators import Dialect
 from ..expressions.functions.registry import SHORT
 
@@ -23,27 +23,29 @@ def explain_failure(failure: RewriteFailure, node: ir.Node, source: Dialect) -> 
     spec = source.operators.get(node.op_type) if node.domain != "" else None
     if spec is not None:
         for operand, value, types in zip(spec.operands, node.inputs, spec.facts.types, strict=False):
-            if value is not None and value.dtype is not None and not _admits(types, value):
-                said = f"{node.name}: operand {operand.name} of {node.op_type} is {_words(value)}"
+            if value is not None and value.dtype is not None and not _can_have(types, value):
+                said = f"{node.name}: operand {operand.name} of {node.op_type} is {_describe_value(value)}"
                 return ModelError(f"{said}, the operator takes {', '.join(types.split())}")
-    operands = ", ".join(map(_words, node.inputs))
+    operands = ", ".join(map(_describe_value, node.inputs))
     message = f"{failure.message}; the model has {node.op_type}({operands}) there, which may be what is wrong"
     return RewriteFailure(failure.span, failure.rule, failure.node, message)
 
 
-def _admits(types: str, value: ir.Value) -> bool:
+def _can_have(types: str, value: ir.Value) -> bool:
     known = types.split()
-    name = _short(value)
+    name = _format_type(value)
     stored = [kind for kind in known if kind.startswith(_STORED)]
     return _ANY in known or name in known or f"{_STORED}{name}" in stored or bool(stored and name == _REAL)
 
 
-def _short(value: ir.Value) -> str:
+def _format_type(value: ir.Value) -> str:
     return "?" if value.dtype is None else SHORT.get(value.dtype, value.dtype.name.lower())
 
 
-def _words(value: ir.Value | None) -> str:
+def _describe_value(value: ir.Value | None) -> str:
     if value is None:
         return "none"
-    shape = extents(value)
-    return _short(value) + ("" if shape is None else f"[{', '.join('?' if n is None else str(n) for n in shape)}]")
+    shape = read_extents(value)
+    return _format_type(value) + (
+        "" if shape is None else f"[{', '.join('?' if n is None else str(n) for n in shape)}]"
+    )

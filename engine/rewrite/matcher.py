@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 import onnx_ir as ir
 
 from ..base.budget import Budget
-from ..base.constants import constant, equals
+from ..base.constants import is_number, read_constant
 from ..base.errors import Span
-from ..dialects.operators import OperatorSpec, option_value
-from ..expressions.compile import OPSET, Frame, evaluate, same
-from ..expressions.functions import to_python
+from ..dialects.operators import OperatorSpec, get_option
+from ..expressions.compile import OPSET, Frame, evaluate, is_same
+from ..expressions.functions import convert_to_python
 from ..syntax import tree
 from . import subgraphs
 from .conditions import Condition, Guard
@@ -27,14 +27,14 @@ from .pattern import (
     Operand,
     OptionPattern,
     Variable,
-    leads_to_all,
+    is_connected,
     leave_matched,
     list_bound,
     list_shared_users,
     map_names,
-    rest_of,
+    name_rest,
 )
-from .prefilter import NodeTest, prefilter
+from .prefilter import NodeTest, compile_prefilter
 from .variadics import assign_places
 
 #: under this name a match holds the graphs that it looked into
@@ -66,8 +66,8 @@ class Matcher:
     ) -> None:
         self._equations = equations
         self._definers = map_names(equations)
-        self._guards = () if leads_to_all(equations, self._definers) else tuple(guards)
-        self.may_fit: NodeTest = prefilter(equations, conditions)
+        self._guards = () if is_connected(equations, self._definers) else tuple(guards)
+        self.may_fit: NodeTest = compile_prefilter(equations, conditions)
 
     def search(
         self,
@@ -86,10 +86,10 @@ class Matcher:
         found = _Search(self._definers, graphs, budget or Budget(), holds, note)
         root, guards = self._equations[-1], self._guards if holds is not None else ()
 
-        def others(bound: Bindings) -> Made | None:
-            return found.others(self._equations, guards, bound, accept)
+        def match_others(bound: Bindings) -> Made | None:
+            return found.extend(self._equations, guards, bound, accept)
 
-        return found.equation(root, node, {OPSET: opset}, accept if len(self._equations) == 1 else others)
+        return found.match_equation(root, node, {OPSET: opset}, accept if len(self._equations) == 1 else match_others)
 
 
 class _Search:
@@ -108,7 +108,7 @@ class _Search:
         self._definers, self._graphs, self._budget = definers, graphs, budget
         self._holds, self._note = holds, note
 
-    def others(
+    def extend(
         self,
         equations: Sequence[Defined],
         guards: Sequence[Guard],
@@ -116,7 +116,7 @@ class _Search:
         then: Then[Made],
         fitting: Mapping[int, Sequence[ir.Node]] | None = None,
     ) -> Made | None:
-        """Match the equations that the root does not lead to, through the users of a value they share.
+        """Match the equations that the root does not lead to, by the users of a value they share.
 
         Where there are several, `fitting` has for some of them the users that fit whatever the others are.
         """
@@ -127,14 +127,14 @@ class _Search:
         if not left:
             return then(bound)
         if fitting is None and later and len(left) > 1:
-            fitting = {id(one): found for one in left if (found := self._fitting(one, later, bound))}
+            fitting = {id(one): found for one in left if (found := self._find_fitting(one, later, bound))}
 
-        def following(more: Bindings) -> Made | None:
-            return self.others(equations, later, more, then, fitting)
+        def match_following(more: Bindings) -> Made | None:
+            return self.extend(equations, later, more, then, fitting)
 
         users = (fitting or {}).get(id(left[0])) or list_shared_users(left[0].value, bound)
         for user in leave_matched(users, equations, bound):
-            made = self.equation(left[0], user, dict(bound), following)
+            made = self.match_equation(left[0], user, dict(bound), match_following)
             if made is not None:
                 return made
         return None
@@ -149,136 +149,136 @@ class _Search:
                 return None
         return later
 
-    def _fitting(self, equation: Defined, guards: Sequence[Guard], bound: Bindings) -> list[ir.Node]:
+    def _find_fitting(self, equation: Defined, guards: Sequence[Guard], bound: Bindings) -> list[ir.Node]:
         """The users of a shared value that an equation fits by itself."""
         check, users = partial(self._check_guards, guards), list_shared_users(equation.value, bound)
-        return [user for user in users if self.equation(equation, user, dict(bound), check) is not None]
+        return [user for user in users if self.match_equation(equation, user, dict(bound), check) is not None]
 
-    def equation(self, equation: Defined, node: ir.Node, bound: Bindings, then: Then[Made]) -> Made | None:
+    def match_equation(self, equation: Defined, node: ir.Node, bound: Bindings, then: Then[Made]) -> Made | None:
         """Match a node, and bind the names of its results."""
         outputs, targets = node.outputs, equation.targets
         if not equation.spread:  # the first results have names, and those that there are
             count = len(outputs)
             for place, target in enumerate(targets):
-                if not self._result(target, outputs[place] if place < count else None, bound):
+                if not self._bind_result(target, outputs[place] if place < count else None, bound):
                     return None
-            return self._node(equation.value, node, bound, then)
+            return self._match_node(equation.value, node, bound, then)
         for places, start in assign_places(targets, len(outputs), bound):
             own = dict(start)
             for target, taken in zip(targets, places, strict=True):
                 values = list(outputs[taken])
-                if not self._result(target, values if target.spread else values[0], own):
+                if not self._bind_result(target, values if target.spread else values[0], own):
                     break
             else:
-                made = self._node(equation.value, node, own, then)
+                made = self._match_node(equation.value, node, own, then)
                 if made is not None:
                     return made
         return None
 
-    def _result(self, target: tree.Target, value: Any, bound: Bindings) -> bool:
+    def _bind_result(self, target: tree.Target, value: Any, bound: Bindings) -> bool:
         if target.name == IGNORED:
             return True
         known = bound.get(target.name)
         if known is not None and known is not value and not (target.spread and known == value):
-            return self._no(target.span, "{} is not this result of the node", target.name)
+            return self._fail(target.span, "{} is not this result of the node", target.name)
         unknown = type(value) is ir.Value and value.shape is None  # a result then has the rank the rule says
-        if target.layout and not unknown and not _fits(value, target.layout):
-            return self._no_rank(target.span, target.name, value, target.layout)
+        if target.layout and not unknown and not _has_rank(value, target.layout):
+            return self._refuse_rank(target.span, target.name, value, target.layout)
         bound[target.name] = value
         return True
 
-    def _node(self, pattern: Operand, node: ir.Node, bound: Bindings, then: Then[Made]) -> Made | None:
+    def _match_node(self, pattern: Operand, node: ir.Node, bound: Bindings, then: Then[Made]) -> Made | None:
         if isinstance(pattern, AnyOf):
             for alternative in pattern.alternatives:
-                made = self._node(alternative, node, dict(bound), then)
+                made = self._match_node(alternative, node, dict(bound), then)
                 if made is not None:
                     return made
             return None
         assert isinstance(pattern, NodePattern)
-        self._budget.attempt()
+        self._budget.spend_attempt()
         spec = pattern.specs.get(node.op_type)
         if spec is None or spec.domain != node.domain:
             wanted = "an operator with these options" if pattern.wildcard else next(iter(pattern.specs), "nothing")
-            self._no(pattern.span, "wants {}, finds {}", wanted, node.op_type)
+            self._fail(pattern.span, "wants {}, finds {}", wanted, node.op_type)
             return None
         if pattern.wildcard:
-            bound[pattern.wildcard], bound[rest_of(pattern.wildcard)] = node.op_type, node
-        if not self._options(pattern, spec, node, bound):
+            bound[pattern.wildcard], bound[name_rest(pattern.wildcard)] = node.op_type, node
+        if not self._match_options(pattern, spec, node, bound):
             return None
-        following = self._inside(pattern.graphs, spec, node, then) if pattern.graphs else then
-        inputs = spec.inputs(node)
+        following = self._match_inside(pattern.graphs, spec, node, then) if pattern.graphs else then
+        inputs = spec.list_inputs(node)
         if not (len(inputs) == len(pattern.operands) == 2 and "commutative" in spec.traits) or inputs[0] is inputs[1]:
-            return self._operands(pattern, inputs, bound, following)
-        made = self._operands(pattern, inputs, dict(bound), following)
-        return self._operands(pattern, inputs[::-1], bound, following) if made is None else made
+            return self._match_operands(pattern, inputs, bound, following)
+        made = self._match_operands(pattern, inputs, dict(bound), following)
+        return self._match_operands(pattern, inputs[::-1], bound, following) if made is None else made
 
-    def _inside(
+    def _match_inside(
         self, wanted: Sequence[OptionPattern], spec: OperatorSpec, node: ir.Node, then: Then[Made]
     ) -> Then[Made]:
         """Match the graphs of a node that a pattern looks into, once its operands fit."""
 
-        def look(bound: Bindings) -> Made | None:
+        def match_graphs(bound: Bindings) -> Made | None:
             pattern, described = wanted[0].graph, spec.options[wanted[0].name]
-            found = subgraphs.bind_option(described, option_value(node, described), self._graphs)
+            found = subgraphs.bind_option(described, get_option(node, described), self._graphs)
             if pattern is None or not isinstance(found, subgraphs.Body):
-                self._no(wanted[0].span, "{} is no graph of the node", wanted[0].name)
+                self._fail(wanted[0].span, "{} is no graph of the node", wanted[0].name)
                 return None
             body, equations, results = found.graph, pattern.equations, pattern.results
-            rest = self._inside(wanted[1:], spec, node, then) if len(wanted) > 1 else then
+            rest = self._match_inside(wanted[1:], spec, node, then) if len(wanted) > 1 else then
             bound[SEARCHED] = (*bound.get(SEARCHED, ()), body)
 
-            def yielding(more: Bindings) -> Made | None:
-                return self._list(results, body.outputs, more, lambda last: self.others(equations, (), last, rest))
+            def match_yielded(more: Bindings) -> Made | None:
+                return self._match_all(results, body.outputs, more, lambda last: self.extend(equations, (), last, rest))
 
-            return self._list(pattern.parameters, body.inputs, bound, yielding)
+            return self._match_all(pattern.parameters, body.inputs, bound, match_yielded)
 
-        return look
+        return match_graphs
 
-    def _options(self, pattern: NodePattern, spec: OperatorSpec, node: ir.Node, bound: Bindings) -> bool:
+    def _match_options(self, pattern: NodePattern, spec: OperatorSpec, node: ir.Node, bound: Bindings) -> bool:
         for wanted in pattern.options:
             if wanted.graph is not None or wanted.variable == IGNORED:
                 continue
             described = spec.options[wanted.name]
-            value = subgraphs.bind_option(described, option_value(node, described), self._graphs)
+            value = subgraphs.bind_option(described, get_option(node, described), self._graphs)
             if type(value) is str and value.endswith(")") and value.startswith(f"{described.type}("):
-                return self._no(wanted.span, "option {} is {}, which nothing says the meaning of", wanted.name, value)
+                return self._fail(wanted.span, "option {} is {}, which nothing says the meaning of", wanted.name, value)
             if wanted.variable is not None and wanted.variable not in bound:
                 bound[wanted.variable] = value
                 continue
             expected = evaluate(wanted.value, Frame(bound))
-            if not same(value, expected):
-                return self._no(wanted.span, "option {} is {}, the rule asks for {}", wanted.name, value, expected)
+            if not is_same(value, expected):
+                return self._fail(wanted.span, "option {} is {}, the rule asks for {}", wanted.name, value, expected)
         if not pattern.rest:
             for name in node.attributes.data:
                 option = spec.options.get(name)
                 if name in pattern.named or any(name == stored.name for stored in spec.stored.values()):
                     continue
-                if option is not None and same(option_value(node, option), option.default):
+                if option is not None and is_same(get_option(node, option), option.default):
                     continue
-                value = node.attributes[name].value if option is None else option_value(node, option)
-                return self._no(pattern.span, "option {} is {}, and the rule does not mention it", name, value)
+                value = node.attributes[name].value if option is None else get_option(node, option)
+                return self._fail(pattern.span, "option {} is {}, and the rule does not mention it", name, value)
         return True
 
-    def _operands(
+    def _match_operands(
         self, pattern: NodePattern, inputs: Sequence[ir.Value | None], bound: Bindings, then: Then[Made]
     ) -> Made | None:
         patterns, count = pattern.operands, len(inputs)
         if pattern.fixed < len(patterns):
             if count >= pattern.fixed:
-                return self._list(patterns, inputs, bound, then)
-            self._no(pattern.span, "the node has {} operands, the rule names at least {}", count, pattern.fixed)
+                return self._match_all(patterns, inputs, bound, then)
+            self._fail(pattern.span, "the node has {} operands, the rule names at least {}", count, pattern.fixed)
             return None
         if count > len(patterns) and any(value is not None for value in inputs[len(patterns) :]):
-            self._no(pattern.span, "the node has {} operands, the rule names {}", count, len(patterns))
+            self._fail(pattern.span, "the node has {} operands, the rule names {}", count, len(patterns))
             return None
-        return self._each(patterns, inputs, 0, bound, then)
+        return self._match_each(patterns, inputs, 0, bound, then)
 
-    def _list(
+    def _match_all(
         self, patterns: Sequence[Operand], values: Sequence[ir.Value | None], bound: Bindings, then: Then[Made]
     ) -> Made | None:
         """Match each value of a list, where some patterns may take several."""
         for places, start in assign_places(list_bound(patterns), len(values), bound):
-            self._budget.attempt()
+            self._budget.spend_attempt()
             own = dict(start)
             single: list[Operand] = []
             taken: list[ir.Value | None] = []
@@ -286,23 +286,23 @@ class _Search:
                 if not (isinstance(pattern, Variable) and pattern.spread):
                     single.append(pattern)
                     taken.append(values[place][0])
-                elif not self._several(pattern, list(values[place]), own):
+                elif not self._bind_several(pattern, list(values[place]), own):
                     break
             else:
-                made = self._each(single, taken, 0, own, then)
+                made = self._match_each(single, taken, 0, own, then)
                 if made is not None:
                     return made
         return None
 
-    def _several(self, pattern: Variable, values: list[ir.Value | None], bound: Bindings) -> bool:
+    def _bind_several(self, pattern: Variable, values: list[ir.Value | None], bound: Bindings) -> bool:
         if pattern.name == IGNORED:
             return True
         if pattern.name in bound and bound[pattern.name] != values:
-            return self._no(pattern.span, "{} stands for other values before", pattern.name)
+            return self._fail(pattern.span, "{} stands for other values before", pattern.name)
         bound[pattern.name] = values
         return True
 
-    def _each(
+    def _match_each(
         self,
         patterns: Sequence[Operand],
         values: Sequence[ir.Value | None],
@@ -316,31 +316,31 @@ class _Search:
             pattern = patterns[place]
             value = values[place] if place < count else None
             if isinstance(pattern, Variable) and (value is None or pattern.name not in self._definers):
-                fits = self._variable(pattern, value, bound)
+                fits = self._match_variable(pattern, value, bound)
             elif value is None or isinstance(pattern, Number | Absent):
-                fits = self._plain(pattern, value)
+                fits = self._match_plain(pattern, value)
             elif place + 1 == len(patterns):
                 return self._match_producer(pattern, value, bound, then)
             else:
                 # Only what a node computes may fit in several ways, and what stands behind it then fits anew.
-                def following(more: Bindings, rest: int = place + 1) -> Made | None:
-                    return self._each(patterns, values, rest, more, then)
+                def match_following(more: Bindings, rest: int = place + 1) -> Made | None:
+                    return self._match_each(patterns, values, rest, more, then)
 
-                return self._match_producer(pattern, value, bound, following)
+                return self._match_producer(pattern, value, bound, match_following)
             if not fits:
                 return None
         return then(bound)
 
-    def _plain(self, pattern: Operand, value: ir.Value | None) -> bool:
+    def _match_plain(self, pattern: Operand, value: ir.Value | None) -> bool:
         if isinstance(pattern, Absent):
-            return value is None or self._no(pattern.span, "operand {} is there, the rule asks for none", value.name)
+            return value is None or self._fail(pattern.span, "operand {} is there, the rule asks for none", value.name)
         if value is None:
-            return self._no(pattern.span, "the operand is left out")
+            return self._fail(pattern.span, "the operand is left out")
         assert isinstance(pattern, Number)
-        fits = equals(value, pattern.value)
-        return fits or self._no(pattern.span, "{} is not the constant {}", value.name, f"{pattern.value}")
+        fits = is_number(value, pattern.value)
+        return fits or self._fail(pattern.span, "{} is not the constant {}", value.name, f"{pattern.value}")
 
-    def _variable(self, pattern: Variable, value: ir.Value | None, bound: Bindings) -> bool:
+    def _match_variable(self, pattern: Variable, value: ir.Value | None, bound: Bindings) -> bool:
         """Bind a variable, or compare it with what it stands for."""
         name = pattern.name
         if name == IGNORED:
@@ -348,17 +348,17 @@ class _Search:
         found: Any = value
         if value is None:
             if not pattern.optional or bound.get(name) is not None:
-                return self._no(pattern.span, "operand {} is left out", name)
+                return self._fail(pattern.span, "operand {} is left out", name)
             bound[name] = None
             return True
-        if pattern.layout and not _fits(value, pattern.layout):
-            return self._no_rank(pattern.span, name, value, pattern.layout)
+        if pattern.layout and not _has_rank(value, pattern.layout):
+            return self._refuse_rank(pattern.span, name, value, pattern.layout)
         if pattern.const:
-            found = constant(value)
+            found = read_constant(value)
             if found is None:
-                return self._no(pattern.span, "{} ({}) is not constant", name, value.name)
-        if name in bound and not same(bound[name], found):
-            return self._no(pattern.span, "{} stands for another value before", name)
+                return self._fail(pattern.span, "{} ({}) is not constant", name, value.name)
+        if name in bound and not is_same(bound[name], found):
+            return self._fail(pattern.span, "{} stands for another value before", name)
         bound[name] = found
         return True
 
@@ -366,35 +366,35 @@ class _Search:
         """Match a value by the node that computes it: a pattern in its place, or the equation of its name."""
         definer = None
         if isinstance(pattern, Variable):
-            if pattern.name in bound or (pattern.layout and not _fits(value, pattern.layout)):
-                return then(bound) if self._variable(pattern, value, bound) else None
+            if pattern.name in bound or (pattern.layout and not _has_rank(value, pattern.layout)):
+                return then(bound) if self._match_variable(pattern, value, bound) else None
             definer = self._definers[pattern.name]
         producer = value.producer()
         if producer is None:
             named = f"{pattern.name} ({value.name})" if isinstance(pattern, Variable) else value.name
-            self._no(pattern.span, "{} is not computed by a node", named)
+            self._fail(pattern.span, "{} is not computed by a node", named)
             return None
         if definer is None:
-            return self._node(pattern, producer, bound, then) if producer.outputs[0] is value else None
+            return self._match_node(pattern, producer, bound, then) if producer.outputs[0] is value else None
         assert isinstance(pattern, Variable)
         name = pattern.name
-        return self.equation(definer, producer, bound, lambda more: then(more) if more[name] is value else None)
+        return self.match_equation(definer, producer, bound, lambda more: then(more) if more[name] is value else None)
 
-    def _no_rank(self, span: Span, name: str, value: Any, layout: str) -> bool:
+    def _refuse_rank(self, span: Span, name: str, value: Any, layout: str) -> bool:
         known = type(value) is ir.Value and value.shape is not None
         rank = f"rank {len(value.shape)}" if known else "an unknown rank"
-        return self._no(span, "{} has {}, {} asks for {}", name, rank, layout, len(layout))
+        return self._fail(span, "{} has {}, {} asks for {}", name, rank, layout, len(layout))
 
-    def _no(self, span: Span, message: str, *parts: Any) -> bool:
-        """Tell why nothing fits, where somebody asks; always False."""
+    def _fail(self, span: Span, message: str, *parts: Any) -> bool:
+        """Record why a pattern does not match, where somebody asks; always False."""
         if self._note is not None:
-            self._note(span, message.format(*map(_words, parts)))
+            self._note(span, message.format(*map(_describe_value, parts)))
         return False
 
 
-def _fits(value: ir.Value | None, layout: str) -> bool:
+def _has_rank(value: ir.Value | None, layout: str) -> bool:
     return value is None or (value.shape is not None and len(value.shape) == len(layout))
 
 
-def _words(value: Any) -> str:
-    return str(found).lower() if isinstance(found := to_python(value), bool) else str(found)
+def _describe_value(value: Any) -> str:
+    return str(found).lower() if isinstance(found := convert_to_python(value), bool) else str(found)

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from ..base.constants import constant
+from ..base.constants import read_constant
 from ..base.names import Scope
-from ..dialects.literals import array, attribute
-from ..dialects.onnx_schemas import describe_operator, signature
+from ..dialects.literals import make_array, make_attribute
+from ..dialects.onnx_schemas import describe_operator, find_signature
 from ..dialects.operators import OperatorSpec
 from ..expressions.functions import EvaluationError
 
@@ -25,8 +25,8 @@ def make_operands(spec: OperatorSpec, operands: list[Any], opset: int, scope: Sc
     operands = [scope.adopt(operand) if _is_nameless(operand) else operand for operand in operands]
     if all(operand is None or type(operand) is ir.Value for operand in operands):
         return list(operands)
-    found = signature(spec.name, opset, spec.domain) or describe_operator(spec)
-    asked = [found.operand(position) if found else None for position in range(len(operands))]
+    found = find_signature(spec.name, opset, spec.domain) or describe_operator(spec)
+    asked = [found.find_operand(position) if found else None for position in range(len(operands))]
     bound: dict[str, ir.DataType] = {}
     for exact in (True, False):  # run-time values say what a type variable is before arrays do
         for parameter, operand in zip(asked, operands, strict=True):
@@ -43,8 +43,8 @@ def make_operands(spec: OperatorSpec, operands: list[Any], opset: int, scope: Sc
             continue
         name = parameter.name if parameter else f"operand{position}"
         allowed = parameter.types if parameter else ()
-        elements = array(operand, bound.get(parameter.variable) if parameter else None, allowed, name)
-        inputs.append(scope.constant(elements, name))
+        elements = make_array(operand, bound.get(parameter.variable) if parameter else None, allowed, name)
+        inputs.append(scope.make_constant(elements, name))
     return inputs
 
 
@@ -58,11 +58,11 @@ def split_attributes(spec: OperatorSpec, operands: list[Any], opset: int) -> tup
         return operands, []
     attributes = []
     for option, operand in zip(spec.stored.values(), operands[most:], strict=False):
-        known = constant(operand) if type(operand) is ir.Value else operand
+        known = read_constant(operand) if type(operand) is ir.Value else operand
         if type(operand) is ir.Value and known is None:
             raise EvaluationError(f"{option.name} of {spec.name} is an attribute at opset {opset}, and not known yet")
         if known is not None:
-            attributes.append(attribute(option, known))
+            attributes.append(make_attribute(option, known))
     return operands[:most], attributes
 
 

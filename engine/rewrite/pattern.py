@@ -58,10 +58,10 @@ class GraphPattern:
     equations: tuple[Defined, ...]
     results: tuple[Operand, ...]
 
-    def weight(self) -> int:
+    def compute_weight(self) -> int:
         """How much it asks for."""
         asked = [equation.value for equation in self.equations]
-        return sum(weight(pattern) for pattern in (*asked, *self.results))
+        return sum(compute_weight(pattern) for pattern in (*asked, *self.results))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +92,14 @@ class NodePattern:
     graphs: tuple[OptionPattern, ...]
     spread: bool = False
 
-    def weight(self) -> int:
+    def compute_weight(self) -> int:
         """How much it asks for; of two rules that both match, the one that asks for more goes first."""
         own = 4 * (self.wildcard is None) + sum(not option.variable for option in self.options)
-        own += sum(option.graph.weight() for option in self.graphs if option.graph is not None)
-        return own + sum(weight(operand) for operand in self.operands)
+        own += sum(option.graph.compute_weight() for option in self.graphs if option.graph is not None)
+        return own + sum(compute_weight(operand) for operand in self.operands)
 
 
-def rest_of(wildcard: str) -> str:
+def name_rest(wildcard: str) -> str:
     """The name under which a match holds the node that a wildcard stands for, for the options that `..` keeps."""
     return f"{wildcard}.."
 
@@ -116,15 +116,15 @@ class AnyOf:
 Operand = Variable | Number | Absent | NodePattern | AnyOf
 
 
-def weight(pattern: Operand) -> int:
+def compute_weight(pattern: Operand) -> int:
     """How much a pattern asks for."""
     match pattern:
         case Variable():
             return int(pattern.const)
         case NodePattern():
-            return pattern.weight()
+            return pattern.compute_weight()
         case AnyOf():
-            return min(weight(alternative) for alternative in pattern.alternatives)
+            return min(compute_weight(alternative) for alternative in pattern.alternatives)
     return 1
 
 
@@ -137,18 +137,20 @@ class Defined:
     spread: bool
 
 
-def nodes(pattern: Operand) -> Iterator[NodePattern]:
+def iterate_nodes(pattern: Operand) -> Iterator[NodePattern]:
     """The node patterns that may match at the root of a pattern."""
     if isinstance(pattern, NodePattern):
         yield pattern
     elif isinstance(pattern, AnyOf):
         for alternative in pattern.alternatives:
-            yield from nodes(alternative)
+            yield from iterate_nodes(alternative)
 
 
 def is_deep(equations: Sequence[Defined]) -> bool:
     """Whether a left side covers more than one node."""
-    operands = (operand for equation in equations for node in nodes(equation.value) for operand in node.operands)
+    operands = (
+        operand for equation in equations for node in iterate_nodes(equation.value) for operand in node.operands
+    )
     return len(equations) > 1 or any(isinstance(operand, NodePattern | AnyOf) for operand in operands)
 
 
@@ -181,26 +183,26 @@ def compile_equations(
         for argument in walk(tuple(equations))
         if isinstance(argument, tree.Argument) and argument.const and isinstance(argument.value, tree.Name)
     }
-    return _equations(equations, _Reading(dialect, opset, marked, admits))
+    return _compile_equations(equations, _Reading(dialect, opset, marked, admits))
 
 
 def map_names(equations: Sequence[Defined]) -> Mapping[str, Defined]:
     """The equation of each name that is a result of a node, those in the graphs of nodes among them."""
-    inner = (equation for graph in graphs(equations) for equation in graph.equations)
+    inner = (equation for graph in iterate_graphs(equations) for equation in graph.equations)
     return {target.name: one for one in (*equations, *inner) for target in one.targets}
 
 
-def leads_to_all(equations: Sequence[Defined], definers: Mapping[str, Defined]) -> bool:
+def is_connected(equations: Sequence[Defined], definers: Mapping[str, Defined]) -> bool:
     """Whether all equations are matched from the last one on, by the names of what its operands are computed by."""
-    found, work = set[str](), list(nodes(equations[-1].value))
+    found, work = set[str](), list(iterate_nodes(equations[-1].value))
     while work:
         for operand in work.pop().operands:
             if isinstance(operand, NodePattern | AnyOf):
-                work += nodes(operand)
+                work += iterate_nodes(operand)
             elif isinstance(operand, Variable) and operand.name in definers and operand.name not in found:
                 one = definers[operand.name]
                 found.update(target.name for target in one.targets)
-                work += nodes(one.value)
+                work += iterate_nodes(one.value)
     return all(any(target.name in found for target in one.targets) for one in equations[:-1])
 
 
@@ -222,7 +224,7 @@ def leave_matched(
 def _list_bound_values(pattern: Operand, bound: Mapping[str, Any]) -> Iterator[ir.Value]:
     if isinstance(pattern, Variable) and type(bound.get(pattern.name)) is ir.Value:
         yield bound[pattern.name]
-    for node in nodes(pattern):
+    for node in iterate_nodes(pattern):
         for operand in node.operands:
             yield from _list_bound_values(operand, bound)
 
@@ -235,44 +237,44 @@ def list_bound(patterns: Iterable[Operand]) -> list[Variable]:
 _ONE = Variable(IGNORED, False, False, False, None, Span("", 0, 0, 0, 0))
 
 
-def graphs(equations: Iterable[Defined]) -> Iterator[GraphPattern]:
+def iterate_graphs(equations: Iterable[Defined]) -> Iterator[GraphPattern]:
     """The graphs that the nodes of some equations look into, those that these look into as well."""
     for equation in equations:
-        for found in _within(equation.value):
+        for found in _iterate_within(equation.value):
             yield found
-            yield from graphs(found.equations)
+            yield from iterate_graphs(found.equations)
             for result in found.results:
-                yield from _within(result)
+                yield from _iterate_within(result)
 
 
-def _within(pattern: Operand) -> Iterator[GraphPattern]:
-    for node in nodes(pattern):
+def _iterate_within(pattern: Operand) -> Iterator[GraphPattern]:
+    for node in iterate_nodes(pattern):
         yield from (option.graph for option in node.graphs if option.graph is not None)
         for operand in node.operands:
-            yield from _within(operand)
+            yield from _iterate_within(operand)
 
 
-def _equations(equations: Iterable[tree.Equation], reading: _Reading) -> tuple[Defined, ...]:
+def _compile_equations(equations: Iterable[tree.Equation], reading: _Reading) -> tuple[Defined, ...]:
     found = []
     for equation in equations:
-        value = _operand(equation.value, reading)
+        value = _compile_operand(equation.value, reading)
         assert isinstance(value, NodePattern | AnyOf)
         found.append(Defined(equation.targets, value, any(target.spread for target in equation.targets)))
     return tuple(found)
 
 
-def _graph(written: tree.GraphOf, reading: _Reading) -> GraphPattern:
+def _compile_graph(written: tree.GraphOf, reading: _Reading) -> GraphPattern:
     parameters = tuple(Variable(p.name, False, False, p.spread, p.layout, p.span, p.count) for p in written.parameters)
-    results = tuple(_argument(argument, reading) for argument in written.results)
-    return GraphPattern(parameters, _equations(written.equations, reading), results)
+    results = tuple(_compile_argument(argument, reading) for argument in written.results)
+    return GraphPattern(parameters, _compile_equations(written.equations, reading), results)
 
 
-def _operand(expression: tree.Expression, reading: _Reading) -> Operand:
+def _compile_operand(expression: tree.Expression, reading: _Reading) -> Operand:
     match expression:
         case tree.Call():
-            return _node(expression, reading)
+            return _compile_node(expression, reading)
         case tree.Choice(left, right, span):
-            sides = (_operand(left, reading), _operand(right, reading))
+            sides = (_compile_operand(left, reading), _compile_operand(right, reading))
             return AnyOf(tuple(side for side in sides if isinstance(side, NodePattern | AnyOf)), span)
         case tree.Name(name, span):
             return Variable(name, name in reading.marked, False, False, None, span)
@@ -295,7 +297,7 @@ class _Any(Mapping[str, OperatorSpec]):
 
     def __getitem__(self, name: str) -> OperatorSpec:
         if name not in self._found:
-            spec = self._reading.dialect.operator(name, self._reading.opset)
+            spec = self._reading.dialect.find_operator(name, self._reading.opset)
             fits = spec is not None and spec.has(self._options) and self._reading.admits(self._wildcard, name)
             self._found[name] = spec if fits else None
         found = self._found[name]
@@ -310,24 +312,24 @@ class _Any(Mapping[str, OperatorSpec]):
         return sum(1 for _ in self)
 
 
-def _node(call: tree.Call, reading: _Reading) -> NodePattern:
+def _compile_node(call: tree.Call, reading: _Reading) -> NodePattern:
     options = tuple(
         OptionPattern(
             a.name,
             a.value,
             a.span,
             a.value.name if isinstance(a.value, tree.Name) else None,
-            _graph(a.value, reading) if isinstance(a.value, tree.GraphOf) else None,
+            _compile_graph(a.value, reading) if isinstance(a.value, tree.GraphOf) else None,
         )
         for a in call.attributes
     )
     # An operator that lacks an option at this opset has no node that the pattern could match.
     asked = [option.name for option in options if call.wildcard or option.variable != IGNORED]
-    named = None if call.wildcard else reading.dialect.operator(call.callee, reading.opset)
+    named = None if call.wildcard else reading.dialect.find_operator(call.callee, reading.opset)
     specs: Mapping[str, OperatorSpec] = {named.name: named} if named is not None and named.has(asked) else {}
     if call.wildcard:
         specs = _Any(call.callee, asked, reading)
-    operands = tuple(_argument(argument, reading) for argument in call.arguments)
+    operands = tuple(_compile_argument(argument, reading) for argument in call.arguments)
     wildcard = call.callee if call.wildcard else None
     fixed = sum(not operand.spread for operand in operands)
     inside = tuple(option for option in options if option.graph is not None)
@@ -335,8 +337,8 @@ def _node(call: tree.Call, reading: _Reading) -> NodePattern:
     return NodePattern(specs, wildcard, operands, options, call.rest, call.span, fixed, frozenset(asked), inside)
 
 
-def _argument(argument: tree.Argument, reading: _Reading) -> Operand:
-    pattern = _operand(argument.value, reading)
+def _compile_argument(argument: tree.Argument, reading: _Reading) -> Operand:
+    pattern = _compile_operand(argument.value, reading)
     if isinstance(pattern, Variable):
         marks = pattern.const, argument.optional, argument.spread, argument.layout
         return Variable(pattern.name, *marks, pattern.span, pattern.count)

@@ -10,7 +10,7 @@ import onnx_ir as ir
 from ..base.constants import NUMBERS
 from ..base.startup import dataclass
 from ..dialects.operators import OperatorSpec
-from ..expressions.compile import Frame, Located, evaluate, truth
+from ..expressions.compile import Frame, Located, evaluate, read_truth
 from ..expressions.functions.tensors import dtype
 from ..syntax import tree
 from ..syntax.tree_traversal import walk
@@ -24,14 +24,14 @@ Test = Callable[["ir.Value | None"], bool]
 _Typed = tuple[str, tree.Expression]
 
 
-def prefilter(equations: Sequence[Defined], conditions: Iterable[Condition]) -> NodeTest:
-    """A test that tells at once of most nodes that they do not fit: it binds nothing, and may let others pass.
+def compile_prefilter(equations: Sequence[Defined], conditions: Iterable[Condition]) -> NodeTest:
+    """Compile a necessary condition of a match that is cheap to test: it binds nothing, and may let others pass.
 
     Patterns ask for much that takes long to find out; nearly all nodes lack an operator, a constant or an element type
     that they name.
     """
     named = {target.name: equation.value for equation in equations[:-1] for target in equation.targets}
-    return _node(equations[-1].value, _Known(named, _types(conditions)))
+    return _compile_node_test(equations[-1].value, _Known(named, _collect_types(conditions)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class _Known:
     types: Mapping[str, Sequence[_Typed]]
 
 
-def _types(conditions: Iterable[Condition]) -> dict[str, list[_Typed]]:
+def _collect_types(conditions: Iterable[Condition]) -> dict[str, list[_Typed]]:
     """The conditions that ask for nothing but the element type of one value, by the name of that value."""
     found: dict[str, list[_Typed]] = {}
     for condition in itertools.takewhile(lambda one: one.certain, conditions):
@@ -56,16 +56,16 @@ def _types(conditions: Iterable[Condition]) -> dict[str, list[_Typed]]:
     return found
 
 
-def _node(pattern: NodePattern | AnyOf, rule: _Known) -> NodeTest:
+def _compile_node_test(pattern: NodePattern | AnyOf, rule: _Known) -> NodeTest:
     if isinstance(pattern, AnyOf):
-        alternatives = [_node(alternative, rule) for alternative in pattern.alternatives]
+        alternatives = [_compile_node_test(alternative, rule) for alternative in pattern.alternatives]
         return lambda node: any(may_fit(node) for may_fit in alternatives)
-    tests = tuple(_tests(pattern, rule))
+    tests = tuple(_compile_operand_tests(pattern, rule))
     most = len(pattern.operands)
     several = pattern.fixed < most
     known: dict[str, OperatorSpec | None] = {}
 
-    def fit(inputs: Sequence[ir.Value | None]) -> bool:
+    def test_operands(inputs: Sequence[ir.Value | None]) -> bool:
         count = len(inputs)
         for place, test in tests:
             if not test(inputs[place] if place < count else None):
@@ -79,38 +79,38 @@ def _node(pattern: NodePattern | AnyOf, rule: _Known) -> NodeTest:
         spec = known[operator]
         if spec is None or spec.domain != node.domain:
             return False
-        inputs = spec.inputs(node)
-        return fit(inputs) or (most == 2 and "commutative" in spec.traits and fit(inputs[::-1]))
+        inputs = spec.list_inputs(node)
+        return test_operands(inputs) or (most == 2 and "commutative" in spec.traits and test_operands(inputs[::-1]))
 
     return may_fit
 
 
-def _tests(pattern: NodePattern, rule: _Known) -> Iterator[tuple[int, Test]]:
+def _compile_operand_tests(pattern: NodePattern, rule: _Known) -> Iterator[tuple[int, Test]]:
     """Tests of the operands that stand at fixed places."""
     for place, operand in enumerate(pattern.operands):
         if operand.spread:
             return
-        test = _test(operand, rule)
+        test = _compile_operand_test(operand, rule)
         if test is not None:
             yield place, test
 
 
-def _test(operand: Operand, rule: _Known) -> Test | None:
+def _compile_operand_test(operand: Operand, rule: _Known) -> Test | None:
     if isinstance(operand, Absent):
         return lambda value: value is None
     if isinstance(operand, Number):
-        return lambda value: value is not None and _constant(value)
+        return lambda value: value is not None and _is_constant(value)
     if not isinstance(operand, Variable):
-        return _test_producer(_node(operand, rule), optional=False)
+        return _test_producer(_compile_node_test(operand, rule), optional=False)
     if operand.name == IGNORED:
         return None
     optional = operand.optional
     if operand.name in rule.defined:
         others = {name: value for name, value in rule.defined.items() if name != operand.name}
-        return _test_producer(_node(rule.defined[operand.name], _Known(others, rule.types)), optional)
+        return _test_producer(_compile_node_test(rule.defined[operand.name], _Known(others, rule.types)), optional)
     typed = _compile_type_test(rule.types[operand.name]) if operand.name in rule.types else None
     if operand.const:
-        return lambda value: optional if value is None else _constant(value) and (typed is None or typed(value))
+        return lambda value: optional if value is None else _is_constant(value) and (typed is None or typed(value))
     return None if typed is None else lambda value: value is None or typed(value)
 
 
@@ -118,34 +118,34 @@ def _compile_type_test(conditions: Sequence[_Typed]) -> Callable[[ir.Value], boo
     """Whether the element type of a value is one that a rule asks for, which is found out once for each type."""
     known: dict[ir.DataType, bool] = {}
 
-    def test(value: ir.Value) -> bool:
+    def test_type(value: ir.Value) -> bool:
         found = value.dtype if value.const_value is None else value.const_value.dtype
         if found is None or found == ir.DataType.STRING:
             return True
         if found not in known:
-            known[found] = all(_holds(condition, name, found) for name, condition in conditions)
+            known[found] = all(_is_met(condition, name, found) for name, condition in conditions)
         return known[found]
 
-    return test
+    return test_type
 
 
-def _holds(condition: tree.Expression, name: str, kind: ir.DataType) -> bool:
+def _is_met(condition: tree.Expression, name: str, kind: ir.DataType) -> bool:
     try:
-        return truth(evaluate(condition, Frame({name: ir.Value(type=ir.TensorType(kind))})))
+        return read_truth(evaluate(condition, Frame({name: ir.Value(type=ir.TensorType(kind))})))
     except Located:
         return True  # the guard itself tells what is wrong
 
 
 def _test_producer(may_fit: NodeTest, optional: bool) -> Test:
-    def test(value: ir.Value | None) -> bool:
+    def test_producer(value: ir.Value | None) -> bool:
         if value is None:
             return optional
         producer = value.producer()
         return producer is not None and may_fit(producer)
 
-    return test
+    return test_producer
 
 
-def _constant(value: ir.Value) -> bool:
+def _is_constant(value: ir.Value) -> bool:
     """Whether the elements of a value are known at conversion time."""
     return value.const_value is not None or NUMBERS in value.meta

@@ -65,8 +65,8 @@ class Profile:
 _ACTIVE: ContextVar[Profile | None] = ContextVar("profile", default=None)
 
 
-def profiling() -> Profile | None:
-    """What notes costs at the moment; None where nobody asked."""
+def get_profile() -> Profile | None:
+    """The profile that is being taken, None where there is none."""
     return _ACTIVE.get()
 
 

@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from ..base.errors import Span
 from ..base.names import Scope
-from ..dialects.inference import InferenceError, extents, make_shape, merge
+from ..dialects.inference import InferenceError, make_shape, merge, read_extents
 from ..expressions.functions import PAIR, is_complex
 
 
@@ -31,7 +31,7 @@ def make_known_result(scope: Scope, span: Span, old: ir.Value, value: Any) -> ir
     elements = np.asarray(value)
     if old.dtype is not None and old.dtype != ir.DataType.STRING:
         elements = elements.astype(old.dtype.numpy())
-    return scope.constant(elements, old.name or "constant")
+    return scope.make_constant(elements, old.name or "constant")
 
 
 def check(span: Span, old: ir.Value, new: ir.Value) -> str | None:
@@ -42,7 +42,7 @@ def check(span: Span, old: ir.Value, new: ir.Value) -> str | None:
     """
     if old.dtype is not None and new.dtype is not None and old.dtype != new.dtype:
         raise MalformedError(span, f"yields {new.dtype.name} where {old.name} is {old.dtype.name}")
-    was, now = extents(old), extents(new)
+    was, now = read_extents(old), read_extents(new)
     if was is not None and now is not None and len(was) != len(now):
         raise MalformedError(span, f"yields rank {len(now)} where {old.name} has rank {len(was)}")
     remark = None

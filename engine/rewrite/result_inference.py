@@ -16,7 +16,7 @@ from ..base.errors import RewriteError
 from ..base.names import Scope
 from ..base.startup import dataclass, replace
 from ..dialects.conversions import find_named_type
-from ..dialects.inference import SHAPE_DATA, Extents, extents, make_shape
+from ..dialects.inference import SHAPE_DATA, Extents, make_shape, read_extents
 from ..expressions.functions import DTYPES
 from .driver import Driver
 from .rules import LOWER, NORMALIZE, RuleSet
@@ -44,10 +44,10 @@ class ResultInference:
     def settle(self, node: ir.Node) -> Sequence[Elements] | None:
         """Let the results of a node have the types and shapes that its operands tell; their elements if constant."""
         known = all(value is None or _is_constant(value) for value in node.inputs) and bool(node.inputs)
-        key = None if known else self._key(node)
+        key = None if known else self._make_key(node)
         results = self._known.get(key) if key is not None else None
         if results is None:
-            results = self._work_out(node, known)
+            results = self._infer_results(node, known)
             if key is not None:
                 if len(self._known) > _REMEMBERED:
                     self._known.clear()
@@ -62,17 +62,17 @@ class ResultInference:
                 output.shape = make_shape(result.shape)
         return None
 
-    def _key(self, node: ir.Node) -> Any:
+    def _make_key(self, node: ir.Node) -> Any:
         attributes = tuple(
             (a.name, tuple(a.value) if isinstance(a.value, list) else a.value) for a in node.attributes.values()
         )
         operands = tuple(None if value is None else _describe(value) for value in node.inputs)
         return node.domain, node.op_type, attributes, operands, len(node.outputs)
 
-    def _work_out(self, node: ir.Node, known: bool) -> list[_Result]:
+    def _infer_results(self, node: ir.Node, known: bool) -> list[_Result]:
         """Run the rules over a copy of the node; results about which they tell nothing have the first operand's type
         where ops.yaml names no other."""
-        spec = self._rules.source.operator(node.op_type)
+        spec = self._rules.source.find_operator(node.op_type)
         given = None if spec is None else find_named_type(self._rules.source, spec, node)
         if given is None and spec is not None and len(spec.facts.yields) == 1:
             given = DTYPES.get(spec.facts.yields[0].removeprefix("q"))
@@ -101,7 +101,7 @@ class ResultInference:
             output.name = f"y{place}"
         if dtype is not None:  # values, and behind them where they are
             own.outputs[0].type = ir.TensorType(dtype)
-            for output in own.outputs[1:] if _numbers(self._rules, node) else ():
+            for output in own.outputs[1:] if _has_single_results(self._rules, node) else ():
                 output.type = ir.TensorType(ir.DataType.INT32)
         copies = list(values.values())
         constants = [value for value in copies if value.const_value is not None]
@@ -113,20 +113,20 @@ class ResultInference:
                 Driver(graph, self._rules, stage, names).run()
         except RewriteError:
             return [_Result(dtype if place == 0 else None, None, None) for place in range(len(node.outputs))]
-        return [_result(value, known) for value in graph.outputs]
+        return [_read_result(value, known) for value in graph.outputs]
 
 
-def _result(value: ir.Value, known: bool) -> _Result:
+def _read_result(value: ir.Value, known: bool) -> _Result:
     tensor = value.const_value if value.is_initializer() and not value.is_graph_input() else None
     elements: Elements | None = None
     if known and tensor is not None and tensor.dtype != ir.DataType.STRING:
         elements = tensor if isinstance(tensor, ir.LazyTensor) else tensor.numpy()
-    return _Result(value.dtype, extents(value), elements)
+    return _Result(value.dtype, read_extents(value), elements)
 
 
-def _numbers(rules: RuleSet, node: ir.Node) -> bool:
+def _has_single_results(rules: RuleSet, node: ir.Node) -> bool:
     """Whether an operator has several results of one kind each, and not a list of them."""
-    spec = rules.source.operator(node.op_type)
+    spec = rules.source.find_operator(node.op_type)
     return spec is not None and not any(result.variadic for result in spec.results)
 
 
@@ -143,13 +143,13 @@ def _describe(value: ir.Value) -> Any:
     """What rules may learn of an operand: its type and shape, and the elements where they are few."""
     tensor = value.const_value
     if tensor is None or not _is_small(value) or tensor.dtype == ir.DataType.STRING:
-        return value.dtype, extents(value)
+        return value.dtype, read_extents(value)
     return value.dtype, tuple(tensor.shape.numpy()), tensor.tobytes()
 
 
 def _copy(value: ir.Value, name: str, known: bool) -> ir.Value:
     """A value like another, with its elements where these are few, or all that is read is constant."""
-    shape = extents(value)
+    shape = read_extents(value)
     copy = ir.Value(name=name, type=value.type, shape=None if shape is None else make_shape(shape))
     if known or _is_small(value):
         copy.const_value = value.const_value

@@ -13,13 +13,13 @@ from ..base.constants import Elements
 from ..base.errors import Span
 from ..base.startup import dataclass, replace
 from ..dialects.operators import Catalogue, Dialect, list_catalogue
-from ..expressions.compile import Frame, Located, evaluate, truth
+from ..expressions.compile import Frame, Located, evaluate, read_truth
 from ..syntax import tree
 from ..syntax.tree_traversal import rebuild
 from .availability import Availability
-from .conditions import Condition, conditions, guards, speaks_of
+from .conditions import Condition, collect_guards, list_conditions, list_variables
 from .matcher import Matcher
-from .pattern import AnyOf, Defined, NodePattern, Operand, Variable, compile_equations, is_deep, nodes
+from .pattern import AnyOf, Defined, NodePattern, Operand, Variable, compile_equations, is_deep, iterate_nodes
 
 #: in the order they run; what operators mean in others of the source is asked for where they are tried alone
 STAGES = ("meaning", "integers", "normalize", "lower", "recover", "simplify", "tune", "accept", "support", "adapt")
@@ -138,8 +138,8 @@ class RuleSet:
         self.highest = max(file.opsets[1] for file in files)
         #: says what the results of the target's nodes are, where no schema does
         self.settle: Settle | None = None
-        contents = contents or outline(files, catalogue)
-        self.source, self.target = catalogue.dialect(files[0].source), catalogue.dialect(files[0].target)
+        contents = contents or outline_rules(files, catalogue)
+        self.source, self.target = catalogue.find_dialect(files[0].source), catalogue.find_dialect(files[0].target)
         self.definitions: Mapping[str, tree.Definition] = _Definitions(files, contents.definitions)
         self._compiled: dict[tuple[int, int, int, int], Rule] = {}
         self._found: dict[tuple[str, str, str, bool | None], tuple[Rule, ...]] = {}
@@ -152,7 +152,7 @@ class RuleSet:
             for key in one.roots:
                 self._index.setdefault((one.stage, key), []).append(one)
 
-    def candidates(self, stage: str, domain: str, operator: str, deep: bool | None = None) -> tuple[Rule, ...]:
+    def list_candidates(self, stage: str, domain: str, operator: str, deep: bool | None = None) -> tuple[Rule, ...]:
         """The rules of a stage whose root may be an operator, the first to try first.
 
         `deep` asks for those that cover several nodes, or one alone.
@@ -160,27 +160,27 @@ class RuleSet:
         key = stage, domain, operator, deep
         found = self._found.get(key)
         if found is None:
-            found = self._found[key] = tuple(self._fit(*key))
+            found = self._found[key] = tuple(self._find_candidates(*key))
         return found
 
-    def _fit(self, stage: str, domain: str, operator: str, deep: bool | None) -> Iterator[Rule]:
+    def _find_candidates(self, stage: str, domain: str, operator: str, deep: bool | None) -> Iterator[Rule]:
         found = [one for one in self._index.get((stage, (domain, operator)), ()) if deep in (None, one.deep)]
         for one in sorted(found, key=lambda one: one.order):
-            rule = self._rule(one)
-            there = any(operator in pattern.specs for pattern in nodes(rule.equations[-1].value))
+            rule = self._make_rule(one)
+            there = any(operator in pattern.specs for pattern in iterate_nodes(rule.equations[-1].value))
             if there and (stage != ADAPT or self._is_for_opset(one)):
                 yield rule
 
     def list_traits(self, operator: str) -> frozenset[str]:
         """The traits of an operator of the source or the target."""
-        specs = (dialect.operator(operator) for dialect in (self.source, self.target))
+        specs = (dialect.find_operator(operator) for dialect in (self.source, self.target))
         return next((spec.traits for spec in specs if spec is not None), frozenset())
 
-    def stages(self) -> frozenset[str]:
+    def list_stages(self) -> frozenset[str]:
         """The stages that have rules."""
         return self._stages
 
-    def roots(self) -> Iterator[tuple[str, Key]]:
+    def list_roots(self) -> Iterator[tuple[str, Key]]:
         """Every stage and operator that rules are about."""
         yield from self._index
 
@@ -192,11 +192,11 @@ class RuleSet:
     def _write_out(self, one: Outline) -> tree.Rule:
         return _write_out_member(self._files[one.file].items[one.item], one.member)
 
-    def _rule(self, one: Outline) -> Rule:
+    def _make_rule(self, one: Outline) -> Rule:
         if one.order not in self._compiled:
             file = self._files[one.file]
             written = self._write_out(one)
-            source, target = self._catalogue.dialect(file.source), self._catalogue.dialect(file.target)
+            source, target = self._catalogue.find_dialect(file.source), self._catalogue.find_dialect(file.target)
             self._compiled[one.order] = _compile(written, source, target, one, self)
             if one.order[0] != self._nearest[one.name]:
                 rule = self._compiled[one.order]
@@ -233,7 +233,7 @@ def compile_rules(
     return RuleSet(files, catalogue, opset, contents)
 
 
-def outline(files: Sequence[tree.RuleFile], catalogue: Catalogue) -> Contents:
+def outline_rules(files: Sequence[tree.RuleFile], catalogue: Catalogue) -> Contents:
     """Outline the rules of checked files: of the packs that are laid over each other the last is tried first."""
     outlines: list[Outline] = []
     places = {
@@ -243,22 +243,22 @@ def outline(files: Sequence[tree.RuleFile], catalogue: Catalogue) -> Contents:
         if isinstance(item, tree.Definition)
     }
     for number, file in enumerate(files):
-        source, target = catalogue.dialect(file.source), catalogue.dialect(file.target)
+        source, target = catalogue.find_dialect(file.source), catalogue.find_dialect(file.target)
         for place, item in enumerate(file.items):
             if isinstance(item, tree.Definition):
                 continue
-            for member, rule in _members(item):
+            for member, rule in _list_members(item):
                 reads = source if rule.stage in OF_SOURCE else target
                 equations = compile_equations(rule.equations, reads, file.opsets[1])
-                weight = sum(min(n.weight() for n in nodes(e.value)) for e in equations)
+                weight = sum(min(n.compute_weight() for n in iterate_nodes(e.value)) for e in equations)
                 order = (-file.rank, -rule.priority, -weight, len(outlines))
-                roots = tuple(dict.fromkeys(_roots(rule.equations[-1].value, reads, file.opsets)))
+                roots = tuple(dict.fromkeys(_list_roots(rule.equations[-1].value, reads, file.opsets)))
                 deep = is_deep(equations)
                 outlines.append(Outline(rule.name, rule.stage, roots, order, number, place, member, deep))
     return Contents(tuple(outlines), places)
 
 
-def _members(item: tree.Rule | tree.Table, known: Container[str] = ()) -> Iterator[tuple[int | None, tree.Rule]]:
+def _list_members(item: tree.Rule | tree.Table, known: Container[str] = ()) -> Iterator[tuple[int | None, tree.Rule]]:
     if isinstance(item, tree.Rule) and not item.over:
         if item.name not in known:
             yield None, item
@@ -272,16 +272,16 @@ def _write_out_member(item: tree.Rule | tree.Table | tree.Definition, member: in
     """A rule, or the one that a member of a table or an `over` family stands for."""
     if isinstance(item, tree.Table):
         assert member is not None
-        return _row(item, item.entries[member])
+        return _make_row_rule(item, item.entries[member])
     assert isinstance(item, tree.Rule)
-    return item if member is None else _member(item, item.over[member])
+    return item if member is None else _make_member(item, item.over[member])
 
 
-def _roots(expression: tree.Expression, reads: Dialect, opsets: tuple[int, int]) -> Iterator[Key]:
+def _list_roots(expression: tree.Expression, reads: Dialect, opsets: tuple[int, int]) -> Iterator[Key]:
     """The operators that a pattern may match at its root, at some of the opsets."""
     if isinstance(expression, tree.Choice):
-        yield from _roots(expression.left, reads, opsets)
-        yield from _roots(expression.right, reads, opsets)
+        yield from _list_roots(expression.left, reads, opsets)
+        yield from _list_roots(expression.right, reads, opsets)
     elif isinstance(expression, tree.Call) and expression.wildcard:
         options = {attribute.name for attribute in expression.attributes}
         for opset in opsets:
@@ -297,32 +297,32 @@ def write_out(files: Iterable[tree.RuleFile], known: Container[str] = ()) -> Ite
     for file in files:
         for item in file.items:
             if not isinstance(item, tree.Definition):
-                yield from ((file, rule) for _, rule in _members(item, known))
+                yield from ((file, rule) for _, rule in _list_members(item, known))
 
 
-def family(rule: tree.Rule) -> list[tree.Rule]:
+def expand_family(rule: tree.Rule) -> list[tree.Rule]:
     """The rules that an `over` family stands for; a rule without one stands for itself."""
-    return [_member(rule, entry) for entry in rule.over] if rule.over else [rule]
+    return [_make_member(rule, entry) for entry in rule.over] if rule.over else [rule]
 
 
-def _member(rule: tree.Rule, entry: tree.Entry) -> tree.Rule:
+def _make_member(rule: tree.Rule, entry: tree.Entry) -> tree.Rule:
     named = replace(rule, name=f"{rule.name}.{entry.source}", over=())
     found = rename_tree(named, dict(zip(FAMILY, (entry.source, entry.target), strict=True)))
     assert isinstance(found, tree.Rule)
     return found
 
 
-def _row(table: tree.Table, entry: tree.Entry) -> tree.Rule:
+def _make_row_rule(table: tree.Table, entry: tree.Entry) -> tree.Rule:
     span = entry.span
 
-    def side(operator: str) -> tree.Equation:
+    def make_side(operator: str) -> tree.Equation:
         operands = tree.Argument(tree.Name("xs", span), False, False, True, None, span)
         call = tree.Call(operator, False, (operands,), (), False, span, span)
         return tree.Equation((tree.Target("ys", True, None, span),), call, span)
 
-    template = tree.Template(None, (side(entry.target),), span)
+    template = tree.Template(None, (make_side(entry.target),), span)
     name = f"{table.name}.{entry.source}"
-    return tree.Rule(name, LOWER, 0, (), (side(entry.source),), (), (template,), table.tests, span)
+    return tree.Rule(name, LOWER, 0, (), (make_side(entry.source),), (), (template,), table.tests, span)
 
 
 def rename_tree(node: Any, names: Mapping[str, str]) -> Any:
@@ -339,9 +339,9 @@ def _compile(rule: tree.Rule, source: Dialect, target: Dialect, one: Outline, ru
     reads = source if rule.stage in OF_SOURCE else target
     # a model of any opset has the newest forms where it is adapted to another
     newest = rules.highest if rule.stage == ADAPT else rules.opset
-    asked = list(conditions(rule.clauses, rules.definitions))
-    equations = compile_equations(rule.equations, reads, newest, partial(_admits, asked, rules.list_traits))
-    layouts = dict(_layouts(equations))
+    asked = list(list_conditions(rule.clauses, rules.definitions))
+    equations = compile_equations(rule.equations, reads, newest, partial(_is_admitted, asked, rules.list_traits))
+    layouts = dict(_list_layouts(equations))
     return Rule(
         rule.name,
         rule.stage,
@@ -357,34 +357,36 @@ def _compile(rule: tree.Rule, source: Dialect, target: Dialect, one: Outline, ru
         f"{rule.name} ({rule.span.file}:{rule.span.line})",
         rule.name,
         one.deep,
-        Matcher(equations, asked, guards(rule.clauses, rules.definitions)),
+        Matcher(equations, asked, collect_guards(rule.clauses, rules.definitions)),
     )
 
 
-def _admits(asked: Sequence[Condition], traits: Callable[[str], frozenset[str]], wildcard: str, operator: str) -> bool:
+def _is_admitted(
+    asked: Sequence[Condition], traits: Callable[[str], frozenset[str]], wildcard: str, operator: str
+) -> bool:
     """Whether the conditions that speak of a wildcard alone hold for an operator."""
     for one in itertools.takewhile(lambda one: one.certain, asked):
-        names = speaks_of(one.expression)
+        names = list_variables(one.expression)
         if {one.meant.get(name, name) for name in names} != {wildcard}:
             continue
         try:
-            if not truth(evaluate(one.expression, Frame(dict.fromkeys(names, operator), traits=traits))):
+            if not read_truth(evaluate(one.expression, Frame(dict.fromkeys(names, operator), traits=traits))):
                 return False
         except Located:
             continue  # the guard itself tells what is wrong
     return True
 
 
-def _layouts(equations: Iterable[Defined]) -> Iterator[tuple[str, str]]:
-    def operands(pattern: Operand) -> Iterator[tuple[str, str]]:
+def _list_layouts(equations: Iterable[Defined]) -> Iterator[tuple[str, str]]:
+    def list_operand_layouts(pattern: Operand) -> Iterator[tuple[str, str]]:
         if isinstance(pattern, Variable) and pattern.layout:
             yield pattern.name, pattern.layout
-        for node in nodes(pattern) if isinstance(pattern, NodePattern | AnyOf) else ():
+        for node in iterate_nodes(pattern) if isinstance(pattern, NodePattern | AnyOf) else ():
             for operand in node.operands:
-                yield from operands(operand)
+                yield from list_operand_layouts(operand)
 
     for equation in equations:
         for target in equation.targets:
             if target.layout:
                 yield target.name, target.layout
-        yield from operands(equation.value)
+        yield from list_operand_layouts(equation.value)

@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from ..base.errors import ModelError
 from ..base.startup import dataclass
-from ..dialects.operators import Dialect, OperatorSpec, Option, option_value
+from ..dialects.operators import Dialect, OperatorSpec, Option, get_option
 
 if TYPE_CHECKING:
     from ..base.names import Scope
@@ -56,9 +56,13 @@ def _copy_attribute(attribute: ir.Attr, found: Mapping[ir.Value, ir.Value | None
     if attribute.type is not _GRAPH or found.keys().isdisjoint(_list_read(attribute.as_graph())):
         return attribute
     graph, known = attribute.as_graph(), dict(found)
-    inputs = [ir.Value(name=scope.fresh(one.name or "input"), type=one.type, shape=one.shape) for one in graph.inputs]
+    inputs = [
+        ir.Value(name=scope.make_name(one.name or "input"), type=one.type, shape=one.shape) for one in graph.inputs
+    ]
     constants = [
-        ir.Value(name=scope.fresh(one.name or "constant"), type=one.type, shape=one.shape, const_value=one.const_value)
+        ir.Value(
+            name=scope.make_name(one.name or "constant"), type=one.type, shape=one.shape, const_value=one.const_value
+        )
         for one in graph.initializers.values()
     ]
     for old, new in (
@@ -77,7 +81,7 @@ def _list_read(graph: ir.Graph) -> Iterator[ir.Value]:
     yield from graph.outputs
     for node in graph:
         yield from (value for value in node.inputs if value is not None)
-        for inner in bodies(node):
+        for inner in find_bodies(node):
             yield from _list_read(inner)
 
 
@@ -98,7 +102,7 @@ def copy(
     made.meta.update(node.meta)
     made.metadata_props.update(node.metadata_props)
     for old, new in zip(node.outputs, made.outputs, strict=True):
-        new.name, new.type, new.shape = scope.fresh(old.name or node.op_type), old.type, old.shape
+        new.name, new.type, new.shape = scope.make_name(old.name or node.op_type), old.type, old.shape
         new.meta.update(old.meta)
     return made
 
@@ -139,7 +143,7 @@ def _list_named(
             options = spec.options.values() if spec is not None else ()
             naming[node.op_type] = [option for option in options if _ONE in option.type]
         for option in naming[node.op_type]:
-            value = bind_option(option, option_value(node, option), subgraphs)
+            value = bind_option(option, get_option(node, option), subgraphs)
             for body in value if isinstance(value, list) else [value]:
                 if isinstance(body, Body):
                     yield body.graph
@@ -155,7 +159,7 @@ def check_calls(graphs: Sequence[ir.Graph], dialect: Dialect, subgraphs: Sequenc
         raise ModelError(f"graph {min(graph.name or '' for graph in calls)} calls itself, which never ends")
 
 
-def bodies(node: ir.Node) -> list[ir.Graph]:
+def find_bodies(node: ir.Node) -> list[ir.Graph]:
     """The graphs among a node's attributes."""
     attributes = node.attributes.data.values()
     return [attribute.as_graph() for attribute in attributes if attribute.type is ir.AttributeType.GRAPH]
@@ -171,7 +175,7 @@ def count_yielded(spec: OperatorSpec, attributes: Iterable[ir.Attr]) -> int:
     return len(graphs[0].outputs) if graphs and not spec.facts.parameters else 0
 
 
-def stack(node: ir.Node, slices: int | None, decides: Sequence[str] = ()) -> None:
+def stack_types(node: ir.Node, slices: int | None, decides: Sequence[str] = ()) -> None:
     """Give the results of a node the types of what its graphs yield.
 
     Of the last operands the graphs read `slices` slice by slice, and what they yield for each is stacked along a new
@@ -187,7 +191,7 @@ def stack(node: ir.Node, slices: int | None, decides: Sequence[str] = ()) -> Non
     carried = len(node.inputs) - slices
     source = node.inputs[-1]
     extent = None if source is None or source.shape is None else source.shape[0]
-    for body in bodies(node):
+    for body in find_bodies(node):
         for place, (result, inner) in enumerate(zip(node.outputs, body.outputs, strict=True)):
             result.type = inner.type
             if inner.shape is not None:
@@ -197,14 +201,14 @@ def stack(node: ir.Node, slices: int | None, decides: Sequence[str] = ()) -> Non
 def detach(node: ir.Node) -> None:
     """Let a node that is given up read nothing, nor any node of its graphs."""
     node.resize_inputs(0)
-    for body in bodies(node):
+    for body in find_bodies(node):
         for inner in body:
             detach(inner)
 
 
-def hand_over(node: ir.Node, takers: Iterable[ir.Node]) -> None:
+def detach_bodies(node: ir.Node, takers: Iterable[ir.Node]) -> None:
     """Let a node give up the graphs that others have taken from it."""
-    taken = [body for taker in takers for body in bodies(taker)]
+    taken = [body for taker in takers for body in find_bodies(taker)]
     for attribute in list(node.attributes.values()):
         if taken and attribute.type is ir.AttributeType.GRAPH and attribute.as_graph() in taken:
             del node.attributes[attribute.name]

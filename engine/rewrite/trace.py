@@ -24,7 +24,7 @@ class Subject:
     names: frozenset[str]
 
     @classmethod
-    def of(cls, node: ir.Node) -> Subject:
+    def describe(cls, node: ir.Node) -> Subject:
         """Take down what a node is called, by its own name, its source's and those of its results."""
         results = [output.name for output in node.outputs if output.name]
         name = node.name or next(iter(results), node.op_type)
@@ -41,27 +41,27 @@ class Trace:
     #: the names of the nodes that rules were tried on, and of their values
     met: set[str] = field(default_factory=set)
 
-    def watches(self, subject: Subject) -> bool:
+    def is_watching(self, subject: Subject) -> bool:
         """Whether rules that do not take a node are told too."""
         self.met.update(subject.names)
         return self.node is not None and self.node in subject.names
 
-    def unmet(self) -> str:
-        """Why nothing was told, where rules were tried on nodes and none of them is called `node`; else nothing."""
+    def explain_silence(self) -> str:
+        """Why the trace is empty: rules were tried, and none on a node called `node`; else nothing."""
         if self.node is None or not self.met or self.node in self.met:
             return ""
         inside = sorted(name for name in self.met if self.node in name)
         hint = f"; did you mean {inside[0]}?" if inside else suggest_nearest(self.node, sorted(self.met))
         return f"no node or value is called {self.node}{hint}"
 
-    def tell_fired(self, stage: str, place: str, subject: Subject, made: Sequence[ir.Node]) -> None:
-        """Tell that a rule took a node."""
-        if self.node is None or self.watches(subject):
+    def report_fired(self, stage: str, place: str, subject: Subject, made: Sequence[ir.Node]) -> None:
+        """Report that a rule rewrote a node."""
+        if self.node is None or self.is_watching(subject):
             built = ", ".join(node.op_type for node in made) or "no node"
             self.say(f"{stage}: {place} takes {subject.operator} {subject.name}: {built}")
 
-    def tell_missed(self, stage: str, place: str, subject: Subject, reason: Reason | None) -> None:
-        """Tell that a rule did not take a node."""
+    def report_missed(self, stage: str, place: str, subject: Subject, reason: Reason | None) -> None:
+        """Report that a rule did not match a node."""
         why = "it does not match" if reason is None else f"{reason.span}: {reason.message}"
         self.say(f"{stage}: {place} does not take {subject.operator} {subject.name}: {why}")
 
@@ -69,8 +69,8 @@ class Trace:
 _WATCHING: ContextVar[Trace | None] = ContextVar("trace", default=None)
 
 
-def watching() -> Trace | None:
-    """Whoever watches at the moment."""
+def get_trace() -> Trace | None:
+    """The trace that is being taken, None where there is none."""
     return _WATCHING.get()
 
 

@@ -8,14 +8,14 @@ from collections.abc import Iterable, Iterator
 
 import onnx_ir as ir
 
-from .subgraphs import bodies
+from .subgraphs import find_bodies
 
 
 def walk_nodes(nodes: Iterable[ir.Node]) -> Iterator[ir.Node]:
     """Nodes, and the nodes of their graphs."""
     for node in nodes:
         yield node
-        for body in bodies(node):
+        for body in find_bodies(node):
             yield from walk_nodes(body)
 
 
@@ -45,4 +45,4 @@ def is_sorted(graph: ir.Graph) -> bool:
                 if producer is not None and producer.graph is graph and producer not in seen:
                     return False
         seen.add(node)
-    return all(is_sorted(body) for node in graph for body in bodies(node))
+    return all(is_sorted(body) for node in graph for body in find_bodies(node))

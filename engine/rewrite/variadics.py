@@ -38,7 +38,7 @@ def assign_places(
                 yield [], bound
             return
         one, later = rest[0], rest[1:]
-        for number in _numbers(one, any(other.spread for other in later), free, bound):
+        for number in _list_counts(one, any(other.spread for other in later), free, bound):
             taken = number if one.spread else 0
             counted = {**bound, one.count: number} if one.count is not None and one.spread else bound
             for places, more in divide(later, start + number, free - taken, counted):
@@ -48,7 +48,7 @@ def assign_places(
         yield from divide(patterns, 0, total - single, found)
 
 
-def _numbers(one: Taking, others: bool, free: int, bound: Mapping[str, Any]) -> Sequence[int]:
+def _list_counts(one: Taking, others: bool, free: int, bound: Mapping[str, Any]) -> Sequence[int]:
     """How many values a pattern may take, of those that may be taken by this one or by others after it."""
     if not one.spread:
         return [1]

@@ -15,7 +15,7 @@ _SHOWN = 8
 class Collector:
     """All mistakes found so far.
 
-    The members of an `over` family share one text: inside `family`, one mistake is kept for each place.
+    The members of an `over` family share one text: inside `merge_family`, one mistake is kept for each place.
     """
 
     def __init__(self) -> None:
@@ -24,7 +24,7 @@ class Collector:
         self._places: set[Span] | None = None
         self._notes: list[Note] = []
 
-    def error(self, span: Span, message: str, help: str | None = None, notes: Iterable[Note] = ()) -> None:
+    def add_error(self, span: Span, message: str, help: str | None = None, notes: Iterable[Note] = ()) -> None:
         """Add a mistake, unless it has been told."""
         if (span, message) in self._told or (self._places is not None and span in self._places):
             return
@@ -34,7 +34,7 @@ class Collector:
         self.found.append(Diagnostic(span, message, (*notes, *self._notes), help))
 
     @contextmanager
-    def family(self) -> Iterator[None]:
+    def merge_family(self) -> Iterator[None]:
         """Keep one mistake for each place while the members of a family are checked."""
         before, self._places = self._places, set()
         try:
@@ -43,7 +43,7 @@ class Collector:
             self._places = before
 
     @contextmanager
-    def noting(self, message: str, span: Span) -> Iterator[None]:
+    def add_note(self, message: str, span: Span) -> Iterator[None]:
         """Add a note to every mistake found meanwhile."""
         self._notes.insert(0, Note(message, span))
         try:
@@ -59,7 +59,7 @@ def suggest(name: str, known: Iterable[str], what: str = "") -> str | None:
     close = difflib.get_close_matches(name, names, 2, 0.6) or [
         folded[other] for other in difflib.get_close_matches(name.casefold(), folded, 2, 0.6)
     ]
-    if len(close) == 2 and _likeness(name, close[0]) - _likeness(name, close[1]) > 0.1:
+    if len(close) == 2 and _measure_likeness(name, close[0]) - _measure_likeness(name, close[1]) > 0.1:
         close.pop()
     if close:
         return f"did you mean {join_words(f'`{other}`' for other in close)}?"
@@ -68,7 +68,7 @@ def suggest(name: str, known: Iterable[str], what: str = "") -> str | None:
     return None
 
 
-def _likeness(name: str, other: str) -> float:
+def _measure_likeness(name: str, other: str) -> float:
     return difflib.SequenceMatcher(None, name.casefold(), other.casefold()).ratio()
 
 
@@ -83,6 +83,6 @@ def spell(value: object) -> str:
     return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def a(noun: str) -> str:
+def add_article(noun: str) -> str:
     """A noun with its article."""
     return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"

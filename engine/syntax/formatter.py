@@ -42,28 +42,28 @@ class _Brace:
 def format_rules(text: str, file: str) -> str:
     """A rule file in its one form; raises RuleError where it cannot be parsed."""
     before = read(text, file)
-    starts = dict(_starts(before))
+    starts = dict(_list_starts(before))
     lines: list[str] = []
     state = _State()
     current = 0
     for number, line in enumerate(text.splitlines(), 1):
         code, comment = _split(line)
         if not code:
-            lines.append(_comment(comment, current, state, line))
+            lines.append(_indent_comment(comment, current, state, line))
             continue
         column = len(line) - len(line.lstrip()) + 1
         start = starts.get((number, column))
         if start is not None:
             indent = current = start
-        elif code.startswith("}") and state.closes_item():
+        elif code.startswith("}") and state.is_closing_item():
             indent = current = 0
         else:
-            indent = max(_width(line), current + (0 if code.startswith("}") else 2))
+            indent = max(_measure_width(line), current + (0 if code.startswith("}") else 2))
         body = state.space_tokens(code)
         gap = max(2, len(line) - len(comment) - len(line[: len(line) - len(comment)].rstrip())) if comment else 0
         lines.append(" " * indent + body + " " * gap + comment)
-    after = "\n".join(_blank(lines)) + "\n"
-    if _bare(read(after, file)) != _bare(before):
+    after = "\n".join(_trim_blank_lines(lines)) + "\n"
+    if _strip_places(read(after, file)) != _strip_places(before):
         raise AssertionError(f"{file}: formatting would change what the rules say")
     return after
 
@@ -75,19 +75,19 @@ def _split(line: str) -> tuple[str, str]:
     return found.group(1).strip(), (found.group(2) or "").rstrip()
 
 
-def _width(line: str) -> int:
+def _measure_width(line: str) -> int:
     expanded = line.expandtabs(4)
     return len(expanded) - len(expanded.lstrip())
 
 
-def _comment(comment: str, current: int, state: _State, line: str) -> str:
+def _indent_comment(comment: str, current: int, state: _State, line: str) -> str:
     """A line of its own: at the margin between items, else where it was or with what it stands among."""
     if not comment:
         return ""
-    return " " * (max(_width(line), _BODY) if state.braces else 0) + comment
+    return " " * (max(_measure_width(line), _BODY) if state.braces else 0) + comment
 
 
-def _blank(lines: list[str]) -> Iterator[str]:
+def _trim_blank_lines(lines: list[str]) -> Iterator[str]:
     """Lines without blank ones at either end, and never two of them in a row."""
     previous = ""
     kept = [line.rstrip() for line in lines]
@@ -108,7 +108,7 @@ class _State:
         self._before = ""
         self._item = ""
 
-    def closes_item(self) -> bool:
+    def is_closing_item(self) -> bool:
         """Whether the next brace closes a rule or a table."""
         return len(self.braces) == 1
 
@@ -117,21 +117,21 @@ class _State:
         out = ""
         for found in _TOKEN.finditer(code):
             token = found.group()
-            space = self._space(token) if out else ""
+            space = self._choose_space(token) if out else ""
             out += space + token
-            self._step(token)
+            self._advance(token)
         return out
 
-    def _step(self, token: str) -> None:
+    def _advance(self, token: str) -> None:
         if token in _ITEMS:
             self._item = token
         if token == "{":
-            self.braces.append(self._brace())
+            self.braces.append(self._open_brace())
         elif token == "}" and self.braces:
             self.braces.pop()
         self._before, self._previous = self._previous, token
 
-    def _brace(self) -> _Brace:
+    def _open_brace(self) -> _Brace:
         if not self.braces and self._item in ("rule", "table") and self._previous != "over":
             return _Brace(self._item, True)
         if self._previous == "over":
@@ -142,7 +142,7 @@ class _State:
             return _Brace("graph", True)
         return _Brace("options", False)
 
-    def _space(self, token: str) -> str:
+    def _choose_space(self, token: str) -> str:
         last, kind = self._previous, self.braces[-1].kind if self.braces else ""
         if last == "{":
             return " " if self.braces[-1].apart else ""
@@ -158,13 +158,13 @@ class _State:
             return ""
         if token in _TIGHT_BEFORE or last in _TIGHT_AFTER:
             return ""
-        if token in ("(", "[") and (re.fullmatch(r"\w+", last) or last in (")", "]")) and self._calls(last):
+        if token in ("(", "[") and (re.fullmatch(r"\w+", last) or last in (")", "]")) and self._is_call(last):
             return ""
         if last == "-" and not self._minus:
             return ""
         return " "
 
-    def _calls(self, last: str) -> bool:
+    def _is_call(self, last: str) -> bool:
         return last not in RESERVED or last in ("fold", "graph")
 
     @property
@@ -174,46 +174,46 @@ class _State:
         return not (before == "" or before in _OPERATORS or before in RESERVED - {"none", "true", "false"})
 
 
-def _starts(file: tree.RuleFile) -> Iterator[tuple[tuple[int, int], int]]:
+def _list_starts(file: tree.RuleFile) -> Iterator[tuple[tuple[int, int], int]]:
     """Where statements begin, by line and column, and the column that they belong at."""
     yield (file.span.line, file.span.column), 0
-    yield from ((_place(use.span), 0) for use in file.uses)
+    yield from ((_find_place(use.span), 0) for use in file.uses)
     for word, named in (("group", file.groups), ("fragment", file.fragments)):
         yield from (((one.span.line, one.span.column - len(word) - 1), 0) for one in named)
-    yield from ((_at(clause), _BODY) for fragment in file.fragments for clause in fragment.clauses)
+    yield from ((_find_start(clause), _BODY) for fragment in file.fragments for clause in fragment.clauses)
     for item in file.items:
         word = {tree.Rule: "rule", tree.Table: "table", tree.Definition: "def"}[type(item)]
         yield (item.span.line, item.span.column - len(word) - 1), 0
         if isinstance(item, tree.Definition):
             continue
         if isinstance(item, tree.Table):
-            yield from ((_place(entry.span), _BODY) for entry in item.entries)
+            yield from ((_find_place(entry.span), _BODY) for entry in item.entries)
         else:
-            yield from ((_place(equation.span), _BODY) for equation in item.equations)
-            yield from ((_at(clause), _BODY) for clause in item.clauses)
+            yield from ((_find_place(equation.span), _BODY) for equation in item.equations)
+            yield from ((_find_start(clause), _BODY) for clause in item.clauses)
             for local in item.definitions:
                 yield (local.span.line, local.span.column - len("def ")), _BODY
             for template in item.templates:
-                yield from ((_place(equation.span), _EQUATION) for equation in template.equations)
-                yield _place(template.span), _BODY
-        yield from ((_place(test.span), _BODY) for test in item.tests)
+                yield from ((_find_place(equation.span), _EQUATION) for equation in template.equations)
+                yield _find_place(template.span), _BODY
+        yield from ((_find_place(test.span), _BODY) for test in item.tests)
 
 
-def _at(clause: tree.Clause) -> tuple[int, int]:
+def _find_start(clause: tree.Clause) -> tuple[int, int]:
     back = len("let ") if isinstance(clause, tree.Let) else 0
     return clause.span.line, clause.span.column - back
 
 
-def _place(span: Span) -> tuple[int, int]:
+def _find_place(span: Span) -> tuple[int, int]:
     return span.line, span.column
 
 
-def _bare(node: Any) -> Any:
+def _strip_places(node: Any) -> Any:
     """A syntax tree without its places."""
     if isinstance(node, tuple):
-        return tuple(_bare(item) for item in node)
+        return tuple(_strip_places(item) for item in node)
     if isinstance(node, Span):
         return None
     if is_dataclass(node) and not isinstance(node, type):
-        return (type(node).__name__, *(_bare(getattr(node, field.name)) for field in fields(node)))
+        return (type(node).__name__, *(_strip_places(getattr(node, field.name)) for field in fields(node)))
     return node

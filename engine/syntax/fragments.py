@@ -53,13 +53,15 @@ def _expand(node: Any, known: Fragments) -> Any:
         if node.callee in known:
             return _put_in(node, known[node.callee])
         if any(one.spread for one in node.attributes):
-            return replace(node, attributes=tuple(item for one in node.attributes for item in _options(one, known)))
+            return replace(
+                node, attributes=tuple(item for one in node.attributes for item in _expand_options(one, known))
+            )
     if isinstance(node, tree.Rule) and any(isinstance(one, tree.Let) and one.spread for one in node.clauses):
-        return replace(node, clauses=tuple(item for one in node.clauses for item in _clauses(one, known)))
+        return replace(node, clauses=tuple(item for one in node.clauses for item in _expand_clauses(one, known)))
     return node
 
 
-def _options(attribute: tree.Attribute, known: Fragments) -> Iterator[tree.Attribute]:
+def _expand_options(attribute: tree.Attribute, known: Fragments) -> Iterator[tree.Attribute]:
     """The options that one in braces stands for: itself, or those of a fragment."""
     if not attribute.spread:
         yield attribute
@@ -71,7 +73,7 @@ def _options(attribute: tree.Attribute, known: Fragments) -> Iterator[tree.Attri
     yield from (replace(one, span=attribute.span) for one in lists[attribute.name])
 
 
-def _clauses(clause: tree.Clause, known: Fragments) -> Iterator[tree.Clause]:
+def _expand_clauses(clause: tree.Clause, known: Fragments) -> Iterator[tree.Clause]:
     """The clauses that one stands for: itself, or those of a fragment."""
     if not (isinstance(clause, tree.Let) and clause.spread):
         yield clause

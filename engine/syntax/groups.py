@@ -18,14 +18,14 @@ def expand_groups(file: tree.RuleFile, text: str) -> tree.RuleFile:
     groups = {group.name: group.members for group in file.groups}
     items = tuple(_expand(item, groups, {}) for item in file.items) if groups else file.items
     for node in walk(items):
-        name = _uses_group(node)
+        name = _find_group_use(node)
         if name is not None:
             known = f"; there are {', '.join(groups)}" if groups else ": such as `group gates = [input, output]`"
             raise RuleError([Diagnostic(node.span, f"`{name}` is no group, nor in one{known}")], {node.span.file: text})
     return replace(file, items=items)
 
 
-def _uses_group(node: Any) -> str | None:
+def _find_group_use(node: Any) -> str | None:
     """The name by which a node asks for a group or a member of one; what is left of them is a mistake."""
     match node:
         case tree.Argument(group=(_, name)):

@@ -58,13 +58,13 @@ _WORDS = {
 }
 
 
-def member(name: str, written: str) -> str | None:
+def suggest_for_member(name: str, written: str) -> str | None:
     """What to write for `x.shape` and the like."""
     form = _MEMBERS.get(written)
     return None if form is None else f"write `{form.format(name)}`"
 
 
-def function(name: str, operators: Iterable[str]) -> str | None:
+def suggest_for_function(name: str, operators: Iterable[str]) -> str | None:
     """What to write for a function that is not there: another form, or one of the `operators` of the graph."""
     plain = _ALIASES.get(name, name.replace("_", ""))
     same = next(
@@ -73,11 +73,11 @@ def function(name: str, operators: Iterable[str]) -> str | None:
     return ", ".join(said for said in (_FUNCTIONS.get(name), same) if said) or None
 
 
-def module(name: str) -> str | None:
+def suggest_for_module(name: str) -> str | None:
     """What to write for a module that functions or constants are asked of."""
     return "there are no modules: functions and constants stand alone, `sqrt(n)`, `PI`" if name in _MODULES else None
 
 
-def word(name: str) -> str | None:
-    """What to write for a word that begins a statement elsewhere."""
+def suggest_for_word(name: str) -> str | None:
+    """What to write for a keyword of another language that begins a statement."""
     return _WORDS.get(name)

@@ -8,7 +8,7 @@ from typing import Any
 from ..base.errors import Diagnostic, Note, RuleError
 from ..base.startup import replace
 from . import tree
-from .tree_traversal import below, rebuild
+from .tree_traversal import list_child_fields, rebuild
 
 #: what every definition knows without being given it
 _KNOWN = frozenset({"opset"})
@@ -51,7 +51,7 @@ def _lift(rule: tree.Rule, beside: Mapping[str, tree.Definition]) -> Iterator[tr
         try:
             body = _give(local.body, lifted, frozenset(local.parameters))
         except _Captured as error:
-            raise RuleError([_tell(error, lifted)], {}) from error
+            raise RuleError([_make_diagnostic(error, lifted)], {}) from error
         used = tuple(dict.fromkeys(_list_free(body, frozenset(local.parameters) | _KNOWN)))
         name = f"{rule.name}.{local.name}"
         lifted[local.name] = tree.Definition(name, (*local.parameters, *used), body, local.span), used
@@ -63,12 +63,12 @@ def _lift(rule: tree.Rule, beside: Mapping[str, tree.Definition]) -> Iterator[tr
             definitions=(),
         )
     except _Captured as error:
-        raise RuleError([_tell(error, lifted)], {}) from error
+        raise RuleError([_make_diagnostic(error, lifted)], {}) from error
     yield from (definition for definition, _ in lifted.values())
     yield changed
 
 
-def _tell(error: _Captured, lifted: Lifted) -> Diagnostic:
+def _make_diagnostic(error: _Captured, lifted: Lifted) -> Diagnostic:
     definition, _ = lifted[error.call.callee]
     note = Note(f"`{error.call.callee}` uses `{error.name}` of the rule", definition.span)
     return Diagnostic(error.call.span, f"`{error.name}` is another value here", (note,), "give one another name")
@@ -100,15 +100,15 @@ def _list_free(node: Any, bound: frozenset[str]) -> Iterator[str]:
         case tree.Comprehension() | tree.Fold():
             yield from _list_free(node.source, bound)
             inner = bound | _list_bound(node)
-            for name in below(type(node)) or ():
+            for name in list_child_fields(type(node)) or ():
                 part = getattr(node, name)
-                if name != "source" and (type(part) is tuple or below(type(part)) is not None):
+                if name != "source" and (type(part) is tuple or list_child_fields(type(part)) is not None):
                     yield from _list_free(part, inner)
         case tuple():
             for part in node:
                 yield from _list_free(part, bound)
         case _:
-            for name in below(type(node)) or ():
+            for name in list_child_fields(type(node)) or ():
                 yield from _list_free(getattr(node, name), bound)
 
 

@@ -19,7 +19,7 @@ class _Rest:
     #: the last values of those that the pattern names
     named: tuple[str | None, ...]
 
-    def call(self, part: str, place: int) -> str:
+    def name_part(self, part: str, place: int) -> str:
         """The name of a list of first values, values within a turn, next or last values, or of how many there are."""
         return f"{self.name}_{part}_{place}"
 
@@ -103,19 +103,19 @@ def _write_out(equation: tree.Equation, rests: Mapping[str, _Rest], pattern: boo
         raise _Misused(equation.span, f"no loop of the pattern carries `{given.name}...`")
     rest = None if given is None else rests[given.name]
     firsts, values, nexts, lasts = [], [], [], []
-    for one, place in _order(body, rest):
+    for one, place in _order_carried(body, rest):
         if isinstance(one, tree.Carried):
             values.append(tree.Target(str(one.name), False, None, one.span))
             firsts.append(one.first)
             nexts.append(one.next)
             lasts.append(tree.Target(str(one.last), False, None, one.span))
         else:
-            count = one.call("count", place) if pattern and place < len(one.named) else None
+            count = one.name_part("count", place) if pattern and place < len(one.named) else None
             span = body.span
-            values.append(tree.Target(one.call("value", place), True, None, span, count))
-            lasts.append(tree.Target(one.call("last", place), True, None, span, count))
-            firsts.append(_spread(one.call("first", place), count, span))
-            nexts.append(_spread(one.call("next", place), count, span))
+            values.append(tree.Target(one.name_part("value", place), True, None, span, count))
+            lasts.append(tree.Target(one.name_part("last", place), True, None, span, count))
+            firsts.append(_spread(one.name_part("first", place), count, span))
+            nexts.append(_spread(one.name_part("next", place), count, span))
     collected = [one for one in body.carried if one.first is None and one.next is not None]
     full = replace(
         body,
@@ -137,7 +137,7 @@ def _spread(name: str, count: str | None, span: Span) -> tree.Argument:
     return tree.Argument(variable, False, False, True, None, span)
 
 
-def _order(body: tree.GraphOf, rest: _Rest | None) -> Iterator[tuple[tree.Carried | _Rest, int]]:
+def _order_carried(body: tree.GraphOf, rest: _Rest | None) -> Iterator[tuple[tree.Carried | _Rest, int]]:
     """What a loop carries in the order of the pattern, each value with its place among those that the pattern names."""
     named = [one for one in body.carried if one.first is not None]
     if rest is None:
@@ -158,9 +158,9 @@ def _join_rests(node: Any, rests: Mapping[str, _Rest]) -> Any:
     match node:
         case tree.Name(name, span) if name in rests:
             rest = rests[name]
-            joined: tree.Expression = tree.Name(rest.call("next", 0), span)
+            joined: tree.Expression = tree.Name(rest.name_part("next", 0), span)
             for place in range(1, len(rest.named) + 1):
-                joined = tree.Binary("++", joined, tree.Name(rest.call("next", place), span), span)
+                joined = tree.Binary("++", joined, tree.Name(rest.name_part("next", place), span), span)
             return joined
     return rebuild(node, lambda part: _join_rests(part, rests))
 
@@ -172,6 +172,6 @@ def _declare_rests(test: tree.Test, rests: Mapping[str, _Rest]) -> tree.Test:
         rest = rests.get(one.name)
         names: Sequence[str] = [one.name]
         if rest is not None:
-            names = [rest.call("first", place) for place in range(len(rest.named) + 1)]
+            names = [rest.name_part("first", place) for place in range(len(rest.named) + 1)]
         declarations += (replace(one, name=name) for name in names)
     return replace(test, declarations=tuple(declarations))

@@ -21,7 +21,7 @@ from .fragments import expand_fragments
 from .groups import expand_groups
 from .local_definitions import lift_definitions
 from .loops import expand_loops
-from .syntax_errors import complain
+from .syntax_errors import explain_error
 from .tree_builder import Misfit, TreeBuilder
 
 #: how deep expressions may nest
@@ -53,10 +53,10 @@ def read(text: str, file: str) -> tree.RuleFile:
         message = f"a file of more than {_LONGEST:,} characters"
         raise RuleError([Diagnostic(span, message, (), "long lists of plain numbers do not count")], {file: text})
     try:
-        parsed = _grammar().parse(text)
+        parsed = _load_grammar().parse(text)
     except UnexpectedInput as error:
-        raise RuleError([complain(error, text, file, _grammar())], {file: text}) from error
-    deep = _deeper(parsed, _DEPTH)
+        raise RuleError([explain_error(error, text, file, _load_grammar())], {file: text}) from error
+    deep = _find_too_deep(parsed, _DEPTH)
     if deep is not None:
         span = Span(file, deep.line, deep.column, deep.end_line, deep.end_column)
         message = f"this stands more than {_DEPTH} levels deep in an expression"
@@ -70,7 +70,7 @@ def read(text: str, file: str) -> tree.RuleFile:
     return result
 
 
-def _deeper(parsed: lark.Tree[Any], most: int) -> Any:
+def _find_too_deep(parsed: lark.Tree[Any], most: int) -> Any:
     """The place of what stands deeper in a tree than so many levels, None where nothing does."""
     level = [parsed]
     for _ in range(most):
@@ -88,7 +88,7 @@ class _PlainData(pickle.Unpickler):
 
 
 @functools.cache
-def _grammar() -> lark.Lark:
+def _load_grammar() -> lark.Lark:
     """The parser, from the tables that an earlier run kept: to make them takes 0.8 seconds, to read them 0.02."""
     text = GRAMMAR.read_text(encoding="utf-8")
     key = hashlib.sha256(f"{lark.__version__} {sys.version}\0{text}".encode()).hexdigest()

@@ -11,7 +11,7 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedInput
 from ..base.errors import Diagnostic, Note, Span
 from ..base.startup import dataclass
 from .diagnostics import join_words
-from .habits import POWER, word
+from .habits import POWER, suggest_for_word
 
 #: words that are no names
 _WORDS = """rule table def stage over where require remark let when test for in if else and or not any const fold graph
@@ -77,7 +77,7 @@ _BEGINS = re.compile(r"(?:^|\n)\s*([a-z]+)\b[^\n]*$")
 _LAST = re.compile(r"\b(lambda(?=[\w\s,]*$)|[a-z]+\s*$)")
 
 
-def _names(found: _Found) -> bool:
+def _is_name(found: _Found) -> bool:
     """Whether a word stands where a name belongs, not where the next clause or item begins."""
     goes_on = found.expected & {"ARROW", "RULE", "TEST", "RBRACE", "RPAR", "RSQB", "COMMA"}
     return not goes_on or found.after.lstrip().startswith(("=", ",", "@"))
@@ -98,7 +98,7 @@ _SLIPS: tuple[tuple[Callable[[_Found], bool], str], ...] = (
         '`require` ends with a message: `require condition, "why not"`',
     ),
     (
-        lambda f: f.text in RESERVED and "NAME" in f.expected and _names(f),
+        lambda f: f.text in RESERVED and "NAME" in f.expected and _is_name(f),
         "`{0}` is a word of the language; choose another name",
     ),
     (
@@ -169,14 +169,14 @@ _SLIPS: tuple[tuple[Callable[[_Found], bool], str], ...] = (
 )
 
 
-def complain(error: UnexpectedInput, text: str, file: str, grammar: Lark) -> Diagnostic:
+def explain_error(error: UnexpectedInput, text: str, file: str, grammar: Lark) -> Diagnostic:
     """Word the mistake at which a parser stopped."""
     if isinstance(error, UnexpectedEOF) or (isinstance(error, UnexpectedToken) and error.token.type == "$END"):
         lines = text.splitlines() or [""]
         span = Span(file, len(lines), len(lines[-1]) + 1, len(lines), len(lines[-1]) + 2)
         found = _explain_token("", getattr(error, "accepts", None) or error.expected, text, len(text))
         notes = _find_unclosed(text, file)
-        return Diagnostic(span, "the file ends too early", notes, _help(found, grammar))
+        return Diagnostic(span, "the file ends too early", notes, _suggest_help(found, grammar))
     expected: Iterable[str]
     if isinstance(error, UnexpectedToken):
         token = error.token
@@ -195,31 +195,31 @@ def complain(error: UnexpectedInput, text: str, file: str, grammar: Lark) -> Dia
     inside = closes or word in ("rule", "table", "def") or (notes and "`{`" not in notes[0].message)
     if _is_unfinished(found):
         begun = [found.start() for found in re.finditer(r"\bif\b", text[:position])]
-        notes, inside = (_place("this `if` has no `else`", text, file, begun[-1], 2),), True
-    return Diagnostic(span, f"unexpected `{word}`", notes if inside else (), _help(found, grammar))
+        notes, inside = (_note_place("this `if` has no `else`", text, file, begun[-1], 2),), True
+    return Diagnostic(span, f"unexpected `{word}`", notes if inside else (), _suggest_help(found, grammar))
 
 
 def _explain_token(word: str, expected: Iterable[str], text: str, position: int) -> _Found:
     return _Found(word, frozenset(expected) - {"NUMBERS"}, text[:position], text[position + len(word) :])
 
 
-def _help(found: _Found, grammar: Lark) -> str | None:
-    if (habit := _habit(found)) is not None:
+def _suggest_help(found: _Found, grammar: Lark) -> str | None:
+    if (habit := _find_habit(found)) is not None:
         return habit
     for fits, advice in _SLIPS:
         if fits(found):
             return advice.format(found.text)
-    names = sorted({_speak(name, grammar) for name in found.expected - _INFIX or found.expected})
+    names = sorted({_name_terminal(name, grammar) for name in found.expected - _INFIX or found.expected})
     return f"expected {join_words(names)}" if 0 < len(names) <= 8 else None
 
 
-def _habit(found: _Found) -> str | None:
+def _find_habit(found: _Found) -> str | None:
     """What to write for a statement of another language, where the parser stopped in one."""
     if _is_unfinished(found):
         begun = _BEGINS.search(found.before.rstrip())
-        return (word(begun[1]) if begun is not None else None) or "an expression says both: `a if c else b`"
+        return (suggest_for_word(begun[1]) if begun is not None else None) or "an expression says both: `a if c else b`"
     last = _LAST.search(found.before)
-    return word(last[1].strip()) if last is not None and last[1].strip() not in RESERVED else None
+    return suggest_for_word(last[1].strip()) if last is not None and last[1].strip() not in RESERVED else None
 
 
 def _is_unfinished(found: _Found) -> bool:
@@ -227,7 +227,7 @@ def _is_unfinished(found: _Found) -> bool:
     return "ELSE" in found.expected and "RULE" not in found.expected
 
 
-def _speak(terminal: str, grammar: Lark) -> str:
+def _name_terminal(terminal: str, grammar: Lark) -> str:
     if terminal in _SPOKEN:
         return _SPOKEN[terminal]
     for definition in grammar.terminals:
@@ -248,10 +248,10 @@ def _find_unclosed(text: str, file: str) -> tuple[Note, ...]:
     if not open_:
         return ()
     bracket, start = open_[-1]
-    return (_place(f"this `{bracket}` is not closed", text, file, start, 1),)
+    return (_note_place(f"this `{bracket}` is not closed", text, file, start, 1),)
 
 
-def _place(message: str, text: str, file: str, start: int, length: int) -> Note:
+def _note_place(message: str, text: str, file: str, start: int, length: int) -> Note:
     """A remark about what begins at a position of a text."""
     line, column = text.count("\n", 0, start) + 1, start - text.rfind("\n", 0, start)
     return Note(message, Span(file, line, column, line, column + length))

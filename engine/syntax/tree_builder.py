@@ -37,7 +37,7 @@ class TreeBuilder(lark.Transformer[lark.Token, Any]):
             span = Span(self._file, meta.line, meta.column, meta.end_line, meta.end_column)
         return getattr(self, subtree.data)(span, children)
 
-    def _token(self, token: lark.Token) -> Span:
+    def _locate_token(self, token: lark.Token) -> Span:
         line, column = token.line or 1, token.column or 1
         return Span(self._file, line, column, token.end_line or line, token.end_column or column)
 
@@ -47,7 +47,7 @@ class TreeBuilder(lark.Transformer[lark.Token, Any]):
         except (SyntaxError, ValueError) as error:
             help = "a backslash stands before a quote, a backslash, `n` or `t`"
             raise Misfit(
-                Diagnostic(self._token(token), "this string has an escape that there is not", (), help)
+                Diagnostic(self._locate_token(token), "this string has an escape that there is not", (), help)
             ) from error
         assert isinstance(text, str)
         return text
@@ -88,17 +88,19 @@ class TreeBuilder(lark.Transformer[lark.Token, Any]):
 
     def fragment(self, span: Span, children: list[Any]) -> tree.Fragment:
         name, *parameters, body = children
-        return tree.Fragment(str(name), tuple(str(p) for p in parameters if p is not None), body, self._token(name))
+        return tree.Fragment(
+            str(name), tuple(str(p) for p in parameters if p is not None), body, self._locate_token(name)
+        )
 
     def options(self, span: Span, children: list[Any]) -> tree.Fragment:
         name, *parts = children
         attributes = tuple(part for part in parts if isinstance(part, tree.Attribute))
         clauses = tuple(part for part in parts if not isinstance(part, tree.Attribute))
-        return tree.Fragment(str(name), (), attributes, self._token(name), clauses)
+        return tree.Fragment(str(name), (), attributes, self._locate_token(name), clauses)
 
     def group(self, span: Span, children: list[Any]) -> tree.Group:
         name, *members = children
-        return tree.Group(str(name), tuple(str(member) for member in members), self._token(name))
+        return tree.Group(str(name), tuple(str(member) for member in members), self._locate_token(name))
 
     def header(self, span: Span, children: list[Any]) -> list[Any]:
         return children
@@ -110,7 +112,7 @@ class TreeBuilder(lark.Transformer[lark.Token, Any]):
         name, *rest = children
         entries = tuple(item for item in rest if isinstance(item, tree.Entry))
         tests = tuple(item for item in rest if isinstance(item, tree.Test))
-        return tree.Table(str(name), entries, tests, self._token(name))
+        return tree.Table(str(name), entries, tests, self._locate_token(name))
 
     def entry(self, span: Span, children: list[Any]) -> tree.Entry:
         source, arrow, target = children
@@ -122,7 +124,9 @@ class TreeBuilder(lark.Transformer[lark.Token, Any]):
     # `def` is a Python keyword and `list` a type, so their methods are installed under their names below the class.
     def _definition(self, span: Span, children: list[Any]) -> tree.Definition:
         name, *parameters, body = children
-        return tree.Definition(str(name), tuple(str(p) for p in parameters if p is not None), body, self._token(name))
+        return tree.Definition(
+            str(name), tuple(str(p) for p in parameters if p is not None), body, self._locate_token(name)
+        )
 
     # ---- rules
 
@@ -131,10 +135,10 @@ class TreeBuilder(lark.Transformer[lark.Token, Any]):
         modifiers: dict[str, Any] = {}
         for key, value in (part for part in parts if isinstance(part, tuple)):
             if key in modifiers:
-                raise Misfit(Diagnostic(self._token(name), f"rule `{name}` says its `{key}` twice"))
+                raise Misfit(Diagnostic(self._locate_token(name), f"rule `{name}` says its `{key}` twice"))
             modifiers[key] = value
 
-        def of(*kinds: type) -> tuple[Any, ...]:
+        def select(*kinds: type) -> tuple[Any, ...]:
             return tuple(part for part in parts if isinstance(part, kinds))
 
         return tree.Rule(
@@ -142,12 +146,12 @@ class TreeBuilder(lark.Transformer[lark.Token, Any]):
             modifiers.get("stage", "lower"),
             modifiers.get("priority", 0),
             modifiers.get("over", ()),
-            of(tree.Equation),
-            of(tree.Where, tree.Require, tree.Remark, tree.Let),
-            of(tree.Template),
-            of(tree.Test),
-            self._token(name),
-            of(tree.Definition),
+            select(tree.Equation),
+            select(tree.Where, tree.Require, tree.Remark, tree.Let),
+            select(tree.Template),
+            select(tree.Test),
+            self._locate_token(name),
+            select(tree.Definition),
         )
 
     def stage(self, span: Span, children: list[Any]) -> tuple[str, str]:
@@ -170,16 +174,16 @@ class TreeBuilder(lark.Transformer[lark.Token, Any]):
         return tree.Remark(self._unquote(children[0]), span)
 
     def let(self, span: Span, children: list[Any]) -> tree.Let:
-        return tree.Let(str(children[0]), children[1], self._token(children[0]))
+        return tree.Let(str(children[0]), children[1], self._locate_token(children[0]))
 
     def lets(self, span: Span, children: list[Any]) -> tree.Let:
-        return tree.Let(str(children[0]), tree.Name(str(children[0]), span), self._token(children[0]), True)
+        return tree.Let(str(children[0]), tree.Name(str(children[0]), span), self._locate_token(children[0]), True)
 
     def template(self, span: Span, children: list[Any]) -> tree.Template:
         arrow, condition, *equations = children
         if arrow != "=>":
             message = "a rule is written with `=>`; `<=>` stands in tables"
-            raise Misfit(Diagnostic(self._token(arrow), message))
+            raise Misfit(Diagnostic(self._locate_token(arrow), message))
         return tree.Template(condition, tuple(equations), span)
 
     def equation(self, span: Span, children: list[Any]) -> tree.Equation:
@@ -298,7 +302,7 @@ class TreeBuilder(lark.Transformer[lark.Token, Any]):
         attributes = tuple(c for c in rest if isinstance(c, tree.Attribute))
         arguments = tuple(c for c in rest if isinstance(c, tree.Argument))
         return tree.Call(
-            str(callee), wildcard, arguments, attributes, any(c == ".." for c in rest), span, self._token(callee)
+            str(callee), wildcard, arguments, attributes, any(c == ".." for c in rest), span, self._locate_token(callee)
         )
 
     def callee(self, span: Span, children: list[Any]) -> tuple[lark.Token, bool]:
@@ -319,10 +323,12 @@ class TreeBuilder(lark.Transformer[lark.Token, Any]):
         )
 
     def graph(self, span: Span, children: list[Any]) -> tree.GraphOf:
-        def of(kind: type) -> tuple[Any, ...]:
+        def select(kind: type) -> tuple[Any, ...]:
             return tuple(child for child in children if isinstance(child, kind))
 
-        return tree.GraphOf(of(tree.Target), of(tree.Equation), of(tree.Argument), span, of(tree.Carried))
+        return tree.GraphOf(
+            select(tree.Target), select(tree.Equation), select(tree.Argument), span, select(tree.Carried)
+        )
 
     def attribute(self, span: Span, children: list[Any]) -> tree.Attribute:
         return tree.Attribute(str(children[0]), children[1], span)

@@ -14,7 +14,7 @@ _LEAVES = frozenset({"Span", "str", "bool", "int", "tuple[int, int]", "tuple[str
 _below: dict[type[Any], tuple[str, ...] | None] = {}
 
 
-def below(kind: type[Any]) -> tuple[str, ...] | None:
+def list_child_fields(kind: type[Any]) -> tuple[str, ...] | None:
     """The fields of a class of syntax nodes in which other nodes may stand; None for all other classes."""
     if kind not in _below:
         _below[kind] = _list_fields(kind) if kind.__module__ == tree.__name__ else None
@@ -37,7 +37,7 @@ def walk(node: object) -> Iterator[Any]:
         one = work.pop()
         if type(one) is tuple:
             work += one[::-1]
-        elif (names := below(type(one))) is not None:
+        elif (names := list_child_fields(type(one))) is not None:
             yield one
             work += [getattr(one, name) for name in names[::-1]]
 
@@ -48,17 +48,17 @@ def rebuild(node: Any, change: Callable[[Any], Any]) -> Any:
         items = tuple([change(item) for item in node])
         return node if all(new is old for new, old in zip(items, node, strict=True)) else items
     changed = {}
-    for name in below(type(node)) or ():
+    for name in list_child_fields(type(node)) or ():
         old = getattr(node, name)
-        if (type(old) is tuple or below(type(old)) is not None) and (new := change(old)) is not old:
+        if (type(old) is tuple or list_child_fields(type(old)) is not None) and (new := change(old)) is not old:
             changed[name] = new
     return replace(node, **changed) if changed else node
 
 
-def tails(expression: tree.Expression) -> Iterator[tree.Call]:
+def iterate_tails(expression: tree.Expression) -> Iterator[tree.Call]:
     """The calls whose results an expression may be."""
     if isinstance(expression, tree.Call):
         yield expression
     elif isinstance(expression, tree.Conditional):
-        yield from tails(expression.then)
-        yield from tails(expression.other)
+        yield from iterate_tails(expression.then)
+        yield from iterate_tails(expression.other)

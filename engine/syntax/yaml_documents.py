@@ -29,25 +29,25 @@ def compose(file: str, text: str) -> tuple[Node | None, list[Diagnostic]]:
         before = text.splitlines()[line - 1 : line] or [""]
         problem = f"{error.problem or error.context}"
         help = "lines are indented by spaces, not by tabs" if "\t" in before[0][:column] else _advise(problem)
-        return None, [Diagnostic(place, f"this is not YAML: {problem}", tuple(_began(file, error)), help)]
+        return None, [Diagnostic(place, f"this is not YAML: {problem}", tuple(_note_beginning(file, error)), help)]
     except RecursionError:
         return None, [Diagnostic(Span(file, 1, 1, 1, 2), "this nests too deep")]
     if root is None:
         return None, []
-    if _size(root) > _MOST:
+    if _count_nodes(root) > _MOST:
         message = f"with its aliases followed this says more than {_MOST:,} things"
-        return None, [Diagnostic(span(file, root), message)]
-    odd = [key for key in _every_key(root) if not isinstance(key, yaml.ScalarNode)]
-    return root, [Diagnostic(span(file, key), "a key is a word") for key in odd]
+        return None, [Diagnostic(make_span(file, root), message)]
+    odd = [key for key in _iterate_keys(root) if not isinstance(key, yaml.ScalarNode)]
+    return root, [Diagnostic(make_span(file, key), "a key is a word") for key in odd]
 
 
-def span(file: str, node: Node) -> Span:
+def make_span(file: str, node: Node) -> Span:
     """Where a node stands."""
     start, end = node.start_mark, node.end_mark
     return Span(file, start.line + 1, start.column + 1, end.line + 1, end.column + 1)
 
 
-def _began(file: str, error: yaml.MarkedYAMLError) -> Iterator[Note]:
+def _note_beginning(file: str, error: yaml.MarkedYAMLError) -> Iterator[Note]:
     """Where the mapping or list begins inside which the mistake is."""
     mark, problem = error.context_mark, error.problem_mark
     if mark and error.context and problem and (mark.line, mark.column) != (problem.line, problem.column):
@@ -66,7 +66,7 @@ def _advise(problem: str) -> str | None:
     return None
 
 
-def _size(root: Node) -> int:
+def _count_nodes(root: Node) -> int:
     """How many things a document says, each as often as aliases repeat it; one that holds itself says too many."""
     known: dict[int, int] = {}
     waiting = [root]
@@ -90,7 +90,7 @@ def _size(root: Node) -> int:
     return known[id(root)]
 
 
-def _every_key(root: Node) -> Iterator[Node]:
+def _iterate_keys(root: Node) -> Iterator[Node]:
     seen: set[int] = set()
     waiting = [root]
     while waiting:

@@ -49,7 +49,7 @@ def test_operators_with_a_method_are_those_that_the_target_takes() -> None:
     from nnrewrite.conversion.compiled_rules import prepare
     from nnrewrite.engine.base.data_files import BUILT_IN
 
-    dialect = prepare(("litert",), None).pack.catalogue.dialect("tflite")
+    dialect = prepare(("litert",), None).pack.catalogue.find_dialect("tflite")
     text = (BUILT_IN / "tflm" / "accept.rules").read_text()
     listed = re.search(r"\[(.*?)\]", text, re.S)
     assert listed is not None

@@ -70,21 +70,21 @@ def described(model: onnx.ModelProto) -> tuple[object, ...]:
 
 def test_one_message_says_what_the_model_says_whatever_the_type_of_its_constants() -> None:
     model = holding(TENSORS)
-    written = b"".join(Encoded.of(model).parts())
+    written = b"".join(Encoded.encode(model).list_parts())
     assert described(onnx.ModelProto.FromString(written)) == described(serde.serialize_model(model))
     onnx.checker.check_model(written, full_check=True)
 
 
 def test_the_length_is_known_before_anything_is_written() -> None:
-    encoded = Encoded.of(holding(TENSORS))
-    assert encoded.size == sum(map(len, encoded.parts()))
-    assert encoded.proto().SerializeToString() and encoded.proto() is encoded.proto()
-    assert described(encoded.proto()) == described(onnx.ModelProto.FromString(b"".join(encoded.parts())))
+    encoded = Encoded.encode(holding(TENSORS))
+    assert encoded.size == sum(map(len, encoded.list_parts()))
+    assert encoded.make_proto().SerializeToString() and encoded.make_proto() is encoded.make_proto()
+    assert described(encoded.make_proto()) == described(onnx.ModelProto.FromString(b"".join(encoded.list_parts())))
 
 
 def test_constants_beside_the_model_are_read_back_from_the_second_file(tmp_path: Path) -> None:
     model = holding(TENSORS)
-    head, parts = Encoded.of(model).apart("m.onnx.data")
+    head, parts = Encoded.encode(model).separate_weights("m.onnx.data")
     (tmp_path / "m.onnx").write_bytes(head)
     with (tmp_path / "m.onnx.data").open("wb") as file:
         stream.write(file, parts)
@@ -100,21 +100,21 @@ def test_constants_beside_the_model_are_read_back_from_the_second_file(tmp_path:
 
 
 def test_the_outline_is_checked_without_the_weights() -> None:
-    encoded = Encoded.of(holding(TENSORS))
-    assert len(encoded.outline()) < 4 * LARGE
-    onnx.checker.check_model(encoded.outline(), full_check=True)
+    encoded = Encoded.encode(holding(TENSORS))
+    assert len(encoded.make_outline()) < 4 * LARGE
+    onnx.checker.check_model(encoded.make_outline(), full_check=True)
 
 
 def test_what_exceeds_a_message_is_refused_and_fits_into_two_files() -> None:
     huge = ir.LazyTensor(
         lambda: pytest.fail("the bytes are not wanted"), dtype=ir.DataType.FLOAT, shape=ir.Shape((1 << 29,))
     )
-    encoded = Encoded.of(holding({"huge": huge}))
-    for wanted in (encoded.proto, lambda: next(encoded.parts())):
+    encoded = Encoded.encode(holding({"huge": huge}))
+    for wanted in (encoded.make_proto, lambda: next(encoded.list_parts())):
         with pytest.raises(stream.TooLargeError, match="exceeds the 2 GB"):
             wanted()
-    onnx.checker.check_model(encoded.outline(), full_check=True)
-    assert len(encoded.apart("x.data")[0]) < 1000
+    onnx.checker.check_model(encoded.make_outline(), full_check=True)
+    assert len(encoded.separate_weights("x.data")[0]) < 1000
 
 
 def test_memory_into_which_a_mapped_file_was_read_is_given_back(tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def resident() -> int:
 def perceptron(catalogue: Catalogue) -> bytes:
     """A layer with weights of more than a page, in an order that the target turns."""
     weights = RNG.standard_normal((8, 3, 3, 64)).astype(np.float32)
-    return probe.single(
+    return probe.write_operator_model(
         catalogue,
         "CONV_2D",
         {"x": ("FLOAT32", (1, 6, 6, 64)), "w": weights, "b": np.ones(8, np.float32)},
@@ -151,14 +151,16 @@ def perceptron(catalogue: Catalogue) -> bytes:
 
 def test_weights_that_are_widened_are_computed_when_they_are_written(catalogue: Catalogue) -> None:
     half = RNG.standard_normal((8, 3, 3, 512)).astype(np.float16)
-    convolution, float_ = catalogue.dialect("tflite"), ir.TensorType(ir.DataType.FLOAT)
+    convolution, float_ = catalogue.find_dialect("tflite"), ir.TensorType(ir.DataType.FLOAT)
     spec = convolution.operators["CONV_2D"]
     stored = ir.Value(name="w16", type=ir.TensorType(ir.DataType.FLOAT16), shape=ir.Shape(half.shape))
     stored.const_value = ir.Tensor(half)
     w, x, y = (ir.Value(name=name, type=float_) for name in "wxy")
     w.shape, x.shape, y.shape = (ir.Shape(n) for n in (half.shape, (1, 6, 6, 512), (1, 6, 6, 8)))
     options = {"padding": "SAME", "stride_h": 1, "stride_w": 1}
-    attributes = [a for n, v in options.items() if (a := probe.attribute(spec.options[n], v, convolution)) is not None]
+    attributes = [
+        a for n, v in options.items() if (a := probe.make_attribute(spec.options[n], v, convolution)) is not None
+    ]
     widen = ir.Node(spec.domain, "DEQUANTIZE", [stored], outputs=[w])
     node = ir.Node(spec.domain, spec.name, [x, w], attributes, outputs=[y])
     graph = ir.Graph([x], [y], nodes=[widen, node], initializers=[stored], name="main")
@@ -202,7 +204,7 @@ def test_a_model_above_two_gigabytes_is_written_read_and_run(catalogue: Catalogu
     runtime = pytest.importorskip("onnxruntime")
     size, layers = 9000, 7
     pool = RNG.standard_normal((size, size), np.float32) / np.float32(np.sqrt(size))
-    spec = catalogue.dialect("tflite").operators["FULLY_CONNECTED"]
+    spec = catalogue.find_dialect("tflite").operators["FULLY_CONNECTED"]
     float_ = ir.TensorType(ir.DataType.FLOAT)
     x = last = ir.Value(name="x", type=float_, shape=ir.Shape((1, size)))
     nodes, weights = [], []
@@ -214,7 +216,7 @@ def test_a_model_above_two_gigabytes_is_written_read_and_run(catalogue: Catalogu
     graph = ir.Graph([x], [last], nodes=nodes, initializers=weights, name="main")
     source, target = tmp_path / "large.tflite", tmp_path / "large.onnx"
     with source.open("wb") as file:
-        stream.write(file, tflite_writer.parts(ir.Model(graph, ir_version=10), catalogue))
+        stream.write(file, tflite_writer.write_parts(ir.Model(graph, ir_version=10), catalogue))
     conversion = rewrite(source)
     assert conversion.encoded.size > stream.LIMIT
     conversion.save(target)

@@ -18,14 +18,14 @@ from nnrewrite.engine.base.quantization import Quantization
 from nnrewrite.engine.dialects.operators import Catalogue, Dialect, Option
 from nnrewrite.engine.dialects.ops_files import load
 from nnrewrite.frontends import flexbuffer_reader
-from nnrewrite.frontends.option import attribute as attribute_of
+from nnrewrite.frontends.option import make_attribute as attribute_of
 from nnrewrite.frontends.tflite_reader import Signature, read
 from nnrewrite.verify import Interpreter
 from nnrewrite.verify.inputs import draw
 
 Make = Callable[..., bytes]
 CATALOGUE = load()
-DIALECT = CATALOGUE.dialect("tflite")
+DIALECT = CATALOGUE.find_dialect("tflite")
 #: options that tell operators with the same code apart
 TELLING = {name for spec in DIALECT.operators.values() for name in spec.when}
 BUILTIN = sorted(spec.name for spec in DIALECT.operators.values() if spec.code is not None)
@@ -132,7 +132,7 @@ def graphs(draw: st.DrawFn, index: int) -> ir.Graph:
     nodes = []
     for number in range(draw(st.integers(0, 3))):
         spec = DIALECT.operators[draw(st.sampled_from(BUILTIN))]
-        custom = spec is DIALECT.role("custom")
+        custom = spec is DIALECT.find_role("custom")
         own = [] if custom else [o for o in spec.options.values() if o.type != "bytes" and o.name not in TELLING]
         chosen = [o for o in own if draw(st.booleans())]
         results = [placeholder(f"result_{number}_{i}", data) for i in range(draw(st.integers(0, 2)))]
@@ -186,7 +186,7 @@ floats = st.lists(st.floats(allow_nan=False), min_size=1, max_size=4)
 @given(st.dictionaries(st.text("abc_", min_size=1, max_size=5), numbers | lists | floats, max_size=5))
 def test_any_options_of_a_custom_operator_are_read_back(options: dict[str, Any]) -> None:
     attributes = {name: flat for name, value in options.items() if (flat := attribute_of(name, value)) is not None}
-    assert flexbuffer_reader.options(memoryview(pack_options(attributes))) == options
+    assert flexbuffer_reader.read_options(memoryview(pack_options(attributes))) == options
 
 
 # ---- what the interpreter makes of it --------------------------------------------------------------------------------

@@ -147,8 +147,8 @@ def test_what_does_not_run_is_told_in_one_line(model: Path, tmp_path: Path) -> N
 
 
 def test_a_ratio_compares_rounds_so_that_what_slows_both_cancels_out() -> None:
-    slow_at_times = Latency.of([[1.0], [10.0], [1.0]])
-    assert Latency.of([[2.0], [20.0], [2.0]]).over(slow_at_times) == 2.0
+    slow_at_times = Latency.summarize([[1.0], [10.0], [1.0]])
+    assert Latency.summarize([[2.0], [20.0], [2.0]]).compute_ratio(slow_at_times) == 2.0
 
 
 def test_a_model_with_a_real_interface_is_timed_beside_the_codes_of_its_source(quantized: Path, tmp_path: Path) -> None:

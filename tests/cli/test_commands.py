@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from nnrewrite.cli.dispatch import app
 from nnrewrite.engine.base.data_files import BUILT_IN
 from nnrewrite.engine.packs import loader
-from nnrewrite.engine.passes.support import survey
+from nnrewrite.engine.passes.support import survey_support
 from nnrewrite.engine.syntax.formatter import format_rules
 
 ROOT = Path(BUILT_IN).parent
@@ -89,7 +89,7 @@ def test_every_operator_is_listed_with_its_state() -> None:
     lines = call("ops").stdout.splitlines()
     count = sum(
         "form" not in spec.traits
-        for spec in loader.load(("tflite2onnx",)).catalogue.dialect("tflite").operators.values()
+        for spec in loader.load(("tflite2onnx",)).catalogue.find_dialect("tflite").operators.values()
     )
     assert count > 210
     assert len(lines) == count + 2
@@ -118,7 +118,7 @@ def test_every_operator_has_a_rule_a_role_or_a_reason() -> None:
     pack = loader.load(["tflite2onnx"])
     silent = [
         one.operator.name
-        for one in survey(pack.files, pack.catalogue)
+        for one in survey_support(pack.files, pack.catalogue)
         if not (one.uses or one.operator.role or one.operator.unsupported)
     ]
     assert not silent
@@ -126,7 +126,7 @@ def test_every_operator_has_a_rule_a_role_or_a_reason() -> None:
 
 def test_what_is_called_unsupported_has_no_rule() -> None:
     pack = loader.load(["tflite2onnx"])
-    for one in survey(pack.files, pack.catalogue):
+    for one in survey_support(pack.files, pack.catalogue):
         assert not (one.uses and one.operator.unsupported), one.operator.name
 
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from nnrewrite.backends.probe import single
+from nnrewrite.backends.probe import write_operator_model
 from nnrewrite.engine.dialects.ops_files import load
 
 #: each takes longer to import than a small model to convert
@@ -33,7 +33,7 @@ open("modules", "w").write(" ".join(sys.modules))
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    model = single(load(), "RELU", {"x": ("FLOAT32", (1, 4))}, [("FLOAT32", (1, 4))])
+    model = write_operator_model(load(), "RELU", {"x": ("FLOAT32", (1, 4))}, [("FLOAT32", (1, 4))])
     (tmp_path / "net.tflite").write_bytes(model)
     return tmp_path
 

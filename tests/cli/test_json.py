@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from nnrewrite.cli.dispatch import COMMANDS, app
-from nnrewrite.cli.json_documents import plain
+from nnrewrite.cli.json_documents import make_plain
 from nnrewrite.engine.base.data_files import BUILT_IN
 from nnrewrite.fuzz import baseline
 
@@ -188,7 +188,7 @@ def test_rules_are_tried_with_figures_for_each(
     folder: Path, call: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("ai_edge_litert")
-    monkeypatch.setattr(baseline, "entries", lambda *arguments: {})
+    monkeypatch.setattr(baseline, "read_entries", lambda *arguments: {})
     arguments = ("--rule", "unary.NEG", "--examples", "2", "--jobs", "1", "--time", "20")
     document = call("fuzz", *arguments)
     (one,) = document["results"]
@@ -208,7 +208,7 @@ def test_what_was_not_tried_has_its_place(
 
 
 def test_values_that_json_has_not_got_become_those_it_has() -> None:
-    assert plain({"a": float("nan"), "b": np.float64(2), "c": (Path("x"), {1: float("inf")})}) == {
+    assert make_plain({"a": float("nan"), "b": np.float64(2), "c": (Path("x"), {1: float("inf")})}) == {
         "a": None,
         "b": 2.0,
         "c": ["x", {"1": None}],

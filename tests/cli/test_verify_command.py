@@ -16,19 +16,19 @@ from onnx import numpy_helper
 
 pytest.importorskip("ai_edge_litert")
 
-from nnrewrite.cli.commands.verify import _layers
+from nnrewrite.cli.commands.verify import _format_layers
 from nnrewrite.engine.dialects.ops_files import load
 from nnrewrite.fuzz.sketch import Case, Step, Value, encode
 from nnrewrite.verify import Interpreter, Kernels, Tensor
 from nnrewrite.verify.comparison import compare
 from nnrewrite.verify.layers import Step as Compared
-from nnrewrite.verify.layers import compare_layers, first_divergence
+from nnrewrite.verify.layers import compare_layers, find_divergence
 
 
 def chain() -> bytes:
     """A model that multiplies by two, adds one and squashes, as three operators."""
     catalogue = load()
-    operators = catalogue.dialect("tflite").operators
+    operators = catalogue.find_dialect("tflite").operators
 
     def value(name: str, content: object, constant: bool = False) -> Value:
         return Value(name, ir.DataType.FLOAT, np.asarray(content, np.float32), constant)
@@ -97,17 +97,17 @@ def test_a_tensor_within_the_spread_is_pointed_out_where_outputs_alone_differ() 
     tensor, want = Tensor("t", "float32", (2,), (2,)), np.ones(2, np.float32)
     node = onnx.helper.make_node("Relu", ["x"], ["t"])
     step = Compared("RELU@0:3", compare(tensor, want, want + np.float32(0.3), Kernels.DEFAULT, 0.2), (node,))
-    said = list(_layers([step], passed=False, saturated=False))
+    said = list(_format_layers([step], passed=False, saturated=False))
     assert "differences add up" in said[-3]
     assert "t (of RELU@0:3) needs most of that, off by 0.3, 0.2 between the interpreter's own kernels" in said[-2]
     assert "Relu  t" in said[-1]
-    assert "none differs" in list(_layers([step], passed=True, saturated=False))[-1]
+    assert "none differs" in list(_format_layers([step], passed=True, saturated=False))[-1]
 
 
 def test_every_tensor_that_both_have_is_compared_in_order(models: tuple[Path, Path], interpreter: Interpreter) -> None:
     steps = compare_layers(models[0].read_bytes(), models[1].read_bytes(), interpreter)
     assert [step.comparison.name for step in steps] == ["twice", "more", "y"]
-    assert first_divergence(steps) is None
+    assert find_divergence(steps) is None
 
 
 @pytest.mark.slow

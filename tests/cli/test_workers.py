@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from nnrewrite.backends.probe import single
+from nnrewrite.backends.probe import write_operator_model
 from nnrewrite.cli import dispatch, workers
 from nnrewrite.engine.dialects.ops_files import load
 
@@ -23,7 +23,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     Path("models").mkdir()
     for operator in OPERATORS:
-        model = single(load(), operator, {"x": ("FLOAT32", (1, 4, 4, 2))}, [("FLOAT32", (1, 4, 4, 2))])
+        model = write_operator_model(load(), operator, {"x": ("FLOAT32", (1, 4, 4, 2))}, [("FLOAT32", (1, 4, 4, 2))])
         Path(f"models/{operator}.tflite").write_bytes(model)
     Path("models/NAN.tflite").write_bytes(b"no model, but long enough to be read as one")
     return tmp_path

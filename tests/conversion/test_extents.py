@@ -11,7 +11,7 @@ import numpy as np
 import onnxruntime
 import pytest
 from nnrewrite.engine.base.errors import CallError
-from nnrewrite.engine.passes.resize import Asked
+from nnrewrite.engine.passes.resize import RequestedShapes
 from nnrewrite.verify import Interpreter, Kernels
 
 Single = Callable[..., bytes]
@@ -155,4 +155,4 @@ def test_a_model_without_a_batch_has_none_to_change(single: Single) -> None:
 
 
 def test_names_of_inputs_may_hold_an_equals_sign() -> None:
-    assert Asked.parse(["a=b=1,2"]).shapes == {"a=b": (1, 2)}
+    assert RequestedShapes.parse(["a=b=1,2"]).shapes == {"a=b": (1, 2)}

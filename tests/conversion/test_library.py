@@ -140,7 +140,7 @@ def test_paths_and_single_texts_stand_for_sequences(tmp_path: Path) -> None:
     options = nnrewrite.Options(rules=tmp_path, layout="target", target=tmp_path, opset=np.int64(17))  # type: ignore[arg-type]
     assert (options.rules, options.layout, options.target) == ((f"{tmp_path}",), ("target",), f"{tmp_path}")
     assert type(options.opset) is int
-    assert options.but(layout=["x=NHWC:NCHW"]).layout == ("x=NHWC:NCHW",)
+    assert options.replace(layout=["x=NHWC:NCHW"]).layout == ("x=NHWC:NCHW",)
 
 
 def test_type_checkers_know_every_option_with_its_type() -> None:

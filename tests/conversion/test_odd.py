@@ -20,9 +20,9 @@ from nnrewrite.engine.base.quantization import Quantization
 from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.engine.rewrite import matcher
 from nnrewrite.fuzz import odd_models
-from nnrewrite.fuzz.damage import kinds
+from nnrewrite.fuzz.damage import list_kinds
 from nnrewrite.fuzz.oracle import Oracle
-from nnrewrite.fuzz.rule_sets import stacks
+from nnrewrite.fuzz.rule_sets import list_stacks
 from nnrewrite.fuzz.runner import examine
 from nnrewrite.fuzz.subjects import Subject
 from nnrewrite.verify import Interpreter
@@ -182,7 +182,7 @@ def test_a_mistake_of_ours_names_rule_and_node(single: Make, monkeypatch: pytest
 
 
 def test_a_mistake_of_ours_between_rules_is_told_too(single: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conversion_steps, "least_opset", broken)
+    monkeypatch.setattr(conversion_steps, "find_least_opset", broken)
     with pytest.raises(InternalError, match="internal error: the conversion: KeyError: 'lost'"):
         nnrewrite.convert(single("ABS", {"x": (FLOATS, [2])}, [(FLOATS, [2])]))
 
@@ -191,7 +191,7 @@ def test_a_want_of_memory_is_no_mistake_of_ours(single: Make, monkeypatch: pytes
     def exhausted(*_: Any) -> Any:
         raise MemoryError
 
-    monkeypatch.setattr(conversion_steps, "least_opset", exhausted)
+    monkeypatch.setattr(conversion_steps, "find_least_opset", exhausted)
     assert (
         refusal(single("ABS", {"x": (FLOATS, [2])}, [(FLOATS, [2])]))
         == "there is not enough memory to convert the model"
@@ -203,12 +203,12 @@ def test_a_want_of_memory_is_no_mistake_of_ours(single: Make, monkeypatch: pytes
 
 @pytest.mark.slow
 def test_odd_models_are_refused_or_yield_what_the_interpreter_does(interpreter: Interpreter) -> None:
-    stack = stacks(Options())[0]
+    stack = list_stacks(Options())[0]
     sources = [t for t in stack.trials if isinstance(t, Subject) and t.of_source and not t.excuse]
-    laboratory = Oracle(interpreter, stack.pack.catalogue, stack.rules)
-    drawn = functools.partial(odd_models.draw, subjects=sources, laboratory=laboratory)
-    tally = examine(odd_models.odd(sources), laboratory, 60, "tests", drawn)
-    assert tally.problem() == ""
+    oracle = Oracle(interpreter, stack.pack.catalogue, stack.rules)
+    drawn = functools.partial(odd_models.draw, subjects=sources, oracle=oracle)
+    tally = examine(odd_models.make_odd_subject(sources), oracle, 60, "tests", drawn)
+    assert tally.explain_problem() == ""
     assert tally.tried == 60
     assert tally.passed > 10
     assert tally.refused.total() > 10
@@ -216,12 +216,15 @@ def test_odd_models_are_refused_or_yield_what_the_interpreter_does(interpreter: 
 
 @pytest.mark.slow
 def test_a_wrong_answer_to_an_odd_model_is_found(interpreter: Interpreter, monkeypatch: pytest.MonkeyPatch) -> None:
-    stack = stacks(Options())[0]
+    stack = list_stacks(Options())[0]
     (reshape,) = [t for t in stack.trials if isinstance(t, Subject) and t.name == "reshape"]
-    laboratory = Oracle(interpreter, stack.pack.catalogue, stack.rules)
+    oracle = Oracle(interpreter, stack.pack.catalogue, stack.rules)
     monkeypatch.setattr(Oracle, "_convert", broken)
-    drawn = functools.partial(odd_models.draw, subjects=[reshape], laboratory=laboratory)
-    assert "KeyError" in examine(odd_models.odd([reshape]), laboratory, 1, "tests", drawn, shrinking=0.1).problem()
+    drawn = functools.partial(odd_models.draw, subjects=[reshape], oracle=oracle)
+    assert (
+        "KeyError"
+        in examine(odd_models.make_odd_subject([reshape]), oracle, 1, "tests", drawn, shrinking=0.1).explain_problem()
+    )
 
 
 @pytest.mark.slow
@@ -237,7 +240,7 @@ def test_damaged_models_are_converted_or_refused(single: Make, catalogue: Catalo
         single("STRIDED_SLICE", {"x": (FLOATS, [4, 5]), "b": ones, "e": ones, "s": ones}, [(FLOATS, [0, 0])]),
         single("CONCATENATION", {"x": (FLOATS, [2]), "y": (FLOATS, [2])}, [(FLOATS, [4])], axis=0),
     ]  # fmt: skip
-    chance, damages = random.Random(17), kinds(catalogue.dialect("tflite"))
+    chance, damages = random.Random(17), list_kinds(catalogue.find_dialect("tflite"))
     converted, refused = 0, set()
     for _ in range(400):
         data = chance.choice(list(damages.values()))(chance.choice(victims), chance)

@@ -150,10 +150,12 @@ def test_activations_of_a_portable_model_stay_unless_asked_for(catalogue: Any) -
 def chain(catalogue: Any) -> bytes:
     """Two quantized operators after each other."""
     import onnx_ir as ir
-    from nnrewrite.backends.probe import graph
+    from nnrewrite.backends.probe import make_operator_model
     from nnrewrite.backends.tflite_writer import write
 
-    model = graph(catalogue, "LOGISTIC", {"x": ("INT8", [2, 3], X)}, [("INT8", [2, 3], grid(1 / 256, -128))])
+    model = make_operator_model(
+        catalogue, "LOGISTIC", {"x": ("INT8", [2, 3], X)}, [("INT8", [2, 3], grid(1 / 256, -128))]
+    )
     [between] = model.graph.outputs
     node = ir.Node("tflite", "RELU", [between], num_outputs=1, name="relu")
     [result] = node.outputs
@@ -166,11 +168,11 @@ def chain(catalogue: Any) -> bytes:
 
 def test_half_precision_weights_are_kept_where_asked_for(catalogue: Any, interpreter: Interpreter) -> None:
     import onnx_ir as ir
-    from nnrewrite.backends.probe import graph
+    from nnrewrite.backends.probe import make_operator_model
     from nnrewrite.backends.tflite_writer import write
 
     weights = RNG.normal(size=(4, 3, 3, 2)).astype(np.float16)
-    model = graph(catalogue, "DEQUANTIZE", {"w": weights}, [("FLOAT32", [4, 3, 3, 2])])
+    model = make_operator_model(catalogue, "DEQUANTIZE", {"w": weights}, [("FLOAT32", [4, 3, 3, 2])])
     [w] = model.graph.outputs
     x = ir.Value(name="x", type=ir.TensorType(ir.DataType.FLOAT), shape=ir.Shape([1, 5, 6, 2]))
     zeros = ir.tensor(np.zeros(4, np.float32), name="b")

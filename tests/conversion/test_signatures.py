@@ -24,8 +24,8 @@ VECTOR = ("FLOAT32", [3])
 
 def model(catalogue: Catalogue, *signatures: Signature) -> bytes:
     """Two graphs: one adds 1, one doubles."""
-    first = probe.graph(catalogue, "ADD", {"x:0": VECTOR, "one": np.ones(3, np.float32)}, [VECTOR])
-    second = probe.graph(catalogue, "MUL", {"x:0": VECTOR, "two": np.full(3, 2, np.float32)}, [VECTOR])
+    first = probe.make_operator_model(catalogue, "ADD", {"x:0": VECTOR, "one": np.ones(3, np.float32)}, [VECTOR])
+    second = probe.make_operator_model(catalogue, "MUL", {"x:0": VECTOR, "two": np.full(3, 2, np.float32)}, [VECTOR])
     first.meta["subgraphs"] = [first.graph, second.graph]
     first.meta["signatures"] = signatures
     return write(first, catalogue)
@@ -65,7 +65,7 @@ def test_the_first_graph_is_meant_where_nothing_tells_and_a_remark_says_so(catal
 
 
 def test_an_inner_value_makes_way_for_the_name_of_an_input(catalogue: Catalogue) -> None:
-    source = probe.graph(catalogue, "ADD", {"x:0": VECTOR, "number": np.ones(3, np.float32)}, [VECTOR])
+    source = probe.make_operator_model(catalogue, "ADD", {"x:0": VECTOR, "number": np.ones(3, np.float32)}, [VECTOR])
     source.meta["signatures"] = (ADD,)
     converted = nnrewrite.convert(write(source, catalogue))
     assert names(converted) == (["number"], ["sum"])
@@ -93,7 +93,7 @@ def test_all_signatures_go_to_files_of_their_own_and_are_verified(
 
 
 def test_state_is_kept_nowhere_on_request(catalogue: Catalogue) -> None:
-    source = probe.graph(catalogue, "ADD", {"x": VECTOR, "memory": VECTOR}, [VECTOR])
+    source = probe.make_operator_model(catalogue, "ADD", {"x": VECTOR, "memory": VECTOR}, [VECTOR])
     kept = source.graph.inputs.pop()
     kept.meta["variable"] = True
     data = write(source, catalogue)

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from nnrewrite import convert, rewrite
 from nnrewrite.cli.dispatch import app
 from nnrewrite.conversion.options import Options
-from nnrewrite.conversion.target import changes, defaults
+from nnrewrite.conversion.target import list_changes, read_defaults
 from nnrewrite.engine.base.data_files import BUILT_IN
 from nnrewrite.engine.base.errors import CallError, RewriteError, UnsupportedError
 from nnrewrite.engine.base.quantization import Quantization
@@ -124,9 +124,9 @@ def test_a_target_over_another_has_its_options_and_rules_but_for_those_it_leaves
     header = "ruleset mine over onnxruntime without elu : onnx -> onnx opset 13..25\n"
     (tmp_path / "mine.rules").write_text(header + RULES.partition("\n\n")[2])
     (tmp_path / "target.yaml").write_text("options: {hybrid: real, opset: 17}")
-    assert defaults(f"{tmp_path}") == {"activations": "uint8", "hybrid": "real", "opset": 17}
-    told = {one.rule for one in changes(f"{tmp_path}")}
-    assert told == {one.rule for one in changes("onnxruntime")} - {"elu"} | {"no_relu"}
+    assert read_defaults(f"{tmp_path}") == {"activations": "uint8", "hybrid": "real", "opset": 17}
+    told = {one.rule for one in list_changes(f"{tmp_path}")}
+    assert told == {one.rule for one in list_changes("onnxruntime")} - {"elu"} | {"no_relu"}
     model = convert(source, target=f"{tmp_path}")
     assert model.opset_import[0].version == 17
     assert {"Conv", "Max"} <= {node.op_type for node in model.graph.node}

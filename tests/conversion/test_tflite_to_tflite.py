@@ -56,7 +56,7 @@ class Graph:
 
 def encoded(made: nnrewrite.Conversion) -> bytes:
     assert isinstance(made.encoded, Encoded)
-    return made.encoded.data()
+    return made.encoded.encode()
 
 
 def run(model: bytes, x: npt.NDArray[np.float32], interpreter: Interpreter) -> npt.NDArray[Any]:

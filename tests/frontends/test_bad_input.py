@@ -107,7 +107,7 @@ def test_damaged_bundles_are_read_or_refused_in_one_line(
     for _ in range(300):
         path.write_bytes(damage_bytes(task, chance))
         try:
-            for member in bundle.members(path):
+            for member in bundle.list_members(path):
                 read(bundle.open_member(path, member), catalogue, str(path))
         except ModelError as error:
             assert str(error).startswith(str(path)) and len(str(error).splitlines()) == 1
@@ -266,7 +266,7 @@ def test_a_deep_model_is_read_without_recursion(catalogue: Catalogue) -> None:
 
 def test_probes_say_which_options_there_are(catalogue: Catalogue) -> None:
     with pytest.raises(ModelError, match="GATHER has no option axes, only axis, batch_dims"):
-        probe.single(catalogue, "GATHER", {}, [], axes=1)
+        probe.write_operator_model(catalogue, "GATHER", {}, [], axes=1)
 
 
 # ---- numbers out of all proportion
@@ -274,7 +274,7 @@ def test_probes_say_which_options_there_are(catalogue: Catalogue) -> None:
 
 def test_a_constant_too_large_to_keep_is_not_computed(catalogue: Catalogue) -> None:
     ends = {name: np.array(value, np.int32) for name, value in {"start": 0, "limit": 2**31 - 1, "delta": 1}.items()}
-    model = nnrewrite.convert(probe.single(catalogue, "RANGE", ends, [("INT32", [2**31 - 1])]))
+    model = nnrewrite.convert(probe.write_operator_model(catalogue, "RANGE", ends, [("INT32", [2**31 - 1])]))
     assert [node.op_type for node in model.graph.node] == ["Range"]
     assert model.ByteSize() < 10_000
 
@@ -282,4 +282,6 @@ def test_a_constant_too_large_to_keep_is_not_computed(catalogue: Catalogue) -> N
 def test_an_extent_below_zero_is_refused(catalogue: Catalogue) -> None:
     pads = np.array([[-9, 0]], np.int32)
     with pytest.raises(RewriteError, match="yields an extent below zero"):
-        nnrewrite.convert(probe.single(catalogue, "PAD", {"x": ("FLOAT32", [4]), "pads": pads}, [("FLOAT32", [1])]))
+        nnrewrite.convert(
+            probe.write_operator_model(catalogue, "PAD", {"x": ("FLOAT32", [4]), "pads": pads}, [("FLOAT32", [1])])
+        )

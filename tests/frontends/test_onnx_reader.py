@@ -17,7 +17,7 @@ from nnrewrite.conversion.pipeline import rewrite
 from nnrewrite.engine.base.errors import InternalError, ModelError, RewriteError
 from nnrewrite.engine.dialects.ops_files import load
 from nnrewrite.frontends.onnx_reader import read, recognize
-from nnrewrite.frontends.protobuf_outline import WireError, outline
+from nnrewrite.frontends.protobuf_outline import WireError, outline_model
 from nnrewrite.fuzz.damage import damage_messages
 from onnx import TensorProto, helper, numpy_helper
 
@@ -71,7 +71,7 @@ def test_a_constant_that_says_that_it_is_in_the_model_is_read_there(tmp_path: Pa
 
 def test_an_outline_leaves_out_large_tensors_and_nothing_else() -> None:
     model = product()
-    small = outline(memoryview(model.SerializeToString()))
+    small = outline_model(memoryview(model.SerializeToString()))
     assert len(small) < 1000 < WEIGHTS.nbytes
     found = onnx.ModelProto.FromString(small)
     assert [node.op_type for node in found.graph.node] == ["MatMul", "Identity"]
@@ -90,7 +90,7 @@ def test_bytes_that_are_no_model_are_refused_in_one_line(data: bytes, place: int
 
 def test_a_message_that_ends_too_early_is_told() -> None:
     with pytest.raises(WireError, match="are left"):
-        outline(memoryview(b"\x3a\xff\x01abc"))
+        outline_model(memoryview(b"\x3a\xff\x01abc"))
 
 
 def test_the_first_bytes_tell_onnx_from_tensorflow_lite() -> None:

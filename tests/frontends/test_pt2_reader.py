@@ -20,7 +20,7 @@ from nnrewrite.engine.base.errors import ModelError
 from nnrewrite.engine.packs import loader
 from nnrewrite.frontends import pt2_reader
 from nnrewrite.frontends.pt2_extents import read_extent
-from nnrewrite.frontends.pt2_names import functional, functional_names, operator_name, split_target
+from nnrewrite.frontends.pt2_names import find_functional, list_functional_names, make_operator_name, split_target
 
 FOLDER = Path(__file__).parent / "pt2"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.pt2"))
@@ -180,14 +180,21 @@ def test_a_member_that_would_unpack_without_bound_is_refused() -> None:
 
 
 def test_names_of_operators_are_those_of_torch_in_capitals() -> None:
-    assert operator_name("aten", "add", "Tensor") == "ADD_TENSOR"
-    assert operator_name("aten", "_softmax", "default") == "SOFTMAX_"
-    assert operator_name("aten", "__and__", "Tensor") == "AND_TENSOR"
-    assert operator_name("quantized_decomposed", "quantize_per_tensor", "default").startswith("QUANTIZED_DECOMPOSED_")
-    assert [functional(name) for name in ("add_", "add", "__iand__", "__and__")] == ["add", "add", "__and__", "__and__"]
-    assert functional_names("aten", "floor_divide_", "Tensor")[1] == "FLOOR_DIVIDE"
-    assert functional_names("aten", "pow_", "Tensor")[2] == "POW_TENSOR_TENSOR"
-    assert functional_names("aten", "pow", "Tensor") == ["POW_TENSOR"]
+    assert make_operator_name("aten", "add", "Tensor") == "ADD_TENSOR"
+    assert make_operator_name("aten", "_softmax", "default") == "SOFTMAX_"
+    assert make_operator_name("aten", "__and__", "Tensor") == "AND_TENSOR"
+    assert make_operator_name("quantized_decomposed", "quantize_per_tensor", "default").startswith(
+        "QUANTIZED_DECOMPOSED_"
+    )
+    assert [find_functional(name) for name in ("add_", "add", "__iand__", "__and__")] == [
+        "add",
+        "add",
+        "__and__",
+        "__and__",
+    ]
+    assert list_functional_names("aten", "floor_divide_", "Tensor")[1] == "FLOOR_DIVIDE"
+    assert list_functional_names("aten", "pow_", "Tensor")[2] == "POW_TENSOR_TENSOR"
+    assert list_functional_names("aten", "pow", "Tensor") == ["POW_TENSOR"]
     assert split_target("torch.ops.aten.add.Tensor") == ("aten", "add", "Tensor")
     assert split_target("torch.ops.higher_order.cond") == ("higher_order", "cond", "default")
     assert split_target("_operator.mul") == ("_operator", "mul", "default")

@@ -23,7 +23,7 @@ from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.engine.dialects.ops_files import load
 from nnrewrite.frontends import bundle, flexbuffer_reader
 from nnrewrite.frontends.constant import ConstantError, Level, Sparsity, densify
-from nnrewrite.frontends.flatbuffer_reader import schema
+from nnrewrite.frontends.flatbuffer_reader import make_schema
 from nnrewrite.frontends.tflite_reader import Signature, read
 
 Make = Callable[..., bytes]
@@ -45,7 +45,7 @@ def built(catalogue: Catalogue) -> Callable[..., ir.Model]:
     ) -> ir.Model:
         subgraph = {"tensors": tensors, "operators": operators, "inputs": inputs, "outputs": outputs}
         record = {"version": 3, "operator_codes": codes, "subgraphs": [subgraph], "buffers": buffers}
-        parts = encode(schema(catalogue.dialect("tflite")), "Model", record, "TFL3")
+        parts = encode(make_schema(catalogue.find_dialect("tflite")), "Model", record, "TFL3")
         return read(b"".join(parts), catalogue)
 
     return build
@@ -336,19 +336,19 @@ keys = st.text(st.characters(codec="ascii", exclude_characters="\0"), min_size=1
 @given(st.dictionaries(keys, plain | flat, max_size=6))
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 def test_flexbuffers_maps_are_read(content: dict[str, Any]) -> None:
-    assert flexbuffer_reader.options(memoryview(bytes(flexbuffers.Dumps(content)))) == content
+    assert flexbuffer_reader.read_options(memoryview(bytes(flexbuffers.Dumps(content)))) == content
 
 
 @given(st.binary(max_size=60))
 def test_any_bytes_are_a_map_or_none(content: bytes) -> None:
     with contextlib.suppress(flexbuffer_reader.FlexBufferError):
-        assert isinstance(flexbuffer_reader.options(memoryview(content)), dict)
+        assert isinstance(flexbuffer_reader.read_options(memoryview(content)), dict)
 
 
 def test_a_float_of_two_bytes_is_read() -> None:
     # {"a": 1.5}: key, keys (one, one byte wide), then the map two bytes wide.
     content = b"a\0" + b"\1\3" + b"\1\0\1\0\1\0" + b"\0\x3e" + b"\x0d" + b"\3" + b"\x25\1"
-    assert flexbuffer_reader.options(memoryview(content)) == {"a": 1.5}
+    assert flexbuffer_reader.read_options(memoryview(content)) == {"a": 1.5}
 
 
 # ---- bundles ---------------------------------------------------------------------------------------------------------
@@ -373,7 +373,7 @@ def task(single: Make, tmp_path: Path) -> Path:
 
 def test_models_of_a_bundle_are_found(task: Path, catalogue: Catalogue) -> None:
     assert bundle.is_bundle(task)
-    names = bundle.members(task)
+    names = bundle.list_members(task)
     assert names == ["folder/stored.tflite", "deflated.tflite", "NO_ENDING", "inner.task/nested.tflite"]
     for name in names:
         assert read(bundle.open_member(task, name), catalogue, f"{task}:{name}").graph[0].op_type == "ABS"
@@ -385,7 +385,7 @@ def test_a_model_is_no_bundle_even_with_an_archive_behind_it(single: Make, tmp_p
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr("labels.txt", "cat")
     assert not bundle.is_bundle(path)
-    assert bundle.members(path) == []
+    assert bundle.list_members(path) == []
 
 
 def test_a_missing_member_is_named_with_those_there_are(task: Path) -> None:
@@ -406,17 +406,17 @@ def test_real_models_are_read_or_refused_for_a_reason(models: list[Path], catalo
             continue
         for graph in model.meta["subgraphs"]:
             for node in graph:
-                spec = catalogue.spec(node)
+                spec = catalogue.find_spec(node)
                 assert spec is not None or node.domain.endswith(".custom") or node.op_type.startswith("BUILTIN_")
                 if spec is not None:
-                    least, most = spec.arity()
+                    least, most = spec.count_operands()
                     assert least <= len(node.inputs) <= (most if most is not None else len(node.inputs)), node
     assert len(refused) <= len(models) // 20, "\n".join(refused)
 
 
 def test_ops_yaml_agrees_with_itself() -> None:
-    dialect = load().dialect("tflite")
-    known = schema(dialect)
+    dialect = load().find_dialect("tflite")
+    known = make_schema(dialect)
     builtin = [spec for spec in dialect.operators.values() if spec.domain == dialect.domain and not spec.when]
     assert len([spec for spec in builtin if "form" not in spec.traits]) == 210
     assert sorted(spec.code for spec in builtin if spec.code is not None) == list(range(210))
@@ -428,4 +428,4 @@ def test_ops_yaml_agrees_with_itself() -> None:
             homes = (dialect.enums, known.tables, known.unions, scalars)
             assert any(field.type in home for home in homes) or field.code is not None, (table, field.name)
     for spec in dialect.operators.values():
-        assert spec.table is None or known.union_of(spec.table) is not None, spec.name
+        assert spec.table is None or known.find_union(spec.table) is not None, spec.name

@@ -14,7 +14,7 @@ from nnrewrite.fuzz.cases import draw
 from nnrewrite.fuzz.choices import Choices
 from nnrewrite.fuzz.finding import Rejected
 from nnrewrite.fuzz.oracle import Oracle
-from nnrewrite.fuzz.rule_sets import RuleSets, stacks
+from nnrewrite.fuzz.rule_sets import RuleSets, list_stacks
 from nnrewrite.fuzz.runner import repeat
 from nnrewrite.fuzz.subjects import Subject
 from nnrewrite.verify import Interpreter
@@ -24,11 +24,11 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def stack() -> RuleSets:
-    return stacks(Options(rules=("onnx2onnx",)))[0]
+    return list_stacks(Options(rules=("onnx2onnx",)))[0]
 
 
 @pytest.fixture
-def laboratory(stack: RuleSets, interpreter: Interpreter) -> Oracle:
+def oracle(stack: RuleSets, interpreter: Interpreter) -> Oracle:
     return Oracle(interpreter, stack.pack.catalogue, stack.rules, stack.exact, stack.opset)
 
 
@@ -39,18 +39,18 @@ def named(stack: RuleSets, name: str) -> Subject:
 def test_each_name_of_a_guard_has_its_turn_to_be_astray(stack: RuleSets) -> None:
     subject = named(stack, "slice_nothing")
     (test,) = subject.tests
-    found = [perturb.choose_astray(Choices.of_seed(f"{turn}", turn), subject, test) for turn in range(24)]
+    found = [perturb.choose_varied(Choices.make_seeded(f"{turn}", turn), subject, test) for turn in range(24)]
     assert [name is not None for name in found] == [8 <= turn < 16 for turn in range(24)]
     assert {"x", "steps"} <= set(found)
 
 
-def test_operands_may_be_the_results_of_one_node_in_any_number(stack: RuleSets, laboratory: Oracle) -> None:
+def test_operands_may_be_the_results_of_one_node_in_any_number(stack: RuleSets, oracle: Oracle) -> None:
     subject = named(stack, "concat_of_split")
 
     def cases() -> Iterator[bool]:
         for seed in range(24):
             try:
-                split, concat = draw(Choices.of_seed(f"{seed}"), subject, laboratory).steps
+                split, concat = draw(Choices.make_seeded(f"{seed}"), subject, oracle).steps
             except Rejected:
                 continue
             yield set(concat.operands) == set(split.results)
@@ -60,7 +60,7 @@ def test_operands_may_be_the_results_of_one_node_in_any_number(stack: RuleSets, 
     assert all(found)
 
 
-def test_a_rule_fires_on_the_first_fixed_cases(stack: RuleSets, laboratory: Oracle) -> None:
-    found = repeat(named(stack, "gelu"), laboratory, ())
-    assert not found.problem()
+def test_a_rule_fires_on_the_first_fixed_cases(stack: RuleSets, oracle: Oracle) -> None:
+    found = repeat(named(stack, "gelu"), oracle, ())
+    assert not found.explain_problem()
     assert sum(":1/" in one for one in found.outcomes[:8]) >= 6

@@ -32,19 +32,19 @@ from nnrewrite.fuzz import baseline, results, search, snapshot
 from nnrewrite.fuzz.cases import draw, draw_opset
 from nnrewrite.fuzz.categories import SHUFFLE, Category
 from nnrewrite.fuzz.choices import Choices
-from nnrewrite.fuzz.element_types import choice, read_admitted
-from nnrewrite.fuzz.elements import one_grid
+from nnrewrite.fuzz.element_types import pick_type, read_admitted
+from nnrewrite.fuzz.elements import make_grid
 from nnrewrite.fuzz.failure_files import save
 from nnrewrite.fuzz.file_digest import digest_file
 from nnrewrite.fuzz.finding import End, Finding, Rejected
 from nnrewrite.fuzz.oracle import Oracle
-from nnrewrite.fuzz.quantization_parameters import Quantities
+from nnrewrite.fuzz.quantization_parameters import StepQuantization
 from nnrewrite.fuzz.random_graphs import NAME
-from nnrewrite.fuzz.rule_sets import RuleSets, stacks
+from nnrewrite.fuzz.rule_sets import RuleSets, list_stacks
 from nnrewrite.fuzz.runner import Tally, examine
 from nnrewrite.fuzz.schedule import Budget, Interrupted, fuzz
 from nnrewrite.fuzz.sketch import Case, Step, Value
-from nnrewrite.fuzz.subjects import Subject, subjects
+from nnrewrite.fuzz.subjects import Subject, list_subjects
 from nnrewrite.fuzz.unknown import forget_extents
 from nnrewrite.verify import Interpreter
 
@@ -75,10 +75,10 @@ def mutant(folder: Path, *changes: tuple[str, str, str]) -> tuple[str, ...]:
 
 def found(rules: tuple[str, ...], name: str) -> Subject:
     """The rule of a name, of several the one in the pack that lies over the others."""
-    return [subject for subject in subjects(loader.load(rules)) if subject.name == name][-1]
+    return [subject for subject in list_subjects(loader.load(rules)) if subject.name == name][-1]
 
 
-def laboratory(interpreter: Interpreter, rules: tuple[str, ...]) -> Oracle:
+def oracle(interpreter: Interpreter, rules: tuple[str, ...]) -> Oracle:
     return Oracle(interpreter, loader.load(rules).catalogue, rules)
 
 
@@ -96,23 +96,23 @@ def given(made: Sequence[int]) -> Choices:
 
 
 def test_the_same_seed_makes_the_same_choices() -> None:
-    first, second, other = Choices.of_seed(1), Choices.of_seed(1), Choices.of_seed(2)
-    rolls = [[choices.number(0, 1000) for _ in range(8)] for choices in (first, second, other)]
+    first, second, other = Choices.make_seeded(1), Choices.make_seeded(1), Choices.make_seeded(2)
+    rolls = [[choices.draw_int(0, 1000) for _ in range(8)] for choices in (first, second, other)]
     assert rolls[0] == rolls[1] != rolls[2]
 
 
 def test_choices_made_again_are_the_same() -> None:
-    choices = Choices.of_seed(3)
-    rolled = [choices.number(5, 90) for _ in range(4)]
+    choices = Choices.make_seeded(3)
+    rolled = [choices.draw_int(5, 90) for _ in range(4)]
     again = given(choices.made)
-    assert [again.number(5, 90) for _ in range(4)] == rolled
+    assert [again.draw_int(5, 90) for _ in range(4)] == rolled
 
 
 def test_a_choice_that_is_wanted_is_noted_as_if_it_had_come_by_chance() -> None:
-    choices = Choices.of_seed(4)
-    wanted = [choices.chance(5, True), choices.chance(95, False), choices.chance(5)]
+    choices = Choices.make_seeded(4)
+    wanted = [choices.draw_chance(5, True), choices.draw_chance(95, False), choices.draw_chance(5)]
     again = given(choices.made)
-    assert [again.chance(5), again.chance(95), again.chance(5)] == wanted == [True, False, wanted[2]]
+    assert [again.draw_chance(5), again.draw_chance(95), again.draw_chance(5)] == wanted == [True, False, wanted[2]]
 
 
 # ---- searches --------------------------------------------------------------------------------------------------------
@@ -120,7 +120,7 @@ def test_a_choice_that_is_wanted_is_noted_as_if_it_had_come_by_chance() -> None:
 
 def roll(choices: Choices) -> Case:
     """A case that is told by numbers alone: so many steps at an opset."""
-    return Case(f"{[choices.number(0, 90) for _ in range(choices.number(1, 9))]}", (), choices.number(13, 25))
+    return Case(f"{[choices.draw_int(0, 90) for _ in range(choices.draw_int(1, 9))]}", (), choices.draw_int(13, 25))
 
 
 def large(case: Case) -> bool:
@@ -144,7 +144,7 @@ def test_the_same_seed_tries_the_same_cases_and_none_is_the_simplest() -> None:
 
 @pytest.mark.filterwarnings("error")
 def test_choices_of_a_seed_that_failed_are_made_small() -> None:
-    choices, failed = Choices.of_seed("x"), []
+    choices, failed = Choices.make_seeded("x"), []
     first = roll(choices)
     assert large(first)
     search.reduce(choices.made, roll, lambda case: large(case) and not failed.append(case))
@@ -168,14 +168,14 @@ def test_what_is_kept_is_tried_again_until_it_passes(tmp_path: Path) -> None:
 
 def test_the_same_choices_draw_the_same_case(interpreter: Interpreter) -> None:
     rules = ("tflite2onnx",)
-    subject, lab = found(rules, "conv_2d"), laboratory(interpreter, rules)
+    subject, lab = found(rules, "conv_2d"), oracle(interpreter, rules)
     cases: list[Case] = []
-    choices = Choices.of_seed("same")
+    choices = Choices.make_seeded("same")
     while len(cases) < 1:
         try:
             cases.append(draw(choices, subject, lab))
         except Rejected:
-            choices = Choices.of_seed(f"{len(choices.made)}")
+            choices = Choices.make_seeded(f"{len(choices.made)}")
     again = draw(given(choices.made), subject, lab)
     assert again.describe() == cases[0].describe()
     for one, other in zip(cases[0].inputs, again.inputs, strict=True):
@@ -184,9 +184,9 @@ def test_the_same_choices_draw_the_same_case(interpreter: Interpreter) -> None:
 
 def test_each_option_that_a_test_names_is_left_out_of_a_fixed_case(interpreter: Interpreter) -> None:
     rules = ("tflite2onnx",)
-    subject, lab = found(rules, "local_response_normalization"), laboratory(interpreter, rules)
+    subject, lab = found(rules, "local_response_normalization"), oracle(interpreter, rules)
     said = [
-        draw(Choices.of_seed(f"fixed {turn}", turn=turn), subject, lab).steps[0].options.keys() for turn in range(8)
+        draw(Choices.make_seeded(f"fixed {turn}", turn=turn), subject, lab).steps[0].options.keys() for turn in range(8)
     ]
     assert said[:3] == [{"radius", "bias", "alpha", "beta"}] * 3
     assert [said[0] - one for one in said[3:]] == [{"radius"}, {"bias"}, {"alpha"}, {"beta"}, set()]
@@ -194,11 +194,11 @@ def test_each_option_that_a_test_names_is_left_out_of_a_fixed_case(interpreter: 
 
 def test_draws_vary_types_options_and_what_is_constant(interpreter: Interpreter) -> None:
     rules = ("tflite2onnx",)
-    subject, lab = found(rules, "conv_2d"), laboratory(interpreter, rules)
+    subject, lab = found(rules, "conv_2d"), oracle(interpreter, rules)
     drawn: list[Case] = []
     for seed in range(60):
         try:
-            drawn.append(draw(Choices.of_seed(seed), subject, lab))
+            drawn.append(draw(Choices.make_seeded(seed), subject, lab))
         except Rejected:
             continue
     steps = [case.steps[0] for case in drawn]
@@ -210,17 +210,17 @@ def test_draws_vary_types_options_and_what_is_constant(interpreter: Interpreter)
 
 def test_files_are_drawn_that_tell_none_of_the_extents_of_an_operand_and_some_of_them(catalogue: Catalogue) -> None:
     four = Value("x", ir.DataType.FLOAT, np.zeros((1, 2, 3, 4), np.float32))
-    drawn = [forget_extents(Choices.of_seed(seed), four, True) for seed in range(60)]
+    drawn = [forget_extents(Choices.make_seeded(seed), four, True) for seed in range(60)]
     assert {(), (3,), (1, 2, 3), (0, 1, 3)} <= {value.told for value in drawn}
     assert all(value.open for value in drawn)
-    assert not forget_extents(Choices.of_seed(0), replace(four, constant=True), True).open
-    step = Step(catalogue.dialect("tflite").operator("ABS"), (replace(four, open=True, told=(3,)),), {})
+    assert not forget_extents(Choices.make_seeded(0), replace(four, constant=True), True).open
+    step = Step(catalogue.find_dialect("tflite").find_operator("ABS"), (replace(four, open=True, told=(3,)),), {})
     assert step.describe() == "ABS(float[1?, 2?, 3?, 4])"
 
 
 def test_results_that_nobody_knows_are_of_the_type_and_shape_that_a_test_says() -> None:
     iota = found(("tflite2onnx",), "stablehlo_iota")
-    drawn = [snapshot.draw(Choices.of_seed(seed), iota).unknown[0] for seed in range(12)]
+    drawn = [snapshot.draw(Choices.make_seeded(seed), iota).unknown[0] for seed in range(12)]
     assert {(blank.dtype, blank.shape) for blank in drawn} == {
         (ir.DataType.INT32, (2, 3, 4)),
         (ir.DataType.FLOAT, (3, 2)),
@@ -229,7 +229,7 @@ def test_results_that_nobody_knows_are_of_the_type_and_shape_that_a_test_says() 
 
 def test_what_the_interpreter_refuses_is_counted_and_no_failure(interpreter: Interpreter) -> None:
     rules = ("tflite2onnx",)
-    tally = examine(found(rules, "slice_dynamic"), laboratory(interpreter, rules), 20)
+    tally = examine(found(rules, "slice_dynamic"), oracle(interpreter, rules), 20)
     assert tally.rejected
     assert tally.failure is None
     assert 0 < tally.acceptance < 1
@@ -266,12 +266,12 @@ def mistaken(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_mistake_in_a_rule_is_found(name: str, mistaken: tuple[str, ...], interpreter: Interpreter) -> None:
     *_, rule = MUTANTS[name]
-    tally = examine(found(mistaken, rule), laboratory(interpreter, mistaken), 60)
+    tally = examine(found(mistaken, rule), oracle(interpreter, mistaken), 60)
     assert tally.failure is not None
     case, finding = tally.failure
     assert finding.end is End.FAILED
     assert len(case.steps) == 1
-    assert rule in tally.problem()
+    assert rule in tally.explain_problem()
 
 
 def test_a_failure_is_saved_and_runs_again_from_its_files(tmp_path: Path) -> None:
@@ -302,7 +302,7 @@ def test_a_failure_that_only_the_record_tells_runs_again_with_its_rule(
     finding: Finding, command: str, catalogue: Catalogue, tmp_path: Path
 ) -> None:
     x, y = (Value(name, ir.DataType.FLOAT, np.ones((2, 3), np.float32)) for name in "xy")
-    case = Case("softmax", (Step(catalogue.dialect("tflite").operators["SOFTMAX"], (x,), {"beta": 0.5}, (y,)),))
+    case = Case("softmax", (Step(catalogue.find_dialect("tflite").operators["SOFTMAX"], (x,), {"beta": 0.5}, (y,)),))
     stack = RuleSets(DEFAULT.stacked, loader.load(DEFAULT.stacked), False, ())
     report, _ = save(case, finding, tmp_path, {}, True, stack, DEFAULT)
     said = command.format(model=report.with_suffix(".tflite"))
@@ -314,13 +314,13 @@ def test_a_failure_that_only_the_record_tells_runs_again_with_its_rule(
 def test_a_bias_without_a_scale_counts_products_of_the_scales_beside_it(
     interpreter: Interpreter, constant: bool
 ) -> None:
-    here = laboratory(interpreter, ("tflite2onnx", "kernels"))
-    spec = here.catalogue.dialect("tflite").operators["FULLY_CONNECTED"]
+    here = oracle(interpreter, ("tflite2onnx", "kernels"))
+    spec = here.catalogue.find_dialect("tflite").operators["FULLY_CONNECTED"]
     generator = np.random.default_rng(0)
-    x = Value("x", ir.DataType.UINT8, generator.integers(0, 255, (2, 4)).astype(np.uint8), False, one_grid(0.5, 128))
-    w = Value("w", ir.DataType.UINT8, generator.integers(1, 255, (3, 4)).astype(np.uint8), True, one_grid(0.25, 128))
+    x = Value("x", ir.DataType.UINT8, generator.integers(0, 255, (2, 4)).astype(np.uint8), False, make_grid(0.5, 128))
+    w = Value("w", ir.DataType.UINT8, generator.integers(1, 255, (3, 4)).astype(np.uint8), True, make_grid(0.25, 128))
     b = Value("b", ir.DataType.INT32, generator.integers(-3000, 3000, 3).astype(np.int32), constant)
-    step = here.settle(Step(spec, (x, w, b), {}), [1], [ir.DataType.UINT8], lambda dtype: [one_grid(50.0, 128)])
+    step = here.settle(Step(spec, (x, w, b), {}), [1], [ir.DataType.UINT8], lambda dtype: [make_grid(50.0, 128)])
     finding = here.judge(Case("fully_connected", (step,), 18))
     assert finding.end is End.PASSED, finding.reason
 
@@ -336,7 +336,7 @@ def test_rules_over_the_target_alone_are_fuzzed_without_graphs_of_the_source() -
 
 
 def test_the_imprint_of_a_case_is_that_of_what_its_file_says_but_for_numbers(catalogue: Catalogue) -> None:
-    dialect = catalogue.dialect("tflite")
+    dialect = catalogue.find_dialect("tflite")
     spec = dialect.operators["SOFTMAX"]
     tables = {**dialect.facts.tables, "SoftmaxOptions": {"beta": (1, "float")}}
     moved = replace(dialect, facts=replace(dialect.facts, tables=tables))
@@ -352,7 +352,7 @@ def test_the_imprint_of_a_case_is_that_of_what_its_file_says_but_for_numbers(cat
 
 
 def test_the_imprint_tells_what_files_mean_that_leave_options_out(catalogue: Catalogue) -> None:
-    dialect = catalogue.dialect("tflite")
+    dialect = catalogue.find_dialect("tflite")
     spec = dialect.operators["SOFTMAX"]
     said = replace(spec, options={"beta": replace(spec.options["beta"], default=1.0)})
     other = replace(dialect, operators={**dialect.operators, "SOFTMAX": said})
@@ -362,7 +362,7 @@ def test_the_imprint_tells_what_files_mean_that_leave_options_out(catalogue: Cat
 
 
 def test_the_imprint_of_codes_tells_where_they_become_real_numbers(catalogue: Catalogue) -> None:
-    dialect = catalogue.dialect("tflite")
+    dialect = catalogue.find_dialect("tflite")
     spec = dialect.operators["REDUCE_MIN"]
     computed = replace(spec, facts=replace(spec.facts, quantization=None))
     others = Catalogue(
@@ -373,30 +373,30 @@ def test_the_imprint_of_codes_tells_where_they_become_real_numbers(catalogue: Ca
         x, y = (Value(name, ir.DataType.INT8, np.ones((2, 3), np.int8), grid=grid) for name in "xy")
         return Case("reduce", (Step(spec, (x,), {}, (y,)),))
 
-    codes, integers = case(one_grid(0.5, 3)), case(None)
+    codes, integers = case(make_grid(0.5, 3)), case(None)
     assert (
-        digest_file(codes, others) != digest_file(codes, catalogue) == digest_file(case(one_grid(0.25, 7)), catalogue)
+        digest_file(codes, others) != digest_file(codes, catalogue) == digest_file(case(make_grid(0.25, 7)), catalogue)
     )
     assert digest_file(integers, others) == digest_file(integers, catalogue)
 
 
 def test_the_imprint_holds_scales_that_the_operators_entry_names(catalogue: Catalogue) -> None:
-    spec = catalogue.dialect("tflite").operators["TANH"]
+    spec = catalogue.find_dialect("tflite").operators["TANH"]
 
     def case(grid: Quantization) -> Case:
         x, y = (
             Value(name, ir.DataType.INT8, np.ones((2, 3), np.int8), grid=one)
-            for name, one in (("x", one_grid(0.5, 3)), ("y", grid))
+            for name, one in (("x", make_grid(0.5, 3)), ("y", grid))
         )
         return Case("tanh", (Step(spec, (x,), {}, (y,)),))
 
-    assert digest_file(case(one_grid(1 / 128, 0)), catalogue) != digest_file(case(one_grid(1 / 64, 0)), catalogue)
+    assert digest_file(case(make_grid(1 / 128, 0)), catalogue) != digest_file(case(make_grid(1 / 64, 0)), catalogue)
 
 
 def test_each_second_of_the_fixed_cases_has_another_type_the_quantized_ones_in_front(catalogue: Catalogue) -> None:
-    kinds = read_admitted(catalogue.dialect("tflite").operators["FULLY_CONNECTED"])
+    kinds = read_admitted(catalogue.find_dialect("tflite").operators["FULLY_CONNECTED"])
     others = ["f16", "qi8", "qu8"]
-    drawn = [choice(Choices.of_seed("x", turn=turn), kinds, 0, "f32", others) for turn in range(8)]
+    drawn = [pick_type(Choices.make_seeded("x", turn=turn), kinds, 0, "f32", others) for turn in range(8)]
     assert drawn[::2] == ["f32"] * 4
     assert drawn[1::2] == ["qi8", "qu8", "f16", "qi8"]
 
@@ -452,7 +452,7 @@ def test_packs_of_ones_own_are_tried_and_recorded_beside_the_programs(
     assert {line.split()[0] for line in run.stdout.splitlines()[1:-1]} <= {"relu6", "several"}
     assert [file.name for file in pack.iterdir()] == ["mine.rules"]
     assert call(*asked, "--record").exit_code == 0
-    assert list(baseline.entries(pack / baseline.NAME)) == ["relu6"]
+    assert list(baseline.read_entries(pack / baseline.NAME)) == ["relu6"]
     assert call(*asked).exit_code == 0
     more = OWN.replace("Clip(x, 0.0, 6.0)", "Min(Max(x, 0.0), 6.0)")
     (pack / "mine.rules").write_text(more, encoding="utf-8")
@@ -472,9 +472,9 @@ def test_a_rule_of_ones_own_that_never_fires_is_told_of_where_one_of_its_name_do
 def test_rules_of_one_name_have_patterns_of_their_own(pack: Path) -> None:
     other = OWN.replace("y = RELU6(x)", "y = ELU(x)").replace("=>", "where opset >= 17\n  =>")
     (pack / "mine.rules").write_text(other, encoding="utf-8")
-    theirs, own = (one for one in subjects(loader.load(("tflite2onnx", "mine"))) if one.name == "relu6")
-    assert (theirs.operators(), own.operators()) == ({"RELU6"}, {"ELU"})
-    assert (theirs.turning, own.turning, own.stand_for("relu6", own.span).turning) == ((), (16, 17), ())
+    theirs, own = (one for one in list_subjects(loader.load(("tflite2onnx", "mine"))) if one.name == "relu6")
+    assert (theirs.list_operators(), own.list_operators()) == ({"RELU6"}, {"ELU"})
+    assert (theirs.turning, own.turning, own.make_stand_in("relu6", own.span).turning) == ((), (16, 17), ())
 
 
 def test_the_coverage_of_packs_of_ones_own_is_of_their_rules(pack: Path) -> None:
@@ -507,11 +507,11 @@ def test_a_target_is_tried_at_the_opset_that_it_sets(tmp_path: Path) -> None:
     rule = "rule no_relu stage simplify { y = Relu(x) => y = Max(x, 0.5) test x: f32[2, 3] }"
     (tmp_path / "mine.rules").write_text(header + rule, encoding="utf-8")
     (tmp_path / "target.yaml").write_text("options: {opset: 16}", encoding="utf-8")
-    (stack,) = stacks(Options(target=f"{tmp_path}"))
+    (stack,) = list_stacks(Options(target=f"{tmp_path}"))
     subject = next(trial for trial in stack.trials if trial.name == "no_relu")
     assert isinstance(subject, Subject)
     assert stack.opset == 16
-    drawn = [draw_opset(Choices.of_seed(f"{n}"), subject, stack.opset) for n in range(40)]
+    drawn = [draw_opset(Choices.make_seeded(f"{n}"), subject, stack.opset) for n in range(40)]
     assert 25 < drawn.count(16) < 40
     run = call("fuzz", "--target", f"{tmp_path}", "--examples", "4", "--jobs", "1", "--out", f"{tmp_path / 'out'}")
     assert (run.exit_code, "at opset 16" in run.stderr) == (1, True)
@@ -522,7 +522,7 @@ def test_rules_of_packs_of_ones_own_have_a_turn_whatever_the_time(pack: Path) ->
     more = [rule.replace("relu6", f"relu6_{n}").replace("=>", f"where rank(x) < {n}\n  =>") for n in range(3, 6)]
     rules = "".join([OWN.removesuffix(rule), *more, rule])
     (pack / "mine.rules").write_text(rules, encoding="utf-8")
-    (stack,) = stacks(Options(rules=("tflite2onnx", "mine")))
+    (stack,) = list_stacks(Options(rules=("tflite2onnx", "mine")))
     chosen = [trial for trial in stack.trials if trial.name in stack.own]
     tallies = fuzz([stack], chosen, True, Budget(8, 0, 1), lambda tally: None, reach=True)
     assert len(chosen) == 4
@@ -530,16 +530,16 @@ def test_rules_of_packs_of_ones_own_have_a_turn_whatever_the_time(pack: Path) ->
 
 
 def test_graphs_are_drawn_about_rules_that_an_option_lays_over_others() -> None:
-    found_stacks = stacks(Options())
+    found_stacks = list_stacks(Options())
     chosen = [trial for stack in found_stacks for trial in stack.trials if trial.name == "quantize_away"]
     assert chosen[0] not in found_stacks[0].trials
     tallies = fuzz(found_stacks, chosen, True, Budget(8, 20, 1), lambda tally: None, reach=True)
     assert tallies[NAME].tried > 0
-    assert not [tally.problem() for tally in tallies.values() if tally.problem()]
+    assert not [tally.explain_problem() for tally in tallies.values() if tally.explain_problem()]
 
 
 def test_who_interrupts_it_has_what_came_of_it_until_then() -> None:
-    stack = stacks(Options(rules=("onnx",)))[0]
+    stack = list_stacks(Options(rules=("onnx",)))[0]
     chosen = [trial for trial in stack.trials if trial.name == "gru_step"]
 
     def told(tally: Tally) -> None:
@@ -561,15 +561,15 @@ def test_who_interrupts_it_has_what_came_of_it_until_then() -> None:
 def test_what_an_entry_says_of_the_order_of_elements_along_an_axis_is_tried(
     interpreter: Interpreter, catalogue: Catalogue, operator: str, fact: dict[str, Any], said: str
 ) -> None:
-    dialect = catalogue.dialect("onnx")
+    dialect = catalogue.find_dialect("onnx")
     spec = dialect.operators[operator]
     other = replace(
         dialect, operators={**dialect.operators, operator: replace(spec, facts=replace(spec.facts, **fact))}
     )
-    here = laboratory(interpreter, ("tflite2onnx",))
+    here = oracle(interpreter, ("tflite2onnx",))
     right, wrong = (examine(Category(operator, one, (13, 21), SHUFFLE), here, 12) for one in (dialect, other))
-    assert (right.problem(), right.passed > 5) == ("", True)
-    assert said in wrong.problem() if said else wrong.passed < right.passed
+    assert (right.explain_problem(), right.passed > 5) == ("", True)
+    assert said in wrong.explain_problem() if said else wrong.passed < right.passed
 
 
 @pytest.mark.parametrize(
@@ -584,20 +584,20 @@ def test_what_an_entry_says_of_the_order_of_elements_along_an_axis_is_tried(
 def test_what_an_entry_of_tflite_says_of_axes_is_tried_in_the_interpreter(
     interpreter: Interpreter, catalogue: Catalogue, operator: str, fact: dict[str, Any], said: str
 ) -> None:
-    dialect = catalogue.dialect("tflite")
+    dialect = catalogue.find_dialect("tflite")
     spec = dialect.operators[operator]
     other = replace(
         dialect, operators={**dialect.operators, operator: replace(spec, facts=replace(spec.facts, **fact))}
     )
-    here = laboratory(interpreter, ("tflite2onnx",))
+    here = oracle(interpreter, ("tflite2onnx",))
     right, wrong = (examine(Category(operator, one, (13, 21)), here, 24) for one in (dialect, other))
-    assert (right.problem(), right.passed > 5) == ("", spec.facts.layout in ("transparent", "attribute"))
-    assert said in wrong.problem() if said else wrong.passed < right.passed
+    assert (right.explain_problem(), right.passed > 5) == ("", spec.facts.layout in ("transparent", "attribute"))
+    assert said in wrong.explain_problem() if said else wrong.passed < right.passed
 
 
 def test_what_a_cut_off_leaves_of_large_sums_may_be_off_as_their_last_digits_are(interpreter: Interpreter) -> None:
-    here = laboratory(interpreter, ("tflite2onnx", "kernels"))
-    spec = here.catalogue.dialect("tflite").operators["FULLY_CONNECTED"]
+    here = oracle(interpreter, ("tflite2onnx", "kernels"))
+    spec = here.catalogue.find_dialect("tflite").operators["FULLY_CONNECTED"]
     generator = np.random.default_rng(0)
     x, w = (
         Value(name, ir.DataType.FLOAT, generator.normal(0, scale, (extent, 384)).astype(np.float32))
@@ -608,7 +608,9 @@ def test_what_a_cut_off_leaves_of_large_sums_may_be_off_as_their_last_digits_are
         drawn = Step(spec, (x, w, None), {"fused_activation_function": "RELU6"})
         step = here.settle(drawn, [1], [ir.DataType.FLOAT], lambda dtype: [])
         found = step.results[0].content
-        return here._loose(Case("fully_connected", (step,)), [np.where(found % 6 == 0, found, found + np.float32(by))])
+        return here._is_loose(
+            Case("fully_connected", (step,)), [np.where(found % 6 == 0, found, found + np.float32(by))]
+        )
 
     small = replace(x, content=x.content / 4096)
     assert [passes(x, by) for by in (0.0005, 0.0015, 0.02)] == [True, True, False]
@@ -616,29 +618,29 @@ def test_what_a_cut_off_leaves_of_large_sums_may_be_off_as_their_last_digits_are
 
 
 def test_a_number_halfway_between_two_codes_of_a_kernels_own_may_go_to_either(interpreter: Interpreter) -> None:
-    here = laboratory(interpreter, ("tflite2onnx",))
-    spec = here.catalogue.dialect("tflite").operators["FULLY_CONNECTED"]
-    w = Value("w", ir.DataType.INT8, np.full((3, 8), 100, np.int8), True, one_grid(0.5, 0))
+    here = oracle(interpreter, ("tflite2onnx",))
+    spec = here.catalogue.find_dialect("tflite").operators["FULLY_CONNECTED"]
+    w = Value("w", ir.DataType.INT8, np.full((3, 8), 100, np.int8), True, make_grid(0.5, 0))
     codes = np.array([127, -127, 3, 7, 11, 40, 45, -20], np.float32)
 
     def passes(offset: float, by: float) -> bool:
         x = Value("x", ir.DataType.FLOAT, (codes + np.float32(offset) * (np.abs(codes) < 50)).reshape(1, 8))
         step = here.settle(Step(spec, (x, w, None), {}), [1], [ir.DataType.FLOAT], lambda dtype: [])
-        return here._loose(Case("fully_connected", (step,)), [step.results[0].content + np.float32(by)])
+        return here._is_loose(Case("fully_connected", (step,)), [step.results[0].content + np.float32(by)])
 
     assert [passes(0.5, by) for by in (50, 5000)] == [True, False]
     assert not passes(0.25, 50)
 
 
 def test_last_digits_excuse_neither_another_whole_number_nor_other_codes(interpreter: Interpreter) -> None:
-    here = laboratory(interpreter, ("tflite2onnx",))
-    ops = here.catalogue.dialect("tflite").operators
+    here = oracle(interpreter, ("tflite2onnx",))
+    ops = here.catalogue.find_dialect("tflite").operators
     x = Value("x", ir.DataType.FLOAT, np.array([0.5, 1.5, 2.5, -0.5], np.float32))
     step = here.settle(Step(ops["ROUND"], (x,), {}), [1], [ir.DataType.FLOAT], lambda dtype: [])
-    assert not here._loose(Case("round", (step,)), [step.results[0].content + np.float32(1)])
-    y = Value("y", ir.DataType.INT8, np.arange(4, dtype=np.int8), False, one_grid(0.5, 0))
-    step = here.settle(Step(ops["ABS"], (y,), {}), [1], [ir.DataType.INT8], lambda dtype: [one_grid(0.5, 0)])
-    assert not here._loose(Case("abs", (step,)), [step.results[0].content])
+    assert not here._is_loose(Case("round", (step,)), [step.results[0].content + np.float32(1)])
+    y = Value("y", ir.DataType.INT8, np.arange(4, dtype=np.int8), False, make_grid(0.5, 0))
+    step = here.settle(Step(ops["ABS"], (y,), {}), [1], [ir.DataType.INT8], lambda dtype: [make_grid(0.5, 0)])
+    assert not here._is_loose(Case("abs", (step,)), [step.results[0].content])
 
 
 @pytest.mark.parametrize(
@@ -647,8 +649,8 @@ def test_last_digits_excuse_neither_another_whole_number_nor_other_codes(interpr
 def test_a_value_of_a_scale_that_kernels_are_wrong_about_is_not_drawn(
     catalogue: Catalogue, operator: str, scale: float, takes: bool
 ) -> None:
-    quantities = Quantities(Choices.of_seed(0), catalogue.dialect("tflite").operators[operator])
-    value = Value("x", ir.DataType.INT8, np.zeros(3, np.int8), grid=one_grid(scale, 0))
+    quantities = StepQuantization(Choices.make_seeded(0), catalogue.find_dialect("tflite").operators[operator])
+    value = Value("x", ir.DataType.INT8, np.zeros(3, np.int8), grid=make_grid(scale, 0))
     if takes:
         quantities.take(1, value)
     else:
@@ -657,11 +659,11 @@ def test_a_value_of_a_scale_that_kernels_are_wrong_about_is_not_drawn(
 
 
 def test_no_result_is_tried_of_the_type_that_only_weights_have(catalogue: Catalogue) -> None:
-    spec = catalogue.dialect("tflite").operators["FULLY_CONNECTED"]
+    spec = catalogue.find_dialect("tflite").operators["FULLY_CONNECTED"]
     x, w = (
-        Value("x", dtype, np.zeros((2, 2), dtype.numpy()), grid=one_grid(0.5, 0))
+        Value("x", dtype, np.zeros((2, 2), dtype.numpy()), grid=make_grid(0.5, 0))
         for dtype in (ir.DataType.INT16, ir.DataType.INT8)
     )
     subject = found(("tflite2onnx",), "fully_connected")
-    tried = results.types(Choices.of_seed(0), subject, {}, Step(spec, (x, w), {}), read_admitted(spec))
+    tried = results.list_types(Choices.make_seeded(0), subject, {}, Step(spec, (x, w), {}), read_admitted(spec))
     assert (tried[0], ir.DataType.INT8 in tried) == (ir.DataType.INT16, False)

@@ -16,9 +16,9 @@ from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.engine.packs import loader
 from nnrewrite.fuzz import baseline
 from nnrewrite.fuzz.finding import End, Finding
-from nnrewrite.fuzz.rule_sets import digests, records, stacks
+from nnrewrite.fuzz.rule_sets import digest_all, find_records, list_stacks
 from nnrewrite.fuzz.selection import make_plan, plan_others
-from nnrewrite.fuzz.sketch import Blank, Case, Step
+from nnrewrite.fuzz.sketch import Case, Step, UnknownResult
 
 pytestmark = pytest.mark.slow
 
@@ -28,11 +28,11 @@ REFUSED = Finding(End.REFUSED, "an extent is not known")
 
 
 def again(finding: Finding, before: Finding, alone: bool = False, case: Case = CASE, recorded: Case = CASE) -> Finding:
-    return baseline.judge_fixed(case, finding, baseline.outcome(recorded, before), alone)
+    return baseline.judge_fixed(case, finding, baseline.format_outcome(recorded, before), alone)
 
 
 def digested(now: str, before: str) -> Finding:
-    return baseline.judge_fixed(CASE, PASSED, baseline.outcome(CASE, PASSED, before), False, now)
+    return baseline.judge_fixed(CASE, PASSED, baseline.format_outcome(CASE, PASSED, before), False, now)
 
 
 def test_the_same_outcome_is_no_failure() -> None:
@@ -65,40 +65,44 @@ def test_a_file_must_be_written_as_it_was() -> None:
     assert digested("00a1", "00a1") is PASSED
     assert "not what was recorded" in digested("00a2", "00a1").reason
     assert digested("00a2", "") is PASSED  # nothing is known of it
-    first, other = baseline.outcome(CASE, PASSED, "00a1"), baseline.outcome(CASE, PASSED, "00a2")
+    first, other = baseline.format_outcome(CASE, PASSED, "00a1"), baseline.format_outcome(CASE, PASSED, "00a2")
     assert baseline.judge_fixed(CASE, PASSED, first, False, "00a2", [first, other]) is PASSED  # worded alike
 
 
 def test_draws_that_the_interpreter_takes_no_more_are_told_of() -> None:
-    taken, none = baseline.outcome(CASE, PASSED), baseline.outcome(None, None)
-    assert "takes 2 by now" in baseline.fewer([taken, taken, none, none], [taken, taken, taken, none])
-    assert not baseline.fewer([taken, taken, taken, none], [taken, taken, taken, none])
+    taken, none = baseline.format_outcome(CASE, PASSED), baseline.format_outcome(None, None)
+    assert "takes 2 by now" in baseline.explain_missing([taken, taken, none, none], [taken, taken, taken, none])
+    assert not baseline.explain_missing([taken, taken, taken, none], [taken, taken, taken, none])
 
 
 def test_a_case_that_took_more_draws_than_before_is_one_that_is_taken_no_more() -> None:
-    first, later = (baseline.outcome(CASE, PASSED, before=refused) for refused in (0, 2))
-    assert "takes 2 by now" in baseline.fewer([first, first, later], [first, first, first])
-    assert not baseline.fewer([first, first, later], [later, first, later])
+    first, later = (baseline.format_outcome(CASE, PASSED, before=refused) for refused in (0, 2))
+    assert "takes 2 by now" in baseline.explain_missing([first, first, later], [first, first, first])
+    assert not baseline.explain_missing([first, first, later], [later, first, later])
 
 
 def test_it_is_told_where_all_cases_are_refused_that_are_drawn_in_another_way() -> None:
-    passed, refused = baseline.outcome(CASE, PASSED), baseline.outcome(OTHER, REFUSED)
-    assert "is refused" in baseline.fewer([refused] * 3, [passed] * 3)
-    assert not baseline.fewer([refused, refused, passed], [passed] * 3)
-    assert not baseline.fewer([refused] * 3, [refused, refused, passed])
+    passed, refused = baseline.format_outcome(CASE, PASSED), baseline.format_outcome(OTHER, REFUSED)
+    assert "is refused" in baseline.explain_missing([refused] * 3, [passed] * 3)
+    assert not baseline.explain_missing([refused, refused, passed], [passed] * 3)
+    assert not baseline.explain_missing([refused] * 3, [refused, refused, passed])
 
 
 def test_of_cases_that_are_drawn_in_another_way_half_must_still_be_taken() -> None:
-    taken, other, none = baseline.outcome(CASE, PASSED), baseline.outcome(OTHER, PASSED), baseline.outcome(None, None)
-    assert not baseline.fewer([other, other, none, none], [taken, taken, taken, none])
-    assert "takes 1 by now" in baseline.fewer([other, none, none, none], [taken, taken, taken, none])
+    taken, other, none = (
+        baseline.format_outcome(CASE, PASSED),
+        baseline.format_outcome(OTHER, PASSED),
+        baseline.format_outcome(None, None),
+    )
+    assert not baseline.explain_missing([other, other, none, none], [taken, taken, taken, none])
+    assert "takes 1 by now" in baseline.explain_missing([other, none, none, none], [taken, taken, taken, none])
 
 
 def test_an_operator_that_no_interpreter_has_must_yield_the_numbers_that_are_recorded() -> None:
     def found(*numbers: float) -> Finding:
         return Finding(End.PASSED, fired={"relu": 1}, operators=3, actual=(np.array(numbers, np.float32),))
 
-    case = Case("relu", (), 18, unknown=(Blank("result_0"),))
+    case = Case("relu", (), 18, unknown=(UnknownResult("result_0"),))
     told = again(found(1.5, 2.0), found(1.0, 2.0), case=case, recorded=case)
     assert told.end is End.FAILED
     assert "other numbers" in told.reason
@@ -107,7 +111,7 @@ def test_an_operator_that_no_interpreter_has_must_yield_the_numbers_that_are_rec
 
 
 def test_what_an_operator_means_must_yield_the_numbers_that_are_recorded(catalogue: Catalogue) -> None:
-    spec = catalogue.dialect("tflite").operators["Mfcc"]
+    spec = catalogue.find_dialect("tflite").operators["Mfcc"]
     case = Case("mfcc", (Step(spec, (), {}, meaning=(Step(spec, (), {}),)),), 18)
     now, before = (Finding(End.PASSED, fired={"mfcc": 1}, expected=(np.array([n]),)) for n in (1.5, 1.0))
     assert "other numbers" in again(now, before, case=case, recorded=case).reason
@@ -115,10 +119,10 @@ def test_what_an_operator_means_must_yield_the_numbers_that_are_recorded(catalog
 
 
 def test_what_is_excused_from_the_interpreter_is_tried_against_the_record() -> None:
-    (plain, *_) = stacks(DEFAULT)
+    (plain, *_) = list_stacks(DEFAULT)
     tried = {trial.name for trial in plain.trials if trial.excuse}
     assert {name for name in tried if name.startswith("flex_softmax")} == {"flex_softmax"}
-    known = baseline.entries(OPS.parent / "rules" / "tflite2onnx" / baseline.NAME)
+    known = baseline.read_entries(OPS.parent / "rules" / "tflite2onnx" / baseline.NAME)
     assert all(":" in entry for name in tried for entry in known[name].outcomes if entry != "-")
 
 
@@ -148,22 +152,22 @@ def test_each_outcome_is_a_line_of_words(tmp_path: Path) -> None:
 def test_what_is_no_record_is_told_of(text: str, tmp_path: Path) -> None:
     (tmp_path / baseline.NAME).write_text(text, encoding="utf-8")
     with pytest.raises(CallError, match="is no record of outcomes"):
-        baseline.entries(tmp_path / baseline.NAME)
+        baseline.read_entries(tmp_path / baseline.NAME)
 
 
 def test_every_rule_of_a_pack_that_is_recorded_has_its_cases_in_the_folder_of_the_pack() -> None:
-    files = records(stacks(DEFAULT), DEFAULT)
+    files = find_records(list_stacks(DEFAULT), DEFAULT)
     assert files["relu6"] == OPS.parent / "rules" / "tflite2onnx" / baseline.NAME
     assert files["layout.Transpose"] == OPS.parent / baseline.NAME
     for file in set(files.values()):
-        assert baseline.entries(file).keys() == {name for name in files if files[name] == file}
+        assert baseline.read_entries(file).keys() == {name for name in files if files[name] == file}
 
 
 def test_most_of_what_is_recorded_is_as_it_was_recorded() -> None:
-    found = stacks(DEFAULT)
-    files = records(found, DEFAULT)
-    known = {name: entry for file in set(files.values()) for name, entry in baseline.entries(file).items()}
-    old = baseline.list_changed(digests(found, files), known)
+    found = list_stacks(DEFAULT)
+    files = find_records(found, DEFAULT)
+    known = {name: entry for file in set(files.values()) for name, entry in baseline.read_entries(file).items()}
+    old = baseline.list_changed(digest_all(found, files), known)
     assert len(old) <= len(files) // 10, "`rewrite fuzz --record` makes the record anew"
 
 
@@ -171,23 +175,23 @@ def test_what_is_written_is_read_and_what_is_gone_is_forgotten(tmp_path: Path) -
     file = tmp_path / baseline.NAME
     file.write_text(baseline.merge(file, {"a": "1", "b": "2"}, {"a": [GOOD], "b": []}, ["a", "b"]), encoding="utf-8")
     file.write_text(baseline.merge(file, {"a": "3", "on": "5"}, {"a": WORDS, "on": ()}, ["a", "on"]), encoding="utf-8")
-    assert baseline.entries(file) == {"a": baseline.Entry("3", WORDS), "on": baseline.Entry("5")}
-    assert baseline.list_changed({"a": "3", "c": "4", "on": "5"}, baseline.entries(file)) == {"c"}
+    assert baseline.read_entries(file) == {"a": baseline.Entry("3", WORDS), "on": baseline.Entry("5")}
+    assert baseline.list_changed({"a": "3", "c": "4", "on": "5"}, baseline.read_entries(file)) == {"c"}
 
 
 def test_the_record_of_the_program_as_it_is_installed_is_not_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    baseline.admit([baseline.HOME / baseline.NAME])
+    baseline.check_writable([baseline.HOME / baseline.NAME])
     monkeypatch.setattr(baseline, "HOME", tmp_path / "nnrewrite")
     installed = tmp_path / "nnrewrite" / "rules" / "uint8" / baseline.NAME
     with pytest.raises(CallError, match="the program's own rules in a clone alone; of packs of yours"):
-        baseline.admit([tmp_path / baseline.NAME, installed])
-    baseline.admit([tmp_path / baseline.NAME])
+        baseline.check_writable([tmp_path / baseline.NAME, installed])
+    baseline.check_writable([tmp_path / baseline.NAME])
 
 
 def test_rules_that_options_lay_over_others_are_tried_in_stacks_of_their_own() -> None:
-    plain, exact, signed, safe, small = stacks(DEFAULT)
+    plain, exact, signed, safe, small = list_stacks(DEFAULT)
     assert [stack.exact for stack in (plain, exact, signed)] == [False, True, False]
     assert "conv_2d_8" in {trial.name for trial in plain.trials} | {trial.name for trial in exact.trials}
     assert [trial.name for trial in signed.trials] == ["signed"]
@@ -198,14 +202,16 @@ def test_rules_that_options_lay_over_others_are_tried_in_stacks_of_their_own() -
 
 def test_numbers_that_the_record_alone_knows_need_a_case_that_is_the_same() -> None:
     known = ("c171e8af:1/1:121b~1.960e+01", "8c90c390:1/6:121b~2.417e+01")
-    assert baseline.fewer(("c171e8af:1/1:121b~1.960e+01", "11111111:1/6:121b~2.417e+01"), known) == ""
-    assert "nothing else tells" in baseline.fewer(("22222222:1/1:121b~1.960e+01", "11111111:1/6:121b~2.417e+01"), known)
+    assert baseline.explain_missing(("c171e8af:1/1:121b~1.960e+01", "11111111:1/6:121b~2.417e+01"), known) == ""
+    assert "nothing else tells" in baseline.explain_missing(
+        ("22222222:1/1:121b~1.960e+01", "11111111:1/6:121b~2.417e+01"), known
+    )
     others = ("c171e8af:1/1", "8c90c390:1/6")
-    assert baseline.fewer(("22222222:1/1", "11111111:1/6"), others) == ""
+    assert baseline.explain_missing(("22222222:1/1", "11111111:1/6"), others) == ""
 
 
 def test_what_changed_for_another_rule_set_alone_is_tried_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = baseline.entries
+    known = baseline.read_entries
 
     def entries(file: Path) -> dict[str, baseline.Entry]:
         found = known(file)
@@ -213,7 +219,7 @@ def test_what_changed_for_another_rule_set_alone_is_tried_there(monkeypatch: pyt
             found["conv_integer"] = baseline.Entry("of another day", found["conv_integer"].outcomes)
         return found
 
-    monkeypatch.setattr(baseline, "entries", entries)
+    monkeypatch.setattr(baseline, "read_entries", entries)
     plan = make_plan(DEFAULT)
     (other,) = (one for one in plan_others(plan) if one.options.rules == ("onnx2tflite",))
     assert "conv_integer" not in plan.changed

@@ -13,11 +13,11 @@ from nnrewrite.cli.dispatch import app
 
 pytest.importorskip("ai_edge_litert")
 
-from nnrewrite.backends.probe import single
+from nnrewrite.backends.probe import write_operator_model
 from nnrewrite.conversion import pipeline
 from nnrewrite.conversion.options import Options
 from nnrewrite.engine.packs import loader
-from nnrewrite.fuzz.suggest import Suggestion, holds, suggest
+from nnrewrite.fuzz.suggest import Suggestion, is_sound, suggest
 from nnrewrite.verify import Interpreter, Runtime
 
 RULES = ("tflite2onnx",)
@@ -28,7 +28,7 @@ def call(*arguments: str) -> Result:
 
 
 def search(name: str, seconds: float) -> Suggestion | None:
-    spec = loader.load(RULES).catalogue.dialect("tflite").operators[name]
+    spec = loader.load(RULES).catalogue.find_dialect("tflite").operators[name]
     with Interpreter() as interpreter:
         return suggest(RULES, spec, interpreter, seconds, 0)
 
@@ -41,9 +41,9 @@ def test_a_rule_that_is_found_converts_models_to_equal_results(tmp_path: Path, n
     header = "ruleset mine over tflite2onnx : tflite -> onnx opset 13..25 default 18\n"
     (tmp_path / "mine.rules").write_text(header + found.text, encoding="utf-8")
     catalogue = loader.load((f"{tmp_path}",)).catalogue
-    operands = catalogue.dialect("tflite").operators[name].operands
+    operands = catalogue.find_dialect("tflite").operators[name].operands
     kind = (np.float32, (5, 7))
-    model = single(catalogue, name, {one.name: kind for one in operands}, [kind])
+    model = write_operator_model(catalogue, name, {one.name: kind for one in operands}, [kind])
     sample = [np.random.default_rng(place).normal(0, 3, (5, 7)).astype(np.float32) for place in range(len(operands))]
     conversion = pipeline.rewrite(model, Options(rules=(f"{tmp_path}",)))
     assert conversion.report.rules[found.rule] == 1
@@ -71,7 +71,7 @@ def test_a_rule_that_fuzzing_refuses_does_not_hold() -> None:
         for operator, template, right in (("CAST", identity, False), ("ABS", "Abs(input)", True)):
             text = f"""ruleset suggested over tflite2onnx : tflite -> onnx opset 17..25 default 18
             rule demo {{ y = {operator}(input) where dtype(input) == "f32" => y = {template} test input: f32[2, 3] }}"""
-            assert holds(text, "demo", [], interpreter, 0) is right
+            assert is_sound(text, "demo", [], interpreter, 0) is right
 
 
 def test_it_says_that_none_is_found() -> None:

@@ -1,4 +1,4 @@
-"""Pages of conversions: whole without a network, of bounded size, and never led astray by what a model says."""
+"""Pages of conversions: whole without a network, of bounded size, and never led varied by what a model says."""
 
 from __future__ import annotations
 

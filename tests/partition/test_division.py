@@ -43,7 +43,7 @@ def networks(draw: st.DrawFn, most: int = 12, part_cost: bool = True) -> Network
 def is_ordered(network: Network, parts: Sequence[int]) -> bool:
     """Whether all can run part by part: the graph of parts and units of the host has no circle."""
     name = [part if part >= 0 else -2 - unit for unit, part in enumerate(parts)]
-    arcs = {(name[tail], name[head]) for tail, head in network.arcs() if name[tail] != name[head]}
+    arcs = {(name[tail], name[head]) for tail, head in network.iterate_arcs() if name[tail] != name[head]}
     left = set(name)
     while left:
         free = {one for one in left if not any(head == one and tail in left for tail, head in arcs)}
@@ -55,7 +55,7 @@ def is_ordered(network: Network, parts: Sequence[int]) -> bool:
 
 def is_connected(network: Network, units: Sequence[int]) -> bool:
     near = {unit: set() for unit in units}
-    for tail, head in network.arcs():
+    for tail, head in network.iterate_arcs():
         if tail in near and head in near:
             near[tail].add(head)
             near[head].add(tail)
@@ -87,7 +87,7 @@ def least(network: Network) -> int:
         for chosen in itertools.combinations(able, count):
             device = [unit in chosen for unit in range(network.units)]
             for groups in groupings(chosen):
-                cost = network.cost(device, len(groups))
+                cost = network.compute_cost(device, len(groups))
                 if best is not None and cost >= best:
                     continue
                 parts = [-1] * network.units
@@ -130,7 +130,7 @@ def test_there_are_no_fewer_parts_in_which_the_same_units_could_run(network: Net
 def test_steps_run_everything_once_and_nothing_before_what_it_reads(network: Network) -> None:
     done: set[int] = set()
     for _, units in order_steps(network, find_parts(network, network.supported)):
-        for tail, head in network.arcs():
+        for tail, head in network.iterate_arcs():
             assert head not in units or tail in done or tail in units
         assert not done & set(units)
         done |= set(units)
@@ -148,11 +148,11 @@ def test_small_graphs_are_divided_at_the_least_cost_there_is(network: Network) -
 def test_the_cut_is_exact_where_parts_cost_nothing(network: Network) -> None:
     able = [unit for unit, taken in enumerate(network.supported) if taken]
     every = (
-        network.cost([unit in chosen for unit in range(network.units)], 0)
+        network.compute_cost([unit in chosen for unit in range(network.units)], 0)
         for count in range(len(able) + 1)
         for chosen in itertools.combinations(able, count)
     )
-    assert network.cost(choose_sides(network), 0) == min(every)
+    assert network.compute_cost(choose_sides(network), 0) == min(every)
 
 
 def test_answers_and_the_search_for_larger_graphs_are_the_best_there_is() -> None:
@@ -163,7 +163,9 @@ def test_answers_and_the_search_for_larger_graphs_are_the_best_there_is() -> Non
         assert divide(network).cost == least
         device = search(network)
         levels = find_levels(network.list_before(), device)
-        assert network.cost(device, max(level * here for level, here in zip(levels, device, strict=True))) == least
+        assert (
+            network.compute_cost(device, max(level * here for level, here in zip(levels, device, strict=True))) == least
+        )
 
 
 @pytest.mark.slow
@@ -190,7 +192,7 @@ def test_a_thousand_graphs_have_no_more_parts_or_bytes_than_by_greedy_merging(ne
     cheap = replace(network, gains=(10**6,) * network.units, part_cost=1)
     answer = divide(cheap)
     assert answer.count <= min(count_parts(greedy), count_parts(group_as_onnx_runtime(network)))
-    assert cheap.moved([part >= 0 for part in answer.parts]) <= cheap.moved(network.supported)
+    assert cheap.count_moved_bytes([part >= 0 for part in answer.parts]) <= cheap.count_moved_bytes(network.supported)
 
 
 def test_parts_that_nothing_lies_between_become_one_where_parts_cost_something() -> None:

@@ -10,10 +10,10 @@ from typing import Any
 import nnrewrite
 import numpy as np
 import pytest
-from nnrewrite.backends.probe import single
+from nnrewrite.backends.probe import write_operator_model
 from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.engine.packs import loader
-from nnrewrite.fuzz.subjects import subjects
+from nnrewrite.fuzz.subjects import list_subjects
 
 onnxruntime = pytest.importorskip("onnxruntime")
 
@@ -57,7 +57,7 @@ def agree(case: Case, catalogue: Catalogue) -> None:
         f"x{i}": (array.dtype, list(array.shape)) if i < case.given else array for i, array in enumerate(case.operands)
     }
     results = [(array.dtype, list(array.shape)) for array in case.wanted]
-    model = nnrewrite.convert(single(catalogue, case.operator, operands, results, **case.options))
+    model = nnrewrite.convert(write_operator_model(catalogue, case.operator, operands, results, **case.options))
     session = onnxruntime.InferenceSession(model.SerializeToString())
     found = session.run(None, {f"x{i}": array for i, array in enumerate(case.operands[: case.given])})
     for wanted, actual in zip(case.wanted, found, strict=True):
@@ -69,7 +69,7 @@ def agree(case: Case, catalogue: Catalogue) -> None:
 
 @functools.cache
 def _rules() -> list[tuple[str, frozenset[str]]]:
-    return [(rule.span.file, frozenset(rule.operators())) for rule in subjects(loader.load(("tflite2onnx",)))]
+    return [(rule.span.file, frozenset(rule.list_operators())) for rule in list_subjects(loader.load(("tflite2onnx",)))]
 
 
 def operators(file: str) -> set[str]:

@@ -54,7 +54,7 @@ class Cell:
 
     def model(self, catalogue: Catalogue) -> tuple[bytes, list[list[np.ndarray]]]:
         """The file, and what to feed to it at each step."""
-        made = probe.graph(catalogue, self.operator, self.operands, self.results, **self.options)
+        made = probe.make_operator_model(catalogue, self.operator, self.operands, self.results, **self.options)
         graph = made.graph
         for value in graph.inputs:
             if value.name in self.state:

@@ -19,7 +19,7 @@ from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.verify import Interpreter, compare_models
 from nnrewrite.verify.interpreter import Kernels
 from nnrewrite.verify.runtime import Runtime
-from nnrewrite.verify.streaming import compare_streams, remembering, samples, stream
+from nnrewrite.verify.streaming import compare_streams, draw_samples, find_stateful, run_stream
 
 from ..engine.expressions.test_tables import handle, node, value
 
@@ -45,9 +45,11 @@ def agree(source: bytes, interpreter: Interpreter, inputs: Sequence[Sequence[np.
 def test_a_loop_runs_as_often_as_its_condition_says(catalogue: Catalogue, interpreter: Interpreter) -> None:
     source = joined(
         catalogue,
-        probe.graph(catalogue, "WHILE", {"n": SCALAR}, [SCALAR], cond_subgraph_index=1, body_subgraph_index=2),
-        probe.graph(catalogue, "LESS", {"n": SCALAR, "end": np.array(10, np.int32)}, [("BOOL", [])]),
-        probe.graph(catalogue, "ADD", {"n": SCALAR, "step": np.array(3, np.int32)}, [SCALAR]),
+        probe.make_operator_model(
+            catalogue, "WHILE", {"n": SCALAR}, [SCALAR], cond_subgraph_index=1, body_subgraph_index=2
+        ),
+        probe.make_operator_model(catalogue, "LESS", {"n": SCALAR, "end": np.array(10, np.int32)}, [("BOOL", [])]),
+        probe.make_operator_model(catalogue, "ADD", {"n": SCALAR, "step": np.array(3, np.int32)}, [SCALAR]),
     )
     samples = [[np.array(start, np.int32)] for start in (-7, 0, 9, 10, 50)]
     assert agree(source, interpreter, samples)
@@ -57,9 +59,9 @@ def test_a_branch_takes_the_side_of_its_condition(catalogue: Catalogue, interpre
     options = {"then_subgraph_index": 1, "else_subgraph_index": 2}
     source = joined(
         catalogue,
-        probe.graph(catalogue, "IF", {"yes": ("BOOL", [1]), "x": VECTOR}, [VECTOR], **options),
-        probe.graph(catalogue, "ADD", {"x": VECTOR, "one": np.ones(3, np.float32)}, [VECTOR]),
-        probe.graph(catalogue, "MUL", {"x": VECTOR, "two": np.full(3, 2, np.float32)}, [VECTOR]),
+        probe.make_operator_model(catalogue, "IF", {"yes": ("BOOL", [1]), "x": VECTOR}, [VECTOR], **options),
+        probe.make_operator_model(catalogue, "ADD", {"x": VECTOR, "one": np.ones(3, np.float32)}, [VECTOR]),
+        probe.make_operator_model(catalogue, "MUL", {"x": VECTOR, "two": np.full(3, 2, np.float32)}, [VECTOR]),
     )
     x = np.array([1, 2, 5], np.float32)
     assert agree(source, interpreter, [[np.array([side]), x] for side in (True, False)])
@@ -67,16 +69,16 @@ def test_a_branch_takes_the_side_of_its_condition(catalogue: Catalogue, interpre
 
 def test_branches_can_yield_one_constant(catalogue: Catalogue, interpreter: Interpreter) -> None:
     flag = ("BOOL", [2])
-    constant = probe.graph(catalogue, "LOGICAL_NOT", {"never": np.zeros(2, np.bool_)}, [flag])
+    constant = probe.make_operator_model(catalogue, "LOGICAL_NOT", {"never": np.zeros(2, np.bool_)}, [flag])
     constant.graph.inputs.append(ir.Value(name="x", type=ir.TensorType(ir.DataType.BOOL), shape=ir.Shape([2])))
     options = {"then_subgraph_index": 1, "else_subgraph_index": 1}
-    branch = probe.graph(catalogue, "IF", {"yes": ("BOOL", [1]), "x": flag}, [flag], **options)
+    branch = probe.make_operator_model(catalogue, "IF", {"yes": ("BOOL", [1]), "x": flag}, [flag], **options)
     x = np.array([True, False])
     assert agree(joined(catalogue, branch, constant), interpreter, [[np.array([side]), x] for side in (True, False)])
 
 
 def test_an_input_that_is_passed_on_keeps_its_name_on_both_sides(catalogue: Catalogue) -> None:
-    model = probe.graph(catalogue, "NEG", {"x": VECTOR}, [VECTOR])
+    model = probe.make_operator_model(catalogue, "NEG", {"x": VECTOR}, [VECTOR])
     model.graph.outputs.append(model.graph.inputs[0])
     converted = nnrewrite.convert(write(model, catalogue))
     assert [value.name for value in converted.graph.input] == ["x"]
@@ -86,11 +88,11 @@ def test_an_input_that_is_passed_on_keeps_its_name_on_both_sides(catalogue: Cata
 def test_a_composition_is_what_its_graph_says_with_fused_activations(
     catalogue: Catalogue, interpreter: Interpreter
 ) -> None:
-    main = probe.graph(
+    main = probe.make_operator_model(
         catalogue, "STABLEHLO_COMPOSITE", {"x": VECTOR}, [VECTOR], name="some.name", decomposition_subgraph_index=1
     )
     main.graph[0].meta["composite_attributes"] = b"\0"
-    body = probe.graph(
+    body = probe.make_operator_model(
         catalogue, "ADD", {"x": VECTOR, "one": np.ones(3, np.float32)}, [VECTOR], fused_activation_function="RELU"
     )
     source = joined(catalogue, main, body)
@@ -103,8 +105,10 @@ def test_constants_of_a_graph_that_is_called_twice_are_stored_once(catalogue: Ca
     options = {"then_subgraph_index": 1, "else_subgraph_index": 1}
     source = joined(
         catalogue,
-        probe.graph(catalogue, "IF", {"yes": ("BOOL", []), "x": ("FLOAT32", [300])}, [("FLOAT32", [300])], **options),
-        probe.graph(
+        probe.make_operator_model(
+            catalogue, "IF", {"yes": ("BOOL", []), "x": ("FLOAT32", [300])}, [("FLOAT32", [300])], **options
+        ),
+        probe.make_operator_model(
             catalogue,
             "ADD",
             {"x": ("FLOAT32", [300]), "much": np.arange(300, dtype=np.float32)},
@@ -118,8 +122,8 @@ def test_constants_of_a_graph_that_is_called_twice_are_stored_once(catalogue: Ca
 def test_graphs_that_call_themselves_without_end_are_refused(catalogue: Catalogue) -> None:
     source = joined(
         catalogue,
-        probe.graph(catalogue, "CALL", {"x": VECTOR}, [VECTOR], subgraph=1),
-        probe.graph(catalogue, "CALL", {"x": VECTOR}, [VECTOR], subgraph=1),
+        probe.make_operator_model(catalogue, "CALL", {"x": VECTOR}, [VECTOR], subgraph=1),
+        probe.make_operator_model(catalogue, "CALL", {"x": VECTOR}, [VECTOR], subgraph=1),
     )
     with pytest.raises(nnrewrite.RewriteError, match="calls itself, which never ends"):
         nnrewrite.convert(source)
@@ -129,8 +133,8 @@ def test_operators_inside_branches_are_reported_with_the_others(catalogue: Catal
     options = {"then_subgraph_index": 1, "else_subgraph_index": 1}
     source = joined(
         catalogue,
-        probe.graph(catalogue, "IF", {"yes": ("BOOL", []), "x": VECTOR}, [VECTOR], **options),
-        probe.graph(catalogue, "MyOwnOperator", {"x": VECTOR}, [VECTOR]),
+        probe.make_operator_model(catalogue, "IF", {"yes": ("BOOL", []), "x": VECTOR}, [VECTOR], **options),
+        probe.make_operator_model(catalogue, "MyOwnOperator", {"x": VECTOR}, [VECTOR]),
     )
     with pytest.raises(nnrewrite.UnsupportedError, match="MyOwnOperator"):
         nnrewrite.convert(source)
@@ -319,7 +323,7 @@ def test_state_inside_a_branch_is_that_of_the_model(catalogue: Catalogue, interp
     whole.meta["subgraphs"] = [main, adding, reading, once]
     source = write(whole, catalogue)
     steps = [[np.array(side), np.array([n], np.float32)] for n, side in enumerate([True, False, True, True, False])]
-    found = stream(Runtime(nnrewrite.convert(source).SerializeToString()), steps)
+    found = run_stream(Runtime(nnrewrite.convert(source).SerializeToString()), steps)
     wanted = interpreter.run(source, steps, Kernels.OPTIMIZED, keep=True)
     assert [float(got[0][0]) for got in found] == [1, -1, 3, 6, -6]
     assert [float(want[0][0]) for want in wanted] == [1, -1, 3, 6, -6]
@@ -341,9 +345,9 @@ def test_state_that_is_computed_at_first_is_a_default(catalogue: Catalogue) -> N
 def test_streaming_models_stay_in_step_with_the_interpreter(models_folder: Path, interpreter: Interpreter) -> None:
     """All real models that remember: both sides begin anew and then run on."""
     tried = 0
-    for path in remembering(models_folder, 120_000):
+    for path in find_stateful(models_folder, 120_000):
         tried += 1
         target = nnrewrite.convert(path).SerializeToString()
-        for one in compare_streams(path, target, samples(interpreter.describe(path), STEPS), interpreter):
+        for one in compare_streams(path, target, draw_samples(interpreter.describe(path), STEPS), interpreter):
             assert one.verdict.passed, f"{path.name}: {one.name}: {one.reason}"
     assert tried

@@ -34,10 +34,10 @@ def run(source: bytes, *inputs: np.ndarray, **asked: Any) -> list[np.ndarray]:
 
 
 def test_options_may_be_a_c_struct(catalogue: Catalogue) -> None:
-    spec = catalogue.dialect("tflite").operators["MaxPoolingWithArgmax2D"]
+    spec = catalogue.find_dialect("tflite").operators["MaxPoolingWithArgmax2D"]
     raw = custom.pack_options({"padding": 2, "stride_h": 3}, spec)
-    assert custom.options(memoryview(raw), spec)["stride_h"] == 3
-    assert custom.options(memoryview(raw[:4]), spec) == {"padding": 2}
+    assert custom.read_options(memoryview(raw), spec)["stride_h"] == 3
+    assert custom.read_options(memoryview(raw[:4]), spec) == {"padding": 2}
 
 
 # ---- operators without a rule

@@ -26,7 +26,7 @@ from nnrewrite.fuzz.choices import Choices
 from nnrewrite.fuzz.finding import Rejected
 from nnrewrite.fuzz.oracle import Oracle
 from nnrewrite.fuzz.sketch import encode
-from nnrewrite.fuzz.subjects import Subject, subjects
+from nnrewrite.fuzz.subjects import Subject, list_subjects
 from nnrewrite.verify import Interpreter, InterpreterError, Kernels
 from nnrewrite.verify.inputs import draw as draw_inputs
 from nnrewrite.verify.runtime import Runtime
@@ -41,12 +41,12 @@ PATIENCE = 30
 
 #: rules for scales that are seldom drawn, and where they are tested instead
 ELSEWHERE = ("shifted_sum_of_codes.ADD", "shifted_sum_of_codes.SUB")
-ALL = [one for one in subjects(loader.load(RULES)) if one.tests]
+ALL = [one for one in list_subjects(loader.load(RULES)) if one.tests]
 SUBJECTS = [one for one in ALL if one.span.file.split("/")[0] in ("kernels", "exact")]
 
 
 @pytest.fixture(scope="session")
-def laboratory() -> Iterator[Oracle]:
+def oracle() -> Iterator[Oracle]:
     with Interpreter(timeout=20) as interpreter:
         yield Oracle(interpreter, loader.load(RULES).catalogue, RULES)
 
@@ -54,14 +54,14 @@ def laboratory() -> Iterator[Oracle]:
 @pytest.mark.parametrize(
     "subject", [one for one in SUBJECTS if one.name not in ELSEWHERE], ids=lambda subject: subject.name
 )
-def test_outputs_equal_those_of_the_kernels(subject: Subject, laboratory: Oracle, interpreter: Interpreter) -> None:
+def test_outputs_equal_those_of_the_kernels(subject: Subject, oracle: Oracle, interpreter: Interpreter) -> None:
     tried, exact = 0, subject.span.file.startswith("exact")
     for attempt in range(EXAMPLES * PATIENCE):
         try:
-            case = draw(Choices.of_seed(f"{subject.name}{SEED + attempt}"), subject, laboratory)
+            case = draw(Choices.make_seeded(f"{subject.name}{SEED + attempt}"), subject, oracle)
         except Rejected:
             continue
-        source = encode(case, laboratory.catalogue)
+        source = encode(case, oracle.catalogue)
         try:
             conversion = nnrewrite.rewrite(source, exact=exact, target="portable")
         except UnsupportedError:  # options may be drawn that no rule takes together

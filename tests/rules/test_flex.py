@@ -255,7 +255,7 @@ NODE = node(
 
 
 def test_a_node_of_tensorflow_has_its_attributes_but_no_types_and_no_notes() -> None:
-    assert nodedef.attributes(NODE) == {"keep": True, "ksize": [1, 2], "padding": "SAME", "shape": [3, 4]}
+    assert nodedef.read_attributes(NODE) == {"keep": True, "ksize": [1, 2], "padding": "SAME", "shape": [3, 4]}
 
 
 def test_options_of_tensorflow_are_read_from_a_vector_of_a_name_and_a_node() -> None:
@@ -265,14 +265,14 @@ def test_options_of_tensorflow_are_read_from_a_vector_of_a_name_and_a_node() -> 
     start = len(blobs) + 1
     vector = bytes([2, start - first, start + 1 - second, 5 << 2, 5 << 2])
     raw = memoryview(blobs + vector + bytes([4, 10 << 2, 1]))
-    assert flexbuffer_reader.blobs(raw) == [name, NODE]
-    assert option.custom(raw)["padding"] == "SAME"
+    assert flexbuffer_reader.read_blobs(raw) == [name, NODE]
+    assert option.read_custom_options(raw)["padding"] == "SAME"
 
 
 @pytest.mark.parametrize("cut", range(1, len(NODE), 7))
 def test_a_damaged_node_has_no_attributes_or_fewer(cut: int) -> None:
     try:
-        assert nodedef.attributes(NODE[:cut]).keys() <= {"keep", "ksize", "padding", "shape"}
+        assert nodedef.read_attributes(NODE[:cut]).keys() <= {"keep", "ksize", "padding", "shape"}
     except nodedef.NodeDefError as error:
         assert "NodeDef" in str(error)
 

@@ -129,7 +129,7 @@ def check(model: Model, kernels: set[str], interpreter: Interpreter) -> None:
     wanted = session.run(None, feeds)
     made = nnrewrite.rewrite(data, to="tflite")
     assert isinstance(made.encoded, Encoded)
-    (found,) = interpreter.run(made.encoded.data(), [list(feeds.values())], Kernels.DEFAULT)
+    (found,) = interpreter.run(made.encoded.encode(), [list(feeds.values())], Kernels.DEFAULT)
     for (name, step), a, b in zip(model.outputs.items(), wanted, found, strict=True):
         assert a.shape == b.shape, name
         assert np.abs(a - b).max() <= step * 1.01, name

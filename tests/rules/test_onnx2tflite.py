@@ -51,7 +51,7 @@ def convert(model: onnx.ModelProto) -> bytes:
     """The model as a TensorFlow Lite file."""
     encoded = nnrewrite.rewrite(model.SerializeToString(), to="tflite").encoded
     assert isinstance(encoded, Encoded)
-    return encoded.data()
+    return encoded.encode()
 
 
 def operators(model: onnx.ModelProto) -> set[str]:

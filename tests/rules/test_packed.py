@@ -56,10 +56,10 @@ def test_real_numbers_are_cut_off_and_not_wrapped_in_few_bits(
     dtype: str, catalogue: Catalogue, interpreter: Interpreter
 ) -> None:
     import onnx_ir as ir
-    from nnrewrite.backends.probe import graph
+    from nnrewrite.backends.probe import make_operator_model
     from nnrewrite.backends.tflite_writer import write
 
-    model = graph(
+    model = make_operator_model(
         catalogue, "CAST", {"x": ("FLOAT32", [9])}, [(dtype, [9])], in_data_type="FLOAT32", out_data_type=dtype
     )
     back = ir.Node("tflite", "CAST", [model.graph.outputs[0]], num_outputs=1, name="back")

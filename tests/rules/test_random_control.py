@@ -89,7 +89,7 @@ def test_layouts_end_where_a_branch_does(catalogue: Catalogue, interpreter: Inte
     main.append(node("IF", [yes, main.outputs.pop()], [result], then_subgraph_index=1, else_subgraph_index=2))
     main.inputs.append(yes)
     main.outputs.append(result)
-    other = probe.graph(catalogue, "TANH", {"x": ("FLOAT32", IMAGE)}, [("FLOAT32", IMAGE)])
+    other = probe.make_operator_model(catalogue, "TANH", {"x": ("FLOAT32", IMAGE)}, [("FLOAT32", IMAGE)])
     source = written(catalogue, main, then, other.graph)
     assert counts(source, "Conv", "If") == [2, 2]
     assert counts(source, "Transpose", "If") == [2, 1]
@@ -111,7 +111,9 @@ def test_layouts_end_where_a_loop_does(catalogue: Catalogue, interpreter: Interp
     body.register_initializer(step)
     body.inputs.insert(0, n)
     body.outputs.insert(0, more)
-    below = probe.graph(catalogue, "LESS", {"n": ("INT32", []), "end": np.array(3, np.int32)}, [("BOOL", [])]).graph
+    below = probe.make_operator_model(
+        catalogue, "LESS", {"n": ("INT32", []), "end": np.array(3, np.int32)}, [("BOOL", [])]
+    ).graph
     below.inputs.append(value("unused", "FLOAT", IMAGE))
     source = written(catalogue, main, below, body)
     assert counts(source, "Conv", "Loop") == [1, 2]
@@ -135,9 +137,9 @@ def test_quantized_operators_are_the_same_inside_a_branch(catalogue: Catalogue, 
     sides = {"then_subgraph_index": 1, "else_subgraph_index": 2}
     source = joined(
         catalogue,
-        probe.graph(catalogue, "IF", {"yes": ("BOOL", []), "x": entry}, [result], **sides),
-        probe.graph(catalogue, "CONV_2D", {"x": entry, "w": weights, "b": bias}, [result], **CONVOLUTION),
-        probe.graph(catalogue, "ADD", {"x": entry, "term": term}, [result]),
+        probe.make_operator_model(catalogue, "IF", {"yes": ("BOOL", []), "x": entry}, [result], **sides),
+        probe.make_operator_model(catalogue, "CONV_2D", {"x": entry, "w": weights, "b": bias}, [result], **CONVOLUTION),
+        probe.make_operator_model(catalogue, "ADD", {"x": entry, "term": term}, [result]),
     )
     x = random.integers(-128, 128, IMAGE).astype(np.int8)
     samples = [[np.array(side), x] for side in (True, False)]

@@ -9,7 +9,7 @@ from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.verify import Interpreter
 from nnrewrite.verify.interpreter import Kernels
 from nnrewrite.verify.runtime import Runtime
-from nnrewrite.verify.streaming import stream
+from nnrewrite.verify.streaming import run_stream
 
 from .random_cells import Cell, integer_cell, memory_cell, real_cell, unsigned_cell
 
@@ -34,7 +34,7 @@ def apart(cell: Cell, catalogue: Catalogue, interpreter: Interpreter) -> float:
     """How far both models are apart at worst, in parts of the largest output."""
     source, steps = cell.model(catalogue)
     wanted = interpreter.run(source, steps, Kernels.OPTIMIZED, keep=True)
-    found = stream(Runtime(nnrewrite.convert(source).SerializeToString()), steps)
+    found = run_stream(Runtime(nnrewrite.convert(source).SerializeToString()), steps)
     worst = 0.0
     for want, got in zip(wanted, found, strict=True):
         for a, b in zip(want, got, strict=True):

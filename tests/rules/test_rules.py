@@ -19,7 +19,7 @@ from nnrewrite.engine.packs import loader
 from nnrewrite.engine.rewrite import coverage
 from nnrewrite.fuzz.oracle import Oracle
 from nnrewrite.fuzz.runner import examine
-from nnrewrite.fuzz.subjects import Subject, subjects
+from nnrewrite.fuzz.subjects import Subject, list_subjects
 from nnrewrite.verify import Interpreter
 
 #: the record has what the interpreter made of each case
@@ -32,26 +32,26 @@ OLDER = tuple(map(int, onnx.__version__.split(".")[:2])) < (1, 23)
 EXAMPLES = int(os.environ.get("NNREWRITE_EXAMPLES", "0"))
 SEED = int(os.environ.get("NNREWRITE_SEED", "0"))
 
-SUBJECTS = [(rules, subject) for rules in RULES for subject in subjects(loader.load(rules)) if subject.tests]
+SUBJECTS = [(rules, subject) for rules in RULES for subject in list_subjects(loader.load(rules)) if subject.tests]
 
 
 @pytest.fixture(scope="session")
-def laboratories() -> Iterator[dict[tuple[str, ...], Oracle]]:
+def oracles() -> Iterator[dict[tuple[str, ...], Oracle]]:
     with Interpreter(timeout=20) as interpreter:
         yield {rules: Oracle(interpreter, loader.load(rules).catalogue, rules) for rules in RULES}
     coverage.save()
 
 
 @pytest.mark.parametrize(("rules", "subject"), SUBJECTS, ids=[subject.name for _, subject in SUBJECTS])
-def test_rule(rules: tuple[str, ...], subject: Subject, laboratories: dict[tuple[str, ...], Oracle]) -> None:
+def test_rule(rules: tuple[str, ...], subject: Subject, oracles: dict[tuple[str, ...], Oracle]) -> None:
     if subject.excuse:
         pytest.skip(subject.excuse)
-    laboratory = laboratories[rules]
+    oracle = oracles[rules]
     with hold_files():  # no longer: other tests of this process write packs
-        tally = examine(subject, laboratory, EXAMPLES or RULES[rules], SEED)
+        tally = examine(subject, oracle, EXAMPLES or RULES[rules], SEED)
         if tally.idle:
-            tally.add(examine(subject, laboratory, 80, f"{SEED} once more", until=True))
-    problem = tally.problem()
+            tally.add(examine(subject, oracle, 80, f"{SEED} once more", until=True))
+    problem = tally.explain_problem()
     if OLDER and not tally.tried and "the evaluator fails" in problem:
         pytest.skip(f"the evaluator of an older onnx than 1.23 cannot: {problem}")
     if problem:

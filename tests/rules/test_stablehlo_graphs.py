@@ -19,7 +19,7 @@ ONE = ("FLOAT32", [])
 
 
 def branch(catalogue: Catalogue, operator: str, number: float) -> ir.Model:
-    return probe.graph(catalogue, operator, {"x": X, "n": np.full(3, number, np.float32)}, [X])
+    return probe.make_operator_model(catalogue, operator, {"x": X, "n": np.full(3, number, np.float32)}, [X])
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4])
@@ -27,7 +27,7 @@ def test_a_case_takes_the_branch_of_its_number_and_the_last_of_any_other(
     catalogue: Catalogue, interpreter: Interpreter, count: int
 ) -> None:
     branches = [branch(catalogue, name, 2 + i) for i, name in enumerate(["ADD", "MUL", "SUB", "POW"][:count])]
-    main = probe.graph(
+    main = probe.make_operator_model(
         catalogue, "STABLEHLO_CASE", {"i": ("INT32", []), "x": X}, [X], branch_subgraph_indices=range(1, count + 1)
     )
     samples = [[np.array(i, np.int32), np.float32([1, 2, 3])] for i in range(count)]
@@ -36,8 +36,8 @@ def test_a_case_takes_the_branch_of_its_number_and_the_last_of_any_other(
 
 def updating(catalogue: Catalogue, how: str) -> ir.Model:
     if how != "none":
-        return probe.graph(catalogue, f"STABLEHLO_{how}", {"old": ONE, "new": ONE}, [ONE])
-    model = probe.graph(catalogue, "STABLEHLO_ADD", {"old": ONE, "new": ONE}, [ONE])
+        return probe.make_operator_model(catalogue, f"STABLEHLO_{how}", {"old": ONE, "new": ONE}, [ONE])
+    model = probe.make_operator_model(catalogue, "STABLEHLO_ADD", {"old": ONE, "new": ONE}, [ONE])
     graph = model.graph
     for node in list(graph):
         graph.remove(node)
@@ -68,7 +68,7 @@ SCATTERS = [
 def scatter(catalogue: Catalogue, how: str, case: int) -> bytes:
     at, extents, options = SCATTERS[case]
     operands = {"x": ("FLOAT32", [4, 5]), "at": np.array(at, np.int32), "u": ("FLOAT32", extents)}
-    main = probe.graph(
+    main = probe.make_operator_model(
         catalogue,
         "STABLEHLO_SCATTER",
         operands,
@@ -115,7 +115,7 @@ def window(catalogue: Catalogue, how: str, case: int) -> bytes:
     ]
     spans = [(n - 1) * d + 1 for n, d in zip(shape, dilations, strict=True)]
     result = [(n - m) // s + 1 for n, m, s in zip(wide, spans, strides, strict=True)]
-    main = probe.graph(
+    main = probe.make_operator_model(
         catalogue,
         "STABLEHLO_REDUCE_WINDOW",
         {"x": ("FLOAT32", [4, 5]), "start": np.float32(0.5)},
@@ -147,10 +147,14 @@ def test_elements_are_sorted_as_their_graph_says(catalogue: Catalogue, direction
     given = {"x": x, "places": places} if pairs else {"x": x}
     types = [("FLOAT32", [2, 4, 3]), ("INT32", [2, 4, 3])][: len(given)]
     options = {"dimension": 1, "comparator_subgraph_index": 1}
-    main = probe.graph(catalogue, "STABLEHLO_SORT", dict(zip(given, types, strict=True)), types, **options)
+    main = probe.make_operator_model(
+        catalogue, "STABLEHLO_SORT", dict(zip(given, types, strict=True)), types, **options
+    )
     ends = {"a": ONE, "b": ONE} | ({"p": ("INT32", []), "q": ("INT32", [])} if pairs else {})
     order = f"STABLEHLO_COMPARISON_DIRECTION_{direction}"
-    body = probe.graph(catalogue, "STABLEHLO_COMPARE", {"a": ONE, "b": ONE}, [("BOOL", [])], comparison_direction=order)
+    body = probe.make_operator_model(
+        catalogue, "STABLEHLO_COMPARE", {"a": ONE, "b": ONE}, [("BOOL", [])], comparison_direction=order
+    )
     for name in list(ends)[2:]:
         value = ir.Value(name=name, type=ir.TensorType(ir.DataType.INT32), shape=ir.Shape([]))
         body.graph.inputs.append(value)

@@ -26,7 +26,7 @@ def beside_constant(
 ) -> bytes:
     """All codes, and a constant added to them or taken off, in the grid that they are in."""
     x, y = (("INT8", [256], grid(scales[0], zero)) for zero in zeros)
-    model = probe.graph(catalogue, operator, {"x": x, "c": np.array([code], np.int8)}, [y])
+    model = probe.make_operator_model(catalogue, operator, {"x": x, "c": np.array([code], np.int8)}, [y])
     model.graph.initializers["c"].meta["quantization"] = grid(scales[1], 0)
     return write(model, catalogue)
 

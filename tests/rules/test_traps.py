@@ -161,7 +161,7 @@ def test_one_string_is_fed_as_it_is(interpreter: Interpreter, single: Single) ->
 
 def test_shapes_that_the_file_leaves_out_follow_from_constants(interpreter: Interpreter, catalogue: Catalogue) -> None:
     weights = np.array([[1, -2, 3], [-4, 5, 6]], np.float32)
-    model = probe.graph(catalogue, "QUANTIZE", {"w": weights}, [("UINT8", [], grid(1, 8))])
+    model = probe.make_operator_model(catalogue, "QUANTIZE", {"w": weights}, [("UINT8", [], grid(1, 8))])
     graph, codes = model.graph, model.graph.outputs[0]
     x = ir.Value(name="x", type=ir.TensorType(ir.DataType.FLOAT), shape=ir.Shape([4, 3]))
     real = ir.Node("tflite", "DEQUANTIZE", [codes], name="real")
@@ -231,7 +231,7 @@ def test_extents_known_at_run_time_are_told_at_run_time(interpreter: Interpreter
 
 
 def test_a_rank_known_at_run_time_is_told_at_run_time(interpreter: Interpreter, catalogue: Catalogue) -> None:
-    model = probe.graph(catalogue, "RESHAPE", {"x": (F32, [2, 6]), "to": ("INT32", [None])}, [(F32, [])])
+    model = probe.make_operator_model(catalogue, "RESHAPE", {"x": (F32, [2, 6]), "to": ("INT32", [None])}, [(F32, [])])
     graph = model.graph
     rank = ir.Node("tflite", "RANK", [graph.outputs[0]], name="rank")
     graph.outputs[0].shape = None

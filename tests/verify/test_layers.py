@@ -18,9 +18,9 @@ pytest.importorskip("ai_edge_litert")
 from nnrewrite.fuzz.sketch import Case, Step, Value, encode
 from nnrewrite.verify import Interpreter, Kernels, Tensor, compare_models
 from nnrewrite.verify.comparison import compare
-from nnrewrite.verify.forms import Numbers, forms
+from nnrewrite.verify.forms import Numbers, list_forms
 from nnrewrite.verify.layers import Step as Compared
-from nnrewrite.verify.layers import compare_layers, find_suspect, first_divergence
+from nnrewrite.verify.layers import compare_layers, find_divergence, find_suspect
 
 
 def grid(*scales: float, zero: int = 0, axis: int = 0) -> Quantization:
@@ -33,7 +33,7 @@ def network(dtype: str | None) -> bytes:
     Of codes of a type, or of real numbers.
     """
     catalogue, random = load(), np.random.default_rng(7)
-    operators = catalogue.dialect("tflite").operators
+    operators = catalogue.find_dialect("tflite").operators
     middle = 128 if dtype == "UINT8" else 0
 
     def value(name: str, shape: tuple[int, ...], scale: float, zero: int = 0, constant: bool = False) -> Value:
@@ -78,7 +78,7 @@ def test_no_tensor_of_a_right_model_differs(dtype: str | None, target: str, inte
     source = network(dtype)
     steps = compare_layers(source, convert(source, target=target).SerializeToString(), interpreter)
     assert [step.comparison.name for step in steps] == NAMES
-    assert first_divergence(steps) is None
+    assert find_divergence(steps) is None
 
 
 @pytest.mark.parametrize("options", [{"exact": True}, {"float": True}, {"float_io": True}, {"layout": "target"}])
@@ -86,7 +86,7 @@ def test_options_raise_no_alarm(options: dict[str, object], interpreter: Interpr
     source = network("INT8")
     steps = compare_layers(source, convert(source, **options).SerializeToString(), interpreter)
     assert {"convolved", "product", "scores"} <= {step.comparison.name for step in steps}
-    assert first_divergence(steps) is None
+    assert find_divergence(steps) is None
 
 
 Spoil = Callable[[onnx.ModelProto, onnx.NodeProto], None]
@@ -134,14 +134,14 @@ def test_the_operator_and_the_node_of_a_fault_are_named(
     spoil(model, node)
     steps = compare_layers(source, model.SerializeToString(), interpreter)
     assert [step.operator for step in steps if not step.comparison.verdict.passed] == [operator]
-    first = first_divergence(steps)
+    first = find_divergence(steps)
     assert first is not None
     assert node.output[0] in [output for one in first.nodes for output in one.output]
 
 
 def test_an_order_of_axes_that_shows_in_a_later_shape_is_named(interpreter: Interpreter) -> None:
     catalogue = load()
-    operators, axes = catalogue.dialect("tflite").operators, (1, 4, 3, 2)
+    operators, axes = catalogue.find_dialect("tflite").operators, (1, 4, 3, 2)
     content = np.linspace(-1, 1, 24, dtype=np.float32).reshape(axes)
     x, z, s, m = (Value(name, ir.DataType.FLOAT, content) for name in "xzsm")
     c = Value("c", ir.DataType.FLOAT, np.arange(4, dtype=np.float32).reshape(1, 4, 1, 1), True)
@@ -162,7 +162,7 @@ def test_an_order_of_axes_that_shows_in_a_later_shape_is_named(interpreter: Inte
     graph = onnx.helper.make_graph(nodes, "turned", ends[:1], ends[1:], [numpy_helper.from_array(c.content, "c")])
     opsets = [onnx.helper.make_opsetid("", 13)]
     model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8)
-    first = first_divergence(compare_layers(source, model.SerializeToString(), interpreter))
+    first = find_divergence(compare_layers(source, model.SerializeToString(), interpreter))
     assert first is not None
     assert first.operator == "ADD@0:2"
     assert nodes[1] in first.nodes
@@ -176,7 +176,7 @@ def test_a_constant_that_is_named_like_a_tensor_does_not_stand_for_it(interprete
     for time in range(4):
         scale(1)(model, weights)
         model.graph.initializer[-1].name = weights.input[1] = f"s{time}"
-    first = first_divergence(compare_layers(source, model.SerializeToString(), interpreter))
+    first = find_divergence(compare_layers(source, model.SerializeToString(), interpreter))
     assert first is not None
     assert first.operator == "FULLY_CONNECTED@0:3"
     assert weights.output[0] in [output for one in first.nodes for output in one.output]
@@ -192,7 +192,7 @@ def test_a_wrong_scale_is_named_wherever_it_is(place: int, target: str, interpre
     scale(1)(model, node)
     if compare_models(source, model.SerializeToString(), interpreter=interpreter).passed:
         pytest.skip("the outputs are none the worse for it")
-    first = first_divergence(compare_layers(source, model.SerializeToString(), interpreter))
+    first = find_divergence(compare_layers(source, model.SerializeToString(), interpreter))
     assert first is not None
     assert node.output[0] in [output for one in first.nodes for output in one.output]
 
@@ -200,7 +200,7 @@ def test_a_wrong_scale_is_named_wherever_it_is(place: int, target: str, interpre
 def pooled_16() -> bytes:
     """A pool of 16 bits, which is computed with codes held on another scale, of which sums are exact."""
     catalogue = load()
-    operators = catalogue.dialect("tflite").operators
+    operators = catalogue.find_dialect("tflite").operators
     content = np.linspace(-0.9, 0.9, 16, dtype=np.float32).reshape(1, 2, 4, 2)
 
     def value(name: str, scale: float | None, shape: tuple[int, ...]) -> Value:
@@ -226,13 +226,13 @@ def test_codes_held_on_another_scale_in_between_raise_no_alarm(interpreter: Inte
     assert compare_models(source, model.SerializeToString(), interpreter=interpreter).passed
     steps = compare_layers(source, model.SerializeToString(), interpreter)
     assert [step.comparison.name for step in steps] == ["codes", "pooled", "y"]
-    assert first_divergence(steps) is None
+    assert find_divergence(steps) is None
     for node in model.graph.node:
         if node.op_type in ("QuantizeLinear", "DequantizeLinear"):
             wrong = onnx.ModelProto()
             wrong.CopyFrom(model)
             scale(1)(wrong, next(one for one in wrong.graph.node if one.output == node.output))
-            first = first_divergence(compare_layers(source, wrong.SerializeToString(), interpreter))
+            first = find_divergence(compare_layers(source, wrong.SerializeToString(), interpreter))
             assert first is not None
             assert node.output[0] in [output for one in first.nodes for output in one.output]
 
@@ -242,7 +242,7 @@ def test_what_needs_most_of_what_it_may_be_off_by_is_suspected() -> None:
     off = [(0.0, 0.0), (0.1, 0.2), (0.3, 0.2), (0.4, 0.3)]
     compared = [compare(tensor, want, want + np.float32(error), Kernels.DEFAULT, spread) for error, spread in off]
     steps = [Compared(f"{place}", comparison) for place, comparison in enumerate(compared)]
-    assert first_divergence(steps) is None
+    assert find_divergence(steps) is None
     assert find_suspect(steps) is steps[2]
     assert find_suspect(steps[:1]) is None
     codes, known = np.arange(4, dtype=np.int8), Tensor("t", "int8", (4,), (4,), (0.5,), (0,))
@@ -287,7 +287,7 @@ def test_codes_that_are_meant_stay_codes_beside_real_numbers(
 def test_a_form_gives_back_what_it_takes(dtype: type, shape: tuple[int, ...], numbers: Numbers) -> None:
     tensor = Tensor("t", "int8", (1, 4, 5, 3), (1, 4, 5, 3), (0.5,), (3,))
     array = np.random.default_rng(0).integers(-128, 128, tensor.shape, dtype=np.int8)
-    found = forms(tensor, array, np.zeros(shape, dtype))
+    found = list_forms(tensor, array, np.zeros(shape, dtype))
     assert {form.numbers for form in found} == {numbers}
     for form in found:
         held = form.encode(array)
@@ -300,7 +300,7 @@ def test_a_form_gives_back_what_it_takes(dtype: type, shape: tuple[int, ...], nu
 def test_integers_beyond_the_codes_are_no_codes(dtype: type, beyond: int) -> None:
     tensor = Tensor("t", "int8", (2,), (2,), (0.5,), (3,))
     codes, value = np.array([5, -128], np.int8), np.array([5, -128], dtype)
-    [form] = forms(tensor, codes, value)
+    [form] = list_forms(tensor, codes, value)
     assert not form.is_exceeded(value)
     np.testing.assert_array_equal(form.decode(value), codes)
     value[1] = beyond
@@ -311,5 +311,5 @@ def test_integers_beyond_the_codes_are_no_codes(dtype: type, beyond: int) -> Non
 def test_a_value_of_other_extents_or_type_has_no_form() -> None:
     tensor = Tensor("t", "float32", (2, 3), (2, 3))
     array = np.zeros((2, 3), np.float32)
-    assert forms(tensor, array, np.zeros((2, 4), np.float32)) == []
-    assert forms(tensor, array, np.zeros((2, 3), np.int64)) == []
+    assert list_forms(tensor, array, np.zeros((2, 4), np.float32)) == []
+    assert list_forms(tensor, array, np.zeros((2, 3), np.int64)) == []

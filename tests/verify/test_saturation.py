@@ -15,7 +15,7 @@ from nnrewrite.cli.commands.verify import command as verify
 from nnrewrite.engine.base.quantization import Quantization
 from nnrewrite.verify import Interpreter, Kernels, Runtime, compare_models, saturation
 from nnrewrite.verify.layers import compare_layers
-from nnrewrite.verify.verification_table import conclude
+from nnrewrite.verify.verification_table import summarize
 from onnx import numpy_helper, parser
 
 RNG = np.random.default_rng(7)
@@ -150,7 +150,7 @@ def test_weights_that_are_small_or_of_one_channel_are_left_as_they_are(
 
 @pytest.mark.parametrize("moved", [True, False])
 def test_of_two_values_of_codes_one_that_stays_signed_is_told_of(monkeypatch: pytest.MonkeyPatch, moved: bool) -> None:
-    monkeypatch.setattr(saturation, "saturates", lambda: True)
+    monkeypatch.setattr(saturation, "can_saturate", lambda: True)
     text = CODES.replace("BETWEEN", "t = Transpose(q)" if moved else "").replace("(t,", "(t," if moved else "(q,")
     model = onnx.shape_inference.infer_shapes(parser.parse_model(text))
     assert bool(saturation.explain_saturation(model.SerializeToString())) == moved
@@ -205,7 +205,7 @@ def test_a_precise_runtime_saturates_nowhere() -> None:
     for found in Runtime(model, precise=True).run([feed]):
         assert found.tolist() == [[2 * 255 * 127]]
     [plain, _] = Runtime(model).run([feed])
-    assert (plain.item() != 2 * 255 * 127) == saturation.saturates()
+    assert (plain.item() != 2 * 255 * 127) == saturation.can_saturate()
 
 
 def test_a_precise_runtime_takes_weights_that_several_nodes_read_as_real_numbers() -> None:
@@ -222,7 +222,7 @@ def test_a_tensor_is_compared_as_if_nothing_saturated(
     model = nnrewrite.convert(source)
     [step] = compare_layers(source, model.SerializeToString(), interpreter)
     assert step.comparison.verdict.passed
-    assert step.saturates == saturation.saturates()
+    assert step.saturates == saturation.can_saturate()
     for one in model.graph.initializer:
         array = numpy_helper.to_array(one)
         if array.dtype == np.int8 and array.ndim == 2:
@@ -248,7 +248,7 @@ def test_the_command_tells_what_saturates_from_what_is_wrong(
     onnx.save(nnrewrite.convert(source), target)
     run = CliRunner().invoke(verify, [f"{source}", f"{target}", "--per-layer"])
     assert "none differs" in run.output
-    assert (words in run.output) == (SAFE in run.output) == saturation.saturates()
+    assert (words in run.output) == (SAFE in run.output) == saturation.can_saturate()
 
 
 def test_what_differs_is_explained_where_products_saturate(
@@ -261,8 +261,8 @@ def test_what_differs_is_explained_where_products_saturate(
         if array.dtype == np.int8 and array.ndim == 2:
             one.CopyFrom(numpy_helper.from_array(-array, one.name))
     for saturates in (True, False):
-        monkeypatch.setattr(saturation, "saturates", lambda known=saturates: known)
+        monkeypatch.setattr(saturation, "can_saturate", lambda known=saturates: known)
         found = compare_models(source, model.SerializeToString(), interpreter=interpreter)
         assert not found.passed
-        assert found.saturation.startswith(SAID) == (SAFE in conclude(found)) == saturates
-        assert conclude(replace(found, saturation="")) == "DIFFERENT"
+        assert found.saturation.startswith(SAID) == (SAFE in summarize(found)) == saturates
+        assert summarize(replace(found, saturation="")) == "DIFFERENT"

@@ -12,7 +12,7 @@ import nnrewrite
 import numpy as np
 import onnx
 import pytest
-from nnrewrite.backends.probe import single
+from nnrewrite.backends.probe import write_operator_model
 from nnrewrite.engine.base.errors import VerificationError
 from nnrewrite.engine.base.quantization import Quantization
 from nnrewrite.engine.dialects.ops_files import load
@@ -26,10 +26,10 @@ from nnrewrite.verify import (
     compare,
     compare_models,
 )
-from nnrewrite.verify.comparison import distance, largest_difference, worst
+from nnrewrite.verify.comparison import choose_worst, measure_distance, measure_largest_difference
 from nnrewrite.verify.frames import Array, receive, send
 from nnrewrite.verify.inputs import draw
-from nnrewrite.verify.verification_table import conclude, table
+from nnrewrite.verify.verification_table import format_table, summarize
 
 
 def floats(*shape: int) -> Tensor:
@@ -89,9 +89,9 @@ def test_of_labels_it_is_told_how_many_differ() -> None:
     assert (one.verdict, one.differing, one.reason) == (Verdict.DIFFERENT, 5, "5 of 1,000 elements differ")
     assert against(tensor, want, got, spread=2).verdict is Verdict.DIFFERENT
     assert against(tensor, want, got, spread=3).verdict is Verdict.SPREAD
-    assert distance(tensor, want, got) == 5
-    assert distance(floats(2), np.zeros(2), np.array([3.0, 4.0])) == 4
-    assert worst([against(tensor, want, got), against(tensor, want, want + 1)]).differing == 1000
+    assert measure_distance(tensor, want, got) == 5
+    assert measure_distance(floats(2), np.zeros(2), np.array([3.0, 4.0])) == 4
+    assert choose_worst([against(tensor, want, got), against(tensor, want, want + 1)]).differing == 1000
 
 
 def test_a_verdict_says_when_it_rests_on_the_spread_of_kernels() -> None:
@@ -100,12 +100,12 @@ def test_a_verdict_says_when_it_rests_on_the_spread_of_kernels() -> None:
     tensor = Tensor("classes", "int32", (4,), (4,))
     labels = against(tensor, [1, 2, 3, 4], [1, 2, 3, 5], spread=1)
     spread = "outputs agree within the spread of the interpreter's kernels"
-    assert conclude(Verification((near,))) == "outputs agree, largest error 1e-05 of an output's magnitude"
-    assert conclude(Verification((far,))) == f"{spread}, largest error 0.5 of an output's magnitude"
-    assert conclude(Verification((labels,))) == f"{spread}, classes: 1 of 4 elements differ"
-    assert conclude(Verification((near, far, labels))).startswith(f"{spread} (2 of 3 outputs), largest error 0.5")
-    assert conclude(Verification((against(floats(1), [1], [3]),))) == "DIFFERENT"
-    assert "1 of 4 elements differ, at most twice as much" in "\n".join(table(Verification((labels,))))
+    assert summarize(Verification((near,))) == "outputs agree, largest error 1e-05 of an output's magnitude"
+    assert summarize(Verification((far,))) == f"{spread}, largest error 0.5 of an output's magnitude"
+    assert summarize(Verification((labels,))) == f"{spread}, classes: 1 of 4 elements differ"
+    assert summarize(Verification((near, far, labels))).startswith(f"{spread} (2 of 3 outputs), largest error 0.5")
+    assert summarize(Verification((against(floats(1), [1], [3]),))) == "DIFFERENT"
+    assert "1 of 4 elements differ, at most twice as much" in "\n".join(format_table(Verification((labels,))))
 
 
 def test_the_interpreters_own_spread_is_allowed_for() -> None:
@@ -164,13 +164,13 @@ def test_ties_among_scores_are_not_held_against_anybody() -> None:
 
 def test_the_worst_sample_stands_for_all() -> None:
     near, far = against(floats(1), [1], [1.00001]), against(floats(1), [1], [3])
-    assert worst([near, far]) is far
-    assert worst([far, near]) is far
+    assert choose_worst([near, far]) is far
+    assert choose_worst([far, near]) is far
 
 
 def test_the_largest_difference_ignores_what_is_not_finite() -> None:
-    assert largest_difference(np.array([1.0, np.nan, 3.0]), np.array([1.5, 2.0, np.inf])) == 0.5
-    assert largest_difference(np.zeros(2), np.zeros(3)) == 0
+    assert measure_largest_difference(np.array([1.0, np.nan, 3.0]), np.array([1.5, 2.0, np.inf])) == 0.5
+    assert measure_largest_difference(np.zeros(2), np.zeros(3)) == 0
 
 
 # ---- inputs ----------------------------------------------------------------------------------------------------------
@@ -245,7 +245,7 @@ def moody(tmp_path: Path) -> list[str]:
         "        time.sleep(60)\n"
         "    print('native code prints here')\n"
         "    return {'inputs': [], 'outputs': []}, []\n"
-        "worker.answer = answer\n"
+        "worker.answer_request = answer\n"
         "worker.main()\n"
     )
     return [sys.executable, str(script)]
@@ -304,7 +304,7 @@ SHAPE = [1, 16]
 def tflite(operator: str, inputs: int = 1, dtype: str = "FLOAT32", shape: list[int | None] | None = None) -> bytes:
     """A TensorFlow Lite model of one operator without options."""
     kind = (dtype, shape or SHAPE)
-    return single(load(), operator, {f"x{i}": kind for i in range(inputs)}, [kind])
+    return write_operator_model(load(), operator, {f"x{i}": kind for i in range(inputs)}, [kind])
 
 
 def ported(
@@ -375,7 +375,7 @@ def test_a_missing_input_is_a_difference() -> None:
 def test_quantized_outputs_are_held_to_a_step() -> None:
     scale = Quantization(np.array([0.05], np.float32), np.array([3], np.int64), 0)
     kind = ("INT8", SHAPE, scale)
-    model = single(load(), "RELU", {"x0": kind}, [kind])
+    model = write_operator_model(load(), "RELU", {"x0": kind}, [kind])
 
     def twin(low: int) -> bytes:
         constants = f"int8 low = {{{low}}}"
@@ -399,7 +399,7 @@ def test_dynamic_dimensions_are_fed_as_the_file_says() -> None:
 
 def test_positions_are_narrowed_until_the_model_takes_them() -> None:
     data = np.arange(4, dtype=np.float32).reshape(2, 2)
-    model = single(load(), "GATHER", {"x": data, "i": ("INT32", [64])}, [("FLOAT32", [64, 2])])
+    model = write_operator_model(load(), "GATHER", {"x": data, "i": ("INT32", [64])}, [("FLOAT32", [64, 2])])
     constants = "float[2,2] x = {0, 1, 2, 3}"
     twin = ported("output_0 = Gather(x, i)", "int32[64] i", "float[64,2] output_0", constants)
     assert compare_models(model, twin).passed
@@ -426,7 +426,7 @@ def test_a_worker_serves_many_models() -> None:
 def test_a_report_has_a_row_for_each_output_and_says_what_differs() -> None:
     result = compare_models(tflite("RELU"), ported("output_0 = Abs(x0)"))
     for pretty in (False, True):
-        text = "\n".join(table(result, pretty))
+        text = "\n".join(format_table(result, pretty))
         assert "max abs" in text
         assert "different: output_0: off by" in text
         assert "seed 0, 1 sample" in text
@@ -434,11 +434,11 @@ def test_a_report_has_a_row_for_each_output_and_says_what_differs() -> None:
 
 def test_a_model_is_compared_at_the_batch_and_in_the_numbers_that_it_was_asked_for(interpreter: Interpreter) -> None:
     grid = Quantization(np.array([0.1], np.float32), np.array([3], np.int64))
-    source = single(load(), "RELU", {"x": ("INT8", [1, 4], grid)}, [("INT8", [1, 4], grid)])
+    source = write_operator_model(load(), "RELU", {"x": ("INT8", [1, 4], grid)}, [("INT8", [1, 4], grid)])
     model = nnrewrite.convert(source, batch=3, float_io=True)
     assert [item.type.tensor_type.elem_type for item in model.graph.input] == [onnx.TensorProto.FLOAT]
     (compared,) = compare_models(source, model.SerializeToString(), interpreter=interpreter).comparisons
     assert (compared.shape, compared.dtype, compared.verdict.passed) == ((3, 4), "int8", True)
-    other = single(load(), "ABS", {"x": ("INT8", [1, 4], grid)}, [("INT8", [1, 4], grid)])
+    other = write_operator_model(load(), "ABS", {"x": ("INT8", [1, 4], grid)}, [("INT8", [1, 4], grid)])
     model = nnrewrite.convert(other, batch=3, float_io=True)
     assert not compare_models(source, model.SerializeToString(), interpreter=interpreter).passed

@@ -10,7 +10,7 @@ from typing import Any
 import onnx
 import onnx_ir as ir
 import pytest
-from nnrewrite.conversion.inspection import sides
+from nnrewrite.conversion.inspection import find_sides
 from nnrewrite.engine.base.errors import Refusal, UnsupportedError
 from nnrewrite.page import Outcome, Timing, collect, render
 from onnx import TensorProto, helper
@@ -56,7 +56,7 @@ def save(path: Path, **more: Any) -> Path:
         more.pop("title", "folder/model.onnx"),
         graph,
         after,
-        None if after is None else sides(after, ("onnx2onnx",)),
+        None if after is None else find_sides(after, ("onnx2onnx",)),
         layers=layers,
         timing=Timing([("a", 1.0, 0.9, 1.0), ("b", 2.0, 1.5, 2.0)], [("nrelu0", "Relu", 1.0), ("nadd0", "Add", 0.5)]),
         **more,

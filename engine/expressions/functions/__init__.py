@@ -13,7 +13,7 @@ from .registry import (
     Function,
     UnknownValueError,
     Unsupported,
-    to_python,
+    convert_to_python,
 )
 from .tensors import bits, highest, is_complex, is_float, is_integer, lowest
 
@@ -28,6 +28,7 @@ __all__ = [
     "UnknownValueError",
     "Unsupported",
     "bits",
+    "convert_to_python",
     "fixed_point",
     "graphs",
     "highest",
@@ -38,5 +39,4 @@ __all__ = [
     "lowest",
     "numbers",
     "tensors",
-    "to_python",
 ]

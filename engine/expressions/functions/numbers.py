@@ -8,67 +8,76 @@ from typing import Any
 
 import numpy as np
 
-from .registry import EvaluationError, Number, Numbers, function, items, known, to_list, to_python
+from .registry import (
+    EvaluationError,
+    Number,
+    Numbers,
+    convert_to_list,
+    convert_to_python,
+    list_items,
+    register,
+    require_known,
+)
 
 
-@function
+@register
 def is_number(x: Any) -> bool:
     """Whether something is a number, and no name of an extent, no list and not `none`."""
     return isinstance(x, int | float | np.number)
 
 
-@function
+@register
 def abs_(x: Number) -> Any:
     """The absolute value."""
     return np.abs(x) if isinstance(x, np.ndarray) else abs(x)
 
 
-@function
+@register
 def min_(*xs: Numbers) -> Any:
     """The least of several numbers, or of one list or array."""
-    return min(_operands(xs, "min"))
+    return min(_read_operands(xs, "min"))
 
 
-@function
+@register
 def max_(*xs: Numbers) -> Any:
     """The greatest of several numbers, or of one list or array."""
-    return max(_operands(xs, "max"))
+    return max(_read_operands(xs, "max"))
 
 
-@function
+@register
 def sum_(xs: Numbers) -> Any:
     """The sum of a list of numbers."""
-    return sum(known(to_list(xs), "an extent"))
+    return sum(require_known(convert_to_list(xs), "an extent"))
 
 
-@function
+@register
 def prod(xs: Numbers) -> Any:
     """The product of a list of numbers."""
-    return math.prod(known(to_list(xs), "an extent"))
+    return math.prod(require_known(convert_to_list(xs), "an extent"))
 
 
-@function
+@register
 def ceil_div(a: int, b: int) -> int:
     """The quotient of two integers, rounded up."""
-    if known(b, "a divisor") == 0:
+    if require_known(b, "a divisor") == 0:
         raise EvaluationError("division by zero")
-    quotient: int = -(-known(a, "an extent") // b)
+    quotient: int = -(-require_known(a, "an extent") // b)
     return quotient
 
 
-@function
+@register
 def floor(x: float) -> int:
     """The greatest integer not above a number."""
     return math.floor(x)
 
 
-@function
+@register
 def ceil(x: float) -> int:
     """The least integer not below a number."""
     return math.ceil(x)
 
 
-@function
+@register
 def sqrt(x: float) -> float:
     """The square root of a number that is not negative."""
     if x < 0:
@@ -76,26 +85,26 @@ def sqrt(x: float) -> float:
     return math.sqrt(x)
 
 
-@function
+@register
 def int_(x: Numbers) -> int:
     """A number, a truth value or an array of one element as an integer."""
-    return int(_single(x))
+    return int(_read_single(x))
 
 
-@function
+@register
 def float_(x: Numbers) -> float:
     """A number, a truth value or an array of one element as a floating-point number."""
-    return float(_single(x))
+    return float(_read_single(x))
 
 
-@function
+@register
 def bit(mask: int, index: int) -> bool:
     """Whether a bit of a mask is set; the lowest is bit 0."""
     return bool(int(mask) >> min(int(index), 63) & 1)
 
 
-def _single(x: Any) -> Any:
-    x = known(to_python(x), "a number")
+def _read_single(x: Any) -> Any:
+    x = require_known(convert_to_python(x), "a number")
     while isinstance(x, list) and len(x) == 1:
         x = x[0]
     if not isinstance(x, (bool, int, float)):
@@ -103,11 +112,11 @@ def _single(x: Any) -> Any:
     return x
 
 
-def _operands(xs: Sequence[Any], what: str) -> list[Any]:
+def _read_operands(xs: Sequence[Any], what: str) -> list[Any]:
     if len(xs) == 1 and isinstance(xs[0], np.ndarray) and xs[0].size > 0:
         # Its ends stand for all elements, without a list of them.
         return [xs[0].min().item(), xs[0].max().item()]
-    found = [to_python(x) for x in (items(xs[0]) if len(xs) == 1 else xs)]
+    found = [convert_to_python(x) for x in (list_items(xs[0]) if len(xs) == 1 else xs)]
     if not found:
         raise EvaluationError(f"{what} of nothing")
-    return list(known(found, "an extent"))
+    return list(require_known(found, "an extent"))

@@ -87,7 +87,7 @@ class Function:
 FUNCTIONS: dict[str, Function] = {}
 
 
-def function(call: Callable[..., Any]) -> Callable[..., Any]:
+def register(call: Callable[..., Any]) -> Callable[..., Any]:
     """Enter a Python function into the library, under its name without a trailing underscore."""
     assert isinstance(call, FunctionType)
     named = call.__code__.co_argcount
@@ -98,41 +98,41 @@ def function(call: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def to_python(value: Any) -> Any:
+def convert_to_python(value: Any) -> Any:
     """Turn numpy values into Python numbers and lists, so that comparisons mean what they say."""
     if isinstance(value, np.ndarray):
         return value.tolist()
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, (list, tuple)):
-        return [to_python(item) for item in value]
+        return [convert_to_python(item) for item in value]
     return value
 
 
-def to_list(value: Any) -> list[Any]:
+def convert_to_list(value: Any) -> list[Any]:
     """A list of the items of a list or an array; a scalar is a list of one."""
-    value = to_python(value)
+    value = convert_to_python(value)
     return value if isinstance(value, list) else [value]
 
 
-def known(value: Any, what: str) -> Any:
+def require_known(value: Any, what: str) -> Any:
     """The value itself, where no part of it is `none`."""
     if value is None or (isinstance(value, list) and None in value):
         raise UnknownValueError(f"{what} is not known before run time")
     return value
 
 
-def items(xs: Any) -> list[Any]:
+def list_items(xs: Any) -> list[Any]:
     return list(xs) if isinstance(xs, (list, tuple, np.ndarray)) else [xs]
 
 
-def data_type(name: str) -> ir.DataType:
+def find_data_type(name: str) -> ir.DataType:
     if name not in DTYPES:
         raise EvaluationError(f"there is no element type {name}")
     return DTYPES[name]
 
 
-@function
+@register
 def fail(message: str) -> None:
     """Refuse the case with a message, in which `{name}` stands for a variable's value."""
     raise Unsupported(message)

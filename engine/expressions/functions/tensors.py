@@ -9,11 +9,21 @@ import ml_dtypes
 import numpy as np
 import onnx_ir as ir
 
-from ...base.constants import CONTENT, KEPT, constant, find_fill, find_known_elements, find_number
-from .registry import PAIR, SHORT, ElementType, EvaluationError, Tensor, UnknownValueError, data_type, function, known
+from ...base.constants import CONTENT, KEPT, find_fill, find_known_elements, find_number, read_constant
+from .registry import (
+    PAIR,
+    SHORT,
+    ElementType,
+    EvaluationError,
+    Tensor,
+    UnknownValueError,
+    find_data_type,
+    register,
+    require_known,
+)
 
 
-@function
+@register
 def shape(x: Tensor) -> list[int | None] | None:
     """The extents of a value, `none` for each that is unknown; `none` where even the rank is unknown."""
     if type(x) is ir.Value:
@@ -23,7 +33,7 @@ def shape(x: Tensor) -> list[int | None] | None:
     return list(np.shape(x))
 
 
-@function
+@register
 def extents(x: Tensor) -> list[Any] | None:
     """The extents of a value, each a number or the name of one that runs decide; `none` where the rank is unknown."""
     if type(x) is ir.Value:
@@ -31,30 +41,30 @@ def extents(x: Tensor) -> list[Any] | None:
     return list(np.shape(x))
 
 
-@function
+@register
 def elements(x: Tensor) -> list[Any] | None:
     """The elements of a value that is computed from extents: numbers, names of extents, `none` for what is open."""
     found = find_known_elements(x) if type(x) is ir.Value else None if x is None else np.asarray(x)
     return None if found is None else list(found.ravel().tolist())
 
 
-@function
+@register
 def fill(x: Tensor) -> Any:
     """The number that all elements of a value equal; `none` where they differ or it is not known."""
     return find_fill(x) if type(x) is ir.Value else find_number(x) if isinstance(x, np.ndarray) else None
 
 
-@function
+@register
 def text(x: Tensor) -> str:
     """The text that a constant of one string holds."""
-    found = constant(x) if type(x) is ir.Value else np.asarray(x)
+    found = read_constant(x) if type(x) is ir.Value else np.asarray(x)
     if found is None or found.size != 1 or not isinstance(found.item(), (str, bytes)):
         raise EvaluationError("the text is not known before run time")
     item = found.item()
     return item.decode() if isinstance(item, bytes) else str(item)
 
 
-@function
+@register
 def rank(x: Tensor) -> int:
     """The number of dimensions of a value."""
     extents = shape(x)
@@ -63,21 +73,21 @@ def rank(x: Tensor) -> int:
     return len(extents)
 
 
-@function
+@register
 def size(x: Tensor) -> int | None:
     """The number of elements of a value; `none` where an extent is unknown."""
     extents = shape(x)
     return None if extents is None or None in extents else math.prod(e for e in extents if e is not None)
 
 
-@function
+@register
 def content(x: Tensor) -> list[Any] | None:
     """The columns of a table, keys first, that a value names; `none` for any other value."""
     found = x.meta.get(CONTENT) if type(x) is ir.Value else None
     return None if found is None else list(found)
 
 
-@function
+@register
 def dtype(x: Any) -> ElementType:
     """The short name (f32, i64, ...) of the element type of a value, or of a type enumerant of the source."""
     if isinstance(x, str):
@@ -87,58 +97,58 @@ def dtype(x: Any) -> ElementType:
         found = SHORT.get(x.dtype or ir.DataType.UNDEFINED)
     else:
         found = SHORT.get(ir.DataType.from_numpy(np.asarray(x).dtype))
-    return str(known(found, "the element type"))
+    return str(require_known(found, "the element type"))
 
 
-@function
+@register
 def is_complex(x: Any) -> bool:
     """Whether a value holds complex numbers: their real and imaginary parts lie along its last axis."""
     return type(x) is ir.Value and PAIR in x.meta
 
 
-@function
+@register
 def element_type(name: ElementType) -> int:
     """The number that ONNX gives an element type named in short."""
-    return int(data_type(name))
+    return int(find_data_type(name))
 
 
-@function
+@register
 def is_float(name: ElementType) -> bool:
     """Whether an element type is a floating-point type."""
     return name in ("f16", "bf16", "f32", "f64")
 
 
-@function
+@register
 def is_integer(name: ElementType) -> bool:
     """Whether an element type is an integer type."""
     return name[0] in "iu"
 
 
-@function
+@register
 def is_signed(name: ElementType) -> bool:
     """Whether an element type is a signed integer or a floating-point type."""
     return name[0] in "if" or name == "bf16"
 
 
-@function
+@register
 def bits(name: ElementType) -> int:
     """How many bits an element of a type takes."""
-    return int(data_type(name).bitwidth)
+    return int(find_data_type(name).bitwidth)
 
 
-@function
+@register
 def lowest(name: ElementType) -> int | float:
     """The lowest finite value of a numeric element type."""
-    return _limits(name)[0]
+    return _find_limits(name)[0]
 
 
-@function
+@register
 def highest(name: ElementType) -> int | float:
     """The highest finite value of a numeric element type."""
-    return _limits(name)[1]
+    return _find_limits(name)[1]
 
 
-@function
+@register
 def producer(x: Tensor, past: list[str] | None = None) -> str | None:
     """The name of the operator that computes a value, of those not in `past`; `none` for an input or a constant."""
     node = x.producer() if type(x) is ir.Value else None
@@ -147,27 +157,27 @@ def producer(x: Tensor, past: list[str] | None = None) -> str | None:
     return None if node is None else node.op_type
 
 
-@function
+@register
 def readers(x: Tensor) -> int:
     """How often nodes read a value whose own results are used."""
-    return len(_readers(x))
+    return len(_list_readers(x))
 
 
-@function
+@register
 def users(x: Tensor) -> list[str | None]:
     """The names of the operators that read a value, without repeats; `none` among them where it is an output."""
-    names: list[str | None] = [node.op_type for node in _readers(x)]
+    names: list[str | None] = [node.op_type for node in _list_readers(x)]
     return list(dict.fromkeys([*names, None] if type(x) is ir.Value and x.is_graph_output() else names))
 
 
-@function
+@register
 def sole(x: Tensor) -> bool:
     """Whether a value is read, and no other result of its operator."""
     node = x.producer() if type(x) is ir.Value else None
     return node is not None and [y for y in node.outputs if y.uses() or y.is_graph_output()] == [x]
 
 
-def _readers(x: Tensor) -> list[ir.Node]:
+def _list_readers(x: Tensor) -> list[ir.Node]:
     if type(x) is not ir.Value:
         raise EvaluationError(
             "these are the elements of a constant, of which nobody knows who reads them: match it without `const`"
@@ -176,27 +186,29 @@ def _readers(x: Tensor) -> list[ir.Node]:
     return [u.node for u in x.uses() if any(y.uses() or y.is_graph_output() for y in u.node.outputs)]
 
 
-@function
+@register
 def value(x: Tensor) -> Any:
     """The elements of a value that is constant; `none` for any other."""
     if type(x) is not ir.Value:
         return x
-    return constant(x)
+    return read_constant(x)
 
 
-@function
+@register
 def stored(x: Tensor) -> Tensor:
     """A constant as one that stays in the type in which it is stored: its conversion is a node, which is not folded."""
     array = value(x)
     if array is None:
         raise EvaluationError("only a constant is stored")
-    found = ir.Value(const_value=ir.Tensor(array), shape=ir.Shape(array.shape), type=ir.TensorType(data_type(dtype(x))))
+    found = ir.Value(
+        const_value=ir.Tensor(array), shape=ir.Shape(array.shape), type=ir.TensorType(find_data_type(dtype(x)))
+    )
     found.meta[KEPT] = True
     return found
 
 
-def _limits(name: str) -> tuple[int | float, int | float]:
-    numpy_type = data_type(name).numpy()
+def _find_limits(name: str) -> tuple[int | float, int | float]:
+    numpy_type = find_data_type(name).numpy()
     if is_float(name):
         info = ml_dtypes.finfo(numpy_type)  # type: ignore[no-untyped-call]
         return float(info.min), float(info.max)

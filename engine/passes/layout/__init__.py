@@ -13,13 +13,13 @@ import onnx_ir as ir
 from ...base.errors import CallError
 from ...base.names import Scope
 from ...base.startup import dataclass
-from ...dialects.inference import extents
+from ...dialects.inference import read_extents
 from ...dialects.operators import Dialect
 from ...rewrite.edits import remove_unused
 from ..base import Module, Visit
 from .axis_groups import Arrangement
-from .interface import KEPT, LAYOUT, SOURCE, TARGET, Interface, Port, impose, ports, word_order
-from .order import Order, compose, identity
+from .interface import KEPT, LAYOUT, SOURCE, TARGET, Interface, Port, find_ports, format_order, insert_permutation
+from .order import Order, compose, make_identity
 from .permute_weights import Tensors
 from .placement import Layout
 from .problem import Regions, Unit
@@ -44,7 +44,7 @@ class PlaceTransposes:
     def run(self, module: Module) -> None:
         """Arrange one graph; raises CallError where the interface names what the graph has not got, or state."""
         if module.depth:
-            arrange(module.names.inner(module.graph), module.target, module.opset, copies=self.copies)
+            arrange(module.names.make_inner(module.graph), module.target, module.opset, copies=self.copies)
         else:
             outputs = (*self.outputs, *module.state.values())
             state = frozenset((*module.state, *module.state.values()))
@@ -77,9 +77,9 @@ def arrange(
     changed: dict[Port, str] = {}
     if carried := sorted(state & interface.named.keys()):
         raise CallError(f"layout {carried[0]}: it carries state from one call to the next, which keeps its layout")
-    named = ports(interface, inputs, names)
+    named = find_ports(interface, inputs, names)
     for port, axes in named.items():
-        impose(scope, dialect, port, axes)
+        insert_permutation(scope, dialect, port, axes)
         if axes[0] != axes[1]:
             changed[port] = ":".join(axes)
     free: frozenset[Port] = frozenset()
@@ -88,18 +88,18 @@ def arrange(
             (given, i) for given, side in ((True, inputs), (False, names)) for i, n in enumerate(side) if n in state
         }
         free = frozenset(_open(graph) - set(named) - fixed)
-    turned = _place(scope, dialect, opset, free, copies)
-    changed |= {port: word_order(order) for port, order in turned.items() if order != identity(len(order))}
+    turned = _place_all(scope, dialect, opset, free, copies)
+    changed |= {port: format_order(order) for port, order in turned.items() if order != make_identity(len(order))}
     return {(inputs if given else names)[position]: axes for (given, position), axes in changed.items()}
 
 
 def _open(graph: ir.Graph) -> set[Port]:
     """Inputs and outputs with space between the batch and the channels."""
     sides = ((True, graph.inputs), (False, graph.outputs))
-    return {(given, i) for given, side in sides for i, value in enumerate(side) if len(extents(value) or ()) > 2}
+    return {(given, i) for given, side in sides for i, value in enumerate(side) if len(read_extents(value) or ()) > 2}
 
 
-def _place(scope: Scope, dialect: Dialect, opset: int, free: frozenset[Port], copies: bool) -> Mapping[Port, Order]:
+def _place_all(scope: Scope, dialect: Dialect, opset: int, free: frozenset[Port], copies: bool) -> Mapping[Port, Order]:
     """Decide and carry it out, until nothing is left to decide; the orders that free inputs and outputs got."""
     tried: set[tuple[ir.Value, tuple[Order, Order]]] = set()
     turned: dict[Port, Order] = {}
@@ -112,7 +112,7 @@ def _place(scope: Scope, dialect: Dialect, opset: int, free: frozenset[Port], co
         Layout(tensors, choices, scope).apply()
         for unit, order in choices.items():
             if not isinstance(unit, ir.Node):
-                turned[unit] = compose(turned.get(unit, identity(len(order))), order)
+                turned[unit] = compose(turned.get(unit, make_identity(len(order))), order)
         if not regions.unsettled:
             break
     return turned

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from ...base.constants import constant
+from ...base.constants import read_constant
 from ...base.startup import dataclass
-from ...dialects.inference import extents
-from ...dialects.operators import OperatorSpec, option_value
+from ...dialects.inference import read_extents
+from ...dialects.operators import OperatorSpec, get_option
 from .order import Extents, Order
 from .regroup import Axes, Opaque, Pairs, regroup
 from .remap import WORDS
@@ -70,7 +70,7 @@ class Blocks:
         """How many blocks there are."""
         return len(self.results[0])
 
-    def admits(self, arrangement: Sequence[int]) -> bool:
+    def can_arrange(self, arrangement: Sequence[int]) -> bool:
         """Whether the members of each group stand side by side, but for axes that the merged value has not got."""
         for group in self.groups:
             merged = self.results[0] if group.given else next(iter(self.operands.values()))
@@ -80,7 +80,7 @@ class Blocks:
                 return False
         return True
 
-    def gaps(self, position: int, arrangement: Sequence[int]) -> list[int]:
+    def find_gaps(self, position: int, arrangement: Sequence[int]) -> list[int]:
         """Where an operand of lower rank needs axes of extent 1, so that broadcasting aligns it as before.
 
         Positions count the axes of the extended operand.
@@ -93,12 +93,12 @@ class Blocks:
         return later if any(side) else []
 
 
-def local(side: Side, arrangement: Arrangement) -> Order:
+def find_order(side: Side, arrangement: Arrangement) -> Order:
     """The order of a tensor's axes under an arrangement."""
     return tuple(axis for block in arrangement for axis in side[block])
 
 
-def arrangement(side: Side, order: Order) -> Arrangement | None:
+def find_arrangement(side: Side, order: Order) -> Arrangement | None:
     """The arrangement that gives a tensor an order; None where the order tears a block apart.
 
     Blocks that the tensor has no axes of keep their position.
@@ -118,32 +118,32 @@ def arrangement(side: Side, order: Order) -> Arrangement | None:
     return tuple(found)
 
 
-def blocks(node: ir.Node, spec: OperatorSpec | None) -> Blocks | None:
+def find_blocks(node: ir.Node, spec: OperatorSpec | None) -> Blocks | None:
     """The blocks of a node's axes; None for a node that nothing may be moved through."""
     category = spec.facts.layout if spec is not None else None
     if spec is None or category not in (TRANSPARENT, ATTRIBUTE):
         return None
     try:
-        _admit(node, spec)
+        _check_category(node, spec)
         if category == TRANSPARENT:
             operands = tuple(None if value is None else require_extents(value) for value in node.inputs)
-            return _broadcast(operands, tuple(len(require_extents(output)) for output in node.outputs))
-        found = _attribute(node, spec)
-        _whole(node, found)
-        changes(node, spec, found, tuple(range(found.count)))  # everything that will have to change is known
+            return _align_broadcast(operands, tuple(len(require_extents(output)) for output in node.outputs))
+        found = _group_by_attribute(node, spec)
+        _check_whole(node, found)
+        find_changes(node, spec, found, tuple(range(found.count)))  # everything that will have to change is known
     except Opaque:
         return None
     return found
 
 
-def _admit(node: ir.Node, spec: OperatorSpec) -> None:
+def _check_category(node: ir.Node, spec: OperatorSpec) -> None:
     """The category may hold only for some values of options; options that an opset has not got do not count."""
     for name, wanted in spec.facts.only.items():
-        if name in spec.options and (option_value(node, spec.options[name]) or 0) != wanted:
+        if name in spec.options and (get_option(node, spec.options[name]) or 0) != wanted:
             raise Opaque
 
 
-def _whole(node: ir.Node, found: Blocks) -> None:
+def _check_whole(node: ir.Node, found: Blocks) -> None:
     """The blocks must cover the axes of what is there, or the node is not what its description says."""
     sides = [(node.inputs[position], side) for position, side in found.operands.items()]
     for value, side in [*sides, *zip(node.outputs, found.results, strict=True)]:
@@ -154,28 +154,28 @@ def _whole(node: ir.Node, found: Blocks) -> None:
 def read(node: ir.Node, spec: OperatorSpec, name: str) -> list[int] | None:
     """The numbers that an attribute or a constant operand holds, None where it is absent."""
     if name in spec.options:
-        value: Any = option_value(node, spec.options[name])
+        value: Any = get_option(node, spec.options[name])
         return None if value is None else [int(v) for v in value] if isinstance(value, list) else [int(value)]
     if all(operand.name != name for operand in spec.operands):
         return None  # of a later opset
-    position = place(spec, name)
+    position = find_place(spec, name)
     operand = node.inputs[position] if position < len(node.inputs) else None
     if operand is None:
         return None
-    array = constant(operand)
+    array = read_constant(operand)
     if array is None or array.dtype.kind not in "iu":
         raise Opaque
     return [int(number) for number in np.ravel(array)]
 
 
-def place(spec: OperatorSpec, name: str) -> int:
+def find_place(spec: OperatorSpec, name: str) -> int:
     """The position of an operand; raises ValueError where the operator has none of that name."""
     return [operand.name for operand in spec.operands].index(name)
 
 
-def changes(node: ir.Node, spec: OperatorSpec, found: Blocks, arranged: Arrangement) -> dict[str, list[int]]:
+def find_changes(node: ir.Node, spec: OperatorSpec, found: Blocks, arranged: Arrangement) -> dict[str, list[int]]:
     """The attributes and operands of a node that differ under an arrangement of its blocks, with their new values."""
-    operand, result = (local(side, arranged) for side in (next(iter(found.operands.values())), found.results[0]))
+    operand, result = (find_order(side, arranged) for side in (next(iter(found.operands.values())), found.results[0]))
     remap, remap_result = spec.facts.remap, spec.facts.remap_result
     values = {name: read(node, spec, name) for name, word in {**remap, **remap_result}.items() if word == "axes"}
     # Where axes are listed, the numbers for each axis go along that list and not along the tensor's axes.
@@ -212,7 +212,7 @@ def _complete(node: ir.Node, spec: OperatorSpec, value: list[int], wanted: int) 
 # ---- one function for each way in which results' axes come of operands'
 
 
-def _broadcast(shapes: tuple[Extents | None, ...], ranks: tuple[int, ...]) -> Blocks:
+def _align_broadcast(shapes: tuple[Extents | None, ...], ranks: tuple[int, ...]) -> Blocks:
     """Axes align at the last one; operands that are alike in all orders stay out of it."""
     rank = ranks[0]
     if any(other != rank for other in ranks):
@@ -228,10 +228,10 @@ def _broadcast(shapes: tuple[Extents | None, ...], ranks: tuple[int, ...]) -> Bl
             operands[position] = tuple((axis - missing,) if axis >= missing else () for axis in range(rank))
     if not operands:
         raise Opaque
-    return Blocks(operands, (_plain(rank),) * len(ranks), broadcasts=True)
+    return Blocks(operands, (_list_axes(rank),) * len(ranks), broadcasts=True)
 
 
-def _attribute(node: ir.Node, spec: OperatorSpec) -> Blocks:
+def _group_by_attribute(node: ir.Node, spec: OperatorSpec) -> Blocks:
     positions = _find_data_operands(node, spec)
     first = node.inputs[positions[0]]
     shape = require_extents(first)
@@ -242,26 +242,28 @@ def _attribute(node: ir.Node, spec: OperatorSpec) -> Blocks:
         rank = len(require_extents(node.outputs[0]))
         missing = rank - len(shape)
         side: Side = tuple((axis - missing,) if axis >= missing else () for axis in range(rank))
-        return Blocks({positions[0]: side}, (_plain(rank),), broadcasts=True)
+        return Blocks({positions[0]: side}, (_list_axes(rank),), broadcasts=True)
     if facts.regroups:
-        return _pairs(positions[0], regroup(shape, require_extents(node.outputs[0])))
+        return _group_pairs(positions[0], regroup(shape, require_extents(node.outputs[0])))
     if facts.permutes is not None:
         perm = read(node, spec, facts.permutes) or list(reversed(range(len(shape))))
-        return _pairs(positions[0], [((axis,), (at,)) for at, axis in enumerate(perm)])
+        return _group_pairs(positions[0], [((axis,), (at,)) for at, axis in enumerate(perm)])
     if facts.inserts is not None:
-        return _pairs(positions[0], _pair_inserted_axes(len(shape), read(node, spec, facts.inserts)))
+        return _group_pairs(positions[0], _pair_inserted_axes(len(shape), read(node, spec, facts.inserts)))
     if facts.replaces:
         ((name, operand),) = facts.replaces.items()
-        axis, into = read(node, spec, name), node.inputs[place(spec, operand)]
-        return _pairs(positions[0], _pair_gathered_axis(len(shape), axis, len(require_extents(into))))
+        axis, into = read(node, spec, name), node.inputs[find_place(spec, operand)]
+        return _group_pairs(positions[0], _pair_gathered_axis(len(shape), axis, len(require_extents(into))))
     keeps = facts.keeps
-    if facts.removes is not None and (keeps is None or not option_value(node, spec.options[keeps])):
+    if facts.removes is not None and (keeps is None or not get_option(node, spec.options[keeps])):
         axes = read(node, spec, facts.removes)
         if axes is None:
-            return _pairs(positions[0], regroup(shape, require_extents(node.outputs[0])))
+            return _group_pairs(positions[0], regroup(shape, require_extents(node.outputs[0])))
         gone = {axis % len(shape) for axis in axes}
-        return _pairs(positions[0], _number_axes((axis,) if axis not in gone else None for axis in range(len(shape))))
-    side = _plain(len(shape))
+        return _group_pairs(
+            positions[0], _number_axes((axis,) if axis not in gone else None for axis in range(len(shape)))
+        )
+    side = _list_axes(len(shape))
     if facts.adjacent is not None:
         side = _join_axes(len(shape), read(node, spec, facts.adjacent) or [])
     if any(len(require_extents(output)) != len(shape) for output in node.outputs):
@@ -274,18 +276,18 @@ def _find_data_operands(node: ir.Node, spec: OperatorSpec) -> list[int]:
     names = spec.facts.frame or [spec.operands[0].name]
     found: list[int] = []
     for name in names:
-        at = place(spec, name)
+        at = find_place(spec, name)
         found += range(at, len(node.inputs)) if spec.operands[at].variadic else [at]
     if not found or any(position >= len(node.inputs) or node.inputs[position] is None for position in found):
         raise Opaque
     return found
 
 
-def _pairs(position: int, pairs: Pairs) -> Blocks:
+def _group_pairs(position: int, pairs: Pairs) -> Blocks:
     return Blocks({position: tuple(a for a, _ in pairs)}, (tuple(b for _, b in pairs),))
 
 
-def _plain(rank: int) -> Side:
+def _list_axes(rank: int) -> Side:
     return tuple((axis,) for axis in range(rank))
 
 
@@ -293,11 +295,11 @@ def _join_axes(rank: int, axes: Sequence[int]) -> Side:
     """One block of the axes that are to stay side by side; raises Opaque where they do not stand so."""
     joined = tuple(sorted({axis % rank for axis in axes}))
     if not joined:
-        return _plain(rank)
+        return _list_axes(rank)
     first, last = joined[0], joined[-1]
     if joined != tuple(range(first, last + 1)):
         raise Opaque
-    return (*_plain(first), joined, *((axis,) for axis in range(last + 1, rank)))
+    return (*_list_axes(first), joined, *((axis,) for axis in range(last + 1, rank)))
 
 
 def _number_axes(kept: Iterable[Axes | None]) -> Pairs:
@@ -335,7 +337,7 @@ def _pair_gathered_axis(rank: int, axis: list[int] | None, by: int) -> Pairs:
 
 def require_extents(value: ir.Value | None) -> Extents:
     """The extents of a value; Opaque where not even their number is known."""
-    found = None if value is None else extents(value)
+    found = None if value is None else read_extents(value)
     if found is None:
         raise Opaque
     return found

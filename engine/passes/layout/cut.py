@@ -39,12 +39,12 @@ class Problem:
     terms: Sequence[Term]
     alone: Mapping[int, tuple[int, int]]
 
-    def cost(self, second: Sequence[bool]) -> tuple[int, int]:
+    def compute_cost(self, second: Sequence[bool]) -> tuple[int, int]:
         """Elements and ties that an assignment of the second layout costs."""
         moved, ties = 0, sum(costs[second[unit]] for unit, costs in self.alone.items())
         for term in self.terms:
-            has = _layout(term.producer, second)
-            read = {_layout(user, second) for user in term.users} - {has}
+            has = _index_layout(term.producer, second)
+            read = {_index_layout(user, second) for user in term.users} - {has}
             moved += term.elements * len(read)
             ties += term.ties * len(read)
         return moved, ties
@@ -53,12 +53,12 @@ class Problem:
         """Nodes that an assignment costs, where ties of so many stand for one node of a unit alone."""
         nodes = sum(costs[second[unit]] // alone for unit, costs in self.alone.items())
         return nodes + sum(
-            len({_layout(user, second) for user in term.users} - {_layout(term.producer, second)})
+            len({_index_layout(user, second) for user in term.users} - {_index_layout(term.producer, second)})
             for term in self.terms
         )
 
 
-def _layout(unit: int, second: Sequence[bool]) -> int:
+def _index_layout(unit: int, second: Sequence[bool]) -> int:
     return unit if unit < 0 else SECOND if second[unit] else FIRST
 
 
@@ -72,7 +72,7 @@ def solve(problem: Problem) -> list[bool]:
         return [True] * problem.units
     if not arcs.into_sink:
         return [False] * problem.units
-    return arcs.cut()
+    return arcs.find_cut()
 
 
 class _Arcs:
@@ -91,11 +91,11 @@ class _Arcs:
             elif first > second:
                 self._ties[unit, self.sink] += first - second
         for term in problem.terms:
-            self._term(term)
+            self._add_term(term)
         self.from_source = any(tail == self.source for tail, _ in (*self._elements, *self._ties))
         self.into_sink = any(head == self.sink for _, head in (*self._elements, *self._ties))
 
-    def _term(self, term: Term) -> None:
+    def _add_term(self, term: Term) -> None:
         free = sorted(user for user in term.users if user >= 0)
         end = {FIRST: self.source, SECOND: self.sink}
         producer = end.get(term.producer, term.producer)
@@ -103,18 +103,18 @@ class _Arcs:
         if term.producer != SECOND:
             tail = self.source if term.producer == THIRD else producer
             if SECOND in term.users:
-                self._arc(tail, self.sink, term)
+                self._add_arc(tail, self.sink, term)
             elif free:
-                self._arc(tail, self._either(free, False), term)
+                self._add_arc(tail, self._add_either(free, False), term)
         # ... and once where somebody reads it first and it is yielded second.
         if term.producer != FIRST:
             head = self.sink if term.producer == THIRD else producer
             if FIRST in term.users:
-                self._arc(self.source, head, term)
+                self._add_arc(self.source, head, term)
             elif free:
-                self._arc(self._either(free, True), head, term)
+                self._add_arc(self._add_either(free, True), head, term)
 
-    def _either(self, users: list[int], reads_first: bool) -> int:
+    def _add_either(self, users: list[int], reads_first: bool) -> int:
         """A node that is on one side as soon as one of the users is."""
         if len(users) == 1:
             return users[0]
@@ -122,32 +122,32 @@ class _Arcs:
         self._never.update((user, node) if reads_first else (node, user) for user in users)
         return node
 
-    def _arc(self, tail: int, head: int, term: Term) -> None:
+    def _add_arc(self, tail: int, head: int, term: Term) -> None:
         if tail == head or (tail, head) == (self.source, self.sink):
             return  # no choice of ours changes it
         self._elements[tail, head] += term.elements
         self._ties[tail, head] += term.ties
 
-    def cut(self) -> list[bool]:
+    def find_cut(self) -> list[bool]:
         pairs = sorted({*self._elements, *self._ties, *self._never})
         ends = np.array(pairs, np.int64).T
         never = np.array([pair in self._never for pair in pairs])
         elements = _limit_costs([self._elements[pair] for pair in pairs])
-        residual = self._residual(ends, never, elements)
+        residual = self._compute_residual(ends, never, elements)
         if not any(self._ties.values()):
-            return self._beyond(residual)
+            return self._find_unreachable(residual)
         # Of all cuts that move the fewest elements, the one with the fewest ties: those cuts are exactly the ones that
         # no arc with a residual capacity leads out of (Picard and Queyranne 1980).
         has = {(int(tail), int(head)) for tail, head in residual}
         keys = sorted(has | set(pairs))
-        second = self._residual(
+        second = self._compute_residual(
             np.array(keys, np.int64).T,
             np.array([key in has for key in keys]),
             _limit_costs([self._ties[key] for key in keys]),
         )
-        return self._beyond(second)
+        return self._find_unreachable(second)
 
-    def _residual(
+    def _compute_residual(
         self, ends: npt.NDArray[np.int64], never: npt.NDArray[np.bool_], capacity: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.int64]:
         """The arcs that a maximum flow leaves capacity on."""
@@ -172,7 +172,7 @@ class _Arcs:
         open_ = left.data > 0
         return np.stack([left.row[open_], left.col[open_]], axis=1).astype(np.int64)
 
-    def _beyond(self, residual: npt.NDArray[np.int64]) -> list[bool]:
+    def _find_unreachable(self, residual: npt.NDArray[np.int64]) -> list[bool]:
         """The units that nothing leads to from the source any more."""
         leads: dict[int, list[int]] = {}
         for tail, head in residual.tolist():

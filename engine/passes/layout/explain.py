@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 import onnx_ir as ir
 
 from ...base.startup import dataclass
-from ...dialects.inference import extents
+from ...dialects.inference import read_extents
 from ...dialects.operators import Dialect
 from ...rewrite.driver import RULE, SOURCE
-from .axis_groups import arrangement, local
-from .order import Order, elements, identity, inverse
+from .axis_groups import find_arrangement, find_order
+from .order import Order, count_elements, invert, make_identity
 from .permute_weights import Tensors
 
 #: the fewest letters that are left of a name
@@ -39,7 +39,7 @@ class Remaining:
     def __str__(self) -> str:
         return f"{self.name}{self._moves}: {self._why}"
 
-    def lines(self, width: int) -> list[str]:
+    def format_lines(self, width: int) -> list[str]:
         """Tell of it in one line, or in two, of which none is wider than so many letters: long names lose a part."""
         if len(f"{self}") <= width:
             return [f"{self}"]
@@ -64,10 +64,10 @@ def _shorten(names: Sequence[str], room: int) -> list[str]:
     most = max(map(len, names))
     while most > _LEAST and sum(min(len(name), most) for name in names) > room:
         most -= 1
-    return [name if len(name) <= most else _cut(name, most) for name in names]
+    return [name if len(name) <= most else _abbreviate(name, most) for name in names]
 
 
-def _cut(name: str, most: int) -> str:
+def _abbreviate(name: str, most: int) -> str:
     first, space, _ = name.partition(" ")
     kept = f"{first} {_GAP}" if space and len(first) < most // 2 else _GAP
     return kept + name[len(kept) - most :]
@@ -84,49 +84,49 @@ def explain(graph: ir.Graph, dialect: Dialect, purposes: Mapping[str, str] | Non
 
 
 def _explain_node(tensors: Tensors, node: ir.Node, purposes: Mapping[str, str]) -> Iterator[Remaining]:
-    perm = tensors.permutation(node)
+    perm = tensors.read_permutation(node)
     value = node.inputs[0] if node.inputs else None
-    shape = extents(value) if value is not None else None
+    shape = read_extents(value) if value is not None else None
     if perm is None or value is None or shape is None:
         return
     fixed = all(isinstance(extent, int) for extent in shape)
-    ends = _upwards(tensors, value, perm), _downwards(tensors, node.outputs[0], perm)
+    ends = _explain_producer(tensors, value, perm), _explain_reader(tensors, node.outputs[0], perm)
     purpose = purposes.get(node.metadata_props.get(RULE, ""), "")
-    yield Remaining(node.name or value.name or "", perm, elements(shape), fixed, *ends, purpose)
+    yield Remaining(node.name or value.name or "", perm, count_elements(shape), fixed, *ends, purpose)
 
 
-def _upwards(tensors: Tensors, value: ir.Value, order: Order) -> str:
-    """What yields a value and cannot yield it in another order."""
+def _explain_producer(tensors: Tensors, value: ir.Value, order: Order) -> str:
+    """Say which node yields a value and cannot yield it in another order."""
     producer = value.producer()
     while producer is not None:
-        perm, blocks = tensors.permutation(producer), tensors.blocks(producer)
+        perm, blocks = tensors.read_permutation(producer), tensors.find_blocks(producer)
         at = value.index() or 0
-        arranged = arrangement(blocks.results[at], order) if blocks is not None and perm is None else None
-        if blocks is None or arranged is None or not blocks.admits(arranged):
+        arranged = find_arrangement(blocks.results[at], order) if blocks is not None and perm is None else None
+        if blocks is None or arranged is None or not blocks.can_arrange(arranged):
             return _name_node(producer)
-        moved = ((producer.inputs[position], local(side, arranged)) for position, side in blocks.operands.items())
+        moved = ((producer.inputs[position], find_order(side, arranged)) for position, side in blocks.operands.items())
         following = next(((v, o) for v, o in moved if v is not None and v.const_value is None), None)
-        if following is None or following[1] == identity(len(following[1])):
+        if following is None or following[1] == make_identity(len(following[1])):
             return _name_node(producer)
         value, order = following
         producer = value.producer()
     return f"input {value.name}"
 
 
-def _downwards(tensors: Tensors, value: ir.Value, order: Order) -> str:
-    """What reads a value and cannot read it in the order that it had before."""
-    back = inverse(order)
+def _explain_reader(tensors: Tensors, value: ir.Value, order: Order) -> str:
+    """Say which node reads a value and cannot read it in the order that it had before."""
+    back = invert(order)
     while not value.is_graph_output():
         use = next(iter(value.uses()), None)
         if use is None:
             break
-        blocks = tensors.blocks(use.node) if tensors.permutation(use.node) is None else None
+        blocks = tensors.find_blocks(use.node) if tensors.read_permutation(use.node) is None else None
         side = blocks.operands.get(use.idx) if blocks is not None else None
-        arranged = arrangement(side, back) if side is not None else None
-        if blocks is None or arranged is None or not blocks.admits(arranged):
+        arranged = find_arrangement(side, back) if side is not None else None
+        if blocks is None or arranged is None or not blocks.can_arrange(arranged):
             return _name_node(use.node)
-        value, back = use.node.outputs[0], local(blocks.results[0], arranged)
-        if back == identity(len(back)):
+        value, back = use.node.outputs[0], find_order(blocks.results[0], arranged)
+        if back == make_identity(len(back)):
             return _name_node(use.node)
     return f"output {value.name}"
 

@@ -51,15 +51,15 @@ def draw(boxes: Sequence[Box], arrows: Sequence[tuple[int, int]], legend: Sequen
             layer.append(level)
             width.append(10)
         routes.append([*route, head])
-    x = _across(layer, width, routes)
+    x = _place_boxes(layer, width, routes)
     page = _Page(layer, x, width)
-    parts = [page.head(legend)]
+    parts = [page.write_head(legend)]
     for route, (tail, head) in zip(routes, arrows, strict=True):
-        parts.append(page.arrow(route, boxes[tail].cut or boxes[head].cut))
-    parts += [_box(box, *page.at(number)) for number, box in enumerate(boxes)]
+        parts.append(page.draw_arrow(route, boxes[tail].cut or boxes[head].cut))
+    parts += [_draw_box(box, *page.find_anchor(number)) for number, box in enumerate(boxes)]
     place = _MARGIN
     for box in legend:
-        parts.append(_box(box, place + box.width / 2, 10))
+        parts.append(_draw_box(box, place + box.width / 2, 10))
         place += int(box.width) + _GAP
     return "\n".join([*parts, "</svg>"]) + "\n"
 
@@ -90,12 +90,12 @@ class _Page:
         self.width = at
         self.height = _LEGEND + 2 * _MARGIN + self._rows * _ROW + 2 * _MARGIN + 2 * max(crossing, default=0) * _LANE
 
-    def at(self, box: int) -> tuple[float, float]:
+    def find_anchor(self, box: int) -> tuple[float, float]:
         """The middle of a box's upper edge."""
         column, row = divmod(self._layer[box], self._rows)
         return self._x[box] + self._shift[column], _LEGEND + 2 * _MARGIN + row * _ROW
 
-    def head(self, legend: Sequence[Box]) -> str:
+    def write_head(self, legend: Sequence[Box]) -> str:
         """The beginning of the file."""
         wide = max(self.width, sum(box.width + _GAP for box in legend) + 2 * _MARGIN)
         size = f'viewBox="0 0 {wide:.0f} {self.height:.0f}" width="{wide:.0f}" height="{self.height:.0f}"'
@@ -109,15 +109,15 @@ class _Page:
             f'<rect width="100%" height="100%" fill="white"/>{marks}'
         )
 
-    def arrow(self, route: Sequence[int], cut: bool) -> str:
+    def draw_arrow(self, route: Sequence[int], cut: bool) -> str:
         """An arrow along the places of a route."""
-        x, y = self.at(route[0])
+        x, y = self.find_anchor(route[0])
         path = [f"M{x:.1f},{y + _HEIGHT:.1f}"]
         y += _HEIGHT
         for before, box in itertools.pairwise(route):
-            at, top = self.at(box)
+            at, top = self.find_anchor(box)
             if self._layer[before] // self._rows != self._layer[box] // self._rows:
-                path.append(self._across(self._layer[before] // self._rows, at, top))
+                path.append(self._draw_across(self._layer[before] // self._rows, at, top))
             else:
                 half = (y + top) / 2
                 path.append(f"C{x:.1f},{half:.1f} {at:.1f},{half:.1f} {at:.1f},{top:.1f}")
@@ -126,7 +126,7 @@ class _Page:
         dashes = ' stroke-width="2" stroke-dasharray="5 3"' if cut else ""
         return f'<path d="{" ".join(path)}" fill="none" stroke="{colour}"{dashes} marker-end="url(#{name})"/>'
 
-    def _across(self, column: int, at: float, top: float) -> str:
+    def _draw_across(self, column: int, at: float, top: float) -> str:
         """Below a column, up beside it, and into the next one from above."""
         lane = self._lanes[column] * _LANE
         self._lanes[column] += 1
@@ -135,7 +135,7 @@ class _Page:
         return f"V{below:.1f} H{beside:.1f} V{top - _MARGIN - lane:.1f} H{at:.1f} V{top:.1f}"
 
 
-def _box(box: Box, x: float, top: float) -> str:
+def _draw_box(box: Box, x: float, top: float) -> str:
     ink, faint = ("white", "white") if box.cut else ("black", "#555")
     middle = f'x="{x:.1f}" text-anchor="middle"'
     return (
@@ -157,7 +157,7 @@ def _lower(layer: list[int], arrows: Sequence[tuple[int, int]]) -> None:
             layer[box] = below.get(box, 1) - 1
 
 
-def _across(layer: Sequence[int], width: Sequence[float], routes: Sequence[Sequence[int]]) -> list[float]:
+def _place_boxes(layer: Sequence[int], width: Sequence[float], routes: Sequence[Sequence[int]]) -> list[float]:
     """Where each box stands from left to right: near the middle of what it is joined to."""
     rows: dict[int, list[int]] = {}
     for box, level in enumerate(layer):

@@ -9,10 +9,10 @@ import onnx_ir as ir
 from ...base.errors import CallError
 from ...base.names import Scope
 from ...base.startup import dataclass, field
-from ...dialects.inference import extents
+from ...dialects.inference import read_extents
 from ...dialects.operators import Dialect
 from ...dialects.permutations import make_permutation
-from .order import Order, inverse
+from .order import Order, invert
 from .views import PERMUTE
 
 #: the key of a model's metadata that says what was asked, and with a dot and a tensor's name what became of it
@@ -59,42 +59,44 @@ class Interface:
 KEPT = Interface()
 
 
-def ports(interface: Interface, inputs: Sequence[str], outputs: Sequence[str]) -> dict[Port, tuple[str, str]]:
+def find_ports(interface: Interface, inputs: Sequence[str], outputs: Sequence[str]) -> dict[Port, tuple[str, str]]:
     """The inputs and outputs that are named; raises CallError where a name is neither."""
     found: dict[Port, tuple[str, str]] = {}
     for name, axes in interface.named.items():
         named = [(True, i) for i, n in enumerate(inputs) if n == name]
         named += [(False, i) for i, n in enumerate(outputs) if n == name]
         if not named:
-            raise CallError(f"layout {name}: the model has the inputs {_list(inputs)} and the outputs {_list(outputs)}")
+            raise CallError(
+                f"layout {name}: the model has the inputs {_join_names(inputs)} and the outputs {_join_names(outputs)}"
+            )
         found.update(dict.fromkeys(named, axes))
     return found
 
 
-def _list(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     return ", ".join(names) or "(none)"
 
 
-def impose(scope: Scope, dialect: Dialect, port: Port, axes: tuple[str, str]) -> Order:
+def insert_permutation(scope: Scope, dialect: Dialect, port: Port, axes: tuple[str, str]) -> Order:
     """Give an input or output another order of axes, by a permutation behind or before it; that order is returned.
 
     Raises CallError where the tensor has another number of axes.
     """
     graph = scope.graph
     value = (graph.inputs if port[0] else graph.outputs)[port[1]]
-    shape = extents(value)
+    shape = read_extents(value)
     if shape is None or len(shape) != len(axes[0]):
         rank = "an unknown number of" if shape is None else len(shape)
         raise CallError(f"layout {axes[0]}:{axes[1]}: {value.name} has {rank} axes")
     order = tuple(axes[0].index(letter) for letter in axes[1])
-    perm = inverse(order) if port[0] else order
-    spec = dialect.role(PERMUTE)
+    perm = invert(order) if port[0] else order
+    spec = dialect.find_role(PERMUTE)
     operands, attributes = make_permutation(spec, value, perm, scope)
     for operand in operands[1:]:
         graph.register_initializer(operand)
     node = ir.Node(spec.domain, spec.name, operands, attributes, num_outputs=1)
     made = node.outputs[0]
-    made.name = node.name = scope.fresh(f"{value.name}/layout")
+    made.name = node.name = scope.make_name(f"{value.name}/layout")
     made.type = value.type
     if port[0]:
         made.shape, value.shape = value.shape, _permute_shape(value, order)
@@ -117,19 +119,19 @@ def _permute_shape(value: ir.Value, order: Order) -> ir.Shape | None:
     return None if value.shape is None else ir.Shape([value.shape[axis] for axis in order])
 
 
-def channels_first(rank: int) -> Order:
+def make_channels_first(rank: int) -> Order:
     """The order that brings the last axis behind the first."""
     return (0, rank - 1, *range(1, rank - 1))
 
 
-def channels_last(rank: int) -> Order:
+def make_channels_last(rank: int) -> Order:
     """The order that brings the axis behind the first to the end."""
     return (0, *range(2, rank), 1)
 
 
-def word_order(order: Sequence[int]) -> str:
+def format_order(order: Sequence[int]) -> str:
     """An order of axes as letters before and after."""
     letters = _LETTERS.get(len(order)) or "".join(chr(ord("A") + axis) for axis in range(len(order)))
-    if len(order) in _LETTERS and tuple(order) == channels_last(len(order)) != channels_first(len(order)):
-        letters = "".join(letters[axis] for axis in channels_first(len(order)))
+    if len(order) in _LETTERS and tuple(order) == make_channels_last(len(order)) != make_channels_first(len(order)):
+        letters = "".join(letters[axis] for axis in make_channels_first(len(order)))
     return f"{letters}:{''.join(letters[axis] for axis in order)}"

@@ -12,7 +12,7 @@ Extents = tuple[int | str | None, ...]
 NOMINAL = 16
 
 
-def identity(rank: int) -> Order:
+def make_identity(rank: int) -> Order:
     """The order in which every axis stands at its own position."""
     return tuple(range(rank))
 
@@ -22,28 +22,28 @@ def compose(first: Order, then: Order) -> Order:
     return tuple(first[i] for i in then)
 
 
-def inverse(order: Order) -> Order:
+def invert(order: Order) -> Order:
     """The permutation that undoes another."""
     return tuple(sorted(range(len(order)), key=order.__getitem__))
 
 
-def between(has: Order, wanted: Order) -> Order:
+def find_permutation(has: Order, wanted: Order) -> Order:
     """The permutation that brings a tensor from one order into another."""
-    position = inverse(has)
+    position = invert(has)
     return tuple(position[axis] for axis in wanted)
 
 
-def alike(extents: Extents, first: Order, second: Order) -> bool:
+def are_alike(extents: Extents, first: Order, second: Order) -> bool:
     """Whether two orders of a tensor of these extents put all elements at the same places in memory."""
     long = [[axis for axis in order if extents[axis] != 1] for order in (first, second)]
     return long[0] == long[1]
 
 
-def still(extents: Extents, perm: Order) -> bool:
+def is_still(extents: Extents, perm: Order) -> bool:
     """Whether a permutation of a tensor of these extents leaves all elements where they are in memory."""
-    return alike(extents, identity(len(perm)), perm)
+    return are_alike(extents, make_identity(len(perm)), perm)
 
 
-def elements(extents: Extents) -> int:
+def count_elements(extents: Extents) -> int:
     """How many elements a tensor has, extents that are not known counted as NOMINAL."""
     return math.prod(extent if isinstance(extent, int) else NOMINAL for extent in extents)

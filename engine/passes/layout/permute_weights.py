@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import onnx_ir as ir
 
-from ...dialects.inference import extents
-from ...dialects.operators import Dialect, OperatorSpec, option_value
-from .axis_groups import Blocks, Group, Slot, place, read, require_extents
+from ...dialects.inference import read_extents
+from ...dialects.operators import Dialect, OperatorSpec, get_option
+from .axis_groups import Blocks, Group, Slot, find_place, read, require_extents
 from .regroup import Axes, Opaque
 from .views import Tensor, TensorViews
 
@@ -33,30 +33,30 @@ class Tensors(TensorViews):
         super().__init__(graph, dialect, opset, copies)
         self._blocks: dict[ir.Node, Blocks | None] = {}
 
-    def blocks(self, node: ir.Node) -> Blocks | None:
+    def find_blocks(self, node: ir.Node) -> Blocks | None:
         """The blocks of a node of this graph, None where nothing may be moved through it."""
         if node not in self._blocks:
-            plain = self.plain(node)
+            plain = self.find_plain_blocks(node)
             found = None if plain is None else split_groups(self, node, plain)
             self._blocks[node] = found if found is not None and found.count > 1 else None
         return self._blocks[node]
 
 
-def sources(shape: Sequence[int], order: Sequence[int]) -> list[int]:
+def find_sources(shape: Sequence[int], order: Sequence[int]) -> list[int]:
     """Where each element of the merged axes of a shape stood before the axes were put in an order."""
     return [int(at) for at in np.arange(int(np.prod(shape))).reshape(shape).transpose(order).ravel()]
 
 
 def split_groups(tensors: TensorViews, node: ir.Node, found: Blocks) -> Blocks:
     """The blocks of a node with every run that may stand in any order parted into its axes."""
-    spec = tensors.spec(node)
+    spec = tensors.find_spec(node)
     if spec is None or not spec.facts.regroups:
         return found
     ((position, before),) = found.operands.items()
     pairs: list[tuple[Axes, Axes]] = []
     groups: list[Group] = []
     for a, b in zip(before, found.results[0], strict=True):
-        group = _group(tensors, node, position, (a, b), len(pairs)) if min(len(a), len(b)) == 1 else None
+        group = _find_group(tensors, node, position, (a, b), len(pairs)) if min(len(a), len(b)) == 1 else None
         if group is None:
             pairs.append((a, b))
             continue
@@ -69,20 +69,20 @@ def split_groups(tensors: TensorViews, node: ir.Node, found: Blocks) -> Blocks:
     return Blocks({position: tuple(a for a, _ in pairs)}, (tuple(b for _, b in pairs),), groups=tuple(groups))
 
 
-def _group(tensors: TensorViews, node: ir.Node, position: int, run: tuple[Axes, Axes], first: int) -> Group | None:
+def _find_group(tensors: TensorViews, node: ir.Node, position: int, run: tuple[Axes, Axes], first: int) -> Group | None:
     given = len(run[0]) > 1
     many, (one,) = run if given else (run[1], run[0])
     shape = [require_extents(node.inputs[position] if given else node.outputs[0])[axis] for axis in many]
     if len(many) == 1 or not all(isinstance(extent, int) for extent in shape):
         return None
-    slots = _slots(tensors, node, (not given, 0 if given else position, one))
+    slots = _find_slots(tensors, node, (not given, 0 if given else position, one))
     if slots is None:
         return None
     members = tuple(range(first, first + len(many)))
     return Group(members, given, tuple(extent for extent in shape if isinstance(extent, int)), tuple(slots))
 
 
-def _slots(tensors: TensorViews, regroup: ir.Node, where: Place) -> list[Slot] | None:
+def _find_slots(tensors: TensorViews, regroup: ir.Node, where: Place) -> list[Slot] | None:
     """The constants that take up any shuffle along the merged axis of a node.
 
     None where something else would notice: an input or output, or an operator that does not treat all elements along
@@ -129,10 +129,10 @@ def _find_tensor(tensors: TensorViews, node: ir.Node, where: Place) -> tuple[Ten
         view = value.producer()
         if view is None:
             raise Opaque
-        perm, spec = tensors.permutation(view), tensors.spec(view)
+        perm, spec = tensors.read_permutation(view), tensors.find_spec(view)
         if perm is not None:
             axis = perm[axis]
-        elif spec is None or _singles_out_axis(view, spec, axis, len(tensor.extents)):
+        elif spec is None or _is_axis_special(view, spec, axis, len(tensor.extents)):
             raise Opaque
         value = view.inputs[0]
     return tensor, axis
@@ -155,12 +155,12 @@ def list_linked_places(tensors: TensorViews, node: ir.Node, where: Place) -> lis
 
     Raises Opaque where a node tells elements along the axis apart by where they stand.
     """
-    spec = tensors.spec(node)
+    spec = tensors.find_spec(node)
     if spec is None or node.graph is not tensors.graph:
         raise Opaque
     if spec.facts.letters:
         return [(other, 0) for other in _link_letters(node, spec, where)]
-    blocks = tensors.plain(node)
+    blocks = tensors.find_plain_blocks(node)
     given, position, axis = where
     if blocks is None or (given and position not in blocks.operands):
         raise Opaque
@@ -169,18 +169,16 @@ def list_linked_places(tensors: TensorViews, node: ir.Node, where: Place) -> lis
     if block is None:
         raise Opaque
     first = next(iter(blocks.operands.values()))[block]
-    if first and _singles_out_axis(
-        node, spec, first[0], len(require_extents(node.inputs[next(iter(blocks.operands))]))
-    ):
+    if first and _is_axis_special(node, spec, first[0], len(require_extents(node.inputs[next(iter(blocks.operands))]))):
         return _link_concatenated(node, spec, where, blocks.results[0][block])
     sides = [(True, at, other[block]) for at, other in blocks.operands.items()]
     sides += [(False, at, other[block]) for at, other in enumerate(blocks.results)]
     if any(len(axes) > 1 for _, _, axes in sides):
         raise Opaque  # what parts the axis tells its elements apart
-    return [(other, 0) for other in _alike(node, [(g, p, axes[0]) for g, p, axes in sides if len(axes) == 1])]
+    return [(other, 0) for other in _list_whole(node, [(g, p, axes[0]) for g, p, axes in sides if len(axes) == 1])]
 
 
-def _singles_out_axis(node: ir.Node, spec: OperatorSpec, axis: int, rank: int) -> bool:
+def _is_axis_special(node: ir.Node, spec: OperatorSpec, axis: int, rank: int) -> bool:
     """Whether a node does something along one axis that it does not do along others."""
     words = spec.facts.remap
     values = {name: read(node, spec, name) for name in words}
@@ -192,15 +190,15 @@ def _singles_out_axis(node: ir.Node, spec: OperatorSpec, axis: int, rank: int) -
         elif value is None:
             if spec.facts.removes == name:
                 return True
-        elif any(number % rank == axis for number in value) and not _single(node, spec, name):
+        elif any(number % rank == axis for number in value) and not _is_single(node, spec, name):
             return True
     return False
 
 
-def _single(node: ir.Node, spec: OperatorSpec, name: str) -> bool:
+def _is_single(node: ir.Node, spec: OperatorSpec, name: str) -> bool:
     """Whether what goes along an axis is one element, which all share."""
     along = spec.facts.along
-    operand = node.inputs[place(spec, along)] if along is not None else None
+    operand = node.inputs[find_place(spec, along)] if along is not None else None
     return operand is not None and operand.const_value is not None and operand.const_value.size == 1
 
 
@@ -224,13 +222,13 @@ def _link_letters(node: ir.Node, spec: OperatorSpec, where: Place) -> list[Place
         name = spec.operands[position].name
         if value is None:
             continue
-        shape = extents(value)
+        shape = read_extents(value)
         if name not in letters:
             if value.const_value is None or value.const_value.size != 1:
                 raise Opaque
             continue
         swap = spec.facts.swaps.get(name)
-        word = letters[name][::-1] if swap is not None and option_value(node, spec.options[swap]) else letters[name]
+        word = letters[name][::-1] if swap is not None and get_option(node, spec.options[swap]) else letters[name]
         if shape is None or (len(shape) < len(word) and not set(word) <= set(result)):
             raise Opaque
         for axis, letter in zip(range(len(shape))[::-1], word[::-1], strict=False):
@@ -241,10 +239,10 @@ def _link_letters(node: ir.Node, spec: OperatorSpec, where: Place) -> list[Place
     found = next((group for group in places.values() if where in group), None)
     if found is None:
         raise Opaque
-    return _alike(node, found)
+    return _list_whole(node, found)
 
 
-def _alike(node: ir.Node, places: Sequence[Place]) -> list[Place]:
+def _list_whole(node: ir.Node, places: Sequence[Place]) -> list[Place]:
     """The places that have all the elements; those of extent 1 share theirs with all."""
     shapes = {where: require_extents(node.inputs[where[1]] if where[0] else node.outputs[where[1]]) for where in places}
     long = [where for where in places if shapes[where][where[2]] != 1]

@@ -7,16 +7,16 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import onnx_ir as ir
 
-from ...base.constants import NUMBERS, Elements, constant, permute_elements
+from ...base.constants import NUMBERS, Elements, permute_elements, read_constant
 from ...base.names import Scope
-from ...dialects.inference import extents
-from ...dialects.literals import attribute
+from ...dialects.inference import read_extents
+from ...dialects.literals import make_attribute
 from ...dialects.permutations import make_permutation
 from ...rewrite.driver import RULE, SOURCE
 from ...rewrite.operands import make_operands, split_attributes
-from .axis_groups import Arrangement, changes, local, place
-from .order import Order, between, compose, identity, still
-from .permute_weights import Tensors, sources
+from .axis_groups import Arrangement, find_changes, find_order, find_place
+from .order import Order, compose, find_permutation, is_still, make_identity
+from .permute_weights import Tensors, find_sources
 from .problem import Unit
 from .views import PERMUTE, Scaled, Tensor, Use
 
@@ -32,7 +32,7 @@ class Layout:
     def __init__(self, tensors: Tensors, choices: Mapping[Unit, Arrangement], scope: Scope) -> None:
         self._tensors = tensors
         self._graph = tensors.graph
-        self._choices = {unit: choice for unit, choice in choices.items() if choice != identity(len(choice))}
+        self._choices = {unit: choice for unit, choice in choices.items() if choice != make_identity(len(choice))}
         self._scope = scope
         self._stored: dict[ir.Value, Order] = {}
         self._made: dict[tuple[object, ...], ir.Value] = {}
@@ -45,9 +45,9 @@ class Layout:
         """Rewrite the graph; operators keep their order."""
         for unit, choice in self._choices.items():
             if isinstance(unit, ir.Node):
-                self._rearrange(unit, choice)
+                self._rearrange_node(unit, choice)
             elif unit[0]:
-                self._turn(self._graph.inputs[unit[1]], choice)
+                self._note_order(self._graph.inputs[unit[1]], choice)
         for tensor in self._tensors.all:
             for use in tensor.uses:
                 if not self._is_settled(tensor, use):
@@ -57,34 +57,34 @@ class Layout:
 
     # ---- nodes
 
-    def _rearrange(self, node: ir.Node, choice: Arrangement) -> None:
+    def _rearrange_node(self, node: ir.Node, choice: Arrangement) -> None:
         """Make a node compute the same in another order."""
-        spec, blocks = self._tensors.spec(node), self._tensors.blocks(node)
+        spec, blocks = self._tensors.find_spec(node), self._tensors.find_blocks(node)
         if spec is None or blocks is None:
             raise ValueError(f"{node.name} cannot be moved")
-        for name, value in changes(node, spec, blocks, choice).items():
+        for name, value in find_changes(node, spec, blocks, choice).items():
             if name in spec.options:
-                node.attributes[name] = attribute(spec.options[name], value)
+                node.attributes[name] = make_attribute(spec.options[name], value)
             else:
-                position = place(spec, name)
+                position = find_place(spec, name)
                 self._counted.add((node, position))
-                node.replace_input_with(position, self._numbers(node.inputs[position], value, name))
+                node.replace_input_with(position, self._make_numbers(node.inputs[position], value, name))
         for output, side in zip(node.outputs, blocks.results, strict=True):
-            self._turn(output, local(side, choice))
+            self._note_order(output, find_order(side, choice))
         for group in blocks.groups:
             order = [group.members.index(block) for block in choice if block in group.members]
             for slot in group.slots if order != sorted(order) else ():
                 shuffles = self._shuffles.setdefault((slot.node, slot.position), [])
-                shuffles.append((slot.axis, slot.start, sources(group.shape, order)))
+                shuffles.append((slot.axis, slot.start, find_sources(group.shape, order)))
 
-    def _numbers(self, old: ir.Value | None, value: Sequence[int], name: str) -> ir.Value:
-        before = constant(old) if old is not None else None
+    def _make_numbers(self, old: ir.Value | None, value: Sequence[int], name: str) -> ir.Value:
+        before = read_constant(old) if old is not None else None
         array = np.array(value, np.int64 if before is None else before.dtype)
         shaped = array if before is None or before.size != array.size else array.reshape(before.shape)
-        return self._register(self._scope.constant(shaped, name))
+        return self._register(self._scope.make_constant(shaped, name))
 
-    def _turn(self, value: ir.Value, order: Order) -> None:
-        """Note that a value is stored in another order from here on."""
+    def _note_order(self, value: ir.Value, order: Order) -> None:
+        """Record that a value is stored in another order from here on."""
         self._stored[value] = order
         if value.shape is not None:
             value.shape = ir.Shape([value.shape[axis] for axis in order])
@@ -109,18 +109,18 @@ class Layout:
         if use.node is None:
             choice = self._choices.get((False, use.position))
             order = use.order if choice is None else compose(use.order, choice)
-            self._graph.outputs[use.position] = self._view(tensor, use, order)
+            self._graph.outputs[use.position] = self._make_view(tensor, use, order)
             return
         if (use.node, use.position) in self._counted:
             return
         choice = self._choices.get(use.node)
-        blocks = self._tensors.blocks(use.node) if choice is not None else None
+        blocks = self._tensors.find_blocks(use.node) if choice is not None else None
         if choice is None or blocks is None or use.position not in blocks.operands:
             wanted, gaps = use.order, []
         else:
-            wanted = compose(use.order, local(blocks.operands[use.position], choice))
-            gaps = blocks.gaps(use.position, choice)
-        value = self._view(tensor, use, wanted)
+            wanted = compose(use.order, find_order(blocks.operands[use.position], choice))
+            gaps = blocks.find_gaps(use.position, choice)
+        value = self._make_view(tensor, use, wanted)
         if gaps:
             value = self._insert_axes(value, gaps)
         if use.node.inputs[use.position] is not value:
@@ -129,12 +129,12 @@ class Layout:
             for output in use.node.outputs:
                 output.meta.pop(NUMBERS, None)  # which were those of the elements as they stood
 
-    def _view(self, tensor: Tensor, use: Use, order: Order) -> ir.Value:
+    def _make_view(self, tensor: Tensor, use: Use, order: Order) -> ir.Value:
         """A tensor, or what quantizes and dequantizes it, in an order."""
         value, has = self._permute_constant(tensor, use), self._stored.get(tensor.root, tensor.own)
         for scaled in use.stem:
             value = self._requantize(value, scaled, has)
-        value = self._permute(value, between(has, order))
+        value = self._permute(value, find_permutation(has, order))
         for scaled in use.chain:
             value = self._requantize(value, scaled, order)
         return value
@@ -142,7 +142,7 @@ class Layout:
     def _permute_constant(self, tensor: Tensor, use: Use) -> ir.Value:
         """A constant with its elements in the orders that a use wants them in; any other tensor as it is."""
         shuffles = self._shuffles.get((use.node, use.position)) if use.node is not None else None
-        array = constant(tensor.root) if shuffles else None
+        array = read_constant(tensor.root) if shuffles else None
         if shuffles is None or array is None:
             return tensor.root
         for axis, start, taken in shuffles:
@@ -154,48 +154,50 @@ class Layout:
     def _requantize(self, value: ir.Value, scaled: Scaled, order: Order) -> ir.Value:
         """What quantizes or dequantizes, over a tensor that stands in an order."""
         node, saw = scaled
-        spec = self._tensors.spec(node)
+        spec = self._tensors.find_spec(node)
         if spec is None or (node.inputs[0] is value and saw == order):
             return node.outputs[0]
         key = value, node, order
         if key not in self._made:
-            blocks = self._tensors.blocks(node)
-            perm = between(saw, order)
+            blocks = self._tensors.find_blocks(node)
+            perm = find_permutation(saw, order)
             attributes = dict(node.attributes)
             if blocks is not None:
-                for name, number in changes(node, spec, blocks, perm).items():
-                    attributes[name] = attribute(spec.options[name], number)
+                for name, number in find_changes(node, spec, blocks, perm).items():
+                    attributes[name] = make_attribute(spec.options[name], number)
             inputs = [value, *node.inputs[1:]]
-            copy = self._node(node.op_type, inputs, attributes.values(), node.outputs[0].dtype, value)
+            copy = self._make_node(node.op_type, inputs, attributes.values(), node.outputs[0].dtype, value)
             copy.metadata_props.update(node.metadata_props)
             self._made[key] = copy.outputs[0]
             copy.outputs[0].shape = value.shape
         return self._made[key]
 
     def _permute(self, value: ir.Value, perm: Order) -> ir.Value:
-        if perm == identity(len(perm)):
+        if perm == make_identity(len(perm)):
             return value
         if value.is_initializer() and (moved := permute_elements(value, perm)) is not None:
             return self._fold_constant(value, ("permuted", perm), moved)
         key = value, perm
         if key in self._made:
             return self._made[key]
-        shape = extents(value)
+        shape = read_extents(value)
         if shape is None:
             raise ValueError(f"{value.name} has no rank")
         # Of orders that differ in axes of extent 1 alone, one is made and the others are read off it.
         free = sum(not isinstance(extent, int) for extent in shape) <= 1
         alike = (value, "alike", tuple(axis for axis in perm if shape[axis] != 1))
-        if free and still(shape, perm):
+        if free and is_still(shape, perm):
             made = self._reshape(value, [shape[axis] for axis in perm])
         elif free and alike in self._made:
             made = self._reshape(self._made[alike], [shape[axis] for axis in perm])
         elif key in self._tensors.permutations and value not in self._stored:
             made = self._made[alike] = self._tensors.permutations[key]
         else:
-            spec = self._tensors.dialect.role(PERMUTE)
+            spec = self._tensors.dialect.find_role(PERMUTE)
             operands, attributes = make_permutation(spec, value, perm, self._scope)
-            made = self._node(spec.name, list(map(self._register, operands)), attributes, value.dtype, value).outputs[0]
+            made = self._make_node(
+                spec.name, list(map(self._register, operands)), attributes, value.dtype, value
+            ).outputs[0]
             self._made[alike] = made
         if value.shape is not None:
             made.shape = ir.Shape([value.shape[axis] for axis in perm])
@@ -204,28 +206,28 @@ class Layout:
 
     def _reshape(self, value: ir.Value, wanted: Sequence[int | str | None]) -> ir.Value:
         to = [extent if isinstance(extent, int) else -1 for extent in wanted]
-        return self._counting(RESHAPE, value, to)
+        return self._make_counting(RESHAPE, value, to)
 
-    def _counting(self, role: str, value: ir.Value, numbers: list[int]) -> ir.Value:
-        """What the operator of a role makes of a value by numbers, its second operand."""
+    def _make_counting(self, role: str, value: ir.Value, numbers: list[int]) -> ir.Value:
+        """Make a node of the operator of a role, which takes numbers as its second operand."""
         dialect, opset = self._tensors.dialect, self._tensors.opset
-        spec = dialect.role(role)
-        spec = dialect.operator(spec.name, opset) or spec
+        spec = dialect.find_role(role)
+        spec = dialect.find_operator(spec.name, opset) or spec
         given, attributes = split_attributes(spec, [value, numbers], opset)
         operands = make_operands(spec, given, opset, self._scope)
         inputs = [None if operand is None else self._register(operand) for operand in operands]
-        return self._node(spec.name, inputs, attributes, value.dtype, value).outputs[0]
+        return self._make_node(spec.name, inputs, attributes, value.dtype, value).outputs[0]
 
     def _insert_axes(self, value: ir.Value, gaps: Sequence[int]) -> ir.Value:
-        if value.const_value is not None and value.is_initializer() and (array := constant(value)) is not None:
+        if value.const_value is not None and value.is_initializer() and (array := read_constant(value)) is not None:
             return self._fold_constant(value, ("extended", tuple(gaps)), np.expand_dims(array, tuple(gaps)))
         key = value, "extended", tuple(gaps)
         if key not in self._made:
             if self._tensors.dialect.has_role(EXTEND):
-                made = self._counting(EXTEND, value, list(gaps))
+                made = self._make_counting(EXTEND, value, list(gaps))
             else:
-                known = iter(extents(value) or ())
-                rank = len(extents(value) or ()) + len(gaps)
+                known = iter(read_extents(value) or ())
+                rank = len(read_extents(value) or ()) + len(gaps)
                 made = self._reshape(value, [1 if axis in gaps else next(known) for axis in range(rank)])
             if value.shape is not None:
                 rest = iter(value.shape)
@@ -237,12 +239,12 @@ class Layout:
     def _fold_constant(self, value: ir.Value, how: tuple[object, ...], elements: Elements) -> ir.Value:
         key = (value, *how)
         if key not in self._made:
-            self._made[key] = self._register(self._scope.constant(elements, value.name or "constant"))
+            self._made[key] = self._register(self._scope.make_constant(elements, value.name or "constant"))
         return self._made[key]
 
     # ---- the graph
 
-    def _node(
+    def _make_node(
         self,
         operator: str,
         inputs: Sequence[ir.Value | None],
@@ -254,7 +256,7 @@ class Layout:
         node = ir.Node(self._tensors.dialect.domain, operator, inputs, attributes, num_outputs=1)
         output = node.outputs[0]
         output.type = None if dtype is None else ir.TensorType(dtype)
-        output.name = self._scope.fresh(f"{after.name}/{operator}")
+        output.name = self._scope.make_name(f"{after.name}/{operator}")
         node.name = output.name
         producer = after.producer()
         node.metadata_props[RULE] = PASS

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import onnx_ir as ir
 
 from ...base.startup import dataclass, field
-from .axis_groups import Arrangement, Side, arrangement, local
+from .axis_groups import Arrangement, Side, find_arrangement, find_order
 from .cut import FIRST, SECOND, THIRD, Problem, Term, solve
-from .interface import Port, channels_first, channels_last
-from .order import Order, alike, between, compose, elements, identity, still
+from .interface import Port, make_channels_first, make_channels_last
+from .order import Order, are_alike, compose, count_elements, find_permutation, is_still, make_identity
 from .permute_weights import Tensors
 from .views import Tensor
 
@@ -66,14 +66,14 @@ class Regions:
 
     def grow(self, tried: set[tuple[ir.Value, Pair]]) -> Iterator[Region]:
         """Yield regions that share no unit; `tried` are seeds of earlier rounds, and gets the new ones."""
-        for tensor, pairs in _seeds(self._tensors.all):
+        for tensor, pairs in _find_seeds(self._tensors.all):
             if tensor in self._pairs:
                 continue
             pair = next((pair for pair in pairs if (tensor.root, pair) not in tried), None)
             if pair is not None:
                 tried.add((tensor.root, pair))
                 region = self._grow(tensor, pair)
-                yield region.swap_sides() if self._prefers_first(region) else region
+                yield region.swap_sides() if self._is_first_preferred(region) else region
 
     def _grow(self, seed: Tensor, pair: Pair) -> Region:
         region = Region()
@@ -102,11 +102,11 @@ class Regions:
         for use in tensor.uses:
             yield (False, use.position) if use.node is None else use.node
 
-    def _ends(self, unit: Unit) -> list[_End] | None:
+    def _find_ends(self, unit: Unit) -> list[_End] | None:
         """Where a unit meets tensors; None where it cannot be moved, and is fixed."""
         if not isinstance(unit, ir.Node):
-            return self._port(unit)
-        blocks = self._tensors.blocks(unit)
+            return self._find_port_ends(unit)
+        blocks = self._tensors.find_blocks(unit)
         if blocks is None:
             return None
         ends: list[_End] = []
@@ -117,7 +117,7 @@ class Regions:
             ends.append(_End(*self._tensors.of[value], side))
         return ends
 
-    def _port(self, port: Port) -> list[_End] | None:
+    def _find_port_ends(self, port: Port) -> list[_End] | None:
         if port not in self._free:
             return None
         graph = self._tensors.graph
@@ -125,34 +125,36 @@ class Regions:
         if value not in self._tensors.of:
             return None
         tensor, order = self._tensors.of[value]
-        return [_End(tensor, order, _single(tensor.rank))]
+        return [_End(tensor, order, _make_single_side(tensor.rank))]
 
     def _join(self, region: Region, unit: Unit) -> list[Tensor] | None:
         """Take a unit into a region; the tensors it leads to, None where it cannot be moved or does not fit."""
-        ends = self._ends(unit)
+        ends = self._find_ends(unit)
         if ends is None:
             return None
-        fitting = self._fit(region, unit, ends)
+        fitting = self._fit_unit(region, unit, ends)
         self.unsettled |= fitting is None
         return fitting
 
-    def _order_of_images(self, rank: int) -> Order:
+    def _find_image_order(self, rank: int) -> Order:
         """The order in which inputs and outputs may be, other than their own."""
-        return channels_last(rank) if self._tensors.dialect.facts.channels == "last" else channels_first(rank)
+        return make_channels_last(rank) if self._tensors.dialect.facts.channels == "last" else make_channels_first(rank)
 
-    def _fit(self, region: Region, unit: Unit, ends: list[_End]) -> list[Tensor] | None:
+    def _fit_unit(self, region: Region, unit: Unit, ends: list[_End]) -> list[Tensor] | None:
         known = [end for end in ends if not end.tensor.constant and end.tensor in region.pairs]
         if not known:
             return None
         guide = max(known, key=lambda end: sum(map(bool, end.side)))
-        first, second = (arrangement(guide.side, between(guide.order, o)) for o in region.pairs[guide.tensor])
-        asis = identity(len(guide.side))
+        first, second = (
+            find_arrangement(guide.side, find_permutation(guide.order, o)) for o in region.pairs[guide.tensor]
+        )
+        asis = make_identity(len(guide.side))
         if first is None or second is None or asis not in (first, second):
             return None
-        blocks = self._tensors.blocks(unit) if isinstance(unit, ir.Node) else None
-        if blocks is not None and not (blocks.admits(first) and blocks.admits(second)):
+        blocks = self._tensors.find_blocks(unit) if isinstance(unit, ir.Node) else None
+        if blocks is not None and not (blocks.can_arrange(first) and blocks.can_arrange(second)):
             return None
-        if not isinstance(unit, ir.Node) and self._order_of_images(len(asis)) not in (first, second):
+        if not isinstance(unit, ir.Node) and self._find_image_order(len(asis)) not in (first, second):
             return None
         reached: dict[Tensor, Pair] = {}
         for end in ends:
@@ -162,7 +164,7 @@ class Regions:
             if need[0] == need[1]:
                 continue
             pair = reached.setdefault(end.tensor, self._pairs.get(end.tensor, need))
-            if not _always_differ(end.tensor, need, pair) and (need != pair or self._elsewhere(end.tensor, region)):
+            if not _must_differ(end.tensor, need, pair) and (need != pair or self._is_elsewhere(end.tensor, region)):
                 return None
         fresh = [tensor for tensor in reached if tensor not in self._pairs]
         for tensor in fresh:
@@ -170,51 +172,51 @@ class Regions:
         region.units[unit] = first, second
         return fresh
 
-    def _elsewhere(self, tensor: Tensor, region: Region) -> bool:
+    def _is_elsewhere(self, tensor: Tensor, region: Region) -> bool:
         """Whether another region decides on a tensor."""
         return tensor in self._pairs and tensor not in region.pairs
 
-    def _prefers_first(self, region: Region) -> bool:
+    def _is_first_preferred(self, region: Region) -> bool:
         """Whether the operators with a layout of their own have it first; the second wins when nothing is to gain."""
         balance = 0
         for tensor, pair in region.pairs.items():
-            for node, order in _touching(tensor):
-                spec = self._tensors.spec(node)
+            for node, order in _iterate_touching(tensor):
+                spec = self._tensors.find_spec(node)
                 if spec is not None and spec.facts.layout == IMPLICIT:
                     balance += (order == pair[1]) - (order == pair[0])
         return balance < 0
 
     def decide(self, region: Region) -> Iterator[tuple[Unit, Arrangement]]:
         """What each unit does at the least cost; what it does now, where more nodes would not be worth it."""
-        problem, units = self.problem(region)
+        problem, units = self.make_problem(region)
         choice = solve(problem)
-        now = [one[1] == identity(len(one[1])) for one in region.units.values()]
+        now = [one[1] == make_identity(len(one[1])) for one in region.units.values()]
         added = problem.count(choice, _NODE) - problem.count(now, _NODE)
-        if added > 0 and problem.cost(now)[0] - problem.cost(choice)[0] < _START * added:
+        if added > 0 and problem.compute_cost(now)[0] - problem.compute_cost(choice)[0] < _START * added:
             choice = now
         for unit, second in zip(units, choice, strict=True):
             yield unit, region.units[unit][second]
 
     # ---- costs
 
-    def problem(self, region: Region) -> tuple[Problem, Sequence[Unit]]:
+    def make_problem(self, region: Region) -> tuple[Problem, Sequence[Unit]]:
         """What each choice in a region costs: elements, and in ties nodes and then bytes."""
         units = list(region.units)
         number = {unit: position for position, unit in enumerate(units)}
         terms: list[Term] = []
         for tensor, pair in region.pairs.items():
-            terms += self._terms(tensor, pair, region, number)
-        alone = {number[unit]: self._alone(unit, choices) for unit, choices in region.units.items()}
+            terms += self._make_terms(tensor, pair, region, number)
+        alone = {number[unit]: self._count_alone(unit, choices) for unit, choices in region.units.items()}
         return Problem(len(units), terms, {unit: costs for unit, costs in alone.items() if costs[0] != costs[1]}), units
 
-    def _terms(self, tensor: Tensor, pair: Pair, region: Region, number: Mapping[Unit, int]) -> Iterator[Term]:
-        """One term for the tensor, and one for each way to quantize it: that is stored and moved on its own."""
+    def _make_terms(self, tensor: Tensor, pair: Pair, region: Region, number: Mapping[Unit, int]) -> Iterator[Term]:
+        """One term for the tensor, and one for each quantization of it, which is stored and moved apart."""
 
-        def label(unit: Unit | None, order: Order, side: Side | None) -> int:
+        def find_label(unit: Unit | None, order: Order, side: Side | None) -> int:
             """What decides on the order in which a unit has the tensor: the unit, or nothing that is open."""
             if unit not in number or unit is None or side is None:
                 return _match_order(tensor, order, pair)
-            first, second = (compose(order, local(side, choice)) for choice in region.units[unit])
+            first, second = (compose(order, find_order(side, choice)) for choice in region.units[unit])
             return (
                 number[unit]
                 if (first, second) == pair
@@ -225,29 +227,31 @@ class Regions:
 
         producer = tensor.root.producer()
         if producer is None:
-            made = label((True, self._inputs.get(tensor.root, -1)), tensor.own, _single(tensor.rank))
+            made = find_label((True, self._inputs.get(tensor.root, -1)), tensor.own, _make_single_side(tensor.rank))
         else:
-            blocks = self._tensors.blocks(producer) if producer in number else None
-            made = label(producer, tensor.own, None if blocks is None else blocks.results[tensor.root.index() or 0])
-        nothing = alike(tensor.extents, *pair)
+            blocks = self._tensors.find_blocks(producer) if producer in number else None
+            made = find_label(
+                producer, tensor.own, None if blocks is None else blocks.results[tensor.root.index() or 0]
+            )
+        nothing = are_alike(tensor.extents, *pair)
         users: dict[ir.Value, set[int]] = {}
         for use in tensor.uses:
             stored = use.stem[-1][0].outputs[0] if use.stem else tensor.root
             if use.node is None:
-                found = label((False, use.position), use.order, _single(tensor.rank))
+                found = find_label((False, use.position), use.order, _make_single_side(tensor.rank))
             else:
-                blocks = self._tensors.blocks(use.node) if use.node in number else None
-                found = label(use.node, use.order, None if blocks is None else blocks.operands.get(use.position))
+                blocks = self._tensors.find_blocks(use.node) if use.node in number else None
+                found = find_label(use.node, use.order, None if blocks is None else blocks.operands.get(use.position))
             users.setdefault(stored, set()).add(found)
             self.unsettled |= found == THIRD
         for stored, numbers in users.items():
             bytes_ = 0 if nothing else min(_NODE - 1, max(1, int(stored.dtype.itemsize) if stored.dtype else 4))
-            moved = 0 if nothing else elements(tensor.extents)
+            moved = 0 if nothing else count_elements(tensor.extents)
             yield Term(made, frozenset(numbers - {THIRD}), moved, _NODE + bytes_)
 
-    def _alone(self, unit: Unit, choices: tuple[Arrangement, Arrangement]) -> tuple[int, int]:
+    def _count_alone(self, unit: Unit, choices: tuple[Arrangement, Arrangement]) -> tuple[int, int]:
         """Operands of lower rank need a node where they are not aligned with the last axes any more."""
-        blocks = self._tensors.blocks(unit) if isinstance(unit, ir.Node) else None
+        blocks = self._tensors.find_blocks(unit) if isinstance(unit, ir.Node) else None
         if blocks is None or not isinstance(unit, ir.Node):
             return 0, 0
         if not blocks.broadcasts:
@@ -259,28 +263,28 @@ class Regions:
             and (value := unit.inputs[position]) is not None
             and not self._tensors.of[value][0].constant
         ]
-        first, second = (sum(bool(blocks.gaps(position, choice)) for position in computed) for choice in choices)
+        first, second = (sum(bool(blocks.find_gaps(position, choice)) for position in computed) for choice in choices)
         return _NODE * first, _NODE * second
 
 
-def _single(rank: int) -> Side:
+def _make_single_side(rank: int) -> Side:
     return tuple((axis,) for axis in range(rank))
 
 
-def _always_differ(tensor: Tensor, first: Pair, second: Pair) -> bool:
+def _must_differ(tensor: Tensor, first: Pair, second: Pair) -> bool:
     """Whether no order of one pair is one of the other, so that the tensor is moved between them whatever is chosen."""
-    return not any(alike(tensor.extents, one, other) for one in first for other in second)
+    return not any(are_alike(tensor.extents, one, other) for one in first for other in second)
 
 
 def _match_order(tensor: Tensor, order: Order, pair: Pair) -> int:
     """Which of the two an order is: the very same, or one that the elements need not be moved for."""
     if order in pair:
         return FIRST if order == pair[0] else SECOND
-    near = [alike(tensor.extents, order, known) for known in pair]
+    near = [are_alike(tensor.extents, order, known) for known in pair]
     return FIRST if near[0] else SECOND if near[1] else THIRD
 
 
-def _touching(tensor: Tensor) -> Iterator[tuple[ir.Node, Order]]:
+def _iterate_touching(tensor: Tensor) -> Iterator[tuple[ir.Node, Order]]:
     producer = tensor.root.producer()
     if producer is not None:
         yield producer, tensor.own
@@ -290,17 +294,17 @@ def _touching(tensor: Tensor) -> Iterator[tuple[ir.Node, Order]]:
 
 
 def _reach_order(end: _End, arranged: Arrangement) -> Order:
-    return compose(end.order, local(end.side, arranged))
+    return compose(end.order, find_order(end.side, arranged))
 
 
-def _seeds(tensors: Iterable[Tensor]) -> list[tuple[Tensor, list[Pair]]]:
+def _find_seeds(tensors: Iterable[Tensor]) -> list[tuple[Tensor, list[Pair]]]:
     """Tensors read in several orders with the pairs that may come of it, those that move most elements first."""
     found: list[tuple[int, Tensor, list[Pair]]] = []
     for tensor in tensors:
         orders = [order for order in dict.fromkeys(use.order for use in tensor.uses) if order != tensor.own]
         if orders and not tensor.constant:
-            moves = elements(tensor.extents) * sum(not still(tensor.extents, order) for order in orders)
-            orders.sort(key=lambda order: still(tensor.extents, order))
+            moves = count_elements(tensor.extents) * sum(not is_still(tensor.extents, order) for order in orders)
+            orders.sort(key=lambda order: is_still(tensor.extents, order))
             found.append((moves, tensor, [(tensor.own, order) for order in orders]))
     found.sort(key=lambda seed: -seed[0])
     return [(tensor, pairs) for _, tensor, pairs in found]

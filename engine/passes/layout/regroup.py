@@ -19,15 +19,15 @@ def regroup(before: Extents, after: Extents) -> Pairs:
     """The runs of axes that a Reshape merges, splits or leaves; axes of extent 1 belong to none."""
     before, after = _solve_extent(before, after), _solve_extent(after, before)
     low = 0
-    while low < min(len(before), len(after)) and _same(before[low], after[low]):
+    while low < min(len(before), len(after)) and _is_same(before[low], after[low]):
         low += 1
     high = 0
-    while high < min(len(before), len(after)) - low and _same(before[-1 - high], after[-1 - high]):
+    while high < min(len(before), len(after)) - low and _is_same(before[-1 - high], after[-1 - high]):
         high += 1
     ends = len(before) - high, len(after) - high
     head: Pairs = [((i,), (i,)) for i in range(low)]
     tail: Pairs = [((ends[0] + i,), (ends[1] + i,)) for i in range(high)]
-    middle = _runs(before[low : ends[0]], after[low : ends[1]])
+    middle = _pair_runs(before[low : ends[0]], after[low : ends[1]])
     shifted = [(tuple(i + low for i in a), tuple(i + low for i in b)) for a, b in middle]
     return [*head, *shifted, *tail]
 
@@ -41,11 +41,11 @@ def _solve_extent(shape: Extents, other: Extents) -> Extents:
     return shape if rest else tuple(extent if isinstance(extent, int) else missing for extent in shape)
 
 
-def _same(first: int | str | None, second: int | str | None) -> bool:
+def _is_same(first: int | str | None, second: int | str | None) -> bool:
     return first is not None and first == second
 
 
-def _runs(before: Extents, after: Extents) -> Pairs:
+def _pair_runs(before: Extents, after: Extents) -> Pairs:
     if any(not isinstance(extent, int) for extent in (*before, *after)):
         return _pair_around(before, after) or _run(before, after)
     a, b = ([int(extent) for extent in side if isinstance(extent, int)] for side in (before, after))
@@ -65,7 +65,7 @@ def _runs(before: Extents, after: Extents) -> Pairs:
             j += 1
         else:
             run_a, run_b = [i], [j]
-            while (left := _product(a, run_a)) != (right := _product(b, run_b)):
+            while (left := _multiply(a, run_a)) != (right := _multiply(b, run_b)):
                 (run_a if left < right else run_b).append((run_a if left < right else run_b)[-1] + 1)
             pairs.append((tuple(run_a), tuple(run_b)))
             i, j = run_a[-1] + 1, run_b[-1] + 1
@@ -79,7 +79,7 @@ def _pair_around(before: Extents, after: Extents) -> Pairs | None:
         return None
     (i,), (j,) = unknown
     try:
-        head, tail = _runs(before[:i], after[:j]), _runs(before[i + 1 :], after[j + 1 :])
+        head, tail = _pair_runs(before[:i], after[:j]), _pair_runs(before[i + 1 :], after[j + 1 :])
     except Opaque:
         return None
     later = [(tuple(axis + i + 1 for axis in a), tuple(axis + j + 1 for axis in b)) for a, b in tail]
@@ -103,5 +103,5 @@ def _trim_ones(shape: Extents) -> tuple[int, int]:
     return (long[0], long[-1] + 1) if long else (0, len(shape))
 
 
-def _product(extents_: list[int], run: list[int]) -> int:
+def _multiply(extents_: list[int], run: list[int]) -> int:
     return math.prod(extents_[i] for i in run)

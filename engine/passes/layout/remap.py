@@ -7,33 +7,33 @@ from collections.abc import Callable, Mapping, Sequence
 from .order import Order
 
 
-def axis(value: Sequence[int], order: Order, result: Order) -> list[int]:
+def remap_axis(value: Sequence[int], order: Order, result: Order) -> list[int]:
     """One axis by its number: it is now found elsewhere."""
-    return axes(value, order, result)
+    return remap_axes(value, order, result)
 
 
-def axes(value: Sequence[int], order: Order, result: Order) -> list[int]:
+def remap_axes(value: Sequence[int], order: Order, result: Order) -> list[int]:
     """Several axes by their numbers, the entries in the order they had."""
     return [order.index(number % len(order)) if order else number for number in value]
 
 
-def perm(value: Sequence[int], order: Order, result: Order) -> list[int]:
+def remap_perm(value: Sequence[int], order: Order, result: Order) -> list[int]:
     """The permutation from operand to result, each of which may have another order now."""
     return [order.index(value[axis]) for axis in result]
 
 
-def per_axis(value: Sequence[int], order: Order, result: Order) -> list[int]:
+def remap_per_axis(value: Sequence[int], order: Order, result: Order) -> list[int]:
     """A number for each axis."""
     return [value[axis] for axis in order]
 
 
-def per_axis_pairs(value: Sequence[int], order: Order, result: Order) -> list[int]:
+def remap_per_axis_pairs(value: Sequence[int], order: Order, result: Order) -> list[int]:
     """A number for the beginning of each axis, and after them one for the end of each."""
     half = len(value) // 2
-    return [*per_axis(value[:half], order, result), *per_axis(value[half:], order, result)]
+    return [*remap_per_axis(value[:half], order, result), *remap_per_axis(value[half:], order, result)]
 
 
-def per_axis_rows(value: Sequence[int], order: Order, result: Order) -> list[int]:
+def remap_per_axis_rows(value: Sequence[int], order: Order, result: Order) -> list[int]:
     """A row of two numbers for each axis, one for its beginning and one for its end."""
     return [number for axis in order for number in value[2 * axis : 2 * axis + 2]]
 
@@ -42,10 +42,10 @@ Word = Callable[[Sequence[int], Order, Order], list[int]]
 
 #: `order` is that of the tensor whose axes the value counts, `result` that of the operator's result
 WORDS: Mapping[str, Word] = {
-    "axis": axis,
-    "axes": axes,
-    "perm": perm,
-    "per_axis": per_axis,
-    "per_axis_pairs": per_axis_pairs,
-    "per_axis_rows": per_axis_rows,
+    "axis": remap_axis,
+    "axes": remap_axes,
+    "perm": remap_perm,
+    "per_axis": remap_per_axis,
+    "per_axis_pairs": remap_per_axis_pairs,
+    "per_axis_rows": remap_per_axis_rows,
 }

@@ -10,11 +10,11 @@ from ...base.errors import ModelError
 from ...base.quantization import DEQUANTIZE_BY, QUANTIZE_BY
 from ...base.startup import dataclass, field
 from ...dialects.folding import GROWTH
-from ...dialects.inference import extents
+from ...dialects.inference import read_extents
 from ...dialects.operators import Dialect, OperatorSpec
 from ...dialects.permutations import read_permutation
-from .axis_groups import Blocks, blocks
-from .order import Extents, Order, compose, identity
+from .axis_groups import Blocks, find_blocks
+from .order import Extents, Order, compose, make_identity
 
 PERMUTE, QUANTIZE, DEQUANTIZE = "permute", "quantize", "dequantize"
 #: what nodes of either kind are called, those too whose operands name the grid
@@ -61,7 +61,7 @@ class Tensor:
     @property
     def own(self) -> Order:
         """The order in which its root stands."""
-        return identity(self.rank)
+        return make_identity(self.rank)
 
 
 class TensorViews:
@@ -80,7 +80,7 @@ class TensorViews:
         self._copies = copies
         self.graph, self.dialect, self.opset = graph, dialect, opset
         self._specs: dict[str, OperatorSpec | None] = {}
-        self._permute = dialect.role(PERMUTE)
+        self._permute = dialect.find_role(PERMUTE)
         self._plain: dict[ir.Node, Blocks | None] = {}
         #: permutations by what they permute and how
         self.permutations: dict[tuple[ir.Value, Order], ir.Value] = {}
@@ -91,30 +91,30 @@ class TensorViews:
         outputs: dict[ir.Value, list[int]] = {}
         for position, value in enumerate(graph.outputs):
             outputs.setdefault(value, []).append(position)
-        for root in self._roots():
-            shape = extents(root)
+        for root in self._iterate_roots():
+            shape = read_extents(root)
             if shape is not None:
                 self._read(Tensor(root, shape), outputs)
 
-    def spec(self, node: ir.Node) -> OperatorSpec | None:
+    def find_spec(self, node: ir.Node) -> OperatorSpec | None:
         """What ops.yaml says of a node of the dialect."""
         if node.domain != self.dialect.domain:
             return None
         if node.op_type not in self._specs:
-            self._specs[node.op_type] = self.dialect.operator(node.op_type, self.opset)
+            self._specs[node.op_type] = self.dialect.find_operator(node.op_type, self.opset)
         return self._specs[node.op_type]
 
-    def plain(self, node: ir.Node) -> Blocks | None:
+    def find_plain_blocks(self, node: ir.Node) -> Blocks | None:
         """The blocks of a node as its operator alone has them, whatever reads its results."""
         if node not in self._plain:
-            self._plain[node] = blocks(node, self.spec(node)) if node.graph is self.graph else None
+            self._plain[node] = find_blocks(node, self.find_spec(node)) if node.graph is self.graph else None
         return self._plain[node]
 
-    def permutation(self, node: ir.Node) -> Order | None:
+    def read_permutation(self, node: ir.Node) -> Order | None:
         """The permutation that a node does, None where it does something else."""
         if node.op_type != self._permute.name or node.domain != self.dialect.domain or node.graph is not self.graph:
             return None
-        shape = extents(node.inputs[0]) if node.inputs and node.inputs[0] is not None else None
+        shape = read_extents(node.inputs[0]) if node.inputs and node.inputs[0] is not None else None
         if shape is None or not (self._copies or self._is_alone(node)):
             return None
         return read_permutation(node, self._permute, len(shape))
@@ -126,17 +126,17 @@ class TensorViews:
             return True
         return all(usage.node.op_type == self._permute.name for usage in value.uses())
 
-    def scales(self, node: ir.Node) -> str | None:
+    def find_scaling(self, node: ir.Node) -> str | None:
         """Whether a node quantizes or dequantizes, and does it for any order of axes."""
-        spec = self.spec(node)
+        spec = self.find_spec(node)
         role = _SCALES.get(spec.role or "") if spec is not None else None
-        return role if role is not None and self.plain(node) is not None else None
+        return role if role is not None and self.find_plain_blocks(node) is not None else None
 
-    def _roots(self) -> Iterator[ir.Value]:
+    def _iterate_roots(self) -> Iterator[ir.Value]:
         yield from self.graph.inputs
         yield from (v for v in self.graph.initializers.values() if not v.is_graph_input())
         for node in self.graph:
-            if self.permutation(node) is None and self.scales(node) is None:
+            if self.read_permutation(node) is None and self.find_scaling(node) is None:
                 yield from node.outputs
 
     def _read(self, tensor: Tensor, outputs: dict[ir.Value, list[int]]) -> None:
@@ -154,13 +154,13 @@ class TensorViews:
             for position in outputs.get(value, ()):
                 tensor.uses.append(Use(None, position, order, stem, chain))
             for node, position in value.uses():
-                perm = self.permutation(node) if position == 0 else None
+                perm = self.read_permutation(node) if position == 0 else None
                 if perm is not None and sorted(perm) != list(range(len(order))):
                     raise ModelError(f"{node.name}: {list(perm)} is no order of the {len(order)} axes of {value.name}")
                 if perm is not None:
                     views.append((node, perm))
                     pending.append((node.outputs[0], compose(order, perm), path))
-                elif position == 0 and self.scales(node) is not None:
+                elif position == 0 and self.find_scaling(node) is not None:
                     views.append((node, None))
                     pending.append((node.outputs[0], order, (*path, (node, order))))
                 else:
@@ -177,5 +177,5 @@ def _split_path(path: tuple[Scaled, ...], tensors: TensorViews) -> tuple[tuple[S
     """Quantization belongs to the producer, what dequantizes after the last one to the user."""
     if not path:
         return (), ()
-    last = max((i for i, (node, _) in enumerate(path, 1) if tensors.scales(node) == QUANTIZE), default=0)
+    last = max((i for i, (node, _) in enumerate(path, 1) if tensors.find_scaling(node) == QUANTIZE), default=0)
     return path[:last], path[last:]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
-from nnrewrite.engine.base.held_files import held, hold_files
+from nnrewrite.engine.base.held_files import hold_files, read_once
 
 
-@held
+@read_once
 def read(file: Path) -> str:
     return file.read_text()
 

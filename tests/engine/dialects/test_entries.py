@@ -15,7 +15,7 @@ from nnrewrite.engine.dialects import ops_files
 from nnrewrite.engine.dialects.facts import DialectFacts, DialectTrials, OperatorFacts, OperatorTrials
 from nnrewrite.engine.dialects.json_schema import make_schema
 from nnrewrite.engine.dialects.keys import list_keys
-from nnrewrite.engine.dialects.schema import mistakes
+from nnrewrite.engine.dialects.schema import find_mistakes
 
 GOOD = "{domain: tflite.custom, operands: [x, b?], results: [y], options: {a: [float, 1.0], m: [Padding, SAME]}}"
 
@@ -35,7 +35,7 @@ def entry(fields: str, name: str = "Mine") -> str:
 def test_a_good_entry_is_read(tmp_path: Path) -> None:
     path = tmp_path / "ops.yaml"
     path.write_text(entry(GOOD), encoding="utf-8")
-    spec = ops_files.load([path]).dialect("tflite").operator("Mine")
+    spec = ops_files.load([path]).find_dialect("tflite").find_operator("Mine")
     assert spec is not None
     assert [(o.name, o.optional) for o in spec.operands] == [("x", False), ("b", True)]
     assert {name: option.default for name, option in spec.options.items()} == {"a": 1.0, "m": "SAME"}
@@ -158,7 +158,7 @@ def test_keys_that_are_unknown_or_elsewhere_and_what_they_hold_are_mistakes(
 
 def test_what_comes_with_the_program_has_no_mistakes() -> None:
     for path in OPERATORS:
-        assert [str(one) for one in mistakes(path, path.read_text(encoding="utf-8"), {})] == []
+        assert [str(one) for one in find_mistakes(path, path.read_text(encoding="utf-8"), {})] == []
 
 
 def test_the_schema_for_editors_is_that_of_the_program_and_admits_what_comes_with_it() -> None:
@@ -196,13 +196,13 @@ def test_aliases_and_merged_mappings_are_followed(tmp_path: Path) -> None:
     path = tmp_path / "ops.yaml"
     text = entry("&own {domain: tflite.custom, operands: [x], results: [y]}", "A")
     path.write_text(f"{text}    B: {{<<: *own, results: [z]}}\n", encoding="utf-8")
-    spec = ops_files.load([path]).dialect("tflite").operator("B")
+    spec = ops_files.load([path]).find_dialect("tflite").find_operator("B")
     assert spec is not None
     assert (spec.operands[0].name, spec.results[0].name) == ("x", "z")
 
 
 def test_an_empty_file_says_nothing(tmp_path: Path) -> None:
     (tmp_path / "ops.yaml").write_text("# to come\n", encoding="utf-8")
-    assert ops_files.load([tmp_path / "ops.yaml"]).dialect("tflite").operators.keys() == (
-        ops_files.load().dialect("tflite").operators.keys()
+    assert ops_files.load([tmp_path / "ops.yaml"]).find_dialect("tflite").operators.keys() == (
+        ops_files.load().find_dialect("tflite").operators.keys()
     )

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from nnrewrite.engine.dialects.symbols import Symbol, add, compare, divide, divide_exactly, multiply, sign, subtract
+from nnrewrite.engine.dialects.symbols import (
+    Symbol,
+    add,
+    compare,
+    divide,
+    divide_exactly,
+    find_sign,
+    multiply,
+    subtract,
+)
 
 
 def test_numbers_are_numbers() -> None:
@@ -28,5 +37,10 @@ def test_quotients_are_exact_or_names_of_their_own() -> None:
 
 
 def test_what_is_below_zero_by_some_extent_has_no_sign() -> None:
-    found: list[Symbol | None] = [sign(add("n", 1) or 0), sign(subtract("n", 1) or 0), sign(0), compare(-1, "n")]
+    found: list[Symbol | None] = [
+        find_sign(add("n", 1) or 0),
+        find_sign(subtract("n", 1) or 0),
+        find_sign(0),
+        compare(-1, "n"),
+    ]
     assert found == [1, None, 0, -1]

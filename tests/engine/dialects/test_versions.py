@@ -23,7 +23,7 @@ def version(
     scales: int = 0,
 ) -> int:
     """The version of a node whose operands have some types, each alike but for the second, which has some scales."""
-    dialect = loader.load(("onnx2tflite",)).catalogue.dialect("tflite")
+    dialect = loader.load(("onnx2tflite",)).catalogue.find_dialect("tflite")
     operands = [
         ir.Value(name=f"x{place}", type=ir.TensorType(dtype), shape=ir.Shape([2] * rank))
         for place, dtype in enumerate(types)

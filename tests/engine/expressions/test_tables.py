@@ -96,14 +96,14 @@ def test_rows_are_looked_up(catalogue: Catalogue, interpreter: Interpreter, exte
     rows = np.arange(np.prod(extents), dtype=np.float32).reshape(extents) + 1
     operands = {"lookup": ("INT32", [3]), "key": np.array([-11, 0, 5, 17], np.int32), "rows": rows}
     results = [("FLOAT32", [3, *extents[1:]]), ("UINT8", [3])]
-    source = probe.single(catalogue, "HASHTABLE_LOOKUP", operands, results)
+    source = probe.write_operator_model(catalogue, "HASHTABLE_LOOKUP", operands, results)
     target = nnrewrite.convert(source).SerializeToString()
     asked = [[np.array(keys, np.int32)] for keys in ([17, 3, -11], [5, 5, 99])]
     assert compare_models(source, target, inputs=asked, interpreter=interpreter).passed
 
 
 def test_a_table_that_is_computed_is_refused(catalogue: Catalogue) -> None:
-    source = probe.graph(catalogue, "HASHTABLE_SIZE", {}, [("INT64", [1])])
+    source = probe.make_operator_model(catalogue, "HASHTABLE_SIZE", {}, [("INT64", [1])])
     own = handle("table")
     source.graph.insert_before(source.graph[0], node("HASHTABLE", [], [own], table_id=1))
     source.graph[1].resize_inputs(1)

@@ -57,7 +57,7 @@ def make(tmp_path: Path) -> Make:
 
 def first(pack: loader.Pack, operator: str) -> str:
     rules = compile_rules(pack.files, pack.catalogue, 18, pack.contents)
-    return rules.candidates("lower", "tflite", operator)[0].name
+    return rules.list_candidates("lower", "tflite", operator)[0].name
 
 
 def test_what_is_sound_is_looked_at_again_only_beside_other_definitions(
@@ -72,8 +72,8 @@ def test_what_is_sound_is_looked_at_again_only_beside_other_definitions(
     }
     files = {name: parser.parse(HEADER + text, name) for name, text in texts.items()}
     looked: list[str] = []
-    item = checker._item
-    monkeypatch.setattr(checker, "_item", lambda one, context: looked.append(one.name) or item(one, context))
+    item = checker._check_item
+    monkeypatch.setattr(checker, "_check_item", lambda one, context: looked.append(one.name) or item(one, context))
     sound = CheckedItems()
 
     def found(*names: str) -> list[str]:
@@ -278,7 +278,7 @@ tflite:
     rules = HEADER + "rule scaled { y = Scaled(x) {alpha} => y = x * alpha test x: f32[2] for alpha in [0.5] }"
     pack = loader.load(["tflite2onnx", str(make("one", rules, operators))])
     found = compile_rules(pack.files, pack.catalogue, 18, pack.contents)
-    assert [rule.name for rule in found.candidates("lower", "tflite.custom", "Scaled")] == ["scaled"]
+    assert [rule.name for rule in found.list_candidates("lower", "tflite.custom", "Scaled")] == ["scaled"]
 
 
 def test_mistakes_of_all_files_are_told_at_once(make: Make) -> None:
@@ -341,7 +341,7 @@ def test_a_changed_operator_is_read_anew(make: Make) -> None:
     folder = make("one", ABS, operators)
     loader.load([str(folder)])
     make("one", ABS, operators.replace("1.0", "2.0"))
-    spec = loader.load([str(folder)]).catalogue.dialect("tflite").operator("Mine")
+    spec = loader.load([str(folder)]).catalogue.find_dialect("tflite").find_operator("Mine")
     assert spec is not None and spec.options["a"].default == 2.0
 
 
@@ -419,7 +419,7 @@ def test_from_the_second_start_on_loading_takes_little_time() -> None:
         pack = loader.load(["tflite2onnx"])
         rules = compile_rules(pack.files, pack.catalogue, 18, pack.contents)
         for operator in ("CONV_2D", "DEPTHWISE_CONV_2D", "ADD", "RESHAPE", "PAD", "MEAN", "SOFTMAX", "CONCATENATION"):
-            assert rules.candidates("lower", "tflite", operator)
+            assert rules.list_candidates("lower", "tflite", operator)
         return time.process_time() - started
 
     assert min(once() for _ in range(5)) < 0.05
@@ -474,9 +474,9 @@ def test_what_comes_with_the_program_is_checked_once_below_packs_of_ones_own(
     make: Make, kept: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loader.load(("portable", str(make("one", ABS))))
-    loader._parses.cache_clear()  # as a new process begins
+    loader._open_parses.cache_clear()  # as a new process begins
     checked: list[str] = []
-    monkeypatch.setattr(checker, "_item", lambda item, context: checked.append(item.name) or True)
+    monkeypatch.setattr(checker, "_check_item", lambda item, context: checked.append(item.name) or True)
     loader.load(("portable", str(make("two", ABS.replace("rule mine", "rule other")))))
     assert checked == ["other"]
 

@@ -40,7 +40,7 @@ def test_equal_nodes_of_pure_operators_are_one(
     operator: str, attributes: list[dict[str, object]], left: int, catalogue: Catalogue
 ) -> None:
     made = pair(operator, *attributes)
-    merge_nodes(made, catalogue.dialect("onnx"))
+    merge_nodes(made, catalogue.find_dialect("onnx"))
     assert len(made) == left and len({id(value) for value in made.outputs}) == left
 
 
@@ -49,7 +49,7 @@ def test_what_reads_two_equal_nodes_is_shared_after_them(catalogue: Catalogue) -
     second = [ir.Node("", "Neg", [value], num_outputs=1) for value in made.outputs]
     made.extend(second)
     made.outputs[:] = [node.outputs[0] for node in second]
-    merge_nodes(made, catalogue.dialect("onnx"))
+    merge_nodes(made, catalogue.find_dialect("onnx"))
     assert [node.op_type for node in made] == ["Exp", "Neg"]
 
 
@@ -61,7 +61,7 @@ def test_of_equal_constants_one_is_left(catalogue: Catalogue) -> None:
     for constant in constants:
         made.register_initializer(constant)
     merge_constants(made)
-    merge_nodes(made, catalogue.dialect("onnx"))
+    merge_nodes(made, catalogue.find_dialect("onnx"))
     assert list(made.initializers) == ["c0", "c2"] and len(made) == 2
 
 
@@ -79,5 +79,5 @@ def test_of_equal_large_constants_one_is_left(catalogue: Catalogue) -> None:
         made.register_initializer(constant)
     merge_constants(made)
     assert sorted(made.initializers) == ["c0", "c1"]
-    merge_nodes(made, catalogue.dialect("onnx"))
+    merge_nodes(made, catalogue.find_dialect("onnx"))
     assert len(made) == 2

@@ -11,11 +11,11 @@ import nnrewrite
 import numpy as np
 import numpy.typing as npt
 import pytest
-from nnrewrite.engine.dialects.kernels import wider_type
+from nnrewrite.engine.dialects.kernels import find_wider_type
 from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.verify import Interpreter, compare_models
 from nnrewrite.verify.runtime import Runtime
-from nnrewrite.verify.runtime_kernels import Rows, beyond, common, kernels
+from nnrewrite.verify.runtime_kernels import Rows, intersect, list_kernels, subtract
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ from nnrewrite.verify.runtime_kernels import Rows, beyond, common, kernels
     ],
 )
 def test_the_first_type_that_holds_every_number_is_computed_in(own: str, allowed: str, wide: str | None) -> None:
-    assert wider_type(own, frozenset(allowed.split())) == wide
+    assert find_wider_type(own, frozenset(allowed.split())) == wide
 
 
 ANEW = "python -m nnrewrite.verify.runtime_kernels"
@@ -41,25 +41,25 @@ ANEW = "python -m nnrewrite.verify.runtime_kernels"
 @pytest.mark.runtime_fact("onnxruntime", ANEW)
 def test_the_runtime_has_the_kernels_that_ops_yaml_says(catalogue: Catalogue) -> None:
     pytest.importorskip("onnxruntime")
-    assert beyond(catalogue.dialect("onnx").facts.kernels, kernels()) == {}
+    assert subtract(catalogue.find_dialect("onnx").facts.kernels, list_kernels()) == {}
 
 
 @pytest.mark.runtime_fact("onnxruntime", ANEW)
 def test_the_runtime_has_no_other_kernels_than_ops_yaml_says(catalogue: Catalogue) -> None:
     runtime = pytest.importorskip("onnxruntime")
-    facts = catalogue.dialect("onnx").facts
+    facts = catalogue.find_dialect("onnx").facts
     known = {facts.measured["onnxruntime"][0]: {}, **facts.more_kernels}
     if runtime.__version__ not in known:
         pytest.skip(f"ops.yaml does not say what ONNX Runtime {runtime.__version__} has besides; `{ANEW}` tells")
-    assert beyond(kernels(), facts.kernels) == known[runtime.__version__]
+    assert subtract(list_kernels(), facts.kernels) == known[runtime.__version__]
 
 
 def test_kernels_of_two_versions_are_told_apart() -> None:
     old: Rows = {"Add": {13: {"T": "f32 i32"}}, "Max": {13: {"T": "f32"}}}
     new: Rows = {"Add": {13: {"T": "f32 i32"}, 14: {"T": "f32 i8"}}}
-    assert beyond(new, old)["Add"] == {14: {"T": "i8"}}
-    assert beyond(old, new)["Add"] == {14: {"T": "i32"}}
-    assert common(old, new) == {"Add": {13: {"T": "f32 i32"}, 14: {"T": "f32"}}, "Max": {13: {"T": "f32"}}}
+    assert subtract(new, old)["Add"] == {14: {"T": "i8"}}
+    assert subtract(old, new)["Add"] == {14: {"T": "i32"}}
+    assert intersect(old, new) == {"Add": {13: {"T": "f32 i32"}, 14: {"T": "f32"}}, "Max": {13: {"T": "f32"}}}
 
 
 @pytest.mark.slow

@@ -15,9 +15,9 @@ from nnrewrite.fuzz.cases import draw
 from nnrewrite.fuzz.choices import Choices
 from nnrewrite.fuzz.failure_files import replay, save
 from nnrewrite.fuzz.oracle import Oracle
-from nnrewrite.fuzz.rule_sets import stacks
+from nnrewrite.fuzz.rule_sets import list_stacks
 from nnrewrite.fuzz.runner import Tally, examine
-from nnrewrite.fuzz.subjects import Subject, subjects
+from nnrewrite.fuzz.subjects import Subject, list_subjects
 from nnrewrite.verify import Interpreter
 
 pytestmark = pytest.mark.slow
@@ -56,14 +56,14 @@ def tally(folder: Path, interpreter: Interpreter, meanings: str, name: str) -> t
     (folder / "own.rules").write_text(RULES + meanings, encoding="utf-8")
     rules = (str(folder),)
     pack = loader.load(rules)
-    subject = next(subject for subject in subjects(pack) if subject.name == name)
-    laboratory = Oracle(interpreter, pack.catalogue, rules)
-    return examine(subject, laboratory, 6), subject, laboratory
+    subject = next(subject for subject in list_subjects(pack) if subject.name == name)
+    oracle = Oracle(interpreter, pack.catalogue, rules)
+    return examine(subject, oracle, 6), subject, oracle
 
 
 def test_a_rule_is_held_against_what_its_operator_means(tmp_path: Path, interpreter: Interpreter) -> None:
     found, _, _ = tally(tmp_path, interpreter, SCALED, "scaled")
-    assert (found.tried, found.problem()) == (6, "")
+    assert (found.tried, found.explain_problem()) == (6, "")
     assert found.passed == found.fired["scaled"] == 6
 
 
@@ -73,14 +73,14 @@ def test_a_rule_that_does_something_else_fails(
 ) -> None:
     assert right in SCALED
     found, _, _ = tally(tmp_path, interpreter, SCALED.replace(right, wrong), "scaled")
-    assert "off by" in found.problem()
+    assert "off by" in found.explain_problem()
 
 
 def test_an_operator_may_mean_one_that_means_others(tmp_path: Path, interpreter: Interpreter) -> None:
     twice = "rule twice_means stage meaning { y = Twice(x) => y, _sum = Scaled(x, [2.0]) }"
-    found, subject, laboratory = tally(tmp_path, interpreter, SCALED + twice, "twice")
-    assert (found.passed, found.problem()) == (6, "")
-    case = draw(Choices.of_seed(1), subject, laboratory)
+    found, subject, oracle = tally(tmp_path, interpreter, SCALED + twice, "twice")
+    assert (found.passed, found.explain_problem()) == (6, "")
+    case = draw(Choices.make_seeded(1), subject, oracle)
     step, _ = case.as_run.steps
     assert step.operator.name == "MUL"
     assert step.results == case.outputs == case.as_run.outputs
@@ -99,9 +99,9 @@ def test_an_operator_may_mean_one_that_means_others(tmp_path: Path, interpreter:
 )
 def test_a_meaning_that_says_nothing_is_told(tmp_path: Path, interpreter: Interpreter, meaning: str, said: str) -> None:
     rule = f"rule twice_means stage meaning {{ {meaning} }}" if meaning else ""
-    found, subject, laboratory = tally(tmp_path, interpreter, rule, "twice")
-    found.add(examine(subject, laboratory, 1, until=True))
-    assert said in found.problem()
+    found, subject, oracle = tally(tmp_path, interpreter, rule, "twice")
+    found.add(examine(subject, oracle, 1, until=True))
+    assert said in found.explain_problem()
 
 
 def test_a_failure_is_run_again_with_what_the_operators_mean(tmp_path: Path, interpreter: Interpreter) -> None:
@@ -109,7 +109,7 @@ def test_a_failure_is_run_again_with_what_the_operators_mean(tmp_path: Path, int
     found, _, _ = tally(tmp_path, interpreter, meaning, "scaled")
     assert found.failure is not None
     options = Options(rules=(str(tmp_path),))
-    stack = stacks(options)[0]
+    stack = list_stacks(options)[0]
     report, _ = save(*found.failure, tmp_path / "out", {}, True, stack, options)
     assert f"--rules {tmp_path} --replay" in report.read_text(encoding="utf-8")
     assert not replay(report.with_suffix(".tflite"), options.rules).passed

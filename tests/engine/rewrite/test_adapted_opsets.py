@@ -10,7 +10,7 @@ from nnrewrite.engine.rewrite.rules import ADAPT, compile_rules
 def candidates(opset: int, operator: str) -> list[str]:
     pack = loader.load(["onnx2onnx"])
     rules = compile_rules(pack.files, pack.catalogue, opset, pack.contents)
-    return [rule.name for rule in rules.candidates(ADAPT, "", operator)]
+    return [rule.name for rule in rules.list_candidates(ADAPT, "", operator)]
 
 
 @pytest.mark.parametrize(

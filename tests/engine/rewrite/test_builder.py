@@ -26,7 +26,7 @@ def x() -> ir.Value:
 def builder(catalogue: Catalogue, x: ir.Value) -> Builder:
     root = ir.Node("", "Relu", [x], num_outputs=1)
     graph = ir.Graph([x], [root.outputs[0]], nodes=[root], opset_imports={"": OPSET}, name="g")
-    return Builder(Scope(graph), root, (catalogue.dialect("onnx"),), OPSET)
+    return Builder(Scope(graph), root, (catalogue.find_dialect("onnx"),), OPSET)
 
 
 def build(builder: Builder, text: str, **values: object) -> Frame:
@@ -36,7 +36,7 @@ def build(builder: Builder, text: str, **values: object) -> Frame:
     assert isinstance(rule, tree.Rule)
     frame = Frame({"opset": OPSET, **values}, emitter=builder)
     for equation in rule.templates[0].equations:
-        builder.equation(equation, frame)
+        builder.evaluate_equation(equation, frame)
     return frame
 
 
@@ -47,7 +47,7 @@ def test_a_node_has_the_type_and_shape_that_its_schema_says(builder: Builder, x:
 
 
 def test_what_hangs_on_constants_alone_is_computed(builder: Builder) -> None:
-    c = builder._scope.constant(np.array([1, 2], np.float32), "c")
+    c = builder._scope.make_constant(np.array([1, 2], np.float32), "c")
     found = build(builder, "y = Add(c, c)", c=c).values["y"]
     assert builder.nodes == []
     assert found.const_value.numpy().tolist() == [2.0, 4.0]
@@ -87,6 +87,6 @@ def test_numbers_that_inference_does_not_survive_are_refused_before(builder: Bui
 def test_a_template_builds_so_many_nodes_and_no_more(catalogue: Catalogue, x: ir.Value) -> None:
     root = ir.Node("", "Relu", [x], num_outputs=1)
     scope = Scope(ir.Graph([x], [], nodes=[root], name="g"))
-    builder = Builder(scope, root, (catalogue.dialect("onnx"),), OPSET, Budget(nodes=3))
+    builder = Builder(scope, root, (catalogue.find_dialect("onnx"),), OPSET, Budget(nodes=3))
     with pytest.raises(Exhausted, match="nodes for one"):
         build(builder, "a = Relu(x)  b = Relu(a)  c = Relu(b)  y = Relu(c)", x=x)

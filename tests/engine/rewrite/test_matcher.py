@@ -9,7 +9,7 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 from nnrewrite.engine.base import budget
-from nnrewrite.engine.base.budget import Budget, TooManyError, attempts
+from nnrewrite.engine.base.budget import Budget, TooManyError, limit_attempts
 from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.engine.passes.pass_list import convert_graph
 from nnrewrite.engine.rewrite import apply
@@ -41,8 +41,8 @@ def rule(catalogue: Catalogue) -> Compile:
 
     def compiled(left: str) -> Rule:
         rules = rule_set(catalogue, left, "c = Relu(x)" if left == THREE else "y = Relu(x)")
-        ((stage, (domain, operator)), *_) = rules.roots()
-        (one,) = rules.candidates(stage, domain, operator)
+        ((stage, (domain, operator)), *_) = rules.list_roots()
+        (one,) = rules.list_candidates(stage, domain, operator)
         return one
 
     return compiled
@@ -143,7 +143,7 @@ def tried(one: Rule, count: int, asks: bool) -> int:
     spent = Budget()
 
     def holds(guard: Guard, bound: dict[str, Any]) -> bool:
-        return bool(apply.truth(apply.evaluate(guard.expression, apply.Frame(dict(bound)))))
+        return bool(apply.read_truth(apply.evaluate(guard.expression, apply.Frame(dict(bound)))))
 
     ways(one.matcher, pieces[-1], budget=spent, holds=holds if asks else None)
     return spent.tried
@@ -167,9 +167,9 @@ def rule_with(rule: Compile, left: str) -> Rule:
 
 
 def test_the_attempts_at_one_root_grow_with_n_log_n() -> None:
-    assert attempts(0) == budget.ATTEMPTS
+    assert limit_attempts(0) == budget.ATTEMPTS
     for size in (10_000, 100_000, 1_000_000):
-        assert attempts(size) <= 8 * size * (np.log2(size) + 1)
+        assert limit_attempts(size) <= 8 * size * (np.log2(size) + 1)
 
 
 def test_a_search_beyond_its_attempts_is_given_up(rule: Compile) -> None:
@@ -182,7 +182,7 @@ def test_a_rule_that_is_given_up_at_a_node_is_told_and_leaves_the_graph_as_it_is
     catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rules = rule_set(catalogue, THREE.partition("where")[0] + "where s[0] < 0", "c = Relu(x)")
-    monkeypatch.setattr(apply, "attempts", lambda size: 20)
+    monkeypatch.setattr(apply, "limit_attempts", lambda size: 20)
     x, pieces = slices(30)
     constants = [one for piece in pieces for one in piece.inputs[1:] if one is not None]
     for number, one in enumerate(constants):

@@ -37,7 +37,7 @@ def early(catalogue: Catalogue) -> Callable[[str], MayFit]:
 
     def compiled(left: str) -> MayFit:
         text = f"ruleset demo : onnx -> onnx opset 13..25\nrule r stage simplify {{ {left} => y = Relu(x) }}"
-        (rule,) = compile_rules([parse(text, "demo.rules")], catalogue, 18).candidates("simplify", "", "Add")
+        (rule,) = compile_rules([parse(text, "demo.rules")], catalogue, 18).list_candidates("simplify", "", "Add")
         return rule.matcher.may_fit
 
     return compiled
@@ -76,7 +76,7 @@ def test_models_become_the_same_without_it(monkeypatch: pytest.MonkeyPatch, sing
         single("LOGISTIC", {"x": ("FLOAT32", [2, 3])}, [("FLOAT32", [2, 3])]),
     ]  # fmt: skip
     quick = [pipeline.convert(source).SerializeToString() for source in sources]
-    monkeypatch.setattr(matcher, "prefilter", lambda *_: lambda node: True)
+    monkeypatch.setattr(matcher, "compile_prefilter", lambda *_: lambda node: True)
     compiled_rules._prepare.cache_clear()
     try:
         assert [pipeline.convert(source).SerializeToString() for source in sources] == quick

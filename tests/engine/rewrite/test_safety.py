@@ -106,20 +106,20 @@ def test_numbers_do_not_grow_without_end(catalogue: Catalogue) -> None:
 )
 def test_numbers_that_an_element_type_does_not_hold_are_refused(value: object, dtype: ir.DataType) -> None:
     with pytest.raises(EvaluationError, match=r"operand x: -?[\d.]+ is no [iu]\d+"):
-        literals.array(value, dtype, [dtype], "x")
+        literals.make_array(value, dtype, [dtype], "x")
 
 
 def test_numbers_that_fit_become_the_element_type() -> None:
-    assert literals.array([0, 255], ir.DataType.UINT8, [ir.DataType.UINT8], "x").dtype == np.uint8
-    assert literals.array(np.array([1, 2], np.int64), None, [ir.DataType.INT32], "x").dtype == np.int32
-    assert literals.array(2.0, ir.DataType.INT32, [ir.DataType.INT32], "x") == 2
+    assert literals.make_array([0, 255], ir.DataType.UINT8, [ir.DataType.UINT8], "x").dtype == np.uint8
+    assert literals.make_array(np.array([1, 2], np.int64), None, [ir.DataType.INT32], "x").dtype == np.int32
+    assert literals.make_array(2.0, ir.DataType.INT32, [ir.DataType.INT32], "x") == 2
 
 
 # ---- depth and width
 
 
 def chain(catalogue: Catalogue, operators: Iterable[str]) -> bytes:
-    spec = catalogue.dialect("tflite").operators
+    spec = catalogue.find_dialect("tflite").operators
 
     def value(name: str) -> ir.Value:
         return ir.Value(name=name, type=ir.TensorType(ir.DataType.FLOAT), shape=ir.Shape([2]))

@@ -6,7 +6,7 @@ import pytest
 from nnrewrite.engine.base.errors import RuleError
 from nnrewrite.engine.syntax.formatter import format_rules
 from nnrewrite.engine.syntax.parser import parse
-from nnrewrite.engine.syntax.tree_traversal import below
+from nnrewrite.engine.syntax.tree_traversal import list_child_fields
 
 HEAD = "ruleset demo : onnx -> onnx opset 13..25\n\n"
 FRAGMENTS = """fragment real(v) = DequantizeLinear(v, {v}_scale, {v}_zero) {axis: _}
@@ -39,7 +39,7 @@ def strip(node: object) -> object:
     """A tree as plain data, without places."""
     if isinstance(node, tuple):
         return tuple(strip(item) for item in node)
-    names = below(type(node))
+    names = list_child_fields(type(node))
     return (
         node if names is None else (type(node), *(strip(getattr(node, name)) for name in names if "span" not in name))
     )

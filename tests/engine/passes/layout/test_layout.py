@@ -20,11 +20,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from nnrewrite.engine.base.garbage_collection import pause_collection
 from nnrewrite.engine.base.names import Scope
-from nnrewrite.engine.dialects.inference import extents
+from nnrewrite.engine.dialects.inference import read_extents
 from nnrewrite.engine.dialects.ops_files import load
 from nnrewrite.engine.passes.layout import Interface, arrange
 from nnrewrite.engine.passes.layout.cut import FIRST, SECOND, THIRD, Problem, Term, solve
-from nnrewrite.engine.passes.layout.order import elements, still
+from nnrewrite.engine.passes.layout.order import count_elements, is_still
 from nnrewrite.engine.passes.layout.permute_weights import Tensors
 from nnrewrite.engine.passes.layout.placement import Layout
 from nnrewrite.engine.passes.layout.problem import Region, Regions
@@ -35,7 +35,7 @@ from .random_graphs import LAST as TO_LAST
 
 pytestmark = pytest.mark.slow
 
-ONNX = load().dialect("onnx")
+ONNX = load().find_dialect("onnx")
 Array = np.ndarray[Any, Any]
 
 #: where nothing is quantized; a permutation that is kept out from between an operator and its scales may move more
@@ -73,9 +73,9 @@ def moved(graph: ir.Graph) -> int:
     total = 0
     for node in permutations(graph):
         assert node.inputs[0] is not None
-        shape, perm = extents(node.inputs[0]), node.attributes["perm"].as_ints()
+        shape, perm = read_extents(node.inputs[0]), node.attributes["perm"].as_ints()
         assert shape is not None
-        total += 0 if still(shape, perm) else elements(shape)
+        total += 0 if is_still(shape, perm) else count_elements(shape)
     return total
 
 
@@ -186,8 +186,8 @@ def problems(draw: Any, units: int = 12) -> Problem:
 @settings(CHECKS, max_examples=250)
 @given(problems())
 def test_no_assignment_costs_less(problem: Problem) -> None:
-    least = min(problem.cost(choice) for choice in itertools.product([False, True], repeat=problem.units))
-    assert problem.cost(solve(problem)) == least
+    least = min(problem.compute_cost(choice) for choice in itertools.product([False, True], repeat=problem.units))
+    assert problem.compute_cost(solve(problem)) == least
 
 
 def test_sizes_beyond_what_the_solver_counts_in_still_get_a_good_cut() -> None:
@@ -217,10 +217,10 @@ def test_the_cost_of_every_assignment_is_what_its_permutations_move(data: st.Dat
             graph, tensors, regions = decided(model)
             again = Regions(tensors)
             regions = list(again.grow(set()))
-            problem, units = again.problem(regions[position])
+            problem, units = again.make_problem(regions[position])
             arrangements = {u: regions[position].units[u][second] for u, second in zip(units, choice, strict=True)}
             Layout(tensors, arrangements, Scope(graph)).apply()
-            one = moved(graph) - problem.cost(choice)[0]
+            one = moved(graph) - problem.compute_cost(choice)[0]
             difference = one if difference is None else difference
             assert one == difference
 

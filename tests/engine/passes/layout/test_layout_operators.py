@@ -27,7 +27,7 @@ from nnrewrite.engine.passes.layout.views import DEQUANTIZE, PERMUTE, QUANTIZE
 from nnrewrite.engine.syntax import tree
 from nnrewrite.engine.syntax.tree_traversal import walk
 
-ONNX = load().dialect("onnx")
+ONNX = load().find_dialect("onnx")
 MOVABLE = sorted(n for n, s in ONNX.operators.items() if s.facts.layout in (TRANSPARENT, ATTRIBUTE))
 OPSET = 22
 
@@ -70,7 +70,7 @@ def operand(draw: Draw, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 def elementwise(draw: Draw, name: str) -> Case:
     shape = shapes(draw)
-    spec = ONNX.operator(name, OPSET)
+    spec = ONNX.find_operator(name, OPSET)
     assert spec is not None
     schema = onnx.defs.get_schema(name, OPSET)
     allowed = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
@@ -338,22 +338,22 @@ def run(proto: onnx.ModelProto, fed: list[Array]) -> list[Array]:
 def emitted(pack: loader.Pack) -> dict[str, str]:
     """Every operator that a rule, a table or a definition of a pack writes, with the first place."""
     found: dict[str, str] = {}
-    dialect = pack.catalogue.dialect("onnx")
+    dialect = pack.catalogue.find_dialect("onnx")
     for item in (item for file in pack.files for item in file.items):
         over = item.over if isinstance(item, tree.Rule) else item.entries if isinstance(item, tree.Table) else ()
         written = item.templates if isinstance(item, tree.Rule) else item
         names = {entry.target for entry in over}
         names |= {call.callee for call in walk(written) if isinstance(call, tree.Call)}
         for name in names:
-            if dialect.operator(name, pack.opsets[1]) is not None:
+            if dialect.find_operator(name, pack.opsets[1]) is not None:
                 found.setdefault(name, f"{item.span.file}:{item.span.line}")
     return found
 
 
 @pytest.mark.slow
 def test_every_operator_that_rules_write_has_a_category() -> None:
-    packs = [loader.load(headers.with_bases([name])) for name in folders.list_built_in()]
-    known = packs[0].catalogue.dialect("onnx").operators
+    packs = [loader.load(headers.add_bases([name])) for name in folders.list_built_in()]
+    known = packs[0].catalogue.find_dialect("onnx").operators
     written = {name: place for pack in packs for name, place in emitted(pack).items()}
     missing = {name: place for name, place in written.items() if category(known.get(name)) is None}
     assert not missing, (
@@ -394,7 +394,7 @@ def test_an_operator_commutes_with_orders_of_its_blocks(name: str) -> None:
         graph = ir.from_proto(proto).graph
         views = ONNX.operators[name].role in (PERMUTE, QUANTIZE, DEQUANTIZE)
         tensors = (Plain if views else Tensors)(graph, ONNX, OPSET)
-        blocks = tensors.blocks(graph[0])
+        blocks = tensors.find_blocks(graph[0])
         if blocks is None:
             return
         orders = list(itertools.islice(itertools.permutations(range(blocks.count)), 120))

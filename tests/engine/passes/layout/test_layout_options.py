@@ -16,12 +16,12 @@ from click.testing import CliRunner
 from nnrewrite.backends import probe, stream
 from nnrewrite.backends.tflite_writer import write
 from nnrewrite.cli.dispatch import app
+from nnrewrite.conversion.inspection import draw_picture as drawn
 from nnrewrite.conversion.inspection import explain
-from nnrewrite.conversion.inspection import picture as drawn
 from nnrewrite.engine.base.errors import CallError
 from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.engine.dialects.ops_files import load
-from nnrewrite.engine.passes.layout.drawing import dot, picture
+from nnrewrite.engine.passes.layout.drawing import draw_picture, write_dot
 from nnrewrite.engine.passes.layout.explain import Remaining
 from nnrewrite.verify import compare_models
 
@@ -118,13 +118,15 @@ def test_lines_about_a_transpose_fit_a_terminal() -> None:
     forced = Remaining("model/" * 30 + "Transpose", (0, 3, 1, 2), 1_000_000, False, *ends)
     for one in (forced, replace(forced, purpose="for speed, by a_rule")):
         for width in (80, 100):
-            first, second = one.lines(width)
+            first, second = one.format_lines(width)
             assert len(first) <= width and len(second) <= width
             assert first.endswith("/Transpose [0, 3, 1, 2] moves about 1,000,000 elements:")
-    first, second = forced.lines(100)
+    first, second = forced.format_lines(100)
     assert second.startswith("  Conv ...a") and " -> Reshape ...b" in second and second.endswith("(from CONV_2D@0:1)")
     short = replace(forced, name="T", before="input x", after="Conv y")
-    assert short.lines(80) == [f"{short}"] == ["T [0, 3, 1, 2] moves about 1,000,000 elements: input x -> Conv y"]
+    assert (
+        short.format_lines(80) == [f"{short}"] == ["T [0, 3, 1, 2] moves about 1,000,000 elements: input x -> Conv y"]
+    )
 
 
 def test_transposes_that_a_target_puts_in_to_be_quick_are_told_apart(models: list[Path], tmp_path: Path) -> None:
@@ -145,12 +147,12 @@ def test_transposes_that_a_target_puts_in_to_be_quick_are_told_apart(models: lis
 
 def test_a_picture_shows_operators_and_the_cut(pool: bytes) -> None:
     model = nnrewrite.convert(pool)
-    found = picture(model, load().dialect("onnx"))
+    found = draw_picture(model, load().find_dialect("onnx"))
     assert [box.label for box in found.boxes if box.cut] == ["Transpose 0 3 1 2", "Transpose 0 2 3 1"]
     assert len({box.fill for box in found.boxes}) == 3
     assert {box.fill for box in found.boxes} <= {box.fill for box in found.legend}
     assert found.legend[-1].label == "the cut: 2 permutations"
-    assert dot(found).startswith("digraph")
+    assert write_dot(found).startswith("digraph")
     assert ElementTree.fromstring(drawn(model)).tag.endswith("svg")
 
 
@@ -220,7 +222,7 @@ def test_layouts_reach_into_graphs_of_nodes_and_end_at_their_bounds(catalogue: C
     options = {"padding": "SAME", "stride_h": 1, "stride_w": 1, "filter_height": 2, "filter_width": 2}
 
     def pools(count: int) -> ir.Model:
-        model = probe.graph(catalogue, "MAX_POOL_2D", {"x": image}, [image], **options)
+        model = probe.make_operator_model(catalogue, "MAX_POOL_2D", {"x": image}, [image], **options)
         graph = model.graph
         for number in range(1, count):
             last = graph.outputs[0]
@@ -231,7 +233,7 @@ def test_layouts_reach_into_graphs_of_nodes_and_end_at_their_bounds(catalogue: C
             graph.outputs[0] = result
         return model
 
-    branch = probe.graph(
+    branch = probe.make_operator_model(
         catalogue, "IF", {"yes": ("BOOL", [1]), "x": image}, [image], then_subgraph_index=1, else_subgraph_index=2
     )
     models = [branch, pools(3), pools(1)]
