@@ -93,7 +93,7 @@ def find_sizes(steps: Sequence[Step], inputs: Sequence[ir.Value]) -> list[Place]
             (at, axis)
             for at, one in enumerate(inputs)
             for axis, extent in enumerate(one.shape or ())
-            if name is not None and _name_extent(extent) == name
+            if name is not None and _read_name(extent) == name
         ]
         if not places:
             return None
@@ -129,14 +129,14 @@ def _name_of(value: ir.Value) -> str | None:
         or not -len(source.shape) <= axes[0] < len(source.shape)
     ):
         return None
-    return _name_extent(source.shape[axes[0]])
+    return _read_name(source.shape[axes[0]])
 
 
-def _name_extent(extent: int | ir.SymbolicDim) -> str | None:
+def _read_name(extent: int | ir.SymbolicDim) -> str | None:
     return None if isinstance(extent, int) or not extent.value else str(extent.value)
 
 
 def _is_told(name: str, step: Step) -> bool:
     """Whether an extent of an operand of a step is one of a name, or computed from it."""
-    texts = [_name_extent(extent) for value in step.inputs for extent in value.shape or ()]
+    texts = [_read_name(extent) for value in step.inputs for extent in value.shape or ()]
     return any(text == name or (text[0] == "=" and name in re.split(r"[^\w./:]+", text)) for text in texts if text)

@@ -92,12 +92,12 @@ import signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # which tests in the background inherit as ignored
 from nnrewrite.conversion import pipeline
 from nnrewrite.cli import dispatch
-from nnrewrite.engine.base.atomic_write import replacing
+from nnrewrite.engine.base.atomic_write import open_replacement
 real = pipeline.rewrite
 
 def rewrite(source, *rest, **named):
     if not source.name.startswith("fast"):
-        with replacing(source.with_suffix(".onnx")) as file:
+        with open_replacement(source.with_suffix(".onnx")) as file:
             file.write(b"half")
             time.sleep(60)
     return real(source, *rest, **named)

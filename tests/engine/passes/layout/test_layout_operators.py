@@ -413,8 +413,8 @@ def test_an_operator_commutes_with_orders_of_its_blocks(name: str) -> None:
 class Plain(Tensors):
     """Tensors without views: what permutes or scales is the operator that it also is, and has to be remapped as one."""
 
-    def permutation(self, node: ir.Node) -> None:
+    def read_permutation(self, node: ir.Node) -> None:
         return None
 
-    def scales(self, node: ir.Node) -> None:
+    def find_scaling(self, node: ir.Node) -> None:
         return None
