@@ -150,7 +150,7 @@ def _read_comment_above(lines: Sequence[str], place: int) -> str:
     return " ".join([*(line.lstrip("# ") for line in lines[start:place]), behind.strip()]).strip()
 
 
-def _find_lineage(name: str) -> list[tuple[Path, frozenset[str]]]:
+def _find_lineage(name: str) -> tuple[tuple[Path, frozenset[str]], ...]:
     try:
         return headers.list_lineage(name)
     except folders.UnknownPackError as error:

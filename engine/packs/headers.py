@@ -46,7 +46,7 @@ def find_pair(names: Sequence[str]) -> tuple[str, str] | None:
 
 
 @read_once
-def list_lineage(name: str) -> list[tuple[Path, frozenset[str]]]:
+def list_lineage(name: str) -> tuple[tuple[Path, frozenset[str]], ...]:
     """The folders of a pack and of those that it lies over, the lowest first, each with the rules left out of it."""
     without = frozenset[str]()
     found = [(find_folder(name), without)]
@@ -56,7 +56,7 @@ def list_lineage(name: str) -> list[tuple[Path, frozenset[str]]]:
             break
         without |= header.without
         found.insert(0, (folder, without))
-    return found
+    return tuple(found)
 
 
 def add_bases(names: Sequence[str]) -> tuple[str, ...]:
