@@ -411,18 +411,25 @@ def test_nothing_half_written_is_left_behind(make: Make, kept: Path) -> None:
     assert {entry.suffix for entry in kept.iterdir()} == {".pack"}
 
 
-def test_from_the_second_start_on_loading_takes_little_time() -> None:
+def test_from_the_second_start_on_loading_takes_a_part_of_the_time_of_checking() -> None:
     loader.load(["tflite2onnx"])
 
-    def once() -> float:
-        started = time.process_time()
+    def load() -> None:
         pack = loader.load(["tflite2onnx"])
         rules = compile_rules(pack.files, pack.catalogue, 18, pack.contents)
         for operator in ("CONV_2D", "DEPTHWISE_CONV_2D", "ADD", "RESHAPE", "PAD", "MEAN", "SOFTMAX", "CONCATENATION"):
             assert rules.list_candidates("lower", "tflite", operator)
-        return time.process_time() - started
 
-    assert min(once() for _ in range(5)) < 0.05
+    def measure(call: Callable[[], object]) -> float:
+        """The least seconds of processor time of a few calls."""
+        times = []
+        for _ in range(3):
+            started = time.process_time()
+            call()
+            times.append(time.process_time() - started)
+        return min(times)
+
+    assert measure(load) < measure(lambda: loader.read(["tflite2onnx"])) / 3
 
 
 def test_the_mistakes_of_a_pack_are_looked_for_once(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
