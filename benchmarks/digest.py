@@ -68,7 +68,7 @@ def convert_timed(source: Path | bytes) -> tuple[str, float]:
     gc.collect()
     started = time.process_time()
     try:
-        parts = list(rewrite(source).encoded.parts())
+        parts = list(rewrite(source).encoded.list_parts())
     except RewriteError as error:
         return " ".join(str(error).split()), time.process_time() - started
     seconds = time.process_time() - started
