@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import signal
 import sys
@@ -19,6 +20,15 @@ class Made:
 
     content: bytes
     sample: dict[str, Any] = field(default_factory=dict)
+
+
+def read_arguments(count: int) -> argparse.Namespace:
+    """The folder to write to, how many models, by default `count`, and the seed that they are drawn from."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--count", type=int, default=count)
+    parser.add_argument("--seed", type=int, default=1)
+    return parser.parse_args()
 
 
 def write_each(folder: Path, makers: dict[str, Callable[[], Made]], seconds: int = 120) -> None:

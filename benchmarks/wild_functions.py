@@ -10,18 +10,16 @@ environment with TensorFlow.
 # ruff: noqa: E501
 from __future__ import annotations
 
-import argparse
 import os
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import numpy as np
 import tensorflow as tf
-from wild_children import Made, write_each
+from wild_children import Made, read_arguments, write_each
 
 F, I, S = tf.float32, tf.int32, tf.string  # noqa: E741
 raw = tf.raw_ops
@@ -210,11 +208,7 @@ def plain(result: Any) -> Any:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--count", type=int, default=len(FUNCTIONS))
-    parser.add_argument("--seed", type=int, default=1)
-    asked = parser.parse_args()
+    asked = read_arguments(len(FUNCTIONS))
     names = list(FUNCTIONS)[: asked.count]
     makers = {f"any_batch/{name}.tflite": partial(make, name, asked.seed, False) for name in names}
     makers |= {f"fixed/{name}.tflite": partial(make, name, asked.seed, True) for name in names}

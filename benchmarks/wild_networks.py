@@ -7,12 +7,10 @@ Writes FOLDER/KIND/NAME.tflite. Nothing is written of what Keras or the converte
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
@@ -24,7 +22,7 @@ import tensorflow as tf
 from keras import layers
 from numpy.random import Generator
 from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
-from wild_children import Made, write_each
+from wild_children import Made, read_arguments, write_each
 from wild_layers import ANY, BLOCKS, one
 
 LARGEST = 40000
@@ -115,11 +113,7 @@ def samples(entry: Any, seed: int, batch: int) -> Iterator[list[Any]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--count", type=int, default=100)
-    parser.add_argument("--seed", type=int, default=1)
-    asked = parser.parse_args()
+    asked = read_arguments(100)
     makers = {}
     for number in range(asked.count):
         seed, kind = asked.seed * 100000 + number, KINDS[number % len(KINDS)]

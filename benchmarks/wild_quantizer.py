@@ -7,15 +7,13 @@ Networks are those of wild_networks.py, with a fixed batch; recipes take turns.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from ai_edge_quantizer import quantizer, recipe
-from wild_children import Made, write_each
+from wild_children import Made, read_arguments, write_each
 from wild_networks import convert, draw_network
 
 #: the interpreter reads weights of 2 bits of convolutions as bytes, and what lies behind them: none of their recipes
@@ -52,11 +50,7 @@ def make(seed: int, name: str) -> Made:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--count", type=int, default=100)
-    parser.add_argument("--seed", type=int, default=1)
-    asked = parser.parse_args()
+    asked = read_arguments(100)
     makers = {}
     for number in range(asked.count):
         seed, name = asked.seed * 100000 + 50000 + number, RECIPES[number % len(RECIPES)]

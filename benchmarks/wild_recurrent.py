@@ -9,15 +9,13 @@ Layers take turns, options are drawn. Each model has a sample beside it. Runs in
 # ruff: noqa: E501
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.random import Generator
-from wild_children import Made, write_each
+from wild_children import Made, read_arguments, write_each
 from wild_layers import one
 from wild_networks import convert, keras, layers
 
@@ -110,11 +108,7 @@ def make(name: str, seed: int) -> Made:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--count", type=int, default=40)
-    parser.add_argument("--seed", type=int, default=1)
-    asked = parser.parse_args()
+    asked = read_arguments(40)
     names = list(MODELS)
     makers = {}
     for number in range(asked.count):

@@ -9,7 +9,6 @@ Models have random weights, and sizes drawn from the seed.
 # ruff: noqa: E501
 from __future__ import annotations
 
-import argparse
 import os
 from collections.abc import Callable
 from functools import partial
@@ -25,7 +24,7 @@ from litert_torch.quantize import pt2e_quantizer
 from torch import nn
 from torch.nn import functional
 from torchao.quantization.pt2e import quantize_pt2e
-from wild_children import Made, write_each
+from wild_children import Made, read_arguments, write_each
 
 Called = tuple[nn.Module, tuple[torch.Tensor, ...]]
 
@@ -209,11 +208,7 @@ def make(name: str, seed: int, kind: str) -> Made:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--count", type=int, default=100)
-    parser.add_argument("--seed", type=int, default=1)
-    asked = parser.parse_args()
+    asked = read_arguments(100)
     names = list(MODELS)
     makers = {}
     for number in range(asked.count):

@@ -43,7 +43,7 @@ def take_sizes(steps: list[Step], outputs: Sequence[ir.Value]) -> tuple[list[Ste
     named: dict[str, Step] = {}
     same: dict[ir.Value, ir.Value] = {}
     for step in steps:
-        name = _name_extent(step)
+        name = _find_step_extent(step)
         if name is not None:
             same[step.writes[0]] = named.setdefault(name, step).writes[0]
     if not same:
@@ -55,7 +55,7 @@ def take_sizes(steps: list[Step], outputs: Sequence[ir.Value]) -> tuple[list[Ste
         step.reads = [value if value is None else same.get(value, value) for value in step.reads]
         for operand, values in step.operands.items():
             step.operands[operand] = [value if value is None else same.get(value, value) for value in values]
-        local = [value for value in step.inputs if value in names and _is_told(names[value], step)]
+        local = [value for value in step.inputs if value in names and _has_extent(names[value], step)]
         step.sizes = local
         step.reads = [value for value in step.reads if value not in local]
         step.key = (*step.key, len(local)) if local else step.key
@@ -88,12 +88,12 @@ def find_sizes(steps: Sequence[Step], inputs: Sequence[ir.Value]) -> list[Place]
     """Where the sizes that steps read stand among the inputs; None where one stands nowhere."""
     found: list[Place] = []
     for value in (value for step in steps for value in step.sizes):
-        name = _name_of(value)
+        name = _find_extent_name(value)
         places = [
             (at, axis)
             for at, one in enumerate(inputs)
             for axis, extent in enumerate(one.shape or ())
-            if name is not None and _read_name(extent) == name
+            if name is not None and _get_extent_name(extent) == name
         ]
         if not places:
             return None
@@ -109,14 +109,14 @@ def read_sizes(steps: Sequence[Step], inputs: Sequence[ir.Value], known: Mapping
     return [Size(value, inputs[at], axis, known[value]) for value, (at, axis) in found.items() if value in known]
 
 
-def _name_extent(step: Step) -> str | None:
+def _find_step_extent(step: Step) -> str | None:
     """The name of the free extent that a step yields; None where it yields anything else."""
     if step.spec is None or step.node is None or step.spec.facts.python.extent is None:
         return None
-    return _name_of(step.writes[0])
+    return _find_extent_name(step.writes[0])
 
 
-def _name_of(value: ir.Value) -> str | None:
+def _find_extent_name(value: ir.Value) -> str | None:
     node = value.producer()
     source = None if node is None or not node.inputs else node.inputs[0]
     axes = (
@@ -129,14 +129,14 @@ def _name_of(value: ir.Value) -> str | None:
         or not -len(source.shape) <= axes[0] < len(source.shape)
     ):
         return None
-    return _read_name(source.shape[axes[0]])
+    return _get_extent_name(source.shape[axes[0]])
 
 
-def _read_name(extent: int | ir.SymbolicDim) -> str | None:
+def _get_extent_name(extent: int | ir.SymbolicDim) -> str | None:
     return None if isinstance(extent, int) or not extent.value else str(extent.value)
 
 
-def _is_told(name: str, step: Step) -> bool:
+def _has_extent(name: str, step: Step) -> bool:
     """Whether an extent of an operand of a step is one of a name, or computed from it."""
-    texts = [_read_name(extent) for value in step.inputs for extent in value.shape or ()]
+    texts = [_get_extent_name(extent) for value in step.inputs for extent in value.shape or ()]
     return any(text == name or (text[0] == "=" and name in re.split(r"[^\w./:]+", text)) for text in texts if text)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
-from ..expressions.functions import DTYPES, EvaluationError, bits, highest, is_float, is_integer, lowest
+from ..expressions.functions import SHORT, EvaluationError, bits, highest, is_float, is_integer, lowest
 from .onnx_schemas import Signature, describe_operator, find_signature, pair_types
 from .operators import Dialect
 
@@ -20,7 +20,6 @@ _MANTISSA = {"f32": 24, "f64": 53}
 #: what stands for all element types in ops.yaml
 ANY = "any"
 
-_NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 Kinds = Mapping[str, frozenset[str]]
 
@@ -45,7 +44,7 @@ def find_widenings(dialect: Dialect, operator: str, opset: int, operands: Sequen
         allowed = _list_kernel_types(dialect, operator, found)
     wider: dict[str, str] = {}
     for dtype, variable in pair_types([None if value is None else value.dtype for value in operands], found.operands):
-        own = None if dtype is None else _NAMES.get(dtype)
+        own = None if dtype is None else SHORT.get(dtype)
         if own is not None and variable in allowed and own not in allowed[variable]:
             instead = find_wider_type(own, allowed[variable], dialect.facts.nearest)
             if instead is not None:

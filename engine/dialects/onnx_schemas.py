@@ -10,12 +10,11 @@ import onnx.defs
 import onnx_ir as ir
 
 from ..base.startup import dataclass
-from ..expressions.functions import DTYPES
+from ..expressions.functions import DTYPES, SHORT
 from .operators import OperatorSpec, find_schema
 
 _T = TypeVar("_T")
 
-_NAMES = {dtype: name for name, dtype in DTYPES.items()}
 _VARIADIC = onnx.defs.OpSchema.FormalParameterOption.Variadic
 
 
@@ -91,7 +90,7 @@ def _make_signature(names: tuple[str, ...], variadic: bool, types: tuple[str, ..
 
 def name_types(types: Sequence[ir.DataType]) -> frozenset[str]:
     """The short names of element types, of those that rules know."""
-    return frozenset(_NAMES[dtype] for dtype in types if dtype in _NAMES)
+    return frozenset(SHORT[dtype] for dtype in types if dtype in SHORT)
 
 
 def _list_types(text: str) -> tuple[ir.DataType, ...]:

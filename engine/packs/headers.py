@@ -30,7 +30,6 @@ class Header:
     without: frozenset[str]
 
 
-@read_once
 def read_pair(name: str) -> tuple[str, str] | None:
     """The dialects that a pack's rules lead from and to; None for a pack without rules.
 
@@ -45,7 +44,6 @@ def find_pair(names: Sequence[str]) -> tuple[str, str] | None:
     return next((pair for name in names if (pair := read_pair(name)) is not None), None)
 
 
-@read_once
 def list_lineage(name: str) -> tuple[tuple[Path, frozenset[str]], ...]:
     """The folders of a pack and of those that it lies over, the lowest first, each with the rules left out of it."""
     without = frozenset[str]()
@@ -75,6 +73,7 @@ def _read_built_in(folder: Path) -> Header | None:  # its files stay as they are
     return _read_file(folder)
 
 
+@read_once
 def _read_file(folder: Path) -> Header | None:
     file = min(folder.glob("**/*.rules"), default=None)
     if file is None:

@@ -17,7 +17,7 @@ from ..dialects.literals import make_attribute
 from ..dialects.onnx_schemas import find_signature, pair_types
 from ..dialects.operators import OperatorSpec, find_schema
 from ..dialects.opsets import NEWEST
-from ..expressions.functions import DTYPES, EvaluationError, convert_to_python
+from ..expressions.functions import DTYPES, SHORT, EvaluationError, convert_to_python
 from ..rewrite.apply import SOURCE
 from ..rewrite.operands import split_attributes
 from ..rewrite.rules import ADAPT
@@ -30,7 +30,6 @@ from .rule_stage import drive
 _DEPTH = 8
 #: the first opset in which axes may be counted from the end
 _FROM_BACK = 11
-_NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +171,7 @@ def _widen(node: ir.Node, operands: list[ir.Value | None], spec: OperatorSpec, m
     read = [one if one.uses() or one.is_graph_output() else None for one in node.outputs]
     values = [*pair_types(operands, found.operands), *pair_types(read, found.results)]
     for value, variable in values:
-        own = None if value is None or value.dtype is None else _NAMES.get(value.dtype)
+        own = None if value is None or value.dtype is None else SHORT.get(value.dtype)
         types = found.kinds.get(variable)
         if own is None or not types or own in types:
             continue
@@ -189,7 +188,7 @@ def _widen(node: ir.Node, operands: list[ir.Value | None], spec: OperatorSpec, m
     def insert_cast(value: ir.Value, dtype: ir.DataType) -> ir.Node:
         to = ir.AttrInt64(convert.facts.names_type or "to", int(dtype))
         made = ir.Node(convert.domain, convert.name, [value], [to], num_outputs=1)
-        made.outputs[0].name = module.names.make_name(f"{value.name}_{_NAMES[dtype]}")
+        made.outputs[0].name = module.names.make_name(f"{value.name}_{SHORT[dtype]}")
         made.outputs[0].type, made.outputs[0].shape = ir.TensorType(dtype), value.shape
         return made
 

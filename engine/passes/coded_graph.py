@@ -10,12 +10,11 @@ import onnx_ir as ir
 
 from ..base.quantization import DEQUANTIZE_BY, KEY, QUANTIZE_BY, Quantization, read_node_grid
 from ..dialects.operators import OperatorSpec
-from ..expressions.functions import DTYPES
+from ..expressions.functions import SHORT
 from .base import Module
 from .quantize_dequantize import CODES
 
 #: short names of element types
-NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 
 def find_producer(value: ir.Value | None) -> ir.Node | None:
@@ -39,7 +38,7 @@ def is_allowed(spec: OperatorSpec, position: int, dtype: ir.DataType) -> bool:
     if not types:
         return spec.facts.quantization == CODES
     words = types[min(position, len(types) - 1)].split()
-    name = NAMES[dtype]
+    name = SHORT[dtype]
     return not {"any", name, f"q{name}"}.isdisjoint(words)
 
 

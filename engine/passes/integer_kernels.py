@@ -20,10 +20,11 @@ from ..base.quantization import (
 from ..base.startup import dataclass, field
 from ..dialects.literals import make_attribute
 from ..dialects.operators import OperatorSpec
+from ..expressions.functions import SHORT
 from ..rewrite.edits import remove_unused
 from .base import Module, Visit
 from .code_types import unify_types
-from .coded_graph import NAMES, CodedGraph, are_alike, find_producer, is_allowed, is_real
+from .coded_graph import CodedGraph, are_alike, find_producer, is_allowed, is_real
 from .grids import find_exact_grid, note_grid, round_to_grid, write_grids
 from .moved_codes import hoist, lift, sink_dequantize
 from .quantize_dequantize import CODES, HYBRID, MATCHED
@@ -131,7 +132,7 @@ class _Kernels(CodedGraph):
             return None
         (dtype,) = dtypes
         wanted = [one[0] for one in asked if one is not None]
-        named, places = f"q{NAMES[dtype]}", {operand.name: p for p, operand in enumerate(spec.operands)}
+        named, places = f"q{SHORT[dtype]}", {operand.name: p for p, operand in enumerate(spec.operands)}
         data = [p for p, value in enumerate(node.inputs) if is_real(value)]
         sums = {places[name] for name in spec.facts.products}
         weights = {places[name]: axis for name, axis in spec.facts.channels.items()}

@@ -550,6 +550,12 @@ def test_who_interrupts_it_has_what_came_of_it_until_then() -> None:
     assert interrupted.value.tallies["gru_step"].tried == 4
 
 
+def change_entry(dialect: Dialect, operator: str, fact: dict[str, Any]) -> Dialect:
+    """A dialect whose entry of an operator says something else."""
+    spec = dialect.operators[operator]
+    return replace(dialect, operators={**dialect.operators, operator: replace(spec, facts=replace(spec.facts, **fact))})
+
+
 @pytest.mark.parametrize(
     ("operator", "fact", "said"),
     [
@@ -562,10 +568,7 @@ def test_what_an_entry_says_of_the_order_of_elements_along_an_axis_is_tried(
     interpreter: Interpreter, catalogue: Catalogue, operator: str, fact: dict[str, Any], said: str
 ) -> None:
     dialect = catalogue.find_dialect("onnx")
-    spec = dialect.operators[operator]
-    other = replace(
-        dialect, operators={**dialect.operators, operator: replace(spec, facts=replace(spec.facts, **fact))}
-    )
+    other = change_entry(dialect, operator, fact)
     here = oracle(interpreter, ("tflite2onnx",))
     right, wrong = (examine(Category(operator, one, (13, 21), SHUFFLE), here, 12) for one in (dialect, other))
     assert (right.explain_problem(), right.passed > 5) == ("", True)
@@ -585,10 +588,7 @@ def test_what_an_entry_of_tflite_says_of_axes_is_tried_in_the_interpreter(
     interpreter: Interpreter, catalogue: Catalogue, operator: str, fact: dict[str, Any], said: str
 ) -> None:
     dialect = catalogue.find_dialect("tflite")
-    spec = dialect.operators[operator]
-    other = replace(
-        dialect, operators={**dialect.operators, operator: replace(spec, facts=replace(spec.facts, **fact))}
-    )
+    spec, other = dialect.operators[operator], change_entry(dialect, operator, fact)
     here = oracle(interpreter, ("tflite2onnx",))
     right, wrong = (examine(Category(operator, one, (13, 21)), here, 24) for one in (dialect, other))
     assert (right.explain_problem(), right.passed > 5) == ("", spec.facts.layout in ("transparent", "attribute"))
