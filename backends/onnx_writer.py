@@ -9,7 +9,8 @@ import onnx.shape_inference
 import onnx_ir as ir
 
 from ..engine.base.errors import RewriteError
-from ..engine.dialects.operators import Dialect, find_schema
+from ..engine.dialects.onnx_schemas import find_schema
+from ..engine.dialects.operators import Dialect
 from ..engine.rewrite.profile import time_part
 from .stream import Encoded
 from .writers import Output

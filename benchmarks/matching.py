@@ -65,14 +65,14 @@ def ours() -> Callable[[ir.Model], None]:
     from nnrewrite.engine.check.checker import check
     from nnrewrite.engine.dialects import ops_files
     from nnrewrite.engine.passes.pass_list import convert_graph
-    from nnrewrite.engine.rewrite.rules import compile_rules
+    from nnrewrite.engine.rewrite.rules import RuleSet
     from nnrewrite.engine.syntax.parser import parse
 
     catalogue = ops_files.load()
     file = parse(patterns(), "bench.rules")
     mistakes = check([file], catalogue)
     assert not mistakes, mistakes
-    rules = compile_rules([file], catalogue, 18)
+    rules = RuleSet([file], catalogue, 18)
 
     def run(chain: ir.Model) -> None:
         assert not convert_graph(chain.graph, rules).outcome.fired

@@ -8,7 +8,7 @@ from ..engine.base.errors import CallError, RuleError
 from ..engine.base.startup import dataclass
 from ..engine.packs import loader
 from ..engine.rewrite.result_inference import ResultInference
-from ..engine.rewrite.rules import RuleSet, compile_rules
+from ..engine.rewrite.rules import RuleSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +52,6 @@ def _prepare(
     if not low <= version <= high:
         raise CallError(f"opset {version} is none of {low} to {high}, which the rules of {', '.join(rules)} can write")
     contents = pack.contents.select(skip, only)
-    compiled = compile_rules(pack.files, pack.catalogue, version, contents)
-    reference = compiled.target.facts.reference
-    if reference is not None:
-        compiled.settle = ResultInference(prepare((reference,), None).rules).settle
-    return Prepared(pack, compiled, version)
+    reference = pack.catalogue.find_dialect(pack.files[0].target).facts.reference
+    settle = None if reference is None else ResultInference(prepare((reference,), None).rules).settle
+    return Prepared(pack, RuleSet(pack.files, pack.catalogue, version, contents, settle), version)

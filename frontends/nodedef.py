@@ -6,7 +6,6 @@ fields that an option can be made of are described here, and protobuf steps over
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
@@ -69,7 +68,6 @@ def _convert_value(value: Any) -> Any:
     return value.decode() if isinstance(value, bytes) else value
 
 
-@functools.cache
 def _make_message_class() -> Any:
     file = descriptor_pb2.FileDescriptorProto(name=f"{_PACKAGE}.proto", package=_PACKAGE, syntax="proto2")
     for name, fields in _MESSAGES.items():

@@ -17,7 +17,8 @@ from onnx_ir.passes.common import LiftConstantsToInitializersPass
 
 from ..engine.base.errors import ModelError
 from ..engine.base.garbage_collection import pause_collection
-from ..engine.dialects.operators import Catalogue, find_schema
+from ..engine.dialects.onnx_schemas import find_schema
+from ..engine.dialects.operators import Catalogue
 from .external_data import TensorFiles
 from .mapping import load
 from .onnx_graphs import list_nodes

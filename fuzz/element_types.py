@@ -10,7 +10,8 @@ import numpy as np
 import onnx.defs
 import onnx_ir as ir
 
-from ..engine.dialects.operators import OperatorSpec, find_schema
+from ..engine.dialects.onnx_schemas import find_schema
+from ..engine.dialects.operators import OperatorSpec
 from ..engine.expressions.functions import DTYPES
 from ..verify.frames import Array
 from .choices import Choices

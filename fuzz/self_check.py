@@ -12,12 +12,12 @@ import onnx_ir as ir
 from ..conversion import compiled_rules
 from ..engine.base.errors import RewriteError, RewriteFailure, VerificationError
 from ..engine.dialects.inference import Extents, InferenceError, infer
-from ..engine.dialects.operators import find_schema
+from ..engine.dialects.onnx_schemas import find_schema
 from ..engine.packs.loader import Pack
 from ..engine.passes.layout.axis_groups import ATTRIBUTE, TRANSPARENT
 from ..engine.passes.layout.views import QUANTIZE
 from ..engine.passes.pass_list import convert_graph
-from ..engine.rewrite.rules import RuleSet, compile_rules
+from ..engine.rewrite.rules import RuleSet
 from ..verify.comparison import compare
 from ..verify.formats import REFERENCE
 from ..verify.frames import Array
@@ -159,7 +159,7 @@ def _isolate_rule(pack: Pack, name: str, opset: int) -> RuleSet:
     """A rule set with one rule: of several of a name, that of the last pack."""
     named = [outline for outline in pack.contents.outlines if outline.name == name]
     outlines = tuple(sorted(named, key=lambda outline: outline.order)[:1])
-    return compile_rules(pack.files, pack.catalogue, opset, replace(pack.contents, outlines=outlines))
+    return RuleSet(pack.files, pack.catalogue, opset, replace(pack.contents, outlines=outlines))
 
 
 def _bound_cancellation(value: Value, read: Sequence[Value]) -> float:

@@ -11,7 +11,7 @@ from ..dialects.operators import Catalogue, OperatorSpec
 from ..expressions.compile import Frame, Located, evaluate
 from ..expressions.functions import convert_to_python
 from ..rewrite.pattern import Absent, AnyOf, Defined, NodePattern, Number, Operand, Variable
-from ..rewrite.rules import JUDGING, ONCE, Contents, Override, Rule, compile_rules
+from ..rewrite.rules import JUDGING, ONCE, Contents, Override, Rule, RuleSet
 from ..syntax import tree
 from ..syntax.diagnostics import Collector
 from ..syntax.tree_traversal import walk
@@ -28,7 +28,7 @@ def report_shadowed(
 
     A rule of one pack may take the place of a rule of another: those are returned, and are no mistake.
     """
-    ruleset = compile_rules(files, catalogue, max(file.opsets[1] for file in files), contents)
+    ruleset = RuleSet(files, catalogue, max(file.opsets[1] for file in files), contents)
     told: set[str] = set()
     overrides: dict[str, Override] = {}
     for stage, (domain, operator) in ruleset.list_roots():

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import functools
-
 import onnx.defs
 
 from ..dialects.operators import Dialect
 from ..expressions.opset_range import Opsets
 
 
-@functools.cache
 def list_operators(dialect: Dialect, opsets: Opsets = frozenset()) -> frozenset[str]:
     """The names of all operators that a dialect has, at some of the opsets where there are any."""
     names = set(dialect.operators)
@@ -22,13 +19,11 @@ def list_operators(dialect: Dialect, opsets: Opsets = frozenset()) -> frozenset[
     return frozenset(names)
 
 
-@functools.cache
 def list_traits(dialect: Dialect) -> frozenset[str]:
     """All traits that operators of a dialect have."""
     return frozenset(trait for spec in dialect.operators.values() for trait in spec.traits)
 
 
-@functools.cache
 def list_options(dialect: Dialect) -> frozenset[str]:
     """The names of all options that operators of a dialect have."""
     return frozenset(name for spec in dialect.operators.values() for name in spec.options)

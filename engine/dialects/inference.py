@@ -17,7 +17,7 @@ from onnx_ir import serde
 
 from ..base.constants import read_initializer
 from ..base.startup import dataclass
-from .operators import find_schema
+from .onnx_schemas import find_schema
 
 #: constants longer than this are weights and say nothing about shapes
 SHAPE_DATA = 1024

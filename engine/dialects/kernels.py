@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import onnx_ir as ir
 
 from ..expressions.functions import SHORT, EvaluationError, bits, highest, is_float, is_integer, lowest
-from .onnx_schemas import Signature, describe_operator, find_signature, pair_types
-from .operators import Dialect
+from .onnx_schemas import Signature, pair_types
+from .operators import Dialect, OperatorSpec, describe_operator, find_signature
 
 #: what a type is widened to: the first of these that has a kernel and holds every number of the type
 _LADDER = ("u8", "i16", "i32", "i64", "f32", "f64")
@@ -24,7 +24,9 @@ ANY = "any"
 Kinds = Mapping[str, frozenset[str]]
 
 
-def find_widenings(dialect: Dialect, operator: str, opset: int, operands: Sequence[ir.Value | None]) -> dict[str, str]:
+def find_widenings(
+    dialect: Dialect, spec: OperatorSpec, opset: int, operands: Sequence[ir.Value | None]
+) -> dict[str, str]:
     """The type variables of an operator that stand for a type without a kernel, and the type to compute in.
 
     `kernels` of the dialect in ops.yaml says which types have one; where it is silent, the operator's schema does.
@@ -32,16 +34,15 @@ def find_widenings(dialect: Dialect, operator: str, opset: int, operands: Sequen
     """
     if not dialect.schemas and any(value is not None and "quantization" in value.meta for value in operands):
         return {}
-    found = find_signature(operator, opset, dialect.domain)
-    if operator == dialect.find_role("convert").name:  # by which others become wider
+    if spec.name == dialect.find_role("convert").name:  # by which others become wider
         return {}
+    found = find_signature(spec, opset)
     if found is None:
-        spec = dialect.operators.get(operator)
-        if spec is None or not spec.facts.types:
+        if not spec.facts.types:
             return {}
         found, allowed = describe_operator(spec), _list_plain_types(spec.facts.types)
     else:
-        allowed = _list_kernel_types(dialect, operator, found)
+        allowed = _list_kernel_types(dialect, spec.name, found)
     wider: dict[str, str] = {}
     for dtype, variable in pair_types([None if value is None else value.dtype for value in operands], found.operands):
         own = None if dtype is None else SHORT.get(dtype)
@@ -50,7 +51,7 @@ def find_widenings(dialect: Dialect, operator: str, opset: int, operands: Sequen
             if instead is not None:
                 wider[variable] = instead
             elif not dialect.schemas:
-                raise EvaluationError(f"{operator} has no kernel for {own}")
+                raise EvaluationError(f"{spec.name} has no kernel for {own}")
     return wider
 
 

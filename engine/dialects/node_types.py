@@ -97,7 +97,7 @@ def _find_misfits(node: yaml.Node, kind: Any, name: str) -> Iterator[Misfit]:
 
 
 def _describe_place(kind: Any, name: str) -> str:
-    return next((home.place for home in list_homes() if home.keys is list_keys(kind)), f"`{name}`")
+    return next((home.place for home in list_homes() if home.keys == list_keys(kind)), f"`{name}`")
 
 
 def _is_of_kind(node: yaml.Node, kind: Any) -> bool:

@@ -1,8 +1,7 @@
-"""ONNX schemas as plain data, each read once: asking onnx takes longer than applying a rule."""
+"""ONNX schemas as plain data."""
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
 
@@ -11,7 +10,6 @@ import onnx_ir as ir
 
 from ..base.startup import dataclass
 from ..expressions.functions import DTYPES, SHORT
-from .operators import OperatorSpec, find_schema
 
 _T = TypeVar("_T")
 
@@ -50,12 +48,17 @@ class Signature:
         return self.operands[-1] if self.operands and self.operands[-1].variadic else None
 
 
-@functools.cache
-def find_signature(name: str, opset: int, domain: str = "") -> Signature | None:
-    """What an operator takes and yields at an opset, None where it has no schema there."""
-    found = find_schema(name, opset, domain)
-    if found is None:
+def find_schema(name: str, opset: int, domain: str = "") -> onnx.defs.OpSchema | None:
+    """The ONNX schema of an operator at an opset, None where it does not exist there."""
+    try:
+        found = onnx.defs.get_schema(name, opset, domain)
+    except onnx.defs.SchemaError:
         return None
+    return None if found.deprecated else found
+
+
+def read_signature(found: onnx.defs.OpSchema) -> Signature:
+    """What an operator takes and yields as a schema says."""
     kinds = {c.type_param_str: tuple(_read_types(c.allowed_type_strs)) for c in found.type_constraints}
 
     def read_parameters(formal: Sequence[onnx.defs.OpSchema.FormalParameter]) -> tuple[Parameter, ...]:
@@ -74,8 +77,8 @@ def find_signature(name: str, opset: int, domain: str = "") -> Signature | None:
     return Signature(taken, yielded, found.since_version, {name: name_types(types) for name, types in kinds.items()})
 
 
-@functools.cache
-def _make_signature(names: tuple[str, ...], variadic: bool, types: tuple[str, ...]) -> Signature:
+def make_signature(names: Sequence[str], variadic: bool, types: Sequence[str]) -> Signature:
+    """What an operator without a schema takes, as ops.yaml says: operands of the same types are of one type."""
     last = len(names) - 1
     return Signature(
         tuple(
@@ -98,12 +101,6 @@ def _list_types(text: str) -> tuple[ir.DataType, ...]:
     found = [DTYPES[name] for word in text.split() if (name := word.removeprefix("q")) in DTYPES]
     indices = {ir.DataType.INT16, ir.DataType.INT32, ir.DataType.INT64}
     return tuple([ir.DataType.INT32] if ir.DataType.INT32 in found and indices.issuperset(found) else found)
-
-
-def describe_operator(spec: OperatorSpec) -> Signature:
-    """What an operator without a schema takes, as ops.yaml says: operands of the same types are of one type."""
-    names = tuple(operand.name for operand in spec.operands)
-    return _make_signature(names, spec.count_operands()[1] is None, spec.facts.types)
 
 
 def pair_types(values: Sequence[_T], parameters: Sequence[Parameter]) -> Iterator[tuple[_T, str]]:

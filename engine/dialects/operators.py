@@ -15,6 +15,7 @@ import onnx_ir as ir
 from ..base.errors import RewriteError
 from ..base.startup import dataclass, field, replace
 from .facts import DialectFacts, ElementType, OperatorFacts
+from .onnx_schemas import Signature, find_schema, make_signature, read_signature
 
 #: the trait of operators that no file has: forms that rules give others before they lower them
 FORM = "form"
@@ -88,6 +89,8 @@ class OperatorSpec:
     facts: OperatorFacts = field(default_factory=OperatorFacts)
     #: the last operands, where they are options of a node at an opset: each with its option
     stored: Mapping[str, Option] = field(default_factory=dict)
+    #: the types of what it takes and yields, where it has a schema at an opset
+    schema: Signature | None = None
 
     @property
     def when(self) -> Mapping[str, Any]:
@@ -207,7 +210,6 @@ class Catalogue:
         return None
 
 
-@functools.cache
 def list_catalogue(dialect: Dialect, opset: int) -> Mapping[str, OperatorSpec]:
     """All operators of a dialect by name, those of onnx.defs as they stand at an opset."""
     if not dialect.schemas:
@@ -217,13 +219,19 @@ def list_catalogue(dialect: Dialect, opset: int) -> Mapping[str, OperatorSpec]:
     return {name: spec for name, spec in found.items() if spec is not None}
 
 
-def find_schema(name: str, opset: int, domain: str = "") -> onnx.defs.OpSchema | None:
-    """The ONNX schema of an operator at an opset, None where it does not exist there."""
-    try:
-        found = onnx.defs.get_schema(name, opset, domain)
-    except onnx.defs.SchemaError:
+def find_signature(spec: OperatorSpec, opset: int) -> Signature | None:
+    """The types of what an operator takes and yields at an opset, None where it has no schema there."""
+    found = find_schema(spec.name, opset, spec.domain)
+    if found is None:
         return None
-    return None if found.deprecated else found
+    known = spec.schema
+    return known if known is not None and known.since == found.since_version else read_signature(found)
+
+
+def describe_operator(spec: OperatorSpec) -> Signature:
+    """What an operator without a schema takes, as ops.yaml says: operands of the same types are of one type."""
+    names = [operand.name for operand in spec.operands]
+    return make_signature(names, spec.count_operands()[1] is None, spec.facts.types)
 
 
 @functools.cache
@@ -247,7 +255,15 @@ def _read_schema(dialect: Dialect, name: str, opset: int) -> OperatorSpec | None
     )
     taken += tuple(Operand(name, not option.required) for name, option in stored.items())
     made = OperatorSpec(
-        dialect.name, dialect.domain, name, taken, read_operands(found.outputs), options, stored=stored, facts=facts
+        dialect.name,
+        dialect.domain,
+        name,
+        taken,
+        read_operands(found.outputs),
+        options,
+        stored=stored,
+        facts=facts,
+        schema=read_signature(found),
     )
     if known is None:
         return made

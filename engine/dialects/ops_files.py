@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -55,7 +54,6 @@ def _read_yaml(path: Path, checked: bool = False) -> dict[str, dict[str, Any]]:
     return document
 
 
-@functools.lru_cache(8)
 def _parse_document(text: str) -> Any:
     import yaml
 

@@ -9,7 +9,8 @@ import onnx_ir as ir
 
 from ..base.quantization import RAW, is_blockwise, read_quantization
 from ..base.startup import dataclass
-from .operators import Dialect, OperatorSpec, find_schema
+from .onnx_schemas import find_schema
+from .operators import Dialect, OperatorSpec
 
 #: the newest opset that the installed package knows
 NEWEST = onnx.defs.onnx_opset_version()

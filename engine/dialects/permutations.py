@@ -9,8 +9,7 @@ import onnx_ir as ir
 
 from ..base.constants import read_constant
 from ..base.names import Scope
-from .onnx_schemas import describe_operator
-from .operators import OperatorSpec
+from .operators import OperatorSpec, describe_operator
 
 
 def make_permutation(

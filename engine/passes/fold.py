@@ -22,7 +22,7 @@ from ..dialects.inference import (
     read_extents,
     require_within,
 )
-from ..dialects.onnx_schemas import find_signature
+from ..dialects.onnx_schemas import find_schema
 from ..dialects.operators import OperatorSpec
 from ..rewrite.subgraphs import find_bodies
 from .base import Module, Visit
@@ -74,7 +74,7 @@ class Fold:
         while work:
             node = work.pop()
             spec = dialect.find_operator(node.op_type, module.opset) if node.domain == dialect.domain else None
-            if spec is None or find_signature(node.op_type, module.opset, node.domain) is None:
+            if spec is None or find_schema(node.op_type, module.opset, node.domain) is None:
                 if spec is not None and _is_closed(node, spec):
                     _replace(node, _evaluate(node, module), module)
                 continue

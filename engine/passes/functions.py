@@ -17,7 +17,8 @@ from ..base.errors import RewriteError
 from ..base.startup import dataclass
 from ..dialects.folding import fold, fold_extents
 from ..dialects.inference import InferenceError, infer, make_shape, read_extents
-from ..dialects.operators import OperatorSpec, find_schema
+from ..dialects.onnx_schemas import find_schema
+from ..dialects.operators import OperatorSpec
 from ..rewrite.rules import LOWER, NORMALIZE
 from ..rewrite.subgraphs import find_bodies, stack_types
 from .base import Module, Visit

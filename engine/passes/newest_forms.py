@@ -14,8 +14,7 @@ import onnx_ir as ir
 from ..base.names import Scope
 from ..base.startup import dataclass
 from ..dialects.literals import make_attribute
-from ..dialects.onnx_schemas import find_signature
-from ..dialects.operators import Dialect, OperatorSpec, get_option
+from ..dialects.operators import Dialect, OperatorSpec, find_signature, get_option
 from .base import Module, Visit
 
 
@@ -79,7 +78,7 @@ def _move_attributes(
 ) -> None:
     """Put attributes that are operands by now where these stand; `forms` and `opsets` are the older and the newer."""
     was, now = forms
-    before, found = find_signature(was.name, opsets[0], dialect.domain), find_signature(now.name, opsets[1], now.domain)
+    before, found = find_signature(was, opsets[0]), find_signature(now, opsets[1])
     moved: dict[int, Any] = {}
     known = {operand.name for operand in before.operands} if before is not None else set()
     first = len(known)

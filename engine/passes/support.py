@@ -9,7 +9,8 @@ import onnx.defs
 
 from ..base.errors import CallError, Span
 from ..base.startup import dataclass
-from ..dialects.operators import FORM, Catalogue, Dialect, OperatorSpec, find_schema
+from ..dialects.onnx_schemas import find_schema
+from ..dialects.operators import FORM, Catalogue, Dialect, OperatorSpec
 from ..expressions.compile import TRAIT
 from ..expressions.functions import convert_to_python
 from ..expressions.opset_range import Opsets, find_possible

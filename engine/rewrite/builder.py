@@ -18,8 +18,8 @@ from ..dialects.folding import fold
 from ..dialects.inference import InferenceError, describe, infer, make_shape, require_within
 from ..dialects.kernels import find_widenings
 from ..dialects.literals import make_attribute
-from ..dialects.onnx_schemas import describe_operator, find_signature, pair_types
-from ..dialects.operators import Dialect, OperatorSpec
+from ..dialects.onnx_schemas import find_schema, pair_types
+from ..dialects.operators import Dialect, OperatorSpec, describe_operator, find_signature
 from ..dialects.permutations import make_permutation
 from ..expressions.compile import Frame, evaluate
 from ..expressions.functions import DTYPES, EvaluationError
@@ -301,13 +301,13 @@ class Builder:
         operands, moved = split_attributes(spec, operands, self._opset)
         attributes = [*moved, *attributes]
         inputs = make_operands(spec, operands, self._opset, self._scope)
-        wider = find_widenings(target, spec.name, self._opset, inputs) if spec.dialect == target.name else {}
+        wider = find_widenings(target, spec, self._opset, inputs) if spec.dialect == target.name else {}
         if wider:
             return self._compute_wider(span, spec, inputs, list(attributes), count, wider)
         node = ir.Node(spec.domain, spec.name, inputs, attributes, num_outputs=count)
         self.nodes.append(node)
         graphs = find_bodies(node)
-        if graphs or find_signature(spec.name, self._opset, spec.domain) is None:
+        if graphs or find_schema(spec.name, self._opset, spec.domain) is None:
             if graphs:
                 counted = node.attributes.get(spec.facts.slices or "")
                 stack_types(node, None if counted is None else counted.as_int(), spec.facts.decides)
@@ -347,7 +347,7 @@ class Builder:
         wider: Mapping[str, str],
     ) -> list[ir.Value]:
         """A node whose own types have no kernel: computed in wider ones, between two conversions."""
-        found = find_signature(spec.name, self._opset, spec.domain) or describe_operator(spec)
+        found = find_signature(spec, self._opset) or describe_operator(spec)
         pairs = [*pair_types(inputs, found.operands)]  # of one type, but for numbers that a rule gave
         types = {variable: DTYPES[name] for variable, name in wider.items()}
         own = {

@@ -10,8 +10,7 @@ import onnx_ir as ir
 from ..base.constants import read_constant
 from ..base.names import Scope
 from ..dialects.literals import make_array, make_attribute
-from ..dialects.onnx_schemas import describe_operator, find_signature
-from ..dialects.operators import OperatorSpec
+from ..dialects.operators import OperatorSpec, describe_operator, find_signature
 from ..expressions.functions import EvaluationError
 
 
@@ -25,7 +24,7 @@ def make_operands(spec: OperatorSpec, operands: list[Any], opset: int, scope: Sc
     operands = [scope.adopt(operand) if _is_nameless(operand) else operand for operand in operands]
     if all(operand is None or type(operand) is ir.Value for operand in operands):
         return list(operands)
-    found = find_signature(spec.name, opset, spec.domain) or describe_operator(spec)
+    found = find_signature(spec, opset) or describe_operator(spec)
     asked = [found.find_operand(position) if found else None for position in range(len(operands))]
     bound: dict[str, ir.DataType] = {}
     for exact in (True, False):  # run-time values say what a type variable is before arrays do

@@ -125,19 +125,24 @@ class Override(NamedTuple):
 
 
 class RuleSet:
-    """The rules of a conversion at one opset, by stage and by root operator, each compiled when it is first asked for.
+    """The rules of checked files at one opset, by stage and by root operator, each compiled when it is first asked for.
 
+    The first file names the dialects. `settle` says what the results of the target's nodes are, where no schema does.
     What is asked for is few of many: a model has a dozen kinds of operators, and reading all rules costs more than
     converting it.
     """
 
     def __init__(
-        self, files: Sequence[tree.RuleFile], catalogue: Catalogue, opset: int, contents: Contents | None = None
+        self,
+        files: Sequence[tree.RuleFile],
+        catalogue: Catalogue,
+        opset: int,
+        contents: Contents | None = None,
+        settle: Settle | None = None,
     ) -> None:
         self._files, self._catalogue, self.opset = files, catalogue, opset
         self.highest = max(file.opsets[1] for file in files)
-        #: says what the results of the target's nodes are, where no schema does
-        self.settle: Settle | None = None
+        self.settle = settle
         contents = contents or outline_rules(files, catalogue)
         self.source, self.target = catalogue.find_dialect(files[0].source), catalogue.find_dialect(files[0].target)
         self.definitions: Mapping[str, tree.Definition] = _Definitions(files, contents.definitions)
@@ -224,13 +229,6 @@ class _Definitions(Mapping[str, tree.Definition]):
 
     def __len__(self) -> int:
         return len(self._places)
-
-
-def compile_rules(
-    files: Sequence[tree.RuleFile], catalogue: Catalogue, opset: int, contents: Contents | None = None
-) -> RuleSet:
-    """Compile checked rule files, the first of which names the dialects, for one opset."""
-    return RuleSet(files, catalogue, opset, contents)
 
 
 def outline_rules(files: Sequence[tree.RuleFile], catalogue: Catalogue) -> Contents:

@@ -20,7 +20,7 @@ from nnrewrite.engine.check.checked import CheckedItems
 from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.engine.packs import folders, loader
 from nnrewrite.engine.passes.pass_list import convert_graph
-from nnrewrite.engine.rewrite.rules import compile_rules
+from nnrewrite.engine.rewrite.rules import RuleSet
 from nnrewrite.engine.syntax import parser, tree
 from nnrewrite.engine.syntax.tree_traversal import walk
 
@@ -56,7 +56,7 @@ def make(tmp_path: Path) -> Make:
 
 
 def first(pack: loader.Pack, operator: str) -> str:
-    rules = compile_rules(pack.files, pack.catalogue, 18, pack.contents)
+    rules = RuleSet(pack.files, pack.catalogue, 18, pack.contents)
     return rules.list_candidates("lower", "tflite", operator)[0].name
 
 
@@ -180,7 +180,7 @@ def test_each_pack_calls_its_own_definitions(make: Make) -> None:
     one = "def twice(x) = x * 2\nrule one { y = ABS(x) where twice(1) == 2 => y = Abs(x) test x: f32[2] }"
     two = "def twice(x) = x * 3\nrule two { y = NEG(x) where twice(1) == 3 => y = Neg(x) test x: f32[2] }"
     pack = loader.load([str(make("one", HEADER + one)), str(make("two", HEADER.replace("mine", "other") + two))])
-    rules = compile_rules(pack.files, pack.catalogue, 18, pack.contents)
+    rules = RuleSet(pack.files, pack.catalogue, 18, pack.contents)
     for operator in ("ABS", "NEG"):
         value = ir.Value(name="x", type=ir.TensorType(ir.DataType.FLOAT), shape=ir.Shape([2]))
         node = ir.Node("tflite", operator, [value])
@@ -277,7 +277,7 @@ tflite:
 """
     rules = HEADER + "rule scaled { y = Scaled(x) {alpha} => y = x * alpha test x: f32[2] for alpha in [0.5] }"
     pack = loader.load(["tflite2onnx", str(make("one", rules, operators))])
-    found = compile_rules(pack.files, pack.catalogue, 18, pack.contents)
+    found = RuleSet(pack.files, pack.catalogue, 18, pack.contents)
     assert [rule.name for rule in found.list_candidates("lower", "tflite.custom", "Scaled")] == ["scaled"]
 
 
@@ -416,7 +416,7 @@ def test_from_the_second_start_on_loading_takes_a_part_of_the_time_of_checking()
 
     def load() -> None:
         pack = loader.load(["tflite2onnx"])
-        rules = compile_rules(pack.files, pack.catalogue, 18, pack.contents)
+        rules = RuleSet(pack.files, pack.catalogue, 18, pack.contents)
         for operator in ("CONV_2D", "DEPTHWISE_CONV_2D", "ADD", "RESHAPE", "PAD", "MEAN", "SOFTMAX", "CONCATENATION"):
             assert rules.list_candidates("lower", "tflite", operator)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 from nnrewrite.engine.packs import loader
-from nnrewrite.engine.rewrite.rules import ADAPT, compile_rules
+from nnrewrite.engine.rewrite.rules import ADAPT, RuleSet
 
 
 def candidates(opset: int, operator: str) -> list[str]:
     pack = loader.load(["onnx2onnx"])
-    rules = compile_rules(pack.files, pack.catalogue, opset, pack.contents)
+    rules = RuleSet(pack.files, pack.catalogue, opset, pack.contents)
     return [rule.name for rule in rules.list_candidates(ADAPT, "", operator)]
 
 

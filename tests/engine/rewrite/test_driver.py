@@ -9,7 +9,7 @@ import pytest
 from nnrewrite.engine.base.errors import RewriteError, UnsupportedError
 from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.engine.passes.pass_list import convert_graph
-from nnrewrite.engine.rewrite.rules import RuleSet, compile_rules
+from nnrewrite.engine.rewrite.rules import RuleSet
 from nnrewrite.engine.syntax.parser import parse
 
 OPSET = 18
@@ -30,7 +30,7 @@ def rewriter(catalogue: Catalogue, rules: str, graph: str, between: str = "onnx 
     """What runs some rules over a graph in ONNX's own notation."""
     head = f'<ir_version: 10, opset_import: ["" : {OPSET}, "tflite" : 1]> graph'
     proto = onnx.shape_inference.infer_shapes(onnx.parser.parse_model(f"{head} {graph}"))
-    compiled = compile_rules([parse(f"ruleset demo : {between} opset 13..25\n{rules}", "d.rules")], catalogue, OPSET)
+    compiled = RuleSet([parse(f"ruleset demo : {between} opset 13..25\n{rules}", "d.rules")], catalogue, OPSET)
     return Run(ir.from_proto(proto).graph, compiled)
 
 

@@ -15,7 +15,7 @@ from nnrewrite.engine.passes.pass_list import convert_graph
 from nnrewrite.engine.rewrite import apply
 from nnrewrite.engine.rewrite.conditions import Guard
 from nnrewrite.engine.rewrite.matcher import Matcher
-from nnrewrite.engine.rewrite.rules import Rule, RuleSet, compile_rules
+from nnrewrite.engine.rewrite.rules import Rule, RuleSet
 from nnrewrite.engine.syntax.parser import parse
 
 Compile = Callable[[str], Rule]
@@ -32,7 +32,7 @@ THREE = """
 
 def rule_set(catalogue: Catalogue, left: str, right: str) -> RuleSet:
     text = f"ruleset demo : onnx -> onnx opset 13..25\nrule r stage simplify {{ {left} => {right} }}"
-    return compile_rules([parse(text, "demo.rules")], catalogue, OPSET)
+    return RuleSet([parse(text, "demo.rules")], catalogue, OPSET)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from nnrewrite.conversion import compiled_rules, pipeline
 from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.engine.rewrite import matcher
-from nnrewrite.engine.rewrite.rules import compile_rules
+from nnrewrite.engine.rewrite.rules import RuleSet
 from nnrewrite.engine.syntax.parser import parse
 
 INTEGER = ir.DataType.INT32
@@ -37,7 +37,7 @@ def early(catalogue: Catalogue) -> Callable[[str], MayFit]:
 
     def compiled(left: str) -> MayFit:
         text = f"ruleset demo : onnx -> onnx opset 13..25\nrule r stage simplify {{ {left} => y = Relu(x) }}"
-        (rule,) = compile_rules([parse(text, "demo.rules")], catalogue, 18).list_candidates("simplify", "", "Add")
+        (rule,) = RuleSet([parse(text, "demo.rules")], catalogue, 18).list_candidates("simplify", "", "Add")
         return rule.matcher.may_fit
 
     return compiled

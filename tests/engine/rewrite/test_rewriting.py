@@ -17,7 +17,7 @@ from nnrewrite.engine.check.checker import check
 from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.engine.passes.pass_list import convert_graph
 from nnrewrite.engine.rewrite.driver import RULE, SOURCE
-from nnrewrite.engine.rewrite.rules import compile_rules
+from nnrewrite.engine.rewrite.rules import RuleSet
 from nnrewrite.engine.syntax.parser import parse
 
 Rewrite = Callable[..., ir.Graph]
@@ -43,7 +43,7 @@ def rewrite(catalogue: Catalogue) -> Rewrite:
         found = [d for d in check([file], catalogue) if "test" not in d.message]
         assert not found, found
         graph = model(graph, opset) if isinstance(graph, str) else graph
-        convert_graph(graph, compile_rules([file], catalogue, opset))
+        convert_graph(graph, RuleSet([file], catalogue, opset))
         return graph
 
     return run

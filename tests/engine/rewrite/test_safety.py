@@ -19,7 +19,7 @@ from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.engine.expressions.functions import EvaluationError
 from nnrewrite.engine.passes.pass_list import convert_graph
 from nnrewrite.engine.rewrite import apply
-from nnrewrite.engine.rewrite.rules import compile_rules
+from nnrewrite.engine.rewrite.rules import RuleSet
 from nnrewrite.engine.syntax.parser import parse
 
 PAIR = """rule pair stage simplify {
@@ -36,7 +36,7 @@ def rewritten(catalogue: Catalogue, rules: str, body: str) -> list[str]:
     assert not check([file], catalogue)
     text = f'<ir_version: 8, opset_import: ["": 18]> graph (float[2] x) => (float[2] y) {{ {body} }}'
     graph = ir.from_proto(onnx.parser.parse_model(text)).graph
-    convert_graph(graph, compile_rules([file], catalogue, 18))
+    convert_graph(graph, RuleSet([file], catalogue, 18))
     return [f"{node.outputs[0].name} = {node.op_type}" for node in graph]
 
 
