@@ -21,6 +21,7 @@ from ..rewrite.rules import Contents, Override, outline_rules
 from ..syntax import tree
 from .digests import digest_code, digest_pack
 from .entries import list_entries
+from .first_forms import decide_choices
 from .folders import find_folders, is_built_in, list_built_in, read_text
 from .parse_cache import Parses
 from .scopes import separate_definitions
@@ -144,6 +145,7 @@ def _read(paths: Sequence[Path], texts: Mapping[str, str], parses: Parses) -> Pa
     files, unknown = separate_definitions(files, parses, complete=not diagnostics)
     files, lacking = _leave_out(files, paths)
     files, misnamed = parses.place_operands(files, catalogue)
+    files = decide_choices(files, catalogue, parses)
     diagnostics += [*unknown, *lacking, *misnamed]
     program = [path for path in paths if is_built_in(path)]
     if len(program) == len(paths):

@@ -40,6 +40,7 @@ class Parses:
         self._named: dict[tuple[int, tuple[tuple[str, str], ...]], Item] = {}
         self._catalogue: Catalogue | None = None
         self._placed: dict[int, tuple[Item, Item, list[Diagnostic]]] = {}
+        self._decided: dict[tuple[int, tuple[str, ...]], tuple[Item, Item]] = {}
         self._bytes: dict[int, tuple[Item, bytes]] = {}
 
     def parse(self, text: str, name: str) -> tree.RuleFile:
@@ -105,6 +106,12 @@ class Parses:
                 wrong += mistakes
             found.append(replace(file, items=tuple(items)))
         return found, wrong
+
+    def keep_decided(self, item: Item, conditions: tuple[str, ...], made: Item) -> Item:
+        """What an item becomes by some conditions, the same whenever it is told of."""
+        key = id(item), conditions
+        # Kept with the item, whose identity is nobody else's then.
+        return self._decided.setdefault(key, (item, made))[1]
 
     def freeze_item(self, item: Item) -> bytes:
         """The bytes of an item of files whose operands are in their places, made once for all packs that have it."""

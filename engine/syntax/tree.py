@@ -63,7 +63,7 @@ class Conditional:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """`left | right` in a pattern: either may stand there."""
+    """`left | right`: in a pattern either stands there, in a template the first is built that exists at the opset."""
 
     left: Expression
     right: Expression

@@ -329,6 +329,23 @@ def test_a_fragment_that_there_is_not_is_told(make: Make, line: str, message: st
     assert any(one.message.startswith(message) for one in caught.value.diagnostics), caught.value.diagnostics
 
 
+def test_of_a_choice_in_a_template_the_first_is_built_that_exists_at_the_opset(make: Make) -> None:
+    text = """ruleset mine : onnx -> onnx opset 13..25
+def laid(x) = Reshape(x, [6]) {allowzero: 1} | Reshape(x, [6])
+rule mine stage simplify { y = Softsign(x) => y = laid(x) test x: f32[2, 3] }
+"""
+    pack = loader.load([str(make("one", text))])
+    definition = next(item for file in pack.files for item in file.items if item.name == "laid")
+    assert isinstance(definition, tree.Definition)
+    assert isinstance(definition.body, tree.Conditional)
+    assert isinstance(definition.body.condition, tree.Binary)
+    assert isinstance(definition.body.condition.right, tree.Literal)
+    assert (definition.body.condition.operator, definition.body.condition.right.value) == (">=", 14)
+    with pytest.raises(RuleError) as caught:
+        loader.load([str(make("two", text.replace(" {allowzero: 1}", "")))])
+    assert "does not exist at each opset" in f"{caught.value}"
+
+
 def test_a_pack_describes_its_own_operators(make: Make) -> None:
     operators = """
 tflite:
