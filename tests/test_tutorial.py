@@ -39,11 +39,13 @@ def test_what_the_tutorial_shows_is_what_is_printed(folder: Path, shown: str) ->
     if arguments[0] == "fuzz":
         pytest.importorskip("ai_edge_litert")
         pytest.importorskip("onnxruntime")
-        arguments += ["--jobs", "1", "--examples", "24"]
+        arguments += ["--jobs", "1", "--examples", "24", "--time", "200"]  # so that no clock decides
     done = CliRunner().invoke(app, arguments, catch_exceptions=False, prog_name="rewrite")
     for line in expected:
         assert line in done.output
-    assert done.exit_code == (0 if "pack" in arguments else 2 if "broken" in arguments else 1)
+    assert done.exit_code == (
+        2 if "broken" in arguments else 1 if "lost" in arguments or "pack" not in arguments else 0
+    )
 
 
 def test_a_custom_operator_takes_under_forty_lines() -> None:

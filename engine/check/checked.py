@@ -8,6 +8,9 @@ from ..dialects.operators import Catalogue
 from ..syntax import tree
 from ..syntax.tree_traversal import walk
 
+#: mentioned where there is a choice
+_CHOICE = "|"
+
 Item = tree.Rule | tree.Table | tree.Definition
 
 
@@ -25,6 +28,10 @@ class CheckedItems:
         if id(item) not in self._mentioned:  # kept with the item, whose identity is nobody else's then
             self._mentioned[id(item)] = item, frozenset(_iterate_mentioned(item))
         return self._mentioned[id(item)][1]
+
+    def has_choice(self, item: Item) -> bool:
+        """Whether a choice `a | b` stands in it."""
+        return _CHOICE in self.list_mentioned(item)
 
     def find_sound(self, catalogue: Catalogue, definitions: Mapping[str, tree.Definition]) -> frozenset[int]:
         """The identities of the items that have no mistakes beside these definitions either."""
@@ -51,3 +58,5 @@ def _iterate_mentioned(item: Item) -> Iterable[str]:
             yield node.callee
         elif type(node) is tree.Symbol:
             yield node.name
+        elif type(node) is tree.Choice:
+            yield _CHOICE

@@ -67,9 +67,8 @@ def infer(expression: tree.Expression, context: Context) -> Kinds:
             kinds = infer(then, context.restrict(yes)) if yes else NOTHING
             return kinds | infer(other, context.restrict(no)) if no else kinds
         case tree.Choice(left, right, span):
-            context.report(
-                span, "`|` stands in patterns only", "a template that depends on something is `a if c else b`"
-            )
+            help = "a template that depends on something is `a if c else b`"
+            context.report(span, "`|` stands in patterns, and behind what does not exist at each opset", help)
             return infer(left, context) | infer(right, context)
         case tree.Index(value, index, span):
             _expect(index, infer(index, context), NUMERIC, "an index is a number", context)

@@ -21,10 +21,12 @@ from ..rewrite.rules import Contents, Override, outline_rules
 from ..syntax import tree
 from .digests import digest_code, digest_pack
 from .entries import list_entries
+from .first_forms import decide_choices
 from .folders import find_folders, is_built_in, list_built_in, read_text
 from .parse_cache import Parses
 from .scopes import separate_definitions
 from .serialization import Lazy, LazyMapping, freeze, thaw
+from .shared_fragments import put_in_fragments
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +140,12 @@ def _read(paths: Sequence[Path], texts: Mapping[str, str], parses: Parses) -> Pa
     entries = list_entries(paths)
     catalogue = _load_catalogue(tuple(entries), tuple(map(read_text, (*OPERATORS, *entries))))
     parses.keep()
+    files, misused = put_in_fragments(files, texts, parses)
+    diagnostics += misused
     files, unknown = separate_definitions(files, parses, complete=not diagnostics)
     files, lacking = _leave_out(files, paths)
     files, misnamed = parses.place_operands(files, catalogue)
+    files = decide_choices(files, catalogue, parses)
     diagnostics += [*unknown, *lacking, *misnamed]
     program = [path for path in paths if is_built_in(path)]
     if len(program) == len(paths):

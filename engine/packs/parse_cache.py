@@ -13,10 +13,16 @@ from ..check.named_operands import place_operands
 from ..dialects.operators import Catalogue
 from ..rewrite.rules import rename_tree
 from ..syntax import tree
+from ..syntax.fragments import put_in_used
+from ..syntax.local_definitions import lift_definitions
+from ..syntax.loops import expand_loops
+from ..syntax.tree_traversal import walk
 from .serialization import freeze, thaw
 
 #: how many files are kept, the ones used last
 KEPT = 512
+#: stands between a file and what a fragment of it calls
+MARK = ":"
 
 
 class Parses:
@@ -27,11 +33,14 @@ class Parses:
         self._key = key
         self._frozen: dict[str, bytes] = _fetch(key) if key is not None else {}
         self._found: dict[str, tree.RuleFile] = {}
+        self._marked: dict[tuple[int, str], tuple[tree.Fragment, tree.Fragment]] = {}
+        self._filled: dict[tuple[int, tuple[tuple[str, int], ...]], tuple[object, tree.RuleFile]] = {}
         #: those of their items that have been checked
         self.sound = CheckedItems()
         self._named: dict[tuple[int, tuple[tuple[str, str], ...]], Item] = {}
         self._catalogue: Catalogue | None = None
         self._placed: dict[int, tuple[Item, Item, list[Diagnostic]]] = {}
+        self._decided: dict[tuple[int, tuple[str, ...]], tuple[Item, Item]] = {}
         self._bytes: dict[int, tuple[Item, bytes]] = {}
 
     def parse(self, text: str, name: str) -> tree.RuleFile:
@@ -41,6 +50,29 @@ class Parses:
             frozen = self._frozen.get(digest)
             self._found[digest] = _parse(text, name) if frozen is None else thaw(frozen)
         return self._found[digest]
+
+    def mark_fragment(self, file: tree.RuleFile, fragment: tree.Fragment) -> tree.Fragment:
+        """A fragment whose calls of functions say of which file they are, the same whenever it is asked for."""
+        key = id(fragment), file.span.file
+        if key not in self._marked:  # kept with the fragment, whose identity is nobody else's then
+            called = {one.callee for one in walk(fragment) if isinstance(one, tree.Call) and one.callee[0].islower()}
+            names = {name: f"{file.span.file}{MARK}{name}" for name in called}
+            self._marked[key] = fragment, rename_tree(fragment, names)
+        return self._marked[key][1]
+
+    def put_in_used(self, file: tree.RuleFile, text: str, used: Mapping[str, tree.Fragment]) -> tree.RuleFile:
+        """A file with the fragments that it uses of other packs, and then written out, the same for the same fragments.
+
+        Raises RuleError where one is misused.
+        """
+        # Files differ in their ranks from load to load, their items do not.
+        key = id(file.items), tuple((name, id(one)) for name, one in used.items())
+        if key not in self._filled:  # kept with what it is made of, whose identities are nobody else's then
+            made = put_in_used(file, used)
+            if file.awaited:
+                made = lift_definitions(expand_loops(made, text), text)
+            self._filled[key] = (file.items, used), made
+        return replace(file, items=self._filled[key][1].items, awaited=())
 
     def rename_item(self, item: Item, names: Mapping[str, str]) -> Item:
         """An item of one of the files with other names for some definitions, the same whenever it is asked for."""
@@ -74,6 +106,12 @@ class Parses:
                 wrong += mistakes
             found.append(replace(file, items=tuple(items)))
         return found, wrong
+
+    def keep_decided(self, item: Item, conditions: tuple[str, ...], made: Item) -> Item:
+        """What an item becomes by some conditions, the same whenever it is told of."""
+        key = id(item), conditions
+        # Kept with the item, whose identity is nobody else's then.
+        return self._decided.setdefault(key, (item, made))[1]
 
     def freeze_item(self, item: Item) -> bytes:
         """The bytes of an item of files whose operands are in their places, made once for all packs that have it."""

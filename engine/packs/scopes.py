@@ -11,6 +11,7 @@ from ..check.checked import Item
 from ..syntax import tree
 from ..syntax.diagnostics import suggest
 from ..syntax.tree_traversal import walk
+from .shared_fragments import resolve_marks
 
 if TYPE_CHECKING:
     from .parse_cache import Parses
@@ -33,19 +34,24 @@ def separate_definitions(
             owners.setdefault(name, []).append(rank)
     names = {file.rank: file.name for file in files}
     found, wrong = [], list[Diagnostic]()
+    called: dict[str, dict[str, str]] = {}
     for file in files:
         own = dict(packs[file.rank])
-        mistakes = list(_add_used(own, file, packs, names))
-        others = owners.keys() - own.keys()
+        mistakes = list(_add_used(own, file, packs, names, files))
         if not complete:
-            mistakes, own, others = [], {**{name: f"{name} elsewhere" for name in others}, **own}, set()
+            mistakes, own = [], {**{name: f"{name} elsewhere" for name in owners.keys() - own.keys()}, **own}
         wrong += mistakes
+        called[file.span.file] = own
+    for file in files:
+        own = called[file.span.file]
+        others = owners.keys() - own.keys()
         for item in file.items:
             if not others.isdisjoint(parses.sound.list_mentioned(item)):
                 wrong += (
                     _make_diagnostic(call, owners[call.callee], names, file) for call in _list_calls(item, others)
                 )
         changed = {name: apart for name, apart in own.items() if name != apart}
+        changed |= resolve_marks(file.items, parses, called)
         items = tuple(parses.rename_item(item, changed) for item in file.items) if changed else file.items
         found.append(replace(file, items=items))
     return found, wrong
@@ -69,7 +75,9 @@ def _is_definition(item: Item) -> bool:
     return isinstance(item, tree.Definition)
 
 
-def _add_used(own: dict[str, str], file: tree.RuleFile, packs: Packs, names: Mapping[int, str]) -> Iterator[Diagnostic]:
+def _add_used(
+    own: dict[str, str], file: tree.RuleFile, packs: Packs, names: Mapping[int, str], files: Sequence[tree.RuleFile]
+) -> Iterator[Diagnostic]:
     """Add to what a file may call the definitions that it uses; those that it cannot are told."""
     defined = set(own)
     for use in file.uses:
@@ -81,8 +89,11 @@ def _add_used(own: dict[str, str], file: tree.RuleFile, packs: Packs, names: Map
             continue
         # Packs of one's own may have the name of the one that they lie over.
         apart = next((packs[rank][use.name] for rank in below if use.name in packs[rank]), None)
+        fragments = {part.name for one in files if one.rank in below for part in one.fragments}
+        if apart is None and use.name in fragments:
+            continue  # it has been put in
         if apart is None:
-            help = suggest(use.name, packs[below[-1]], "its definitions")
+            help = suggest(use.name, packs[below[-1]].keys() | fragments, "its definitions")
             yield Diagnostic(use.span, f"{use.pack} defines no `{use.name}`", (), help)
         elif use.called in own:
             what = "is defined here as well" if use.called in defined else "is used twice"

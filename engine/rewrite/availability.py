@@ -27,8 +27,11 @@ class Availability:
         self._outlines: dict[int, tuple[object, _Outline]] = {}
 
     def has(self, written: object, dialects: tuple[Dialect, ...], opset: int, pattern: bool = False) -> bool:
-        """Whether all that is written exists at an opset, what definitions that it calls write counted in."""
-        return self._has(written, _Place(dialects, opset, pattern))
+        """Whether all that is written exists at an opset, what definitions that it calls write counted in.
+
+        An operator that meant another thing there does not, but for a pattern, which may be about that.
+        """
+        return self._has(written, _Place(dialects, opset, pattern, not pattern))
 
     def list_opsets(
         self, written: object, dialects: tuple[Dialect, ...], opsets: Collection[int], pattern: bool = False
@@ -49,12 +52,13 @@ class Availability:
         guards = (clause.condition for clause in rule.clauses if isinstance(clause, tree.Where))
         if any(find_possible(guard, opsets) != opsets for guard in guards):
             return opsets
-        lacking = opsets - self.list_opsets(rule.equations, (reads,), opsets, pattern=True)
+        lacking = frozenset(n for n in opsets if not self._has(rule.equations, _Place((reads,), n, True, True)))
         return lacking if min(opsets) in lacking else opsets
 
     def _has(self, written: object, place: _Place) -> bool:
         key = id(written), place
         if key not in self._found:
+            self._found[key] = written, True  # meanwhile, for definitions that call themselves
             self._found[key] = written, self._search(self._find_outline(written), place)
         return self._found[key][1]
 
@@ -68,7 +72,7 @@ class Availability:
             return False
         for choice in outline.choices:
             sides = (self._search(side, place) for side in choice.sides)
-            if not (any(sides) if place.pattern else all(sides)):
+            if not any(sides):
                 return False
         for conditional in outline.conditionals:
             decided = decide(conditional.condition, place.opset)
@@ -87,7 +91,8 @@ class Availability:
         for dialect in place.dialects:
             spec = dialect.find_operator(name, place.opset)
             if spec is not None:
-                return _can_take(call, spec, dialect, place)
+                former = place.of_today and any(place.opset <= last for last in spec.facts.older)
+                return not former and _can_take(call, spec, dialect, place)
             if dialect.find_operator(name) is not None:
                 return False
         return True
@@ -133,11 +138,13 @@ def _make_outline(written: object) -> _Outline:
 
 
 class _Place(NamedTuple):
-    """The dialects in which something is written, the opset aimed at, and whether it is a pattern."""
+    """The dialects in which something is written, the opset aimed at, whether it is a pattern, and whether operators
+    are to mean what they do today."""
 
     dialects: tuple[Dialect, ...]
     opset: int
     pattern: bool
+    of_today: bool
 
 
 def _can_take(call: tree.Call, spec: OperatorSpec, dialect: Dialect, place: _Place) -> bool:
@@ -152,11 +159,18 @@ def _can_take(call: tree.Call, spec: OperatorSpec, dialect: Dialect, place: _Pla
         ):
             return False
     newest = dialect.find_operator(call.callee) or spec
-    (_, most), (_, in_newest) = spec.count_operands(), newest.count_operands()
+    (least, most), (least_of_newest, most_of_newest) = spec.count_operands(), newest.count_operands()
     count = len(call.arguments)
-    if most is None or count <= most or (in_newest is not None and count > in_newest):
+    given = max((place for place, one in enumerate(call.arguments, 1) if not _is_none(one.value)), default=0)
+    if any(argument.spread for argument in call.arguments):
         return True
-    return any(argument.spread for argument in call.arguments)
+    # What is too few or too many at any opset is left to the checker.
+    too_few = least_of_newest <= given < least
+    return not too_few and (most is None or count <= most or (most_of_newest is not None and count > most_of_newest))
+
+
+def _is_none(value: tree.Expression) -> bool:
+    return isinstance(value, tree.Literal) and value.value is None
 
 
 def _has_option(call: tree.Call, name: str, dialect: Dialect) -> bool:

@@ -1,8 +1,12 @@
-"""Fragments: parts of patterns and lists of options that are written once, put in where a rule names them."""
+"""Fragments: parts of patterns and lists of options that are written once, put in where a rule names them.
+
+Those of the same file are put in as it is parsed; those of packs below, which a file names by `use`, once these are
+known.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..base.errors import Diagnostic, RuleError, Span
@@ -24,9 +28,11 @@ class _Misused(Exception):
 def expand_fragments(file: tree.RuleFile, text: str) -> tree.RuleFile:
     """A file, read from a text, with its fragments in place of their names; raises RuleError where one is misused.
 
-    Fragments name no others, so that a file grows no more than by their length at each place.
+    What it uses of other packs stays as it is. Fragments name no others, so that a file grows no more than by their
+    length at each place.
     """
     known: dict[str, tree.Fragment] = {}
+    used = {use.called for use in file.uses}
     try:
         for fragment in file.fragments:
             if fragment.name in known:
@@ -34,9 +40,26 @@ def expand_fragments(file: tree.RuleFile, text: str) -> tree.RuleFile:
             known[fragment.name] = fragment
         for fragment in file.fragments:
             _require_plain(fragment, known)
-        return replace(file, items=_expand(tuple(file.items), known))
+        items = _expand(tuple(file.items), known, used - known.keys())
     except _Misused as error:
         raise RuleError([error.diagnostic], {file.span.file: text}) from error
+    return replace(file, items=items, awaited=tuple(sorted(_list_awaited(items, used))))
+
+
+def put_in_used(file: tree.RuleFile, known: Fragments) -> tree.RuleFile:
+    """A file with fragments of other packs put in; raises RuleError where one is misused."""
+    try:
+        return replace(file, items=_expand(tuple(file.items), known, ()), awaited=())
+    except _Misused as error:
+        raise RuleError([error.diagnostic], {}) from error
+
+
+def _list_awaited(items: Sequence[tree.Rule | tree.Table | tree.Definition], used: Collection[str]) -> set[str]:
+    """The fragments of other packs that items name: options, clauses, and parts of patterns, which call no more."""
+    spread = (one for one in walk(items) if isinstance(one, tree.Attribute | tree.Let) and one.spread)
+    patterns = tuple(item.equations for item in items if isinstance(item, tree.Rule))
+    called = {one.callee for one in walk(patterns) if isinstance(one, tree.Call)}
+    return {one.name for one in spread} | (called & set(used))
 
 
 def _require_plain(fragment: tree.Fragment, known: Fragments) -> None:
@@ -46,24 +69,23 @@ def _require_plain(fragment: tree.Fragment, known: Fragments) -> None:
             raise _Misused(node.span, f"fragment `{fragment.name}` names another; it is to be written out here")
 
 
-def _expand(node: Any, known: Fragments) -> Any:
-    """A syntax tree with the fragments that it names put in."""
-    node = rebuild(node, lambda part: _expand(part, known))
+def _expand(node: Any, known: Fragments, used: Collection[str]) -> Any:
+    """A syntax tree with the fragments that it names put in, but for those `used` of other packs."""
+    node = rebuild(node, lambda part: _expand(part, known, used))
     if isinstance(node, tree.Call):
         if node.callee in known:
             return _put_in(node, known[node.callee])
         if any(one.spread for one in node.attributes):
-            return replace(
-                node, attributes=tuple(item for one in node.attributes for item in _expand_options(one, known))
-            )
+            options = (item for one in node.attributes for item in _expand_options(one, known, used))
+            return replace(node, attributes=tuple(options))
     if isinstance(node, tree.Rule) and any(isinstance(one, tree.Let) and one.spread for one in node.clauses):
-        return replace(node, clauses=tuple(item for one in node.clauses for item in _expand_clauses(one, known)))
+        return replace(node, clauses=tuple(item for one in node.clauses for item in _expand_clauses(one, known, used)))
     return node
 
 
-def _expand_options(attribute: tree.Attribute, known: Fragments) -> Iterator[tree.Attribute]:
+def _expand_options(attribute: tree.Attribute, known: Fragments, used: Collection[str]) -> Iterator[tree.Attribute]:
     """The options that one in braces stands for: itself, or those of a fragment."""
-    if not attribute.spread:
+    if not attribute.spread or attribute.name in used:
         yield attribute
         return
     lists = {name: one.body for name, one in known.items() if isinstance(one.body, tuple)}
@@ -73,9 +95,9 @@ def _expand_options(attribute: tree.Attribute, known: Fragments) -> Iterator[tre
     yield from (replace(one, span=attribute.span) for one in lists[attribute.name])
 
 
-def _expand_clauses(clause: tree.Clause, known: Fragments) -> Iterator[tree.Clause]:
+def _expand_clauses(clause: tree.Clause, known: Fragments, used: Collection[str]) -> Iterator[tree.Clause]:
     """The clauses that one stands for: itself, or those of a fragment."""
-    if not (isinstance(clause, tree.Let) and clause.spread):
+    if not (isinstance(clause, tree.Let) and clause.spread) or clause.name in used:
         yield clause
         return
     fragment = known.get(clause.name)

@@ -37,12 +37,11 @@ GRAMMAR = Path(__file__).parent / "grammar.lark"
 def parse(text: str, file: str) -> tree.RuleFile:
     """Parse one rule file, its groups, fragments, loops and local definitions written out.
 
-    Raises RuleError with the place of the first text that cannot be read.
+    Where it names fragments of other packs, loops and local definitions are left for when these are put in. Raises
+    RuleError with the place of the first text that cannot be read.
     """
-    result = read(text, file)
-    for expand in (expand_groups, expand_fragments, expand_loops, lift_definitions):
-        result = expand(result, text)
-    return result
+    result = expand_fragments(expand_groups(read(text, file), text), text)
+    return result if result.awaited else lift_definitions(expand_loops(result, text), text)
 
 
 def read(text: str, file: str) -> tree.RuleFile:

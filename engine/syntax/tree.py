@@ -63,7 +63,7 @@ class Conditional:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """`left | right` in a pattern: either may stand there."""
+    """`left | right`: in a pattern either stands there, in a template the first is built that exists at the opset."""
 
     left: Expression
     right: Expression
@@ -369,7 +369,7 @@ class Fragment:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """`use kernels.codes as codes_of`: a definition of another pack, and what it is called here."""
+    """`use kernels.codes as codes_of`: a definition or fragment of another pack, and what it is called here."""
 
     pack: str
     name: str
@@ -398,3 +398,5 @@ class RuleFile:
     groups: tuple[Group, ...] = ()
     fragments: tuple[Fragment, ...] = ()
     uses: tuple[Use, ...] = ()
+    #: the fragments of other packs that are yet to be put in, by which loops and local definitions wait, too
+    awaited: tuple[str, ...] = ()

@@ -269,6 +269,83 @@ def test_a_pack_calls_the_definition_that_it_uses(make: Make) -> None:
     assert "d.pack1" in called
 
 
+CLIPPED = """fragment clipped(v) = Clip(v, low, high)
+fragment ends = {axis}
+  let at = last(x)
+def last(x) = rank(x) - 1
+"""
+CLIPS = """rule mine stage simplify {
+  y = Softmax(clipped(x)) {ends...}
+  let ends...
+  def last() = at * 2.0
+  def scaled() = x * last()
+  => y = Softmax(clipped(scaled())) {ends...}
+  test x: f32[2], low: f32[], high: f32[]
+}
+"""
+
+
+def test_a_fragment_of_another_pack_is_used_by_its_name_and_calls_what_its_own_file_does(make: Make) -> None:
+    below = make("below", HEADER.replace("mine", "below").replace("tflite", "onnx") + CLIPPED)
+    top = make("top", HEADER.replace("tflite", "onnx") + "use below.{clipped, ends}\n" + CLIPS)
+    pack = loader.load([str(below), str(top)])
+    [file] = [file for file in pack.files if file.name == "mine"]
+    [rule] = [item for item in file.items if isinstance(item, tree.Rule)]
+    assert [node.callee for node in walk(rule.equations) if isinstance(node, tree.Call)] == ["Softmax", "Clip"]
+    called = [node.callee for node in walk(rule.clauses) if isinstance(node, tree.Call)]
+    assert called == ["last"]  # of the pack below, and not that of the rule
+    own = [item.name for item in file.items if isinstance(item, tree.Definition)]
+    assert own == ["mine.last", "mine.scaled"]
+
+
+def test_a_pack_follows_a_fragment_that_it_uses_where_that_changes(make: Make) -> None:
+    head = HEADER.replace("tflite", "onnx")
+    top = str(make("top", head + "use below.{clipped, ends}\n" + CLIPS))
+    found = []
+    for more in ("", " + 1", ""):
+        text = head.replace("mine", "below") + CLIPPED.replace("at = last(x)", f"at = last(x){more}")
+        pack = loader.load([str(make("below", text)), top])
+        rules = (item for file in pack.files for item in file.items if isinstance(item, tree.Rule))
+        clauses = next(rule.clauses for rule in rules if rule.name == "mine")
+        found.append(any(isinstance(node, tree.Binary) for node in walk(clauses)))
+    assert found == [False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("use below.clipped\n", "`ends` is no fragment of options"),
+        ("use below.{clipped, last as ends}\n", "`ends` is no fragment of options"),
+        ("use below.{ends, ends}\n", "`ends` is used twice"),
+        ("use below.{clip, ends}\n", "below defines no `clip`"),
+        ("use below.{clipped, ends}\nfragment ends = {axis}\n  let at = 1\n", "`ends` is defined here as well"),
+    ],
+)
+def test_a_fragment_that_there_is_not_is_told(make: Make, line: str, message: str) -> None:
+    head = HEADER.replace("tflite", "onnx")
+    below = make("below", head.replace("mine", "below") + CLIPPED)
+    with pytest.raises(RuleError) as caught:
+        loader.load([str(below), str(make("top", head + line + CLIPS))])
+    assert any(one.message.startswith(message) for one in caught.value.diagnostics), caught.value.diagnostics
+
+
+def test_of_a_choice_in_a_template_the_first_is_built_that_exists_at_the_opset(make: Make) -> None:
+    text = """ruleset mine : onnx -> onnx opset 13..25
+def laid(x) = Reshape(x, [6]) {allowzero: 1} | Reshape(x, [6])
+rule mine stage simplify { y = Softsign(x) => y = laid(x) test x: f32[2, 3] }
+"""
+    pack = loader.load([str(make("one", text))])
+    definition = next(item for file in pack.files for item in file.items if item.name == "laid")
+    assert isinstance(definition, tree.Definition)
+    assert isinstance(definition.body, tree.Conditional)
+    assert isinstance(definition.body.condition, tree.Binary)
+    assert isinstance(definition.body.condition.right, tree.Literal)
+    assert (definition.body.condition.operator, definition.body.condition.right.value) == (">=", 14)
+    with pytest.raises(RuleError) as caught:
+        loader.load([str(make("two", text.replace(" {allowzero: 1}", "")))])
+    assert "does not exist at each opset" in f"{caught.value}"
+
+
 def test_a_pack_describes_its_own_operators(make: Make) -> None:
     operators = """
 tflite:
