@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import onnx
+import onnx.checker
 import onnx.inliner
 import onnx.shape_inference
 import onnx_ir as ir
@@ -35,6 +36,7 @@ _OVERRIDABLE = 4
 _HABIT = 8
 #: what the libraries that read models raise for those with mistakes
 _MALFORMED = (
+    onnx.checker.ValidationError,
     onnx.shape_inference.InferenceError,
     serde.SerdeError,
     ValueError,
@@ -232,4 +234,7 @@ def _iterate_graphs(model: ir.Model) -> Iterator[ir.Graph]:
 
 
 def _explain_error(error: BaseException) -> str:
+    first = isinstance(error, serde.SerdeError)  # which tells where, and what it came from what
+    while first and (inner := error.__cause__ or error.__context__) is not None:
+        error = inner
     return " ".join(f"{error}".split())[:300] or type(error).__name__
