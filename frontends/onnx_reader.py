@@ -154,12 +154,21 @@ def _infer(proto: onnx.ModelProto, name: str, follow: bool) -> ir.Model:
     for node in model.graph.all_nodes():
         if node.domain in _STANDARD:
             node.domain = ""
+        if any(one is not None and isinstance(one.type, ir.SequenceType) for one in (*node.inputs, *node.outputs)):
+            _forget_names(node)
         for operand in node.inputs:
             if operand is not None and operand.graph is None and operand.producer() is None:
                 reader = node.name or node.op_type
                 raise ModelError(f"{name}: malformed: node {reader} reads {operand.name}, which comes from nowhere")
     model.graph.sort()
     return model
+
+
+def _forget_names(node: ir.Node) -> None:
+    """Leave extents open that inference has named for all tensors of a sequence: each has its own."""
+    for output in node.outputs:
+        if output.shape is not None:
+            output.shape = ir.Shape([one if isinstance(one, int) else None for one in output.shape])
 
 
 def _check_nodes(model: ir.Model, name: str) -> None:
