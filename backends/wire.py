@@ -54,6 +54,7 @@ class Encoder:
         self._attributes: dict[Hashable, bytes] = {}
         self._types: dict[Hashable, bytes] = {}
         self._shapes: list[ir.Shape | None] = []
+        self._described = True
 
     def encode_graph(
         self,
@@ -64,8 +65,10 @@ class Encoder:
     ) -> bytes:
         """A graph, with those initializers alone whose messages are given; `defaults` are inputs behind its own.
 
-        `described` says that types and shapes of values between the nodes are written as well.
+        `described` says that types and shapes of values between the nodes are written as well, here and in graphs of
+        nodes.
         """
+        self._described = described
         parts = [_encode_field(_NODE, self.encode_node(one)) for one in graph]
         parts.append(_encode_text(_NAME, graph.name))
         parts += [_encode_field(_INITIALIZER, tensor) for tensor in initializers]
@@ -114,13 +117,23 @@ class Encoder:
     def _encode_attribute(self, attribute: ir.Attr) -> bytes:
         held = attribute.value
         if not isinstance(held, int | float | str | tuple):
-            return bytes(serde.serialize_attribute(attribute).SerializeToString())
+            proto = serde.serialize_attribute(attribute)
+            if not self._described:
+                _leave_out_descriptions(proto)
+            return bytes(proto.SerializeToString())
         # By their text, as -0.0 equals 0.0 and is another number.
         key = attribute.name, attribute.type, held if isinstance(held, int | str) else repr(held)
         known = self._attributes.get(key)
         if known is None:
             known = self._attributes[key] = bytes(serde.serialize_attribute(attribute).SerializeToString())
         return known
+
+
+def _leave_out_descriptions(attribute: onnx.AttributeProto) -> None:
+    for graph in (*([attribute.g] if attribute.HasField("g") else ()), *attribute.graphs):
+        del graph.value_info[:]
+        for inner in (one for node in graph.node for one in node.attribute):
+            _leave_out_descriptions(inner)
 
 
 def _encode_field(tag: bytes, content: bytes) -> bytes:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import onnx
+import onnx.checker
 import onnx.inliner
 import onnx.shape_inference
 import onnx_ir as ir
@@ -36,6 +37,7 @@ _OVERRIDABLE = 4
 _HABIT = 8
 #: what the libraries that read models raise for those with mistakes
 _MALFORMED = (
+    onnx.checker.ValidationError,
     onnx.shape_inference.InferenceError,
     serde.SerdeError,
     ValueError,
@@ -153,12 +155,21 @@ def _infer(proto: onnx.ModelProto, name: str, follow: bool) -> ir.Model:
     for node in model.graph.all_nodes():
         if node.domain in _STANDARD:
             node.domain = ""
+        if any(one is not None and isinstance(one.type, ir.SequenceType) for one in (*node.inputs, *node.outputs)):
+            _forget_names(node)
         for operand in node.inputs:
             if operand is not None and operand.graph is None and operand.producer() is None:
                 reader = node.name or node.op_type
                 raise ModelError(f"{name}: malformed: node {reader} reads {operand.name}, which comes from nowhere")
     model.graph.sort()
     return model
+
+
+def _forget_names(node: ir.Node) -> None:
+    """Leave extents open that inference has named for all tensors of a sequence: each has its own."""
+    for output in node.outputs:
+        if output.shape is not None:
+            output.shape = ir.Shape([one if isinstance(one, int) else None for one in output.shape])
 
 
 def _check_nodes(model: ir.Model, name: str) -> None:
@@ -233,4 +244,7 @@ def _iterate_graphs(model: ir.Model) -> Iterator[ir.Graph]:
 
 
 def _explain_error(error: BaseException) -> str:
+    first = isinstance(error, serde.SerdeError)  # which tells where, and what it came from what
+    while first and (inner := error.__cause__ or error.__context__) is not None:
+        error = inner
     return " ".join(f"{error}".split())[:300] or type(error).__name__

@@ -12,7 +12,7 @@ import onnx.helper
 import onnx.shape_inference
 import onnx_ir as ir
 
-from ..base.constants import FOLLOWED, find_fill, find_known_elements, read_initializer
+from ..base.constants import FILL, FOLLOWED, find_fill, find_known_elements, read_initializer
 from . import symbols
 from .folding import evaluate
 from .inference import UNCOUNTED, Extents, Inferred, add_attributes, read_extents
@@ -64,6 +64,16 @@ def compute_elements(
     return [found]
 
 
+def note_fill(node: ir.Node, spec: OperatorSpec) -> None:
+    """Let results of which all elements are equal have the number that these are, as their own types hold it."""
+    if spec.facts.fills is None and not spec.facts.rearranges:
+        return
+    fill = compute_fill(node, spec)
+    for output in node.outputs if fill is not None else ():
+        if output.dtype is not None and output.dtype != ir.DataType.STRING:
+            output.meta[FILL] = np.asarray(fill).astype(output.dtype.numpy()).item()
+
+
 def compute_fill(node: ir.Node, spec: OperatorSpec) -> Any:
     """The number that all elements of the result of a node equal; None where they may differ."""
     if spec.facts.fills is not None:
@@ -73,7 +83,7 @@ def compute_fill(node: ir.Node, spec: OperatorSpec) -> Any:
     moved = [
         value
         for place, value in enumerate(node.inputs)
-        if names[min(place, len(names) - 1)] in spec.facts.rearranges and value is not None
+        if names and names[min(place, len(names) - 1)] in spec.facts.rearranges and value is not None
     ]
     found = {find_fill(value) for value in moved}
     return found.pop() if len(found) == 1 else None

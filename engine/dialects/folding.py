@@ -16,6 +16,8 @@ from .permutations import read_permutation
 
 #: results larger than this are kept only where the operands are about as large
 GROWTH = 1 << 16
+#: the part of that from which on results whose elements are all equal stay the node that makes them: it is as good
+FILLED = 1 << 2
 
 
 def fold(
@@ -54,7 +56,7 @@ def fold(
     if any(value is not None and operand is None for value, operand in zip(node.inputs, operands, strict=True)):
         return None
     most = max(growth, 2 * sum(operand.nbytes for operand in operands if operand is not None))
-    if sum(map(count_bytes, inferred)) > most:
+    if sum(map(count_bytes, inferred)) > (most if spec.facts.fills is None else growth // FILLED):
         return None
     results = evaluate(node, operands, opset)
     if results is None or sum(result.nbytes for result in results) > most:
@@ -125,5 +127,7 @@ def evaluate(
             results = onnx.reference.ReferenceEvaluator(model).run(None, feeds)
     except (NotImplementedError, RuntimeError, TypeError, ValueError, IndexError):
         # The reference evaluator lacks some operators and types; the runtime then computes the node.
+        return None
+    if any(isinstance(result, list) for result in results):  # a sequence of tensors is no constant
         return None
     return [np.asarray(result) for result in results]

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from ..base.constants import ELEMENTS, FILL, Elements
+from ..base.constants import ELEMENTS, Elements
 from ..base.quantization import read_quantization
 from ..base.startup import dataclass, field, replace
-from ..dialects.contents import compute_elements, compute_fill, infer_with_elements
+from ..dialects.contents import compute_elements, compute_fill, infer_with_elements, note_fill
 from ..dialects.extents import complete
-from ..dialects.folding import GROWTH, count_bytes, fold
+from ..dialects.folding import FILLED, GROWTH, count_bytes, fold
 from ..dialects.inference import (
     InferenceError,
     Inferred,
@@ -33,8 +33,6 @@ from .known import Known
 _SMALL = 4096
 #: constants of strings are left alone
 _NUMBERS = "biufc"
-#: the part of all growth that a value may take by itself of which all elements are equal: its node is as good
-_FILLED = 1 << 4
 #: the part of its constants by which a large model may grow
 _PART = 1 << 6
 #: what a constant may take without being counted: about what its node does
@@ -97,10 +95,7 @@ class Fold:
                 if equal is not None and not node.outputs[0].is_graph_output():
                     ir.convenience.replace_all_uses_with(node.outputs[0], equal)
                     continue
-                if spec.facts.fills is not None or spec.facts.rearranges:
-                    fill = compute_fill(node, spec)
-                    for output in node.outputs if fill is not None else ():
-                        _note_fill(output, fill)
+                note_fill(node, spec)
             for output in node.outputs:
                 known.note_value(output)
 
@@ -122,7 +117,7 @@ class _Growth:
         if made <= _NODE or spec.role == "copy":  # equal constants are one
             return 0
         added = int(made) - sum(_share(value) for value in {*node.inputs} if value is not None)
-        return None if added > (self.most // _FILLED if filled else self.left) else added
+        return None if added > (self.most // FILLED if filled else self.left) else added
 
 
 def _share(value: ir.Value) -> int:
@@ -157,12 +152,6 @@ def _evaluate(node: ir.Node, module: Module) -> Sequence[Elements | None]:
     read = sum(value.const_value.nbytes for value in node.inputs if value is not None and value.const_value is not None)
     made = sum(one.nbytes for one in found or ())
     return found if found is not None and made <= max(read, _SMALL) else ()
-
-
-def _note_fill(output: ir.Value, fill: float) -> None:
-    """Let a result have the number that all its elements equal, as its own type holds it."""
-    if output.dtype is not None and output.dtype != ir.DataType.STRING:
-        output.meta[FILL] = np.asarray(fill).astype(output.dtype.numpy()).item()
 
 
 def _infer(node: ir.Node, spec: OperatorSpec, module: Module) -> list[Inferred] | None:

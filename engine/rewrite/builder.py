@@ -13,6 +13,7 @@ from ..base.constants import KEPT, NUMBERS, Elements
 from ..base.errors import Span
 from ..base.names import Scope, permute_dequantized
 from ..base.quantization import DEQUANTIZE_BY, note_numbers, read_quantization
+from ..dialects.contents import note_fill
 from ..dialects.conversions import name_type
 from ..dialects.folding import fold
 from ..dialects.inference import InferenceError, describe, infer, make_shape, require_within
@@ -328,6 +329,7 @@ class Builder:
         elif folded is not None:
             return self._put_constants(node, folded)
         describe(node, [(one.dtype, None if one.shape is None else make_shape(one.shape)) for one in inferred])
+        note_fill(node, spec)
         return list(node.outputs)
 
     def _put_constants(self, node: ir.Node, results: Sequence[Elements]) -> list[ir.Value]:

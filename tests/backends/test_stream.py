@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import onnx.numpy_helper
+import onnx.parser
 import onnx_ir as ir
 import pytest
 from nnrewrite import rewrite
@@ -244,3 +245,13 @@ def test_data_of_the_model_that_was_there_goes_with_it_and_other_files_stay(perc
     model.write_bytes(b"no model")
     conversion.save(model)
     assert data.exists()
+
+
+def test_bodies_of_nodes_have_types_of_inner_values_where_the_source_has_some() -> None:
+    text = """<ir_version: 8, opset_import: ["": 17]> net (bool c, float[2] x) => (float[2] y) {
+      y = If <then_branch = g () => (float[2] t) { s = Neg(x) t = Exp(s) },
+              else_branch = h () => (float[2] t) { t = Exp(x) }>(c)
+    }"""
+    made = rewrite(onnx.parser.parse_model(text).SerializeToString()).model
+    bodies = [attribute.g for attribute in made.graph.node[0].attribute]
+    assert bodies and not any(len(body.value_info) for body in bodies)

@@ -272,9 +272,9 @@ def test_functions_of_a_model_stand_where_they_are_called() -> None:
       { t = own.scaled<k: float = 3.0>(x)  y = own.scaled<k: float = 1.0>(t) }
       <domain: "own", opset_import: ["": 17, "own": 1]> scaled<k: float = 2.0> (a) => (b)
       { c = Constant<value_float: float = @k>()  d = own.inner(a)  b = Mul(d, c) }
-      <domain: "own", opset_import: ["": 17, "own": 1]> inner (a) => (b) { b = Relu(a) }"""
+      <domain: "own", opset_import: ["": 17, "own": 1]> inner (a) => (b) { b = Erf(a) }"""
     made = rewrite(onnx.parser.parse_model(text).SerializeToString()).model
-    assert [node.op_type for node in made.graph.node] == ["Relu", "Mul", "Relu"]
+    assert [node.op_type for node in made.graph.node] == ["Erf", "Mul", "Erf"]
     assert not made.functions
 
 
@@ -309,7 +309,17 @@ def test_numbers_that_no_extent_and_no_tensor_has_are_refused() -> None:
     below.graph.initializer[0].dims[0] = -64
     longer = product()
     longer.graph.initializer[0].data_type = TensorProto.INT4
+    kind = product()
+    kind.graph.initializer[0].data_type = 77
+    twice = product()
+    twice.graph.node.append(helper.make_node("Abs", ["x"], [twice.graph.node[0].output[0]]))
+    within = helper.make_function("own", "F", ["a"], ["b"], [helper.make_node("F", ["a"], ["b"], domain="own")], [])
+    calls = product()
+    calls.functions.append(within)
     for model, said in (
+        (kind, "77 is not a valid DataType"),
+        (twice, "is redeclared in the current graph scope"),
+        (calls, "functions must not be recursive"),
         (below, "w has the shape [-64, 64]"),
         (longer, "w: shape [64, 64] of INT4 takes 2048 bytes, its buffer has 16384"),
     ):

@@ -158,6 +158,27 @@ def producer(x: Tensor, past: list[str] | None = None) -> str | None:
 
 
 @register
+def sources(x: Tensor, past: list[str]) -> list[Tensor]:
+    """The values of its element type that operators in `past` compute a value of, with no option below zero."""
+    found, work = list[Tensor](), [x]
+    seen = {x} if type(x) is ir.Value else set()
+    while work:
+        one = work.pop()
+        node = one.producer() if type(one) is ir.Value else None
+        if node is None or node.op_type not in past or _has_negative_option(node):
+            found.append(one)
+            continue
+        read = [given for given in node.inputs if given is not None and given.dtype == one.dtype and given not in seen]
+        seen.update(read)
+        work += read
+    return found
+
+
+def _has_negative_option(node: ir.Node) -> bool:
+    return any(one.type == ir.AttributeType.FLOAT and one.as_float() < 0 for one in node.attributes.values())
+
+
+@register
 def readers(x: Tensor) -> int:
     """How often nodes read a value whose own results are used."""
     return len(_list_readers(x))

@@ -278,3 +278,30 @@ def test_an_axis_counted_from_the_end_before_there_were_such_is_understood() -> 
         {"x": np.ones((2, 4), np.float32)},
     )
     assert [node.attribute[0].i for node in made.graph.node if node.op_type == "Concat"] == [1]
+
+
+def test_a_sequence_of_constants_stays_a_sequence() -> None:
+    text = """
+        <ir_version: 8, opset_import: ["": 17]> main (float[2, 2] x) => (float[2, 2] y)
+        <float[4, 2] w = {1, 2, 3, 4, 5, 6, 7, 8}, int64[2] parts = {PARTS}, int64 at = {1}> {
+          s = SplitToSequence <axis = 0> (w, parts)  e = SequenceAt(s, at)  y = Add(x, e)
+        }
+        """
+    for parts in ("2, 2", "3, 1"):
+        check_equal(text.replace("PARTS", parts), {"x": np.ones((2, 2), np.float32)})
+
+
+def test_tensors_of_a_sequence_have_extents_of_their_own() -> None:
+    text = """
+        <ir_version: 8, opset_import: ["": 17]> main (float[n, 4] x) => (float[m, 4] y, int64[2] z)
+        <int64[2] parts = {1, 2}, int64 first = {0}, int64 at = {1}> {
+          s = SplitToSequence <axis = 0> (x, parts)  a = SequenceAt(s, first)  b = SequenceAt(s, at)
+          c = Neg(a)  d = Neg(b)  y = Concat <axis = 0> (c, d)  z = Shape(b)
+        }
+        """
+    model = onnx.parser.parse_model(text)
+    model.graph.value_info.append(onnx.helper.make_tensor_value_info("c", onnx.TensorProto.FLOAT, None))
+    made = rewrite(model.SerializeToString()).model
+    feeds = {"x": np.ones((3, 4), np.float32)}
+    assert [one.tolist() for one in run(made, feeds)] == [one.tolist() for one in run(model, feeds)]
+    assert kinds(made)["Shape"] == 1
