@@ -66,6 +66,7 @@ FACTS: Mapping[str, Mapping[str, Any]] = {
     "RAVEL": {"restores": "VIEW_AS"},
     "DETACH": {"restores": "VIEW_AS"},
     "CONTIGUOUS": {"restores": "VIEW_AS"},
+    "LSTM_INPUT": {"ranks": {"result1": "input", "result2": "input"}},
 }
 #: operators that take graphs, whose arguments have no names in files: `over` the operands in order
 HIGHER_ORDER: Mapping[str, dict[str, Any]] = {

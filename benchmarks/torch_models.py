@@ -2,14 +2,18 @@
 
     python -m nnrewrite.benchmarks.torch_models [NAME ...] [--peer] [--decomposed] [--dynamic]
 
-Prints for each model the seconds and nodes of the conversion and how far its results are from torch's; with --peer,
-seconds and nodes of torch.onnx.export(dynamo=True, optimize=True) from the same program, and latency beside latency.
-Models have random weights, those of transformers small configurations.
+Prints for each model the seconds and nodes of the conversion and how far its results are from torch's; with --dynamic
+the batch is free where torch can export it so, and the next size is tried too (`free`); with --peer,
+seconds and nodes of torch.onnx.export(dynamo=True, optimize=True) from the same program, our latency as a fraction of
+theirs, and theirs as a fraction of itself in a second session, which tells what the machine adds. Seconds are of
+processor time, those of the export stand apart. Models have random weights, those of transformers small configurations.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import inspect
 import io
 import logging
 import time
@@ -28,6 +32,8 @@ from .torch_zoo import list_models
 
 #: how far results may lie apart, of the largest number among them
 TOLERANCE = 1e-4
+#: how long latencies are measured
+SECONDS = 3.0
 
 
 def main() -> None:
@@ -41,10 +47,11 @@ def main() -> None:
     warnings.simplefilter("ignore")
     logging.disable(logging.ERROR)
     models = list_models()
-    wanted = [name for name in models if not asked.names or any(name.startswith(one) for one in asked.names)]
+    chosen = {name for one in asked.names for name in ([one] if one in models else models) if name.startswith(one)}
+    wanted = [name for name in models if name in chosen or not asked.names]
     equal = 0
     ours = f"{'model':32s} {'export s':>8s} {'our s':>7s} {'nodes':>6s} {'difference':>10s}"
-    print(f"{ours}  {'peer s':>7s} {'nodes':>6s} {'ms':>7s} {'peer ms':>7s}")
+    print(f"{ours}  {'peer s':>7s} {'nodes':>6s} {'difference':>10s} {'ms':>7s} {'latency':>7s} {'control':>7s}")
     for name in wanted:
         line, right = judge(name, models[name], asked)
         equal += right
@@ -58,33 +65,26 @@ def judge(name: str, make: Callable[[], Any], asked: argparse.Namespace) -> tupl
     try:
         model, positional, named = make()
         model = model.eval()
-        shapes = None
-        if asked.dynamic:
-            batch = torch.export.Dim("batch", min=1, max=64)
-            tensors = {**{f"{i}": one for i, one in enumerate(positional)}, **named}
-            dims = {key: {0: batch} if isinstance(one, torch.Tensor) else None for key, one in tensors.items()}
-            shapes = (tuple(dims[f"{i}"] for i in range(len(positional))), {key: dims[key] for key in named})
-            shapes = shapes[0] if not named else None if positional else {key: dims[key] for key in named}
         with torch.no_grad():
             expected = _pytree.tree_leaves(model(*positional, **named))
-        began = time.perf_counter()
-        program = torch.export.export(model, positional, named, dynamic_shapes=shapes)
+        began = time.process_time()
+        program, free = export(model, positional, named, asked.dynamic)
         if asked.decomposed:
             program = program.run_decompositions()
-        exported = time.perf_counter() - began
+        exported = time.process_time() - began
     except Exception as error:
         return f"not exported: {type(error).__name__} {' '.join(str(error).split())[:200]}", False
     stream = io.BytesIO()
     torch.export.save(program, stream)
     if asked.keep:
         Path(asked.keep, f"{name}.pt2").write_bytes(stream.getvalue())
-    began = time.perf_counter()
+    began = time.process_time()
     try:
         converted = nnrewrite.rewrite(stream.getvalue())
         ours = converted.model
     except nnrewrite.RewriteError as error:
         return f"{exported:8.2f} refused: {' '.join(str(error).split())[:600]}", False
-    seconds = time.perf_counter() - began
+    seconds = time.process_time() - began
     feeds = [one for one in _pytree.tree_leaves((positional, named)) if isinstance(one, torch.Tensor)]
     try:
         session = open_session(ours)
@@ -92,10 +92,43 @@ def judge(name: str, make: Callable[[], Any], asked: argparse.Namespace) -> tupl
     except Exception as error:
         return f"{exported:8.2f} {seconds:7.2f} not run: {' '.join(str(error).split())[:400]}", False
     apart = difference(results, [one for one in expected if isinstance(one, torch.Tensor)])
-    line = f"{exported:8.2f} {seconds:7.2f} {len(ours.graph.node):6d} {apart:10.2e}"
+    if free:
+        try:
+            apart = max(apart, compare_larger(model, positional, named, session))
+        except Exception as error:
+            return f"{exported:8.2f} {seconds:7.2f} another batch: {' '.join(str(error).split())[:400]}", False
+    line = f"{exported:8.2f} {seconds:7.2f} {count_nodes(ours.graph):6d} {apart:10.2e}{' free' if free else ''}"
     if asked.peer:
-        line += compare_peer(program, session, feeds)
+        line += compare_peer(program, session, feeds, expected)
     return line, apart <= TOLERANCE
+
+
+def export(model: Any, positional: tuple[Any, ...], named: dict[str, Any], free: bool) -> tuple[Any, bool]:
+    """A program with a free batch where that is asked for and torch can, and whether it has one."""
+    if free:
+        batch = torch.export.Dim("batch", min=2, max=64)
+        marked = _pytree.tree_map(
+            lambda one: {0: batch} if isinstance(one, torch.Tensor) and one.ndim else None, (positional, named)
+        )
+        signature = inspect.signature(model.forward)
+        shapes = signature.bind(*marked[0], **marked[1]).arguments
+        shapes = {**{k: v for k, v in shapes.items() if k != "kwargs"}, **shapes.get("kwargs", {})}
+        with contextlib.suppress(Exception):  # many models have a batch of a fixed size
+            return torch.export.export(model, positional, named, dynamic_shapes=shapes), True
+    return torch.export.export(model, positional, named), False
+
+
+def compare_larger(model: Any, positional: tuple[Any, ...], named: dict[str, Any], session: Any) -> float:
+    """How far results are from torch's with one sample more than the program was exported with."""
+    larger = _pytree.tree_map(
+        lambda one: torch.cat([one, one[:1].flip(-1)]) if isinstance(one, torch.Tensor) and one.ndim else one,
+        (positional, named),
+    )
+    with torch.no_grad():
+        expected = _pytree.tree_leaves(model(*larger[0], **larger[1]))
+    feeds = [one for one in _pytree.tree_leaves(larger) if isinstance(one, torch.Tensor)]
+    results = session.run(None, feed(session, feeds))
+    return difference(results, [one for one in expected if isinstance(one, torch.Tensor)])
 
 
 def open_session(model: Any) -> Any:
@@ -112,29 +145,42 @@ def feed(session: Any, tensors: list[Any]) -> dict[str, Any]:
     }
 
 
-def compare_peer(program: Any, session: Any, tensors: list[Any]) -> str:
-    """Seconds and nodes of torch's own exporter from the same program, and the latency of both."""
-    began = time.perf_counter()
+def count_nodes(graph: Any) -> int:
+    """The nodes of a graph, and of the graphs of its nodes."""
+    inner = (one.g for node in graph.node for one in node.attribute if one.HasField("g"))
+    return len(graph.node) + sum(map(count_nodes, inner))
+
+
+def compare_peer(program: Any, session: Any, tensors: list[Any], expected: list[Any]) -> str:
+    """Seconds, nodes and difference of torch's own exporter from the same program, and our latency beside its own."""
+    began = time.process_time()
     try:
         theirs = torch.onnx.export(program, (), dynamo=True, optimize=True, verbose=False).model_proto
     except Exception as error:
         return f"  peer: {type(error).__name__}"
-    seconds = time.perf_counter() - began
-    other = open_session(theirs)
-    return (
-        f"  {seconds:7.2f} {len(theirs.graph.node):6d} {latency(session, tensors):7.2f} {latency(other, tensors):7.2f}"
-    )
+    seconds = time.process_time() - began
+    line = f"  {seconds:7.2f} {count_nodes(theirs.graph):6d}"
+    try:
+        others = [open_session(theirs), open_session(theirs)]
+        results = others[0].run(None, feed(others[0], tensors))
+    except Exception as error:
+        return f"{line} not run: {' '.join(str(error).split())[:100]}"
+    apart = difference(results, [one for one in expected if isinstance(one, torch.Tensor)])
+    ours, peer, again = measure_latency([session, *others], tensors)
+    return f"{line} {apart:10.2e} {ours:7.2f} {ours / peer:7.3f} {again / peer:7.3f}"
 
 
-def latency(session: Any, tensors: list[Any]) -> float:
-    """The least of some runs, in milliseconds."""
-    feeds = feed(session, tensors)
-    times = []
-    for _ in range(12):
-        began = time.perf_counter()
-        session.run(None, feeds)
-        times.append(time.perf_counter() - began)
-    return min(times) * 1000
+def measure_latency(sessions: list[Any], tensors: list[Any]) -> list[float]:
+    """The median of the runs of each session, which take turns, in milliseconds of processor time."""
+    feeds = [feed(session, tensors) for session in sessions]
+    times: list[list[float]] = [[] for _ in sessions]
+    began = time.perf_counter()
+    while len(times[0]) < 20 or (len(times[0]) < 400 and time.perf_counter() - began < SECONDS):
+        for session, given, found in zip(sessions, feeds, times, strict=True):
+            before = time.thread_time()
+            session.run(None, given)
+            found.append(time.thread_time() - before)
+    return [1000 * sorted(found)[len(found) // 2] for found in times]
 
 
 def difference(results: list[Any], expected: list[Any]) -> float:
@@ -146,7 +192,7 @@ def difference(results: list[Any], expected: list[Any]) -> float:
         right = wanted.detach().numpy()
         if found.shape != right.shape:
             return float("inf")
-        scale = max(float(np.abs(right[np.isfinite(right)]).max(initial=0.0)), 1e-6)
+        scale = max(float(np.abs(right[np.isfinite(right)]).max(initial=0.0)), 1e-30)
         gap = np.where(found == right, 0.0, np.abs(found.astype(np.float64) - right.astype(np.float64)))
         worst = max(worst, float(np.nan_to_num(gap, nan=np.inf).max(initial=0.0)) / scale)
     return worst

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from .torch_zoo_modules import make_modules
+from .torch_zoo_shrunk import make_shrunk
 from .torch_zoo_transformers import make_transformers
 
 TORCHVISION = {
@@ -20,9 +21,9 @@ TORCHVISION = {
     "squeezenet1_1": 64, "shufflenet_v2_x0_5": 64, "googlenet": 64, "inception_v3": 128, "alexnet": 64, "vgg11": 32,
     "regnet_y_400mf": 64, "convnext_tiny": 64, "swin_t": 64, "swin_v2_t": 64, "vit_b_32": 224, "maxvit_t": 224,
     "mnasnet0_5": 64, "wide_resnet50_2": 64, "resnext50_32x4d": 64, "efficientnet_v2_s": 64, "mobilenet_v3_large": 64,
-    "regnet_x_400mf": 64,
+    "regnet_x_400mf": 64, "efficientnet_b1": 64, "shufflenet_v2_x1_0": 64, "regnet_y_800mf": 64, "mnasnet1_0": 64, "vgg11_bn": 32, "resnet34": 64,
 }  # fmt: skip
-SEGMENTATION = ("deeplabv3_mobilenet_v3_large", "fcn_resnet50", "lraspp_mobilenet_v3_large")
+SEGMENTATION = ("deeplabv3_mobilenet_v3_large", "fcn_resnet50", "lraspp_mobilenet_v3_large", "deeplabv3_resnet50")
 DETECTION = (
     "ssdlite320_mobilenet_v3_large",
     "retinanet_resnet50_fpn",
@@ -30,8 +31,11 @@ DETECTION = (
     "fasterrcnn_mobilenet_v3_large_fpn",
     "maskrcnn_resnet50_fpn",
     "keypointrcnn_resnet50_fpn",
+    "fasterrcnn_mobilenet_v3_large_320_fpn",
+    "retinanet_resnet50_fpn_v2",
+    "ssd300_vgg16",
 )
-VIDEO = ("r3d_18", "mc3_18", "r2plus1d_18", "mvit_v2_s", "s3d", "swin3d_t")
+VIDEO = ("r3d_18", "mc3_18", "r2plus1d_18", "mvit_v2_s", "s3d", "swin3d_t", "mvit_v1_b")
 ULTRALYTICS = (
     "yolov8n",
     "yolov8n-seg",
@@ -44,6 +48,14 @@ ULTRALYTICS = (
     "yolov9t",
     "yolov10n",
     "rtdetr-l",
+    "yolov3-tiny",
+    "yolov6n",
+    "yolov8n-ghost",
+    "yolo11n-seg",
+    "yolo11n-obb",
+    "yolo12n-pose",
+    "yolo26n",
+    "yolo26n-seg",
 )
 TIMM = {
     "resnet10t": 64, "mixer_s32_224": 224, "vit_tiny_patch16_224": 224, "deit_tiny_patch16_224": 224,
@@ -63,6 +75,10 @@ TIMM = {
     "deit3_small_patch16_224": 224, "beitv2_base_patch16_224": 224, "mobileone_s0": 64, "mobilevitv2_050": 256, "ghostnetv2_100": 64, "ese_vovnet19b_dw": 64,
     "efficientformerv2_s0": 224, "convmixer_768_32": 64, "fbnetc_100": 64, "hardcorenas_a": 64, "tresnet_m": 64, "inception_v4": 128, "resnetv2_50": 64,
     "naflexvit_base_patch16_gap": 384, "vit_tiny_patch16_dinov3_qkvb": 256, "edgenext_small": 256, "caformer_s18": 224, "levit_conv_128s": 224,
+    "bat_resnext26ts": 128, "gcresnext26ts": 64, "cpubone_nano": 64, "cs3darknet_focus_s": 64, "cspnext_tiny": 64, "fasternet_t0": 64, "iformer_t": 224,
+    "lcnetv2_small": 64, "lowformer_b0": 64, "efficientvim_m1": 224, "qwen3_vit_88m": 224, "selecsls42": 64, "legacy_seresnet18": 64, "repghostnet_050": 64,
+    "test_vit_relpos": 160, "dpn48b": 64, "gmixer_12_224": 224, "hgnet_tiny": 64, "gernet_m": 64, "eca_halonext26ts": 256, "hieradet_small": 224,
+    "vit_small_r26_s32_224": 224, "efficientvit_l1": 64,
 }  # fmt: skip
 
 
@@ -113,8 +129,14 @@ def list_models() -> dict[str, Callable[[], tuple[Any, tuple[Any, ...], dict[str
         **{f"tv.{name}": segmentation(name) for name in SEGMENTATION},
         **{f"module.{name}": make for name, make in make_modules().items()},
         **{f"hf.{name}": make for name, make in make_transformers().items()},
+        **make_shrunk(),
         **{f"timm.{name}": image(name, size) for name, size in TIMM.items()},
         **{f"yolo.{name}": yolo(name) for name in ULTRALYTICS},
         **{f"tv.{name}": video(name) for name in VIDEO},
         **{f"tv.{name}": detection(name) for name in DETECTION},
+        "tv.raft_small": lambda: (
+            torchvision.models.optical_flow.raft_small(weights=None),
+            (torch.rand(1, 3, 128, 128), torch.rand(1, 3, 128, 128)),
+            {"num_flow_updates": 2},
+        ),
     }

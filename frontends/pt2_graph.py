@@ -17,6 +17,7 @@ from .pt2_names import find_functional, list_functional_names, make_operator_nam
 from .pt2_records import (
     CONSTANTS,
     COUNTS,
+    EACH,
     HELD,
     SYMBOLIC,
     SYMBOLIC_LISTS,
@@ -164,16 +165,13 @@ class _GraphReader:
     def _make_value(self, name: str, tag: str) -> ir.Value:
         """A new value for a name of the program."""
         if tag in SYMBOLIC:
-            value = ir.Value(name=self._rename(name), type=ir.TensorType(SYMBOLIC[tag]))
-            value.shape = make_shape(())
-            return value
+            return ir.Value(name=self._rename(name), type=ir.TensorType(SYMBOLIC[tag]), shape=make_shape(()))
         meta = self.metas.get(name)
         if meta is None:  # what a node yields and nobody reads
             return ir.Value(name=self._rename(name))
         dtype = self.program.types.get(meta["dtype"])
-        value = ir.Value(name=self._rename(name), type=None if dtype is None else ir.TensorType(dtype))
-        value.shape = make_shape(tuple(read_extent(size) for size in meta["sizes"]))
-        return value
+        shape = make_shape(tuple(read_extent(size) for size in meta["sizes"]))
+        return ir.Value(name=self._rename(name), type=None if dtype is None else ir.TensorType(dtype), shape=shape)
 
     def _make_number(self, content: Any, dtype: Any) -> ir.Value:
         """A constant number, or list of such."""
@@ -303,6 +301,8 @@ class _GraphReader:
         ((tag, content),) = argument.items()
         if tag == "as_tensor":
             return [self._read(content["name"])]
+        if tag == EACH:
+            return [value for one in content for value in self._read_operands(one)]
         if tag in SYMBOLIC:
             return [self._read_symbol(content)]
         if tag in CONSTANTS:

@@ -11,6 +11,7 @@ from ..engine.base.garbage_collection import pause_collection
 from ..engine.dialects.operators import Catalogue, Dialect
 from .mapping import load
 from .pt2_archive import Archive
+from .pt2_doubts import forget_wrong_extents
 from .pt2_graph import Program
 
 #: the major version of the schema that is read
@@ -67,6 +68,8 @@ def _read(archive: Archive, dialect: Dialect) -> ir.Model:
     subgraphs: list[ir.Graph] = []
     reader = Program(archive, dialect, program, subgraphs)
     graph = reader.main(root["graph_module"])
+    for one in (graph, *subgraphs):
+        forget_wrong_extents(one, dialect)
     model = ir.Model(graph, ir_version=10, producer_name=dialect.name)
     model.meta["subgraphs"] = [graph, *subgraphs]
     model.meta["signatures"] = ()

@@ -12,6 +12,8 @@ from ..engine.dialects.operators import OperatorSpec
 
 #: the option that says how many values each operand of a node has, where several may have any number
 COUNTS = "counts"
+#: the tag of arguments that are given one by one where an operand has any number
+EACH = "each"
 #: numbers that may be computed: by the type of the argument, what a node yields there
 SYMBOLIC = {
     "as_sym_int": ir.DataType.INT64,
@@ -56,15 +58,14 @@ def name_arguments(records: Sequence[Mapping[str, Any]], spec: OperatorSpec) -> 
     loose: list[Any] = []
     for record in records:
         tags = record["arg"].keys()
-        kind = (
-            graphs if "as_graph" in tags else others if others and not tags & {"as_tensor", "as_tensors"} else operands
-        )
-        if len(kind) == 1 and kind is operands and "as_tensor" in tags and spec.operands[-1].variadic:
-            loose.append(record["arg"]["as_tensor"])
+        computed = tags & {"as_tensor", "as_tensors", *SYMBOLIC}
+        kind = graphs if "as_graph" in tags else others if others and not computed else operands
+        if len(kind) == 1 and kind is operands and "as_tensors" not in tags and spec.operands[-1].variadic:
+            loose.append(record["arg"])
         elif kind:
             found[kind.pop(0)] = record["arg"]
     if loose:
-        found[spec.operands[-1].name] = {"as_tensors": loose}
+        found[spec.operands[-1].name] = {EACH: loose}
     return found
 
 

@@ -267,6 +267,10 @@ class OperatorFacts:
         " as a node of TensorFlow",
     ] = None
     reshapes: Annotated[bool, "Whether kernels give its results shapes of their own, whatever the file says"] = False
+    ranks: Annotated[
+        Mapping[str, str],
+        "Results, each with the operand whose rank it has: a file that states another is not believed, there or behind",
+    ] = field(default_factory=dict)
     kept: Annotated[Kept | None, "Operators of another program that this one stands for"] = None
 
     python: Annotated[OperatorPython, "How it is written as source code"] = field(default_factory=OperatorPython)

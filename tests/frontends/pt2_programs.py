@@ -22,7 +22,7 @@ from torch.utils import _pytree
 FOLDER = Path(__file__).parent / "pt2"
 #: the version of torch that most fixtures are of, and those that others write too
 VERSION = "2.13"
-OF_EACH_VERSION = ("views", "attention", "image", "image_core", "codes", "waves")
+OF_EACH_VERSION = ("views", "attention", "image", "image_core", "codes", "waves", "recurrent")
 
 
 class Views(torch.nn.Module):
