@@ -95,7 +95,9 @@ class OperatorPython:
         tuple[str, ...], "Operands that the layer holds; as an argument of it their name says whether there is one"
     ] = ()
     stored: Annotated[
-        Mapping[str, str], "Those that the layer has under other names or in parts of it: `{kernel: cell.kernel}`"
+        Mapping[str, str],
+        "Operands that the layer has under other names or in parts of it, as `{kernel: cell.kernel}`; what others"
+        " are called that are constants",
     ] = field(default_factory=dict)
     numbers: Annotated[
         tuple[str, ...], "Operands that are written as numbers where they are constants of one element"
