@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import onnx_ir as ir
 
 from ...engine.base.startup import dataclass
-from .steps import PLAIN, Step
+from .steps import EXTENT, Step
 from .templates import fill, make_literal, parse_template
 
 #: where an extent stands: which of some values, and which axis of it
@@ -119,7 +119,7 @@ def _list_sizes(steps: Sequence[Step]) -> list[ir.Value]:
 
 def _find_size(value: ir.Value, read: Sequence[ir.Value]) -> Place | None:
     """Where an extent stands that is read from an operand; None for any other value."""
-    return _find_place(value, [one for one in read if one is not value]) if value.meta.get(PLAIN) is True else None
+    return _find_place(value, [one for one in read if one is not value]) if value.meta.get(EXTENT) is True else None
 
 
 def _find_place(value: ir.Value, inputs: Sequence[ir.Value]) -> Place | None:

@@ -18,6 +18,8 @@ from .templates import list_arguments
 
 #: the key under which a value says that it is a number of Python and no tensor
 PLAIN = "plain"
+#: the key under which a value says that it is an extent of the operand of its step
+EXTENT = "extent"
 #: constants of as many bytes are not shared by the layers that read them: each has its own
 _OWN = 64
 #: readers of a value that is computed as early as it can be
@@ -214,7 +216,7 @@ def _describe(node: ir.Node, dialect: Dialect) -> Step:
         return step
     python = spec.facts.python
     for result in node.outputs:
-        result.meta[PLAIN] = python.plain
+        result.meta[PLAIN], result.meta[EXTENT] = python.plain, python.extent is not None
     held = [operands[name][0] for name in python.held]
     step.layer = bool(held) and python.module is not None and all(one is None or is_constant(one) for one in held)
     kinds_of: list[Any] = []
