@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .identifiers import find_own_name
 from .steps import Block, Slot
 
 #: words before a noun, as in `in_channels`, by which an argument is a width: of what comes in, is between, goes out
@@ -43,6 +44,8 @@ def name_parameters(block: Block) -> None:
         if vector in follows:
             continue
         base, order = _find_base(block, slots, ends)
+        if base in named:
+            base = _name_apart(block, slots, base)
         name, count = base, 2
         while name in named:
             name, count = f"{base}{count}", count + 1
@@ -85,7 +88,9 @@ def _list_literals(block: Block, place: _Place) -> _Vector:
 
 
 def _combine(name: str, operator: ast.operator, number: int) -> ast.expr:
-    """A product as `2 * name`, a part as `name // 2`."""
+    """A product as `2 * name`, a part as `name // 2`, the contrary as `-name`."""
+    if number == -1:
+        return ast.UnaryOp(ast.USub(), ast.Name(name))
     if isinstance(operator, ast.Mult):
         return ast.BinOp(ast.Constant(number), operator, ast.Name(name))
     return ast.BinOp(ast.Name(name), operator, ast.Constant(number))
@@ -121,6 +126,10 @@ def _find_followers(
                 break
         else:
             free.append(vector)
+    for vector in groups:
+        contrary = tuple((kind, -n) for kind, n in vector if kind is int and n < 0)
+        if len(contrary) == len(vector) and contrary in free:
+            found[vector] = contrary, ast.Mult(), -1
     return found
 
 
@@ -159,7 +168,8 @@ def _find_base(
 ) -> tuple[str, int | None]:
     """What an argument is called, and where it stands among the widths if it is one."""
     width = _find_width(slots)
-    place, (name, _) = width or slots[0]
+    # of the numbers of a layer that are equal, pads follow from others
+    place, (name, _) = width or min(slots, key=lambda one: (not block.steps[one[0]].layer, one[1][0] == "padding"))
     name = name.rstrip("0123456789") or "size"
     word = None if width is None else _find_word(width)
     if word is None:
@@ -171,6 +181,15 @@ def _find_base(
     if begins:
         return (noun, 0) if ceases else (f"{_IN}{noun}", 0)
     return (f"{_OUT}{noun}", 2) if ceases else (f"{_BETWEEN}{noun}", 1)
+
+
+def _name_apart(block: Block, slots: Sequence[_Place], base: str) -> str:
+    """What an argument is called where another has its name: by the first layer that has a name of its own and yields
+    the width, or has the number."""
+    layers = [place for place in slots if block.steps[place[0]].layer]
+    order = sorted(layers, key=lambda place: _find_word(place) != _OUT)
+    own = next((name for place, _ in order if (name := find_own_name(block.steps[place]))), "")
+    return f"{own}_{base.removeprefix(_IN).removeprefix(_BETWEEN).removeprefix(_OUT)}" if own else base
 
 
 def _find_word(place: _Place) -> str | None:

@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from ...engine.base.startup import dataclass
 from .arguments import name_parameters
-from .class_sizes import find_sizes
+from .class_sizes import find_sizes, list_inputs
 from .steps import Block, Slot, Step, count_reads, share_prefix
 
 #: lines that a class takes beside what it computes, and that a class must spare to be one
@@ -54,12 +54,6 @@ def find_blocks(steps: list[Step], outputs: Sequence[ir.Value]) -> tuple[list[St
             position = start + best.length
         steps = [*replaced, *steps[position:]]
     return steps, blocks
-
-
-def list_inputs(steps: Sequence[Step]) -> list[ir.Value]:
-    """The values that steps read and do not compute, in the order in which they are read first."""
-    own = {value for step in steps for value in step.writes}
-    return list(dict.fromkeys(value for step in steps for value in step.inputs if value not in own))
 
 
 def _make_call(block: Block, place: int) -> Step:
@@ -210,7 +204,7 @@ def _weigh(
     if len(chosen) < 2 or (len(chosen) - 1) * body - _CLASS < _LEAST:
         return None
     read = [list_inputs(steps[start : start + length]) for start in chosen]
-    if not 1 <= len(read[0]) <= _INPUTS:
+    if not 1 <= len(read[0]) <= _INPUTS or any(len(one) != len(read[0]) for one in read):
         return None
     first, *others = (
         find_sizes(steps[start : start + length], inputs) for start, inputs in zip(chosen, read, strict=True)

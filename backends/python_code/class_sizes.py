@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import onnx_ir as ir
 
 from ...engine.base.startup import dataclass
-from .steps import Step
+from .steps import EXTENT, Step
 from .templates import fill, make_literal, parse_template
 
 #: where an extent stands: which of some values, and which axis of it
@@ -84,29 +84,51 @@ def put_back(steps: Sequence[Step], sizes: Mapping[ir.Value, Step], outputs: Seq
     return kept[::-1]
 
 
+def list_inputs(steps: Sequence[Step]) -> list[ir.Value]:
+    """The values that steps read and do not compute, in the order in which they are read first; without extents that
+    the others tell."""
+    read = _list_read(steps)
+    return [value for value in read if _find_size(value, read) is None]
+
+
 def find_sizes(steps: Sequence[Step], inputs: Sequence[ir.Value]) -> list[Place] | None:
     """Where the sizes that steps read stand among the inputs; None where one stands nowhere."""
-    found: list[Place] = []
-    for value in (value for step in steps for value in step.sizes):
-        name = _find_extent_name(value)
-        places = [
-            (at, axis)
-            for at, one in enumerate(inputs)
-            for axis, extent in enumerate(one.shape or ())
-            if name is not None and _get_extent_name(extent) == name
-        ]
-        if not places:
-            return None
-        found.append(places[0])
-    return found
+    found = [_find_place(value, inputs) for value in _list_sizes(steps)]
+    return None if None in found else [place for place in found if place is not None]
 
 
 def read_sizes(steps: Sequence[Step], inputs: Sequence[ir.Value], known: Mapping[ir.Value, Step]) -> list[Size]:
     """The sizes that the steps of a class read from its inputs."""
-    values = [value for step in steps for value in step.sizes]
+    values = _list_sizes(steps)
     places = find_sizes(steps, inputs) or []
     found = dict(zip(values, places, strict=False))
     return [Size(value, inputs[at], axis, known[value]) for value, (at, axis) in found.items() if value in known]
+
+
+def _list_read(steps: Sequence[Step]) -> list[ir.Value]:
+    own = {value for step in steps for value in step.writes}
+    return list(dict.fromkeys(value for step in steps for value in step.inputs if value not in own))
+
+
+def _list_sizes(steps: Sequence[Step]) -> list[ir.Value]:
+    """The extents that steps read of each other's operands, and those among the operands that the others tell."""
+    read = _list_read(steps)
+    local = (value for step in steps for value in step.sizes)
+    return list(dict.fromkeys([*local, *(value for value in read if _find_size(value, read) is not None)]))
+
+
+def _find_size(value: ir.Value, read: Sequence[ir.Value]) -> Place | None:
+    """Where an extent stands that is read from an operand; None for any other value."""
+    return _find_place(value, [one for one in read if one is not value]) if value.meta.get(EXTENT) is True else None
+
+
+def _find_place(value: ir.Value, inputs: Sequence[ir.Value]) -> Place | None:
+    name = _find_extent_name(value)
+    for at, one in enumerate(inputs):
+        for axis, extent in enumerate(one.shape or ()):
+            if name is not None and _get_extent_name(extent) == name:
+                return at, axis
+    return None
 
 
 def _find_step_extent(step: Step) -> str | None:

@@ -80,13 +80,16 @@ class Method:
             return scribe.names.number_name("n")
         if self.body.block is not None or len(self.body.inputs) == 1:
             return LETTERS[at] if at < len(LETTERS) else scribe.names.number_name("x")
-        return scribe.names.give(make_identifier(value.name or ""), "x")
+        name = make_identifier(value.name or "")
+        return name if name in LETTERS and name not in scribe.given.values() else scribe.names.give(name, "x")
 
     # ---- branches and loops
 
     def _write_compound(self, place: int, step: Step, reads: Mapping[ir.Value, int]) -> None:
         assert step.spec is not None
-        for value in step.inputs:
+        is_branch = step.spec.facts.python.statement == "if"
+        asked = step.inputs if not is_branch else [v for v in step.inputs if v is not step.reads[0] or reads[v] > 1]
+        for value in asked:
             if not is_number(value):
                 self._settle(value)
         values = [
@@ -106,8 +109,11 @@ class Method:
         for at, result in enumerate(step.writes):
             begin = values[at + 2] if at in kept else None
             self._known[result] = self._make_name(result) if begin is None else begin
-        if step.spec.facts.python.statement == "if":
-            self._statements.append(Statement(list(step.writes), values[0], suites=suites))
+        if is_branch:
+            choice = self._make_choice(values[0], suites)
+            statement = Statement(list(step.writes), values[0] if choice is None else choice)
+            statement.suites = suites if choice is None else []
+            self._statements.append(statement)
             return
         count, going, *all_begins = values
         begins = [begin for at, begin in enumerate(all_begins) if at not in kept]
@@ -121,6 +127,15 @@ class Method:
             going = ast.Constant(True)
         known = [begin for begin in begins if begin is not None]
         self._statements.append(Statement(writes, count, suites=suites, begins=known, condition=going))
+
+    @staticmethod
+    def _make_choice(condition: ast.expr | None, suites: Sequence[Suite]) -> ast.expr | None:
+        """The expression of a branch that only chooses; None where it does more, or is too long."""
+        if condition is None or any(suite.statements for suite in suites):
+            return None
+        one, other = (suite.results[0] if len(suite.results) == 1 else ast.Tuple(suite.results) for suite in suites)
+        made = ast.IfExp(condition, one, other)
+        return made if len(write_expression(made)) <= _LINE else None
 
     @staticmethod
     def _find_unchanged(body: Body, begins: Sequence[ast.expr | None]) -> list[int]:
@@ -254,7 +269,10 @@ class Method:
             names["layer"] = _make_attribute(member.name)
             return fill(parse_template(python.call), names)
         assert python.expression is not None
-        return fill(parse_template(python.expression), {**names, **read_options(step)})
+        made = fill(parse_template(python.expression), {**names, **read_options(step)})
+        return (
+            _shorten_places(made, next(iter(step.operands.values()), [])) if isinstance(made, ast.Subscript) else made
+        )
 
     def _write_operand(self, place: int, step: Step, name: str, at: int, value: ir.Value | None) -> ast.expr | None:
         if value is None:
@@ -309,6 +327,16 @@ def read_options(step: Step) -> dict[str, Filling]:
         else:
             found[name] = None if value is None else make_literal(value)
     return found
+
+
+def _shorten_places(made: ast.Subscript, values: Sequence[ir.Value | None]) -> ast.expr:
+    """Places in brackets with dots for whole axes before the last axis of what they are of."""
+    shape = None if not values or values[0] is None else values[0].shape
+    places = made.slice.elts if isinstance(made.slice, ast.Tuple) else []
+    whole = [isinstance(one, ast.Slice) and (one.lower, one.upper, one.step) == (None, None, None) for one in places]
+    if shape is None or len(shape) != len(places) or len(places) < 3 or not all(whole[:-1]):
+        return made
+    return ast.Subscript(made.value, ast.Tuple([ast.Constant(...), places[-1]]))
 
 
 def _make_attribute(name: str) -> ast.expr:

@@ -7,6 +7,8 @@ import keyword
 import re
 from collections.abc import Iterable
 
+from .steps import Step
+
 #: letters of the longest name
 _LONGEST = 40
 
@@ -50,3 +52,15 @@ def make_class_name(text: str) -> str:
 def make_snake(text: str) -> str:
     """The identifier of a name in capitals and small letters."""
     return make_identifier(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", text))
+
+
+def find_own_name(step: Step) -> str:
+    """What the source calls a layer: by the names of weights that no other has, `conv1` of `layer1.conv1.weight`, or by
+    the module that it is in."""
+    if not step.layer:
+        return ""
+    paths = {operand: (value.name or "").split(".") for operand, value in step.held.items()}
+    named = {operand: path[-2] for operand, path in paths.items() if len(path) > 1 and path[-1] == operand}
+    own = [word for operand, word in named.items() if operand not in step.tied]
+    word = next(iter([*own, *step.scope[-1:], *named.values()]), "")
+    return "" if word.isdigit() else make_snake(word)

@@ -11,12 +11,10 @@ from ...engine.base.startup import dataclass, field
 from ...engine.dialects.operators import Dialect
 from .blocks import share_scope
 from .class_sizes import Size
-from .identifiers import Names, make_identifier, make_snake
+from .identifiers import Names, find_own_name, make_identifier, make_snake
 from .steps import Block, Slot, Step, count_reads, list_steps, share_prefix
 from .templates import list_arguments, name_call
 
-#: what constant operands are called: of real numbers, and of others
-_FACTORS, _NUMBERS = {"x": "scale", "y": "offset"}, {"x": "table", "y": "table"}
 #: the least steps of a chain that is one layer
 _CHAIN = 3
 
@@ -84,7 +82,8 @@ def plan_body(
         elif step.layer or step.block is not None:
             wishes.append((_name_layer(step), Member("", [place])))
         for slot, value in step.own.items():
-            wishes.append((_name_tensor(value, slot[0]), Member("", [place], "tensor", slot)))
+            stored = {} if step.spec is None else step.spec.facts.python.stored
+            wishes.append((_name_tensor(value, stored.get(slot[0], slot[0])), Member("", [place], "tensor", slot)))
         if step.constant is not None:
             wishes.append((_name_tensor(step.constant, "constant"), Member("", [place], "tensor", ("", -1))))
     often = [wish for wish, _ in wishes]
@@ -138,7 +137,7 @@ def _find_chains(
     A layer whose weights have a name of its own, as `conv1.weight`, keeps it, and stands alone. Where the steps are a
     `whole` class, two layers are a run.
     """
-    fits = [has_module(step) and not (step.layer and _find_own_name(step)) for step in steps]
+    fits = [has_module(step) and not (step.layer and find_own_name(step)) for step in steps]
     made = {step.writes[0]: place for place, step in enumerate(steps) if fits[place]}
     follows: dict[int, int] = {}
     for place, step in enumerate(steps):
@@ -217,19 +216,7 @@ def _name_layer(step: Step) -> str:
         return make_snake("_".join(words[last:])) or make_snake(step.block.name) or "block"
     assert step.spec is not None
     python = step.spec.facts.python
-    return _find_own_name(step) or python.called or make_identifier(name_call(python.module or "")) or "layer"
-
-
-def _find_own_name(step: Step) -> str:
-    """What the source calls a layer: by the names of weights that no other has, `conv1` of `layer1.conv1.weight`, or by
-    the module that it is in."""
-    if not step.layer:
-        return ""
-    paths = {operand: (value.name or "").split(".") for operand, value in step.held.items()}
-    named = {operand: path[-2] for operand, path in paths.items() if len(path) > 1 and path[-1] == operand}
-    own = [word for operand, word in named.items() if operand not in step.tied]
-    word = next(iter([*own, *step.scope[-1:], *named.values()]), "")
-    return "" if word.isdigit() else make_snake(word)
+    return find_own_name(step) or python.called or make_identifier(name_call(python.module or "")) or "layer"
 
 
 def _find_group(step: Step) -> tuple[str, ...]:
@@ -254,5 +241,4 @@ def _name_tensor(value: ir.Value, operand: str) -> str:
     path = [part for part in (value.name or "").split(".") if part]
     alone = len(path) == 1 and path[0].replace("_", "").isalpha() and "_" in path[0]  # as exporters call nothing
     name = make_identifier(path[-1]) if len(path) > 1 or alone else ""
-    usual = _FACTORS if value.dtype is not None and value.dtype.is_floating_point() else _NUMBERS
-    return name or usual.get(operand, operand) or "constant"
+    return name or (operand if len(operand) > 2 else "constant")

@@ -49,6 +49,8 @@ def write_expression(node: ast.expr, level: int = 0) -> str:
 
 def _write(node: ast.expr) -> tuple[str, int]:
     match node:
+        case ast.Constant(value=value) if value is ...:
+            return "...", _ATOM
         case ast.Constant(value=str() as text):
             return quote(text), _ATOM
         case ast.Constant(value=value):
@@ -80,6 +82,11 @@ def _write(node: ast.expr) -> tuple[str, int]:
         case ast.Compare(left=left, ops=[op], comparators=[right]):
             both = write_expression(left, _COMPARISON + 1), write_expression(right, _COMPARISON + 1)
             return f"{both[0]} {_COMPARE[type(op)]} {both[1]}", _COMPARISON
+        case ast.IfExp(test=test, body=body, orelse=other):
+            return (
+                f"{write_expression(body, _TEST)} if {write_expression(test, _TEST)} else {write_expression(other)}",
+                0,
+            )
         case ast.GeneratorExp(elt=item, generators=[each]):
             return (
                 f"({write_expression(item)} for {write_expression(each.target)} in {write_expression(each.iter)})",

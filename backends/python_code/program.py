@@ -14,7 +14,7 @@ from ...engine.dialects.operators import Dialect
 from ...engine.expressions.functions.registry import SHORT
 from .blocks import find_blocks
 from .class_names import list_parts, name_block, name_model
-from .class_sizes import put_back, read_sizes, take_sizes
+from .class_sizes import list_inputs, put_back, read_sizes, take_sizes
 from .forward import Method, read_options, write_kind
 from .identifiers import Names, make_class_name, make_identifier, make_snake
 from .members import Body, Member, plan_body
@@ -58,7 +58,8 @@ class _Writer:
         assert python is not None
         self._dialect, self._python = dialect, python
         self._bodies: dict[Block, Body] = {}
-        self._classes = Names([name for line in python.imports for name in line.replace(",", " ").split()])
+        imported = [name for line in python.imports for name in line.replace(",", " ").split()]
+        self._classes = Names([*imported, *python.functions])
         self.placeholders: list[str] = []
         self._inputs: list[str] = []  # what the class written last calls its inputs
         self._parts: dict[str, set[str]] = {}
@@ -76,11 +77,9 @@ class _Writer:
             if block not in used:
                 continue
             block.name = self._classes.give(self._distinguish(block), "Block")
-            inputs = list(dict.fromkeys(v for s in block.steps for v in s.inputs))
-            own = {value for step in block.steps for value in step.writes}
             results = [block.steps[place].writes[result] for place, result in block.results]
             names = Names([*self._python.reserved, *block.parameters])
-            body = plan_body(block.steps, [v for v in inputs if v not in own], results, block, names, self._dialect)
+            body = plan_body(block.steps, list_inputs(block.steps), results, block, names, self._dialect)
             body.sizes = read_sizes(block.steps, body.inputs, sizes)
             self._bodies[block] = body
             lines += ["", "", *self._write_class(block.name, body)]
@@ -88,6 +87,9 @@ class _Writer:
         body = plan_body(steps, inputs, outputs, None, Names(self._python.reserved), self._dialect)
         name = self._classes.give(name_model(graph), "Model")
         lines += ["", "", *self._write_class(name, body)]
+        called = _list_words("\n".join(lines))
+        functions = [text for name, text in self._python.functions.items() if name in called]
+        lines = [*(line for text in functions for line in ["", "", *text.rstrip().split("\n")]), *lines]
         head = self._list_imports("\n".join(lines))
         tensors = list(self._iterate_tensors(body, steps, ""))
         taken = [_describe_input(value, said) for value, said in zip(inputs, self._inputs, strict=True)]
@@ -101,7 +103,7 @@ class _Writer:
 
     def _list_imports(self, text: str) -> list[str]:
         """The lines of imports that something refers to."""
-        words = {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
+        words = _list_words(text)
         found = []
         for line in self._python.imports:
             [statement] = ast.parse(line).body
@@ -279,6 +281,11 @@ class _Writer:
 def write_program(graph: ir.Graph, dialect: Dialect, outputs: Sequence[str] = ()) -> Program:
     """Write a graph of a dialect that is source code as a module of Python."""
     return _Writer(dialect).write_program(graph)
+
+
+def _list_words(text: str) -> set[str]:
+    """The names that a module refers to."""
+    return {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
 
 
 def _require_types(graph: ir.Graph, dialect: Dialect) -> None:

@@ -18,6 +18,8 @@ from .templates import list_arguments
 
 #: the key under which a value says that it is a number of Python and no tensor
 PLAIN = "plain"
+#: the key under which a value says that it is an extent of the operand of its step
+EXTENT = "extent"
 #: constants of as many bytes are not shared by the layers that read them: each has its own
 _OWN = 64
 #: readers of a value that is computed as early as it can be
@@ -94,7 +96,7 @@ class Block:
 
 
 def list_steps(graph: ir.Graph, dialect: Dialect) -> list[Step]:
-    """The steps of a graph in order, constants that several read before the first that does."""
+    """The steps of a graph in order, before them the constants that several read."""
     steps = _hoist([_describe(node, dialect) for node in graph], graph.outputs)
     holders = Counter(value for step in steps for value in step.held.values())
     for step in steps:
@@ -105,22 +107,18 @@ def list_steps(graph: ir.Graph, dialect: Dialect) -> list[Step]:
             readers.setdefault(value, []).append(step)
     shared = {value for value, who in readers.items() if len(who) > 1 and _count_bytes(value) > _OWN}
     shared |= {value for value in graph.outputs if is_constant(value) and not is_truth(value)}
-    found: list[Step] = []
-    made: set[ir.Value] = set()
+    made: dict[ir.Value, Step] = {}
     for step in steps:
         for slot, value in list(step.own.items()):
             if value in shared:
-                if value not in made:
-                    found.append(_hold(value))
-                    made.add(value)
+                made.setdefault(value, _hold(value))
                 del step.own[slot]
                 step.reads.append(value)
         for (operand, place), value in step.own.items():
             step.literals[f"{operand}_shape", place] = tuple(_read_extents(value))
         if step.own or shared:
             step.key = (*step.key, tuple(sorted((slot, _describe_kind(value)) for slot, value in step.own.items())))
-        found.append(step)
-    return [*found, *(_hold(value) for value in graph.outputs if value in shared and value not in made)]
+    return [*made.values(), *steps, *(_hold(value) for value in graph.outputs if value in shared and value not in made)]
 
 
 def _hoist(steps: list[Step], outputs: Sequence[ir.Value]) -> list[Step]:
@@ -131,9 +129,11 @@ def _hoist(steps: list[Step], outputs: Sequence[ir.Value]) -> list[Step]:
     reads = count_reads(steps, outputs)
     made = {value: step for step in steps for value in step.writes}
     order = {step: place for place, step in enumerate(steps)}
+    common = _find_common(steps)
     after: dict[Step | None, list[Step]] = {}
     for place, step in enumerate(steps):
-        many = any(reads.get(value, 0) >= _MANY for value in step.writes) and not step.layer and not step.graphs
+        many = any(reads.get(value, 0) >= _MANY for value in step.writes) or step in common
+        many = many and not step.layer and not step.graphs
         if many and place:
             step.scope = ()  # it serves several modules
             before = [made[value] for value in step.inputs if value in made]
@@ -145,6 +145,24 @@ def _hoist(steps: list[Step], outputs: Sequence[ir.Value]) -> list[Step]:
             one = waiting.pop()
             found.append(one)
             waiting += reversed(after.get(one, []))
+    return found
+
+
+def _find_common(steps: Sequence[Step]) -> set[Step]:
+    """The steps that no layer comes before, and that other modules read than the one that they are in."""
+    readers: dict[ir.Value, list[Step]] = {}
+    for step in steps:
+        for value in step.inputs:
+            readers.setdefault(value, []).append(step)
+    behind: set[ir.Value] = set()
+    found = set()
+    for step in steps:
+        if step.layer or any(value in behind for value in step.inputs):
+            behind |= {*step.writes}
+            continue
+        scopes = [one.scope for value in step.writes for one in readers.get(value, ())]
+        if len(scopes) > 1 and any(one[: len(step.scope)] != step.scope for one in scopes):
+            found.add(step)
     return found
 
 
@@ -198,7 +216,7 @@ def _describe(node: ir.Node, dialect: Dialect) -> Step:
         return step
     python = spec.facts.python
     for result in node.outputs:
-        result.meta[PLAIN] = python.plain
+        result.meta[PLAIN], result.meta[EXTENT] = python.plain, python.extent is not None
     held = [operands[name][0] for name in python.held]
     step.layer = bool(held) and python.module is not None and all(one is None or is_constant(one) for one in held)
     kinds_of: list[Any] = []

@@ -95,7 +95,9 @@ class OperatorPython:
         tuple[str, ...], "Operands that the layer holds; as an argument of it their name says whether there is one"
     ] = ()
     stored: Annotated[
-        Mapping[str, str], "Those that the layer has under other names or in parts of it: `{kernel: cell.kernel}`"
+        Mapping[str, str],
+        "Operands that the layer has under other names or in parts of it, as `{kernel: cell.kernel}`; what others"
+        " are called that are constants",
     ] = field(default_factory=dict)
     numbers: Annotated[
         tuple[str, ...], "Operands that are written as numbers where they are constants of one element"
@@ -161,6 +163,7 @@ class OperatorFacts:
         Literal["extents", "count"] | None,
         "What its results are that reads no elements: the extents of the operand, or how many elements these make",
     ] = None
+    typed_by: Annotated[str | None, "The operand of which it reads the type alone"] = None
     fills: Annotated[str | None, "The option that all elements of its result equal, 0 where it is not given"] = None
     span: Annotated[
         tuple[str, ...],
@@ -297,6 +300,9 @@ class DialectPython:
 
     said: tuple[str, ...] = ()
     imports: Annotated[tuple[str, ...], "The lines at its head; those that nothing refers to are left out"] = ()
+    functions: Annotated[
+        Mapping[str, str], "Functions by their names, as they stand before the classes where something calls them"
+    ] = field(default_factory=dict)
     base: Annotated[str, "The class that the model extends"] = "object"
     block: Annotated[str | None, "The class that its repeated parts extend, where that is another"] = None
     method: Annotated[str, "The method that computes"] = "forward"

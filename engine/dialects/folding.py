@@ -44,7 +44,8 @@ def fold(
             for one in inferred
             if one.dtype
         ]
-    if any(value is not None and value.const_value is None for value in node.inputs):
+    typing = _find_typing(node, spec)
+    if any(value is not None and value.const_value is None and value is not typing for value in node.inputs):
         return None
     if (
         spec.role in ("permute", "convert")
@@ -52,7 +53,7 @@ def fold(
         and (found := _move_elements(node, spec)) is not None
     ):
         return [found]
-    operands = [None if value is None else read_initializer(value) for value in node.inputs]
+    operands = [None if value is None else _read_operand(value, typing) for value in node.inputs]
     if any(value is not None and operand is None for value, operand in zip(node.inputs, operands, strict=True)):
         return None
     most = max(growth, 2 * sum(operand.nbytes for operand in operands if operand is not None))
@@ -62,6 +63,20 @@ def fold(
     if results is None or sum(result.nbytes for result in results) > most:
         return None
     return results
+
+
+def _find_typing(node: ir.Node, spec: OperatorSpec) -> ir.Value | None:
+    """The operand of which a node reads the type alone, where that type is known."""
+    names = (operand.name for operand in spec.operands)
+    found = next((value for name, value in zip(names, node.inputs, strict=False) if name == spec.facts.typed_by), None)
+    known = found is not None and found.dtype is not None and found.dtype.numpy().kind in "biuf"
+    return found if known and found is not node.inputs[0] else None
+
+
+def _read_operand(value: ir.Value, typing: ir.Value | None) -> np.ndarray[Any, Any] | None:
+    if value is typing and value.const_value is None and value.dtype is not None:
+        return np.zeros(0, value.dtype.numpy())
+    return read_initializer(value)
 
 
 def fold_extents(node: ir.Node, opset: int) -> Sequence[Elements] | None:

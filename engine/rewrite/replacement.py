@@ -52,10 +52,17 @@ def check(span: Span, old: ir.Value, new: ir.Value) -> str | None:
         shape, remark = now, f"{old.name}: {error}"
     if is_complex(old):
         new.meta[PAIR] = True
-    if new.is_graph_input() or new.const_value is not None:
+    if new.is_graph_input() or new.const_value is not None or _is_from_outside(new, old):
         return remark
     if new.type is None:
         new.type = old.type
     if shape is not None and shape != now:
         new.shape = make_shape(shape)
     return remark
+
+
+def _is_from_outside(new: ir.Value, old: ir.Value) -> bool:
+    """Whether a value stands in a graph around that of the one that it replaces, where what holds in a branch need
+    not hold."""
+    here, there = (None if one is None else one.graph for one in (new.producer(), old.producer()))
+    return here is not None and there is not None and here is not there

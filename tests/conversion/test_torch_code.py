@@ -116,7 +116,51 @@ def scan() -> Case:
     return nodes, [real("begin", 3)], [("x", [4, 3])]
 
 
+def chosen_boxes() -> Case:
+    nodes = [
+        oh.make_node("NonMaxSuppression", ["boxes", "scores", "most", "overlap", "least"], ["i"], center_point_box=1),
+        oh.make_node("Cast", ["i"], ["y"], to=onnx.TensorProto.FLOAT),
+    ]
+    numbers = [onh.from_array(np.array([n], np.float32), name) for name, n in (("overlap", 0.1), ("least", -0.5))]
+    return nodes, [whole("most", [4]), *numbers], [("boxes", [2, 9, 4]), ("scores", [2, 3, 9])]
+
+
+def around_the_edges() -> Case:
+    places = [whole("end", [6]), whole("begin", [0]), whole("two", [2]), whole("eight", [8]), whole("axis", [2])]
+    nodes = [
+        oh.make_node("Slice", ["x", "end", "eight", "axis"], ["before"]),
+        oh.make_node("Slice", ["x", "begin", "two", "axis"], ["behind"]),
+        oh.make_node("Concat", ["before", "x", "behind"], ["wide"], axis=2),
+        oh.make_node("Conv", ["wide", "w"], ["c"], dilations=[2]),
+        oh.make_node("Add", ["c", "zero"], ["y"]),
+    ]
+    return nodes, [*places, real("w", 3, 4, 3), onh.from_array(np.zeros(1, np.float32), "zero")], [("x", [1, 4, 8])]
+
+
+def shared_heads() -> Case:
+    sizes = [whole("wide", [2, 2, 3, 5, 8]), whole("all", [2, 6, 5, 8]), whole("two", [2])]
+    nodes = [
+        *(
+            node
+            for name in "kv"
+            for node in (
+                oh.make_node("Unsqueeze", [name, "two"], [f"{name}1"]),
+                oh.make_node("Expand", [f"{name}1", "wide"], [f"{name}2"]),
+                oh.make_node("Reshape", [f"{name}2", "all"], [f"{name}3"]),
+            )
+        ),
+        oh.make_node("Transpose", ["k3"], ["t"], perm=[0, 1, 3, 2]),
+        oh.make_node("MatMul", ["q", "t"], ["s"]),
+        oh.make_node("Softmax", ["s"], ["p"]),
+        oh.make_node("MatMul", ["p", "v3"], ["y"]),
+    ]
+    return nodes, sizes, [("q", [2, 6, 4, 8]), ("k", [2, 2, 5, 8]), ("v", [2, 2, 5, 8])]
+
+
 CASES: dict[str, Case] = {
+    "chosen_boxes": chosen_boxes(),
+    "around_the_edges": around_the_edges(),
+    "shared_heads": shared_heads(),
     "conv": one("Conv", [1, 4, 9, 9], real("w", 6, 2, 3, 3), real("b", 6), group=2, pads=[1, 0, 2, 1], strides=[2, 1]),
     "conv_same": one("Conv", [1, 2, 7, 8], real("w", 3, 2, 3, 2), auto_pad="SAME_UPPER", strides=[2, 2]),
     "deconv": one("ConvTranspose", [1, 4, 5, 5], real("w", 4, 3, 3, 3), strides=[2, 2], pads=[0, 0, 1, 1]),
@@ -250,6 +294,10 @@ def convert(case: Case, to: str = "torch", **options: Any) -> str:
     encoded = pipeline.rewrite(model.SerializeToString(), to=to, **options).encoded
     assert isinstance(encoded, Encoded)
     return encoded.program.text
+
+
+def test_layers_that_exporters_write_out_are_found_again() -> None:
+    assert "F.scaled_dot_product_attention(q, k, v, scale=1.0, enable_gqa=True)" in convert(CASES["shared_heads"])
 
 
 def test_a_norm_is_put_back_where_it_is_asked_for() -> None:

@@ -140,21 +140,63 @@ def test_free_sizes_are_those_of_the_input() -> None:
     assert "return x.reshape(x.shape[0], 2, 4)" in write(model(nodes, weights, [("x", ["n", 8])], ["y"]))
 
 
-def test_a_branch_is_a_statement() -> None:
-    def branch(name: str, operator: str) -> onnx.GraphProto:
-        return oh.make_graph(
-            [oh.make_node(operator, ["x"], [name])], name, [], [oh.make_tensor_value_info(name, _F, ["n", 8])]
-        )
+def branch(name: str, *nodes: onnx.NodeProto) -> onnx.GraphProto:
+    return oh.make_graph(list(nodes), name, [], [oh.make_tensor_value_info(name, _F, None)])
 
+
+def test_a_branch_is_a_choice_where_it_does_nothing_else_and_a_statement_elsewhere() -> None:
     nodes = [
         oh.make_node("ReduceSum", ["x"], ["sum"], keepdims=0),
         oh.make_node("Greater", ["sum", "zero"], ["c"]),
-        oh.make_node("If", ["c"], ["y"], then_branch=branch("t", "Relu"), else_branch=branch("e", "Neg")),
+        oh.make_node(
+            "If",
+            ["c"],
+            ["y"],
+            then_branch=branch("t", oh.make_node("Relu", ["x"], ["t"])),
+            else_branch=branch("e", oh.make_node("Neg", ["x"], ["e"])),
+        ),
         oh.make_node("Exp", ["y"], ["z"]),
     ]
     zero = onh.from_array(np.array(0, np.float32), "zero")
     text = write(model(nodes, [zero], [("x", ["n", 8])], ["z"]))
-    assert "        if y:\n            z = F.relu(x)\n        else:\n            z = -x\n" in text
+    assert "        x = F.relu(x) if x.sum((0, 1)) > 0.0 else -x\n" in text
+    twice = branch("t", oh.make_node("Relu", ["x"], ["r"]), oh.make_node("Mul", ["r", "r"], ["t"]))
+    nodes[2] = oh.make_node("If", ["c"], ["y"], then_branch=twice, else_branch=nodes[2].attribute[0].g)
+    text = write(model(nodes, [zero], [("x", ["n", 8])], ["z"]))
+    assert "        if x.sum((0, 1)) > 0.0:\n            z = F.relu(x)  # (n, 8)\n            y = z * z\n" in text
+
+
+def test_what_a_file_says_of_a_value_in_a_branch_holds_there_alone() -> None:
+    """The rank of what a branch chose is asked for, though a later branch says that it is 2."""
+    dropped = branch("t", oh.make_node("Squeeze", ["x", "first"], ["t"]))
+    chosen = oh.make_node(
+        "If", ["c"], ["y"], then_branch=dropped, else_branch=branch("e", oh.make_node("Identity", ["x"], ["e"]))
+    )
+    kept = branch("k", oh.make_node("Identity", ["y"], ["k"]))
+    kept.output[0].type.tensor_type.shape.CopyFrom(onnx.TensorShapeProto())
+    for extent in (4, 8):
+        kept.output[0].type.tensor_type.shape.dim.add().dim_value = extent
+    nodes = [
+        oh.make_node("ReduceSum", ["x"], ["sum"], keepdims=0),
+        oh.make_node("Greater", ["sum", "zero"], ["c"]),
+        chosen,
+        oh.make_node("Shape", ["y"], ["shape"]),
+        oh.make_node("Size", ["shape"], ["rank"]),
+        oh.make_node("Equal", ["rank", "two"], ["flat"]),
+        oh.make_node(
+            "If",
+            ["flat"],
+            ["z"],
+            then_branch=kept,
+            else_branch=branch("s", oh.make_node("Squeeze", ["y", "first"], ["s"])),
+        ),
+    ]
+    weights = [
+        onh.from_array(np.array(0, np.float32), "zero"),
+        onh.from_array(np.array(2, np.int64), "two"),
+        onh.from_array(np.array([0], np.int64), "first"),
+    ]
+    assert ".dim() == 2" in write(model(nodes, weights, [("x", [1, 4, 8])], ["z"]))
 
 
 def test_an_operator_without_code_is_a_method_to_be_filled_in() -> None:
