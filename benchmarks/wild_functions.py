@@ -20,6 +20,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import numpy as np
 import tensorflow as tf
 from wild_children import Made, read_arguments, write_each
+from wild_operators import OPERATORS
 
 F, I, S = tf.float32, tf.int32, tf.string  # noqa: E741
 raw = tf.raw_ops
@@ -150,6 +151,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], list[tuple[str, Any]]]] = {
     "kthl": (lambda x: tf.math.in_top_k(tf.constant([1, 0, 2]), x, 2), [("3m", F)]), "confusion": (lambda i: tf.math.confusion_matrix(i, i[::-1], 10), [("n", I)]), "allclose": (lambda x: tf.reduce_all(x < 2.0, 1), [("nm", F)]), "prod": (lambda x: tf.reduce_prod(x, 1), [("nm", F)]), "euclid": (lambda x: tf.math.reduce_euclidean_norm(x, 1), [("nm", F)]),
     "qr": (lambda x: tf.matmul(*tf.linalg.qr(x)), [("n55", F)]),
     "logdet": (lambda x: tf.linalg.slogdet(x)[1], [("n55", F)]), "lstsq": (lambda x, y: tf.linalg.lstsq(x + 3.0 * tf.eye(5), y), [("n55", F), ("n52", F)]),
+    **OPERATORS,
 }  # fmt: skip
 
 

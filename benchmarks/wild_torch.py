@@ -25,6 +25,7 @@ from torch import nn
 from torch.nn import functional
 from torchao.quantization.pt2e import quantize_pt2e
 from wild_children import Made, read_arguments, write_each
+from wild_modules import MODULES
 
 Called = tuple[nn.Module, tuple[torch.Tensor, ...]]
 
@@ -175,6 +176,7 @@ KINDS = ("float32", "PT2E int8", "PT2E dynamic range")
 MODELS = {
     "convolutions": convolutions, "decoder": decoder, "encoder": encoder, "attention": attention, "causal": causal, "lstm": lstm, "gru": gru, "mixture": mixture, "norms": norms,
     "patches": patches, "rotary": rotary, "indexing": indexing, "embedding": embedding, "spectra": spectra, "resizing": resizing,
+    **MODULES,
 }  # fmt: skip
 
 

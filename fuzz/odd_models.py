@@ -91,6 +91,13 @@ def change_step(case: Case, variant: Variant, oracle: Oracle) -> Case:
     )
 
 
+def list_empty_variants(step: Step) -> Iterator[Variant]:
+    """Every step with operands that turn out to have no elements."""
+    for variant in _vary_shapes(step):
+        if any(value is not None and value.open and not value.content.size for value in variant.step.operands):
+            yield variant
+
+
 def list_variants(step: Step) -> Iterator[Variant]:
     """Every step that differs from one in one odd thing."""
     for change in (_vary_shapes, _vary_operands, _vary_options, _vary_constants):
@@ -98,18 +105,36 @@ def list_variants(step: Step) -> Iterator[Variant]:
 
 
 def _vary_shapes(step: Step) -> Iterator[Variant]:
-    """With an extent of 0: along one axis of one operand, or wherever the same extent stands; and with scalars."""
+    """With an extent of 0, told or not, along one axis of one operand or of all alike; and with scalars."""
     fed = [value for value in dict.fromkeys(step.operands) if value is not None and value.content.dtype != object]
     codes = any(value.grid is not None for value in step.results)  # of sums over nothing, kernels make what they like
     for extent in dict.fromkeys(n for value in fed for n in value.content.shape if n > 1):
         axes = {value: [axis for axis, n in enumerate(value.content.shape) if n == extent] for value in fed}
-        yield _replace_operands(step, {value: _empty_axes(value, axes[value]) for value in fed}, codes)
+        yield from _empty(step, {value: _empty_axes(value, axes[value]) for value in fed}, codes)
     for value in fed:
         for axis in range(value.content.ndim):
-            yield _replace_operands(step, {value: _empty_axes(value, [axis])}, codes)
+            yield from _empty(step, {value: _empty_axes(value, [axis])}, codes)
         if value.content.size and value.content.ndim:
             scalar = replace(value, content=np.asarray(value.content.reshape(-1)[0]), grid=_read_first_scale(value))
             yield _replace_operands(step, {value: scalar}, loose=len(fed) > 1)  # kernels may read on behind it
+
+
+def _empty(step: Step, changes: dict[Value, Value], loose: bool) -> Iterator[Variant]:
+    """The step with operands without elements, as the file tells them and as a run finds them."""
+    yield _replace_operands(step, changes, loose)
+    yield from _forget_zeros(step, changes, loose)
+
+
+def _forget_zeros(step: Step, changes: dict[Value, Value], loose: bool) -> Iterator[Variant]:
+    """The step with operands that turn out to have no elements: the file does not tell the extents that are 0."""
+
+    def forget(value: Value) -> Value:
+        told = tuple(axis for axis, n in enumerate(value.content.shape) if n)
+        return value if value.constant or value.content.size else replace(value, open=True, told=told)
+
+    untold = {old: forget(new) for old, new in changes.items()}
+    if any(new.open and not new.content.size for new in untold.values()):
+        yield _replace_operands(step, untold, loose)
 
 
 def _vary_operands(step: Step) -> Iterator[Variant]:
@@ -206,4 +231,4 @@ def _read_first_scale(value: Value) -> Any:
     )
 
 
-__all__ = ["NAME", "change_step", "draw", "list_variants", "make_odd_subject"]
+__all__ = ["NAME", "change_step", "draw", "list_empty_variants", "list_variants", "make_odd_subject"]

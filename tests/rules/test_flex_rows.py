@@ -55,6 +55,13 @@ def counts() -> Iterator[Case]:
     firsts, at = again[[0, 1, 3]], ints(0, 1, 0, 2)
     yield Case("FlexUnique", (again,), (firsts, at))
     yield Case("FlexUniqueWithCounts", (again,), (firsts, at, ints(2, 1, 1)))
+    rows = np.array([[1, 2], [0, 2], [1, 2]], np.float32)
+    yield Case("FlexUniqueV2", (rows, ints([0])), (rows[:2], ints(0, 1, 0)))
+    yield Case("FlexUniqueV2", (rows, ints([1])), (rows, ints(0, 1)))
+    yield Case("FlexUniqueWithCountsV2", (rows, ints([0])), (rows[:2], ints(0, 1, 0), ints(2, 1)))
+    kept = rows.reshape(-1)[[0, 2, 4]]
+    yield Case("FlexListDiff", (rows.reshape(-1), np.array([2, 5], np.float32)), (kept, ints(0, 2, 4)), 2)
+    yield Case("FlexListDiff", (rows.reshape(-1), np.zeros(0, np.float32)), (rows.reshape(-1), ints(*range(6))), 2)
     x, weights, none = ints(0, 2, 2, 9), np.float32([1, 2, 3, 4]), np.zeros(0, np.float32)
     table = ints([0, 2, 2], [1, 1, 5])
     for binary in (False, True):
