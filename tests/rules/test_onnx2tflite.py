@@ -457,3 +457,17 @@ def test_random_numbers_are_in_their_range(interpreter: Interpreter) -> None:
     [found] = interpreter.run(convert(make([node], {"x": x}, ["y"])), [[x]])[0]
     assert found.shape == x.shape
     assert 2.0 <= found.min() < 2.1 < 2.9 < found.max() <= 3.0
+
+
+def test_half_precision_is_computed_in_single_precision(interpreter: Interpreter) -> None:
+    x = draw(2, 6).astype(np.float16)
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["a"]),
+        helper.make_node("Add", ["a", "b"], ["c"]),
+        helper.make_node("LayerNormalization", ["c", "s"], ["d"]),
+        helper.make_node("Relu", ["d"], ["y"]),
+    ]
+    constants = {"w": draw(6, 300) * 100, "b": draw(300) * 100, "s": draw(300)}  # whose squares overflow
+    model = make(nodes, {"x": x}, ["y"], {name: a.astype(np.float16) for name, a in constants.items()})
+    agree(model, {"x": x}, interpreter, tolerance=2e-3)
+    assert nnrewrite.rewrite(model.SerializeToString(), to="tflite").report.target_operators["CAST"] == 2
