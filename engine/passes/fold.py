@@ -75,6 +75,8 @@ class Fold:
             if spec is None or find_schema(node.op_type, module.opset, node.domain) is None:
                 if spec is not None and _is_closed(node, spec):
                     _replace(node, _evaluate(node, module), module)
+                elif spec is None and module.rules.settle is not None and _is_written(node, module):
+                    module.rules.settle(node)
                 continue
             if spec.facts.chooses:
                 chosen = choose_graph(node, spec)
@@ -132,6 +134,12 @@ def _is_passing(value: ir.Value) -> bool:
     return not value.is_graph_output() and all(
         one is None or one.const_value is not None for usage in value.uses() for one in usage.node.inputs
     )
+
+
+def _is_written(node: ir.Node, module: Module) -> bool:
+    """Whether a rule has written a node of the target already, and the ranks of its results are still unknown."""
+    known = all(value is None or value.shape is not None for value in node.inputs)
+    return node.domain == module.target.domain and known and any(output.shape is None for output in node.outputs)
 
 
 def _is_closed(node: ir.Node, spec: OperatorSpec) -> bool:

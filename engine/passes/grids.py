@@ -36,12 +36,19 @@ def round_to_grid(numbers: npt.NDArray[Any], known: Quantization, dtype: ir.Data
 
 
 def find_exact_grid(numbers: npt.NDArray[Any], dtype: ir.DataType) -> Quantization | None:
-    """A grid on which numbers lie as they are: one number, its negative, and zero. None where there is none."""
+    """A grid on which numbers lie as they are: one number, its negative, and zero. None where there is none.
+
+    The number is a quarter of the codes away from zero: kernels that bring two operands to the coarser of their grids
+    count on grids that are alike, and one end the process where the result's is much finer.
+    """
     sizes = np.unique(np.abs(numbers[numbers != 0]))
     if sizes.size > 1 or not np.isfinite(numbers).all():
         return None
-    scale = sizes[0] if sizes.size else np.float32(1)
-    return Quantization(np.array([scale], np.float32), np.array([0 if dtype.is_signed() else 1], np.int64))
+    codes = 1 << dtype.bitwidth
+    scale = np.float32(sizes[0] if sizes.size else 1) / np.float32(codes // 4)
+    if not scale:
+        return None
+    return Quantization(np.array([scale], np.float32), np.array([0 if dtype.is_signed() else codes // 2], np.int64))
 
 
 def write_grids(graph: ir.Graph, dialect: Dialect, scope: Scope) -> None:

@@ -1,11 +1,15 @@
-"""Pass `infer-again`: what rules wrote in place of operators without a schema tells types that were not known."""
+"""Pass `infer-again`: types that were not known follow from what rules wrote, and from branches that cannot be."""
 
 from __future__ import annotations
 
+import onnx_ir as ir
+
 from ..base.startup import dataclass
 from ..rewrite.rules import NORMALIZE
+from ..rewrite.subgraphs import find_bodies
 from .base import Module, Visit
 from .fold import Fold
+from .possible_branches import settle_branches
 from .rule_stage import drive
 
 
@@ -18,6 +22,17 @@ class InferAgain:
 
     def run(self, module: Module) -> None:
         """Change one graph and those inside it; raises RewriteError where rules run in circles."""
-        if any(output.shape is None and output.uses() for node in module.graph for output in node.outputs):
+        if not _is_open(module.graph):
+            return
+        self.fold.run(module)
+        while settle_branches(module, self.fold):
             self.fold.run(module)
-            drive(module, NORMALIZE).run()
+        drive(module, NORMALIZE).run()
+
+
+def _is_open(graph: ir.Graph) -> bool:
+    """Whether the rank of some value of a graph, or of a graph inside it, is unknown."""
+    return any(
+        any(output.shape is None and output.uses() for output in node.outputs) or any(map(_is_open, find_bodies(node)))
+        for node in graph
+    )

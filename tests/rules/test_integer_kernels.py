@@ -37,6 +37,7 @@ FUNCTIONS: dict[str, tuple[str, dict[str, Any], tuple[int, ...], list[Any], str]
     "reshape": ("Reshape", {}, (3, 8), [np.array([2, 12])], "RESHAPE"),
     "transpose": ("Transpose", {"perm": [1, 0]}, (3, 8), [], "TRANSPOSE"),
     "scalar": ("Mul", {}, (3, 8), [np.float32(0.5)], "MUL"),
+    "shifted": ("Sub", {}, (3, 8), [np.float32(0.5)], "SUB"),
 }
 #: operators of two operands, each with its kernel
 PAIRS = {"Add": "ADD", "Mul": "MUL", "Sub": "SUB", "Concat": "CONCATENATION"}

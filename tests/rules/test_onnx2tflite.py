@@ -300,6 +300,28 @@ def test_what_cannot_be_said_is_refused_all_at_once() -> None:
     assert {refusal.operator for refusal in caught.value.refusals} == {"Det", "Unique"}
 
 
+def test_a_branch_after_which_the_model_would_fail_is_not_written(interpreter: Interpreter) -> None:
+    x = draw(2, 3, 1)
+    squeezed = helper.make_graph(
+        [helper.make_node("Squeeze", ["x", "last"], ["s"])], "then", [], [helper.make_empty_tensor_value_info("s")]
+    )
+    kept = helper.make_graph(
+        [helper.make_node("Identity", ["x"], ["i"])], "else", [], [helper.make_empty_tensor_value_info("i")]
+    )
+    nodes = [
+        helper.make_node("Shape", ["x"], ["shape"]),
+        helper.make_node("Gather", ["shape", "two"], ["extent"]),
+        helper.make_node("Equal", ["extent", "one"], ["is_one"]),
+        helper.make_node("If", ["is_one"], ["v"], then_branch=squeezed, else_branch=kept),
+        helper.make_node("Gemm", ["v", "w"], ["y"]),  # which takes matrices alone
+    ]
+    constants = {"last": np.array([2]), "two": np.array([2]), "one": np.array([1]), "w": draw(3, 4)}
+    model = make(nodes, {"x": x}, ["y"], constants)
+    model.graph.input[0].type.tensor_type.shape.dim[2].dim_param = "t"
+    assert "IF" not in operators(model)
+    agree(model, {"x": x}, interpreter)
+
+
 @pytest.mark.parametrize(
     ("nodes", "kernel"),
     [
@@ -435,3 +457,17 @@ def test_random_numbers_are_in_their_range(interpreter: Interpreter) -> None:
     [found] = interpreter.run(convert(make([node], {"x": x}, ["y"])), [[x]])[0]
     assert found.shape == x.shape
     assert 2.0 <= found.min() < 2.1 < 2.9 < found.max() <= 3.0
+
+
+def test_half_precision_is_computed_in_single_precision(interpreter: Interpreter) -> None:
+    x = draw(2, 6).astype(np.float16)
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["a"]),
+        helper.make_node("Add", ["a", "b"], ["c"]),
+        helper.make_node("LayerNormalization", ["c", "s"], ["d"]),
+        helper.make_node("Relu", ["d"], ["y"]),
+    ]
+    constants = {"w": draw(6, 300) * 100, "b": draw(300) * 100, "s": draw(300)}  # whose squares overflow
+    model = make(nodes, {"x": x}, ["y"], {name: a.astype(np.float16) for name, a in constants.items()})
+    agree(model, {"x": x}, interpreter, tolerance=2e-3)
+    assert nnrewrite.rewrite(model.SerializeToString(), to="tflite").report.target_operators["CAST"] == 2
