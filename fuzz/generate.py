@@ -339,8 +339,8 @@ class CaseBuilder:
             raise Rejected(f"{value}: {error}") from error
         array = np.char.encode(array) if array.dtype.kind == "U" else array
         given = [(place, value.dtype) for place, value in enumerate(before) if value is not None]
-        schema = self.subject.reads.schemas and spec.domain == self.subject.reads.domain  # older forms have none
-        fit = fit_types(array, spec, position, kinds, given, self.opset if schema else None)
+        reads = self.subject.reads
+        fit = fit_types(array, spec, position, kinds, given, self.opset if reads.has_schema(spec) else None)
         if not fit:
             raise Rejected(f"{spec.name} takes no {array.tolist()} at opset {self.opset}")
         like = [name for name in fit if DTYPES[name] in self.listed]  # lists that are joined are of one type
@@ -349,8 +349,7 @@ class CaseBuilder:
         self.listed.add(dtype)
         constant = pattern.const or not self.choices.draw_chance(40)
         with np.errstate(over="ignore"):  # what a short type cannot hold is infinite
-            content = array.astype(dtype.numpy())
-        return Value(self.make_name(pattern.name), dtype, content, constant)
+            return Value(self.make_name(pattern.name), dtype, array.astype(dtype.numpy()), constant)
 
     def _make_constant(self, array: Array) -> Value:
         self.named_values += 1

@@ -122,8 +122,7 @@ class Builder:
             kept = frame.values.get(name_rest(call.callee), self._root)
             stored = {option.name for option in spec.stored.values()}
             options = {**{name: one for name, one in kept.attributes.items() if name not in stored}, **options}
-        found = (self._make_attribute(call.span, spec, name, value) for name, value in options.items())
-        attributes = [attribute for attribute in found if attribute is not None]
+        attributes = [a for k, v in options.items() if (a := self._make_attribute(call.span, spec, k, v)) is not None]
         count = self._counts.get(id(call), 1) or count_yielded(spec, attributes)
         results = self.make(call.span, spec, operands, attributes, count)
         return results if count != 1 else results[0]

@@ -388,15 +388,13 @@ class RuleFile:
     default_opset: int | None
     items: Sequence[Rule | Table | Definition]
     span: Span
-    #: the pack whose definitions it calls as its own, and whose rules come after its own
+    #: the pack whose definitions it calls as its own and whose rules come after its own, and those that do not hold
     base: str | None = None
-    #: the rules of that pack which do not hold with this one
     without: tuple[str, ...] = ()
     #: of packs that are laid over each other, the last has the highest
     rank: int = 0
-    #: the groups that are written out in its items, and the fragments that are put in there
+    #: the groups written out in its items, the fragments put in there, and those of other packs that are yet to be
     groups: tuple[Group, ...] = ()
     fragments: tuple[Fragment, ...] = ()
-    uses: tuple[Use, ...] = ()
-    #: the fragments of other packs that are yet to be put in, by which loops and local definitions wait, too
     awaited: tuple[str, ...] = ()
+    uses: tuple[Use, ...] = ()
