@@ -305,3 +305,23 @@ def test_tensors_of_a_sequence_have_extents_of_their_own() -> None:
     feeds = {"x": np.ones((3, 4), np.float32)}
     assert [one.tolist() for one in run(made, feeds)] == [one.tolist() for one in run(model, feeds)]
     assert kinds(made)["Shape"] == 1
+
+
+@pytest.mark.parametrize(
+    ("parts", "place", "rows"),
+    [
+        ("int64 s = {2}", 2, 1),
+        ("int64[2] s = {2, 3}", -1, 3),
+        ("int64[3] s = {1, 1, 3}", 0, 1),
+        ("int64 s = {9}", 0, 5),
+    ],
+)
+def test_a_tensor_of_a_sequence_that_was_split_is_a_slice(parts: str, place: int, rows: int) -> None:
+    made = check_equal(
+        f"""
+        <ir_version: 8, opset_import: ["": 17]> main (float[5, 3] x) => (float[{rows}, 3] y)
+        <{parts}, int64 i = {{{place}}}> {{ t = SplitToSequence <axis = -2> (x, s)  e = SequenceAt(t, i)  y = Neg(e) }}
+        """,
+        {"x": np.arange(15, dtype=np.float32).reshape(5, 3)},
+    )
+    assert {*kinds(made)} <= {"Slice", "Neg"}
