@@ -140,6 +140,21 @@ def test_free_sizes_are_those_of_the_input() -> None:
     assert "return x.reshape(x.shape[0], 2, 4)" in write(model(nodes, weights, [("x", ["n", 8])], ["y"]))
 
 
+def test_what_many_read_stands_behind_all_that_it_reads() -> None:
+    """`c` reads a layer, and `b`, which moves before the layer as many read it."""
+    bends = {"b": ("Sin", "Cos", "Tan"), "c": ("Sinh", "Cosh", "Tanh")}
+    nodes = [
+        oh.make_node("Exp", ["x"], ["a"]),
+        oh.make_node("MatMul", ["x", "w"], ["m"]),
+        oh.make_node("Sqrt", ["a"], ["b"]),
+        oh.make_node("Add", ["m", "b"], ["c"]),
+        *(oh.make_node(bend, [name], [bend]) for name, several in bends.items() for bend in several),
+        oh.make_node("Sum", [bend for several in bends.values() for bend in several], ["y"]),
+    ]
+    text = write(model(nodes, [tensor("w", 8, 8)], [("x", [2, 8])], ["y"]))
+    assert text.index("sqrt()") < text.index("self.linear(x)")
+
+
 def branch(name: str, *nodes: onnx.NodeProto) -> onnx.GraphProto:
     return oh.make_graph(list(nodes), name, [], [oh.make_tensor_value_info(name, _F, None)])
 
