@@ -350,8 +350,14 @@ def test_modules_of_the_source_are_classes_with_its_names() -> None:
     assert "class Body(nn.Module):" in text and "self.expand = nn.Conv2d(4, hidden_channels, 1, bias=False)" in text
     assert text.count("torch.sigmoid") == 1 and "sigmoid" not in text.split("class Model")[0]
     forward = text.split("class Model")[1]
-    assert "x = torch.sigmoid(mask)" in forward and "y = x2\n        for layer in self.body:" in forward
-    assert "y = layer(y, x)" in forward
+    assert (
+        "def forward(self, mask: Tensor, x: Tensor)" in forward
+        or "def forward(self, x: Tensor, mask: Tensor)" in forward
+    )
+    assert (
+        "y = torch.sigmoid(mask)" in forward
+        and "        for layer in self.body:\n            x = layer(x, y)\n" in forward
+    )
 
 
 def test_arguments_have_names_by_what_they_are_for() -> None:
