@@ -3,7 +3,8 @@
     python torch_judge.py
 
 reads lines `["PACKAGE", "MODEL.onnx", "INPUTS.npz" or null]` and prints one JSON object for each: the largest error of
-the outputs by their magnitude, the same of both from double precision, and whether the weights go round and one step of
+the outputs by their magnitude, the same from ONNX Runtime without its own optimizations and of both from double
+precision where it is more than 1e-5, and whether the weights go round and one step of
 an optimizer lowers a loss; or `failed`, with what was raised.
 """
 
@@ -118,12 +119,17 @@ def train(model: Any, values: list[Any]) -> bool | None:
     return False
 
 
-def run_original(original: Path, inputs: dict[str, Any] | None) -> tuple[dict[str, Any], list[Any]]:
-    """The inputs, drawn where none are given, and what ONNX Runtime makes of them."""
+def run_original(
+    original: Path, inputs: dict[str, Any] | None, optimized: bool = True
+) -> tuple[dict[str, Any], list[Any]]:
+    """The inputs, drawn where none are given, and what ONNX Runtime makes of them; operator by operator, as ONNX says
+    what each computes, where it is not to optimize."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
+    if not optimized:
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     session = onnxruntime.InferenceSession(original, options, providers=["CPUExecutionProvider"])
     given = inputs if inputs is not None else draw(session)
     return given, compute(session, given)
@@ -147,6 +153,7 @@ def judge(package: Path, original: Path, inputs: dict[str, Any] | None) -> dict[
             np.array_equal(a, b.numpy(), True) for a, b in zip(found, run(again, values), strict=True)
         )
     if result["error"] > 1e-5:
+        result["unoptimized"] = measure(run_original(original, given, False)[1], found)
         try:
             wide = [one.double() if one.is_floating_point() else one for one in values]
             torch.set_default_dtype(torch.float64)

@@ -127,25 +127,19 @@ def _hoist(steps: list[Step], outputs: Sequence[ir.Value]) -> list[Step]:
     A mask that all layers share is then not in the midst of the first of them.
     """
     reads = count_reads(steps, outputs)
-    made = {value: step for step in steps for value in step.writes}
-    order = {step: place for place, step in enumerate(steps)}
     common = _find_common(steps)
-    after: dict[Step | None, list[Step]] = {}
+    # A step that moves has the place of what it reads last, and its own behind it.
+    places: dict[Step, tuple[int, ...]] = {}
+    made: dict[ir.Value, Step] = {}
     for place, step in enumerate(steps):
         many = any(reads.get(value, 0) >= _MANY for value in step.writes) or step in common
-        many = many and not step.layer and not step.graphs
-        if many and place:
+        places[step] = (place,)
+        if many and place and not step.layer and not step.graphs:
             step.scope = ()  # it serves several modules
-            before = [made[value] for value in step.inputs if value in made]
-            after.setdefault(max(before, key=lambda one: order[one], default=None), []).append(step)
-    moved = {step for ones in after.values() for step in ones}
-    found: list[Step] = []
-    for waiting in (after.get(None, [])[::-1], *([step] for step in steps if step not in moved)):
-        while waiting:
-            one = waiting.pop()
-            found.append(one)
-            waiting += reversed(after.get(one, []))
-    return found
+            before = [places[made[value]] for value in step.inputs if value in made]
+            places[step] = (*max(before, default=(-1,)), place)
+        made |= dict.fromkeys(step.writes, step)
+    return sorted(steps, key=lambda step: places[step])
 
 
 def _find_common(steps: Sequence[Step]) -> set[Step]:

@@ -118,11 +118,12 @@ def scan() -> Case:
 
 def chosen_boxes() -> Case:
     nodes = [
+        oh.make_node("Abs", ["corners"], ["boxes"]),
         oh.make_node("NonMaxSuppression", ["boxes", "scores", "most", "overlap", "least"], ["i"], center_point_box=1),
         oh.make_node("Cast", ["i"], ["y"], to=onnx.TensorProto.FLOAT),
     ]
     numbers = [onh.from_array(np.array([n], np.float32), name) for name, n in (("overlap", 0.1), ("least", -0.5))]
-    return nodes, [whole("most", [4]), *numbers], [("boxes", [2, 9, 4]), ("scores", [2, 3, 9])]
+    return nodes, [whole("most", [4]), *numbers], [("corners", [2, 9, 4]), ("scores", [2, 3, 9])]
 
 
 def around_the_edges() -> Case:
@@ -174,6 +175,8 @@ CASES: dict[str, Case] = {
     "slope": one("PRelu", [2, 3, 4], real("s", 3, 1)),
     "pad": one("Pad", [2, 3, 4], whole("p", [0, 1, 2, 0, 0, 1])),
     "reflected": one("Pad", [1, 2, 5, 5], whole("p", [0, 0, 1, 2, 0, 0, 0, 1]), mode="reflect"),
+    "widened_along_any_axes": one("Pad", [2, 4, 3, 2], whole("p", [0, 1, 2, 0, 0, 2, 0, 0]), mode="edge"),
+    "reflected_along_any_axes": one("Pad", [2, 4, 3, 2], whole("p", [0, 3, 2, 0, 0, 2, 1, 0]), mode="reflect"),
     "reflected_inside": one("Pad", [1, 5, 2], whole("p", [0, 2, 0, 0, 1, 0]), mode="reflect"),
     "cut": one("Slice", [4, 6], whole("a", [1, -5]), whole("b", [9, -1]), whole("c", [0, 1]), whole("d", [1, 2])),
     "backwards": one("Slice", [4, 6], whole("a", [-2]), whole("b", [-9]), whole("c", [1]), whole("d", [-2])),
@@ -241,6 +244,11 @@ CASES: dict[str, Case] = {
         [("x", [2, 3])],
     ),
     "hard": one("HardSigmoid", [2, 3], alpha=0.2),
+    "rnn": recurrent("RNN", 1, "bidirectional"),
+    "rnn_backwards": recurrent("RNN", 1, "reverse", activations=["Relu"]),
+    "lstm_backwards": recurrent("LSTM", 4, "reverse"),
+    "patches": one("Col2Im", [1, 8, 25], whole("size", [4, 4]), whole("window", [2, 2]), pads=[1, 1, 1, 1]),
+    "powers": one("LpPool", [1, 2, 8, 8], kernel_shape=[2, 2], strides=[2, 2], p=3),
     "lstm": recurrent("LSTM", 4, "forward"),
     "lstm_both": recurrent("LSTM", 4, "bidirectional"),
     "gru": recurrent("GRU", 3, "bidirectional", linear_before_reset=1),

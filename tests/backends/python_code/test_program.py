@@ -140,6 +140,21 @@ def test_free_sizes_are_those_of_the_input() -> None:
     assert "return x.reshape(x.shape[0], 2, 4)" in write(model(nodes, weights, [("x", ["n", 8])], ["y"]))
 
 
+def test_what_many_read_stands_behind_all_that_it_reads() -> None:
+    """`c` reads a layer, and `b`, which moves before the layer as many read it."""
+    bends = {"b": ("Sin", "Cos", "Tan"), "c": ("Sinh", "Cosh", "Tanh")}
+    nodes = [
+        oh.make_node("Exp", ["x"], ["a"]),
+        oh.make_node("MatMul", ["x", "w"], ["m"]),
+        oh.make_node("Sqrt", ["a"], ["b"]),
+        oh.make_node("Add", ["m", "b"], ["c"]),
+        *(oh.make_node(bend, [name], [bend]) for name, several in bends.items() for bend in several),
+        oh.make_node("Sum", [bend for several in bends.values() for bend in several], ["y"]),
+    ]
+    text = write(model(nodes, [tensor("w", 8, 8)], [("x", [2, 8])], ["y"]))
+    assert text.index("sqrt()") < text.index("self.linear(x)")
+
+
 def branch(name: str, *nodes: onnx.NodeProto) -> onnx.GraphProto:
     return oh.make_graph(list(nodes), name, [], [oh.make_tensor_value_info(name, _F, None)])
 
@@ -335,8 +350,14 @@ def test_modules_of_the_source_are_classes_with_its_names() -> None:
     assert "class Body(nn.Module):" in text and "self.expand = nn.Conv2d(4, hidden_channels, 1, bias=False)" in text
     assert text.count("torch.sigmoid") == 1 and "sigmoid" not in text.split("class Model")[0]
     forward = text.split("class Model")[1]
-    assert "x = torch.sigmoid(mask)" in forward and "y = x2\n        for layer in self.body:" in forward
-    assert "y = layer(y, x)" in forward
+    assert (
+        "def forward(self, mask: Tensor, x: Tensor)" in forward
+        or "def forward(self, x: Tensor, mask: Tensor)" in forward
+    )
+    assert (
+        "y = torch.sigmoid(mask)" in forward
+        and "        for layer in self.body:\n            x = layer(x, y)\n" in forward
+    )
 
 
 def test_arguments_have_names_by_what_they_are_for() -> None:
