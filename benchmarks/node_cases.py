@@ -30,6 +30,8 @@ from nnrewrite.verify import Interpreter, Kernels
 
 #: what the interpreter's results may differ by beyond what the case says
 TOLERANCE = 1e-3
+#: the same beside the largest number: what cancels out in sums of others in single precision
+SUMS = 1e-6
 #: the same for numbers of 16 bits, of which one may be the next
 HALF = 1e-2
 
@@ -120,9 +122,8 @@ def _compare(case: Any, data: bytes, constants: dict[str, np.ndarray], interpret
                 return "wrong", f"{value.name} has the shape {result.shape} and not {expected.shape}"
             a, b = result.astype(np.float64), expected.astype(np.float64)
             short = result.dtype.itemsize == 2 and result.dtype.kind in "fV"
-            close = np.isclose(
-                a, b, rtol=max(case.rtol, HALF if short else TOLERANCE), atol=max(case.atol, 1e-5), equal_nan=True
-            )
+            least = max(case.atol, 1e-5, SUMS * np.abs(b[np.isfinite(b)]).max(initial=0))
+            close = np.isclose(a, b, rtol=max(case.rtol, HALF if short else TOLERANCE), atol=least, equal_nan=True)
             if not close.all() and not _random(case):
                 worst = np.abs(a - b)[~close].max() if (~close).any() else 0
                 return "wrong", f"{value.name} differs by {worst:.3g} in {(~close).sum()} of {close.size}"

@@ -112,7 +112,10 @@ def _iterate_calls(expression: tree.Expression) -> Iterator[tree.Call]:
 
 
 def _list_operators(call: tree.Call, rule: tree.Rule, dialect: Dialect) -> list[OperatorSpec]:
-    """The operators that a call in a pattern stands for: for `any`, those with the options and traits it asks for."""
+    """The operators that a call in a pattern stands for: for `any`, those with the options and traits it asks for.
+
+    One that asks for none says nothing of any operator.
+    """
     if not call.wildcard:
         named = dialect.find_operator(call.callee)
         return [] if named is None else [named]
@@ -122,7 +125,8 @@ def _list_operators(call: tree.Call, rule: tree.Rule, dialect: Dialect) -> list[
         for node in walk(tuple(clause for clause in rule.clauses if isinstance(clause, tree.Where)))
         if isinstance(node, tree.Call) and node.callee == TRAIT and isinstance(node.arguments[1].value, tree.Name)
     }
-    return [spec for spec in dialect.operators.values() if wanted <= spec.options.keys() and traits <= spec.traits]
+    asked = wanted or traits
+    return [s for s in dialect.operators.values() if asked and wanted <= s.options.keys() and traits <= s.traits]
 
 
 def _describe_use(
