@@ -339,9 +339,8 @@ class CaseBuilder:
             raise Rejected(f"{value}: {error}") from error
         array = np.char.encode(array) if array.dtype.kind == "U" else array
         given = [(place, value.dtype) for place, value in enumerate(before) if value is not None]
-        schema = self.subject.reads.schemas and spec.domain == self.subject.reads.domain  # older forms have none
-        fit = fit_types(array, spec, position, kinds, given, self.opset if schema else None)
-        if not fit:
+        known = self.subject.reads.schemas and spec.domain == self.subject.reads.domain  # older forms have no schema
+        if not (fit := fit_types(array, spec, position, kinds, given, self.opset if known else None)):
             raise Rejected(f"{spec.name} takes no {array.tolist()} at opset {self.opset}")
         like = [name for name in fit if DTYPES[name] in self.listed]  # lists that are joined are of one type
         dtype = DTYPES[self.choices.pick(like if len(fit) > 1 and like and self.choices.draw_chance(60) else fit)]

@@ -160,7 +160,7 @@ def test_names_of_inputs_may_hold_an_equals_sign() -> None:
 
 
 def test_a_first_extent_that_has_a_name_is_a_batch() -> None:
-    text = """<ir_version: 8, opset_import: ["": 17]> net (float[n, s] a, float[m, s] b, float[n, 4] c) => (float[n, 4] y)
+    text = """<ir_version: 8, opset_import: ["": 17]> net (float[n, s] a, float[m, s] b, float[n] c) => (float[n] y)
       { d = Exp(a)  e = Neg(b)  y = Relu(c) }"""
     made = nnrewrite.rewrite(onnx.parser.parse_model(text).SerializeToString(), batch=3).model
     firsts = [one.type.tensor_type.shape.dim[0] for one in made.graph.input]
