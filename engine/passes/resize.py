@@ -111,9 +111,10 @@ class Resizing:
             if name not in named:
                 raise CallError(f"the model has no input {name}, only {', '.join(named)}")
         shapes = {value: _read_static_shape(value) for value in _iterate_values(graph)}
-        if asked.batch is not None and not any(shapes[value] for value in graph.inputs):
+        firsts = [(shapes[value] or read_extents(value) or (None,))[0] for value in graph.inputs]
+        batch = next((first for first in firsts if first is not None), None)
+        if asked.batch is not None and batch is None:
             raise CallError("no input of the model has a batch")
-        batch = next((shape[0] for value in graph.inputs if (shape := shapes[value])), 1)
         for value in graph.inputs:
             self._enlarge(value, shapes[value], batch)
         self._subgraphs = subgraphs
@@ -124,8 +125,8 @@ class Resizing:
                     first = self._find_new_batch() if value in self._carrying else None
                     value.shape = ir.Shape([first if axis == 0 else None for axis in range(len(value.shape))])
 
-    def _enlarge(self, value: ir.Value, shape: Shape | None, batch: int) -> None:
-        """Give an input the extents asked for."""
+    def _enlarge(self, value: ir.Value, shape: Shape | None, batch: int | str | None) -> None:
+        """Give an input the extents asked for; those whose first extent is `batch` have a batch."""
         asked, name = self._asked, value.name or ""
         wanted: list[int | str | None] = list(read_extents(value) or ())
         if name in asked.shapes:
@@ -134,7 +135,7 @@ class Resizing:
                     f"the input {name} has {len(shape)} dimensions, {len(asked.shapes[name])} are asked for"
                 )
             wanted = list(asked.shapes[name])
-        elif asked.batch is not None and shape and shape[0] == batch:
+        elif asked.batch is not None and wanted and (shape or wanted)[0] == batch:
             wanted[0] = _NAME if asked.batch == DYNAMIC else int(asked.batch)
         if shape and wanted[0] != shape[0]:
             self._carrying[value] = shape[0]

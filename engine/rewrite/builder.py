@@ -323,8 +323,7 @@ class Builder:
             raise MalformedError(span or Span("", 0, 0, 0, 0), f"{spec.name}: {error}") from error
         folded = fold(node, spec, self._opset, inferred)
         if folded is not None and spec.role == "convert" and inputs[0] is not None and KEPT in inputs[0].meta:
-            [numbers] = folded
-            node.outputs[0].meta[NUMBERS] = lambda: numbers
+            node.outputs[0].meta[NUMBERS] = lambda: folded[0]
         elif folded is not None:
             return self._put_constants(node, folded)
         describe(node, [(one.dtype, None if one.shape is None else make_shape(one.shape)) for one in inferred])

@@ -8,6 +8,7 @@ from typing import Any
 
 import nnrewrite
 import numpy as np
+import onnx.parser
 import onnxruntime
 import pytest
 from nnrewrite.engine.base.errors import CallError
@@ -156,3 +157,11 @@ def test_a_model_without_a_batch_has_none_to_change(single: Single) -> None:
 
 def test_names_of_inputs_may_hold_an_equals_sign() -> None:
     assert RequestedShapes.parse(["a=b=1,2"]).shapes == {"a=b": (1, 2)}
+
+
+def test_a_first_extent_that_has_a_name_is_a_batch() -> None:
+    text = """<ir_version: 8, opset_import: ["": 17]> net (float[n, s] a, float[m, s] b, float[n] c) => (float[n] y)
+      { d = Exp(a)  e = Neg(b)  y = Relu(c) }"""
+    made = nnrewrite.rewrite(onnx.parser.parse_model(text).SerializeToString(), batch=3).model
+    firsts = [one.type.tensor_type.shape.dim[0] for one in made.graph.input]
+    assert [first.dim_param or first.dim_value for first in firsts] == [3, "m", 3]
