@@ -60,6 +60,8 @@ class Archive:
         try:
             self._zip = zipfile.ZipFile(ByteView(data))
             entries = self._zip.infolist()
+        except zipfile.BadZipFile as error:
+            raise self.make_error("truncated or damaged: the archive has no directory at its end") from error
         except _MALFORMED as error:
             raise self.make_error(f"malformed archive: {' '.join(f'{error}'.split())}") from error
         if len(entries) > _MEMBERS:

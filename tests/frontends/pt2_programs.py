@@ -177,6 +177,24 @@ class Names(torch.nn.Module):
         )  # fmt: skip
 
 
+class Special(torch.nn.Module):
+    """Special functions, systems of equations, what occurs in a tensor, and a graph that is given a free size."""
+
+    def forward(self, x: torch.Tensor) -> Any:
+        special, square = torch.special, x[:, :3] @ x[:, :3].mT + torch.eye(3)
+        with torch.no_grad():
+            many = x * x.shape[0]
+        waves = special.bessel_j0(x * 9) + special.bessel_y1(x.abs() * 9 + 1) + special.i1e(x)
+        values, inverse = torch.unique((x * 2).round(), return_inverse=True)
+        mantissa, exponent = torch.frexp(many)
+        return (
+            torch.lgamma(x) + torch.digamma(x) + torch.polygamma(2, x), waves, special.log_ndtr(x * 5), values,
+            inverse, special.ndtri(x.sigmoid()) + special.entr(x.abs()), mantissa, exponent,
+            torch.linalg.solve(square, x[:, :3]),
+            torch.linalg.cholesky(square) + torch.linalg.slogdet(square)[1][..., None, None] + torch.matrix_exp(square),
+        )  # fmt: skip
+
+
 def make_programs() -> dict[str, Callable[[], tuple[Any, list[torch.Tensor]]]]:
     """The exported programs by name, each with inputs, made when called."""
     torch.manual_seed(0)
@@ -199,6 +217,7 @@ def make_programs() -> dict[str, Callable[[], tuple[Any, list[torch.Tensor]]]]:
         "waves": lambda: export(Waves(), torch.randn(3, 8)),
         "turns": lambda: export(Turns(), torch.randn(2, 5, 3, 4), torch.randn(5, 2), shapes=({0: batch}, None)),
         "names": lambda: export(Names(), torch.randn(4, 4), torch.rand(4, 4) + 0.5),
+        "special": lambda: export(Special(), torch.randn(2, 4, 5), shapes=({0: batch},)),
         "waves_core": lambda: decomposed(export(Waves(), torch.randn(3, 8))),
         "image_core": lambda: decomposed(export(Image(), torch.randn(2, 2, 10, 10))),
     }

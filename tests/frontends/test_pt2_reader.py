@@ -63,6 +63,13 @@ def test_a_program_computes_what_torch_computed(name: str) -> None:
         np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
 
 
+def test_codes_of_computed_scales_are_products_with_the_reciprocal() -> None:
+    nodes = nnrewrite.convert(FOLDER / "codes.pt2").graph.node
+    by_result = {node.output[0]: node for node in nodes}
+    computed = [node for node in nodes if node.op_type == "QuantizeLinear" and node.input[0] in by_result]
+    assert [by_result[node.input[0]].op_type for node in computed] == ["Mul"]
+
+
 def test_the_bytes_of_a_program_convert_as_its_file_does() -> None:
     path = FOLDER / "attention.pt2"
     assert nnrewrite.convert(path.read_bytes()) == nnrewrite.convert(path)
@@ -169,6 +176,11 @@ def test_a_program_that_is_malformed_is_refused_in_one_line(junk: bytes) -> None
     with pytest.raises(ModelError) as caught:
         nnrewrite.convert(content)
     assert "\n" not in f"{caught.value}"
+
+
+def test_a_file_that_was_cut_off_is_said_to_be_truncated() -> None:
+    with pytest.raises(ModelError, match="truncated"):
+        nnrewrite.convert((FOLDER / "views.pt2").read_bytes()[:-100])
 
 
 def test_a_member_that_would_unpack_without_bound_is_refused() -> None:
