@@ -189,6 +189,9 @@ def windows() -> Iterator[Case]:
         wanted = np.einsum("nhwkc,kco->nhwo", found, weights.reshape(6, 3, 4))
         conv = {"strides": [1, 2, 1, 1], "padding": padding, "data_format": "NHWC", "dilations": [1, 1, 1, 1]}
         yield Case("FlexConv2D", (image, weights), (wanted,), 1, conv)
+        apart = np.einsum("nhwkc,kcm->nhwcm", found, weights.reshape(6, 3, 4))
+        apart = apart.reshape(*wanted.shape[:3], 12)
+        yield Case("FlexDepthwiseConv2dNative", (image, weights), (apart,), 1, conv)
 
 
 def patches(

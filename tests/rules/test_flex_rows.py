@@ -55,6 +55,13 @@ def counts() -> Iterator[Case]:
     firsts, at = again[[0, 1, 3]], ints(0, 1, 0, 2)
     yield Case("FlexUnique", (again,), (firsts, at))
     yield Case("FlexUniqueWithCounts", (again,), (firsts, at, ints(2, 1, 1)))
+    logits, classes = numbers(3, 4), ints(2, 0, 3)
+    shares = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
+    own = np.eye(4, dtype=np.float32)[classes]
+    losses = -np.log(shares).astype(np.float32)
+    yield Case("FlexSparseSoftmaxCrossEntropyWithLogits", (logits, classes), ((losses * own).sum(1), shares - own), 2)
+    half = own * np.float32(0.5) + np.float32(0.125)
+    yield Case("FlexSoftmaxCrossEntropyWithLogits", (logits, half), ((losses * half).sum(1), shares - half), 2)
     rows = np.array([[1, 2], [0, 2], [1, 2]], np.float32)
     yield Case("FlexUniqueV2", (rows, ints([0])), (rows[:2], ints(0, 1, 0)))
     yield Case("FlexUniqueV2", (rows, ints([1])), (rows, ints(0, 1)))
