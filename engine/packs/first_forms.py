@@ -48,7 +48,7 @@ def _decide(item: Item, file: tree.RuleFile, catalogue: Catalogue, availability:
         there = availability.list_opsets(node.left, builds, opsets)
         if len(there) == len(opsets):
             return node  # which the checker tells of
-        condition = _word(there, opsets, node)
+        condition = _make_condition(there, opsets, node)
         conditions.append(condition)
         if condition is None:
             return change(node.right)
@@ -61,7 +61,7 @@ def _decide(item: Item, file: tree.RuleFile, catalogue: Catalogue, availability:
     return parses.keep_decided(item, tuple(map(repr, conditions)), made) if conditions else item
 
 
-def _word(there: Collection[int], opsets: range, choice: tree.Choice) -> tree.Expression | None:
+def _make_condition(there: Collection[int], opsets: range, choice: tree.Choice) -> tree.Expression | None:
     """The condition under which an opset is among those where the first side of a choice exists; None for no such."""
     if not there:
         return None

@@ -392,11 +392,9 @@ class RuleFile:
     base: str | None = None
     #: the rules of that pack which do not hold with this one
     without: tuple[str, ...] = ()
-    #: of packs that are laid over each other, the last has the highest
-    rank: int = 0
+    rank: int = 0  # of packs that are laid over each other, the last has the highest
     #: the groups that are written out in its items, and the fragments that are put in there
     groups: tuple[Group, ...] = ()
     fragments: tuple[Fragment, ...] = ()
     uses: tuple[Use, ...] = ()
-    #: the fragments of other packs that are yet to be put in, by which loops and local definitions wait, too
-    awaited: tuple[str, ...] = ()
+    awaited: tuple[str, ...] = ()  # fragments of other packs, which are yet to be put in
