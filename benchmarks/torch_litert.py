@@ -2,9 +2,10 @@
 
     python -m nnrewrite.benchmarks.torch_litert [NAME ...]
 
-Needs an environment with litert-torch and transformers. Prints for each model the seconds of processor time (of
-litert-torch without those of a torch.export.export, which stand apart), operators, TRANSPOSEs and the difference from
-torch's results of both, our latency as a fraction of theirs, and theirs as a fraction of itself in a second interpreter.
+Needs an environment with litert-torch, transformers, onnx and onnx_ir. Prints for each model the seconds of processor
+time (of litert-torch without those of a torch.export.export, which stand apart), operators, TRANSPOSEs and the
+difference from torch's results of both, our latency as a fraction of theirs, and theirs as a fraction of itself in a
+second interpreter.
 """
 
 from __future__ import annotations

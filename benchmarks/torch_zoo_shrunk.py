@@ -31,7 +31,8 @@ _INNER = dict.fromkeys(
 )  # fmt: skip
 _OTHERS = {
     "num_key_value_heads": 2, "head_dim": 8, "d_kv": 8, "vocab_size": 99, "max_position_embeddings": 64,
-    "image_size": 32, "patch_size": 8, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 1,
+    "image_size": 32, "patch_size": 8, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2,
+    "decoder_start_token_id": 1,
     "num_experts": 4, "num_local_experts": 4, "n_routed_experts": 4, "num_experts_per_tok": 2, "n_group": 1,
     "topk_group": 1, "q_lora_rank": 16, "kv_lora_rank": 16, "qk_rope_head_dim": 8, "qk_nope_head_dim": 8,
     "v_head_dim": 8, "projection_dim": 16, "num_queries": 10, "num_mel_bins": 16, "max_source_positions": 50,
