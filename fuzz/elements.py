@@ -32,10 +32,10 @@ def draw_elements(choices: Choices, dtype: ir.DataType, shape: Sequence[int], li
     found = np.asarray(_draw_elements(choices, dtype, shape))
     if not dtype.is_integer() and limit not in _OF_FLOATS:
         return found
-    return np.asarray(_limit_elements(found, limit), found.dtype)
+    return np.asarray(restrict_elements(found, limit), found.dtype)
 
 
-def _limit_elements(array: Array, limit: str | None) -> Array:
+def restrict_elements(array: Array, limit: str | None) -> Array:
     """Take other numbers for those that a limit rules out."""
     if limit == "byte" and array.dtype.kind in "if":
         return np.clip(array, -128, 127)
@@ -100,7 +100,7 @@ def draw_indices(
     A few are drawn one by one, -1 and the extents themselves among them; many lie below one of the extents. `limit` is
     what ops.yaml says that they must be.
     """
-    return _limit_elements(_draw_indices(choices, dtype, shape, extents), limit)
+    return restrict_elements(_draw_indices(choices, dtype, shape, extents), limit)
 
 
 def _draw_indices(choices: Choices, dtype: ir.DataType, shape: Sequence[int], extents: Sequence[int]) -> Array:

@@ -19,7 +19,7 @@ from . import generate_body, perturb, results
 from .choices import Choices
 from .compatibility import are_alike, are_exchangeable, has_type, is_within
 from .element_types import Admitted, cast_number, fit_types, is_bare, pick_type, read_admitted, read_schema, vary_types
-from .elements import draw_elements, draw_indices
+from .elements import draw_elements, draw_indices, restrict_elements
 from .finding import Grids, Rejected
 from .node_options import draw_options
 from .quantization_parameters import StepQuantization
@@ -337,11 +337,12 @@ class CaseBuilder:
             array = np.array(value)
         except ValueError as error:  # what is varied may have rows of different length
             raise Rejected(f"{value}: {error}") from error
-        array = np.char.encode(array) if array.dtype.kind == "U" else array
+        limits = spec.facts.fuzz.limits if pattern.name == self.varied else {}
+        limit = limits.get(spec.operands[: position + 1][-1].name)
+        array = restrict_elements(np.char.encode(array) if array.dtype.kind == "U" else array, limit)
         given = [(place, value.dtype) for place, value in enumerate(before) if value is not None]
-        reads = self.subject.reads
-        fit = fit_types(array, spec, position, kinds, given, self.opset if reads.has_schema(spec) else None)
-        if not fit:
+        opset = self.opset if self.subject.reads.has_schema(spec) else None
+        if not (fit := fit_types(array, spec, position, kinds, given, opset)):
             raise Rejected(f"{spec.name} takes no {array.tolist()} at opset {self.opset}")
         like = [name for name in fit if DTYPES[name] in self.listed]  # lists that are joined are of one type
         dtype = DTYPES[self.choices.pick(like if len(fit) > 1 and like and self.choices.draw_chance(60) else fit)]
@@ -390,8 +391,7 @@ class CaseBuilder:
             self.types = first, first  # codes of several types are what the test is about
             return
         others = vary_types(kinds, [position for position, name in places if name == first], first)
-        wanted = [name for name in others if any(has_type(value, name) for value in self.given)]
-        if self.given and wanted:
+        if wanted := [name for name in others if any(has_type(value, name) for value in self.given)]:
             self.types = first, self.choices.pick(wanted)
             return
         position = places[0][0]

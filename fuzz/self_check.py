@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -33,6 +34,9 @@ _CANCELLED = 5e-7
 _WORD = 32
 #: seconds that a model may run: loops may have no end
 _PATIENCE = 0.5
+#: the opset from which on ops.yaml lists the types that the runtime has kernels for
+_LISTED = 13
+_NO_KERNEL = re.compile(r"Could not find an implementation for \w+\((?P<since>\d+)\)")
 
 
 class SelfCheck:
@@ -107,7 +111,8 @@ class SelfCheck:
             feeds = [value.content for value in case.inputs]
             actual = run_model(model, feeds, interpreter, _PATIENCE if _has_loops(case) else None, optimized)
         except VerificationError as error:
-            return Finding(End.FAILED, f"{said}{error}", fired, expected)
+            end = End.REFUSED if _lacks_old_kernel(f"{error}") else End.FAILED
+            return Finding(end, f"{said}{error}", fired, expected)
         rounded = _list_rounded(case)
         read = [operand for step in case.steps for operand in step.operands if operand is not None]
         compared = [
@@ -169,6 +174,12 @@ def _bound_cancellation(value: Value, read: Sequence[Value]) -> float:
     cancelled = _CANCELLED * max(float(np.finfo(value.content.dtype).eps / np.finfo(np.float32).eps), 1.0)
     real = [np.abs(one.content[np.isfinite(one.content)]) for one in read if one.content.dtype.kind == "f"]
     return cancelled * max((float(one.max()) for one in real if one.size), default=0.0)
+
+
+def _lacks_old_kernel(error: str) -> bool:
+    """Whether the runtime says that it has no kernel for a type at an opset for which ops.yaml does not list them."""
+    found = _NO_KERNEL.search(error)
+    return found is not None and int(found["since"]) < _LISTED
 
 
 def _has_loops(case: Case) -> bool:
