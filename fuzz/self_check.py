@@ -111,7 +111,7 @@ class SelfCheck:
             feeds = [value.content for value in case.inputs]
             actual = run_model(model, feeds, interpreter, _PATIENCE if _has_loops(case) else None, optimized)
         except VerificationError as error:
-            end = End.REFUSED if _lacks_old_kernel(f"{error}") else End.FAILED
+            end = End.REFUSED if _is_old_kernel_missing(f"{error}") else End.FAILED
             return Finding(end, f"{said}{error}", fired, expected)
         rounded = _list_rounded(case)
         read = [operand for step in case.steps for operand in step.operands if operand is not None]
@@ -176,7 +176,7 @@ def _bound_cancellation(value: Value, read: Sequence[Value]) -> float:
     return cancelled * max((float(one.max()) for one in real if one.size), default=0.0)
 
 
-def _lacks_old_kernel(error: str) -> bool:
+def _is_old_kernel_missing(error: str) -> bool:
     """Whether the runtime says that it has no kernel for a type at an opset for which ops.yaml does not list them."""
     found = _NO_KERNEL.search(error)
     return found is not None and int(found["since"]) < _LISTED
