@@ -7,6 +7,7 @@ Nothing is noted unless the environment names a folder, so that a conversion pay
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import uuid
@@ -64,6 +65,7 @@ class Coverage:
                 known.setdefault(name, set()).update(seen)
 
 
+@functools.cache
 def make_key(rule: str, file: str) -> str:
     """A name for a rule that holds whatever folder the file of its pack is named from."""
     return f"{rule} ({file if (BUILT_IN / file).is_file() else Path(file).resolve()})"

@@ -403,9 +403,9 @@ def test_each_second_of_the_fixed_cases_has_another_type_the_quantized_ones_in_f
 
 WRONG = """ruleset mine : tflite -> onnx opset 13..25
 
-rule five {
+rule lower {
   y = RELU6(x)
-  => y = Clip(x, 0.0, 5.0)
+  => y = Clip(x, 0.0, 1.0)
   test x: f32[2, 3]
 }
 """
@@ -418,7 +418,7 @@ def test_a_wrong_rule_of_ones_own_fails_and_its_failure_runs_again_from_any_fold
     command = [sys.executable, "-m", "nnrewrite", "fuzz", "--rules", "tflite2onnx", "--rules", pack.name]
     run = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert run.returncode == 1, run.stderr
-    assert "error: five (my rules/mine.rules:3:6): RELU6_0: off by " in run.stderr
+    assert "error: lower (my rules/mine.rules:3:6): RELU6_0: off by " in run.stderr
     said = next(line for line in run.stderr.splitlines() if "run it again: " in line)
     words = shlex.split(said.partition(": rewrite ")[2])
     assert words[:5] == ["fuzz", "--rules", "tflite2onnx", "--rules", f"{pack}"]
@@ -427,7 +427,7 @@ def test_a_wrong_rule_of_ones_own_fails_and_its_failure_runs_again_from_any_fold
 
 
 #: a rule in the place of the program's, by the same name
-OWN = WRONG.replace("rule five", "rule relu6").replace("5.0", "6.0")
+OWN = WRONG.replace("rule lower", "rule relu6").replace("1.0", "6.0")
 
 
 @pytest.fixture
@@ -494,7 +494,7 @@ def test_the_coverage_of_packs_of_ones_own_is_of_their_rules(pack: Path) -> None
 
 
 def test_a_target_is_tried_with_its_own_rules(tmp_path: Path) -> None:
-    header = WRONG.replace("tflite -> onnx", "onnx -> onnx").partition("rule five")[0]
+    header = WRONG.replace("tflite -> onnx", "onnx -> onnx").partition("rule lower")[0]
     rule = "rule no_relu stage simplify { y = Relu(x) => y = Max(x, 0.0) test x: f32[2, 3] }"
     (tmp_path / "mine.rules").write_text(header + rule, encoding="utf-8")
     run = call("fuzz", "--target", f"{tmp_path}", "--examples", "4", "--jobs", "1")
@@ -503,7 +503,7 @@ def test_a_target_is_tried_with_its_own_rules(tmp_path: Path) -> None:
 
 
 def test_a_target_is_tried_at_the_opset_that_it_sets(tmp_path: Path) -> None:
-    header = WRONG.replace("tflite -> onnx", "onnx -> onnx").partition("rule five")[0]
+    header = WRONG.replace("tflite -> onnx", "onnx -> onnx").partition("rule lower")[0]
     rule = "rule no_relu stage simplify { y = Relu(x) => y = Max(x, 0.5) test x: f32[2, 3] }"
     (tmp_path / "mine.rules").write_text(header + rule, encoding="utf-8")
     (tmp_path / "target.yaml").write_text("options: {opset: 16}", encoding="utf-8")
