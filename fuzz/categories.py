@@ -16,7 +16,7 @@ import onnx_ir as ir
 
 from ..engine.base.errors import RewriteError
 from ..engine.base.names import Scope
-from ..engine.dialects.operators import FORM, Dialect, describe_operator, find_signature
+from ..engine.dialects.operators import FORM, Dialect, describe_operator
 from ..engine.packs.loader import Pack
 from ..engine.passes.layout.axis_groups import ATTRIBUTE, TRANSPARENT
 from ..engine.passes.layout.permute_weights import Tensors, list_linked_places
@@ -100,7 +100,7 @@ def draw(choices: Choices, category: Category, oracle: Oracle) -> Case:
     spec = category.dialect.find_operator(category.operator, opset)
     if spec is None:
         raise Rejected(f"opset {opset} does not have it")
-    found = find_signature(spec, opset) if category.dialect.schemas else describe_operator(spec)
+    found = spec.schema if category.dialect.schemas else describe_operator(spec)
     if found is None:
         raise Rejected(f"opset {opset} does not have it")
     step = draw_step(choices, category.dialect, spec, found)

@@ -341,7 +341,7 @@ class CaseBuilder:
         limit = limits.get(spec.operands[: position + 1][-1].name)
         array = restrict_elements(np.char.encode(array) if array.dtype.kind == "U" else array, limit)
         given = [(place, value.dtype) for place, value in enumerate(before) if value is not None]
-        opset = self.opset if self.subject.reads.has_schema(spec) else None
+        opset = self.opset if spec.schema is not None else None
         if not (fit := fit_types(array, spec, position, kinds, given, opset)):
             raise Rejected(f"{spec.name} takes no {array.tolist()} at opset {self.opset}")
         like = [name for name in fit if DTYPES[name] in self.listed]  # lists that are joined are of one type

@@ -150,10 +150,6 @@ class Dialect:
             return known
         return _read_schema(self, name, opset or onnx.defs.onnx_opset_version())
 
-    def has_schema(self, spec: OperatorSpec) -> bool:
-        """Whether onnx.defs has an operator of it, as older forms and those of other domains are not there."""
-        return self.schemas and spec.domain == self.domain
-
     def find_by_code(self, code: int) -> OperatorSpec | None:
         """Find an operator by the number its file format gives it."""
         return next((one for one in self.operators.values() if one.code == code and not one.when), None)

@@ -22,7 +22,6 @@ from ..dialects.inference import (
     read_extents,
     require_within,
 )
-from ..dialects.onnx_schemas import find_schema
 from ..dialects.operators import OperatorSpec
 from ..rewrite.subgraphs import find_bodies
 from .base import Module, Visit
@@ -72,7 +71,7 @@ class Fold:
         while work:
             node = work.pop()
             spec = dialect.find_operator(node.op_type, module.opset) if node.domain == dialect.domain else None
-            if spec is None or find_schema(node.op_type, module.opset, node.domain) is None:
+            if spec is None or spec.schema is None:
                 if spec is not None and _is_closed(node, spec):
                     _replace(node, _evaluate(node, module), module)
                 elif spec is None and module.rules.settle is not None and _is_written(node, module):
