@@ -11,7 +11,7 @@ from ..check.checked import Item
 from ..syntax import tree
 from ..syntax.diagnostics import suggest
 from ..syntax.tree_traversal import walk
-from .shared_fragments import resolve_marks
+from .shared_fragments import explain_clash, resolve_marks
 
 if TYPE_CHECKING:
     from .parse_cache import Parses
@@ -96,8 +96,7 @@ def _add_used(
             help = suggest(use.name, packs[below[-1]].keys() | fragments, "its definitions")
             yield Diagnostic(use.span, f"{use.pack} defines no `{use.name}`", (), help)
         elif use.called in own:
-            what = "is defined here as well" if use.called in defined else "is used twice"
-            yield Diagnostic(use.span, f"`{use.called}` {what}", (), f"`use {use.pack}.{use.name} as other` renames it")
+            yield explain_clash(use, use.called in defined)
         else:
             own[use.called] = apart
 

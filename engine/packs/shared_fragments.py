@@ -56,10 +56,15 @@ def _add_used(
             notes = tuple(Note("one is here", one.span) for _, one in there)
             yield Diagnostic(use.span, f"{use.pack} has several fragments `{use.name}`", notes)
         elif there and (use.called in own or use.called in used):
-            what = "is defined here as well" if use.called in own else "is used twice"
-            yield Diagnostic(use.span, f"`{use.called}` {what}", (), f"`use {use.pack}.{use.name} as other` renames it")
+            yield explain_clash(use, use.called in own)
         elif there:
             used[use.called] = parses.mark_fragment(*there[0])
+
+
+def explain_clash(use: tree.Use, defined: bool) -> Diagnostic:
+    """That what a file uses of another pack has a name here already: it is `defined` here, else used before."""
+    what = "is defined here as well" if defined else "is used twice"
+    return Diagnostic(use.span, f"`{use.called}` {what}", (), f"`use {use.pack}.{use.name} as other` renames it")
 
 
 def resolve_marks(items: Sequence[Item], parses: Parses, own: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
