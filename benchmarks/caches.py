@@ -45,11 +45,10 @@ def list_caches() -> dict[str, Callable[..., Any]]:
     for name, module in sorted(sys.modules.items()):
         if name.partition(".")[0] == PACKAGE:
             for attribute, one in vars(module).items():
-                if one.__module__ == name if hasattr(one, "cache_info") else one is hold_files:
+                keeps = one is hold_files or hasattr(one, "cache_info")
+                if keeps and one.__module__ == name:
                     found[f"{name.partition('.')[2]}.{attribute}"] = one
-    return {
-        title: one for title, one in found.items() if one is not hold_files or title.endswith("held_files.hold_files")
-    }
+    return found
 
 
 def list_places(cached: Callable[..., Any]) -> list[Place]:

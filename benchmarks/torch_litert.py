@@ -27,7 +27,7 @@ from ai_edge_litert.interpreter import Interpreter
 from torch import nn
 from torch.utils import _pytree
 
-from .torch_models import SECONDS, difference
+from .torch_models import difference, measure_latency
 from .torch_zoo_modules import make_modules
 from .torch_zoo_transformers import make_transformers
 
@@ -105,7 +105,7 @@ def judge(make: Callable[[], Any]) -> str:
             except Exception as error:
                 line += f" {type(error).__name__} {' '.join(str(error).split())[:120]}"
         if len(found) == 2:
-            ours, peer, again = measure([*found, open_interpreter(path, tensors)])
+            ours, peer, again = measure_latency([one.invoke for one in (*found, open_interpreter(path, tensors))])
             line += f" {ours / peer:7.3f} {again / peer:7.3f}"
     return line
 
@@ -134,19 +134,6 @@ def open_interpreter(path: Path, tensors: list[torch.Tensor]) -> Any:
 def run(one: Any) -> list[Any]:
     one.invoke()
     return [one.get_tensor(detail["index"]) for detail in one.get_output_details()]
-
-
-def measure(interpreters: list[Any]) -> list[float]:
-    """The median of the runs of each, which take turns, in milliseconds of processor time."""
-    times: list[list[float]] = [[] for _ in interpreters]
-    began = time.perf_counter()
-    while len(times[0]) < 20 or (len(times[0]) < 400 and time.perf_counter() - began < SECONDS):
-        first = len(times[0]) % len(interpreters)  # who begins a round is slower
-        for place in [*range(first, len(interpreters)), *range(first)]:
-            before = time.thread_time()
-            interpreters[place].invoke()
-            times[place].append(time.thread_time() - before)
-    return [1000 * sorted(found)[len(found) // 2] for found in times]
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ import logging
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -167,20 +168,20 @@ def compare_peer(program: Any, session: Any, tensors: list[Any], expected: list[
     except Exception as error:
         return f"{line} not run: {' '.join(str(error).split())[:100]}"
     apart = difference(results, [one for one in expected if isinstance(one, torch.Tensor)])
-    ours, peer, again = measure_latency([session, *others], tensors)
+    sessions = [session, *others]
+    ours, peer, again = measure_latency([partial(one.run, None, feed(one, tensors)) for one in sessions])
     return f"{line} {apart:10.2e} {ours:7.2f} {ours / peer:7.3f} {again / peer:7.3f}"
 
 
-def measure_latency(sessions: list[Any], tensors: list[Any]) -> list[float]:
-    """The median of the runs of each session, which take turns, in milliseconds of processor time."""
-    feeds = [feed(session, tensors) for session in sessions]
-    times: list[list[float]] = [[] for _ in sessions]
+def measure_latency(runs: list[Callable[[], Any]]) -> list[float]:
+    """The median of the times that each run takes, which take turns, in milliseconds of processor time."""
+    times: list[list[float]] = [[] for _ in runs]
     began = time.perf_counter()
     while len(times[0]) < 20 or (len(times[0]) < 400 and time.perf_counter() - began < SECONDS):
-        first = len(times[0]) % len(sessions)  # who begins a round is slower
-        for place in [*range(first, len(sessions)), *range(first)]:
+        first = len(times[0]) % len(runs)  # who begins a round is slower
+        for place in [*range(first, len(runs)), *range(first)]:
             before = time.thread_time()
-            sessions[place].run(None, feeds[place])
+            runs[place]()
             times[place].append(time.thread_time() - before)
     return [1000 * sorted(found)[len(found) // 2] for found in times]
 
