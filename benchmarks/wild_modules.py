@@ -25,7 +25,7 @@ class Residual(nn.Module):
         return x + self.body(x)
 
 
-class Excitation(nn.Module):
+class SqueezeExcitation(nn.Module):
     """Squeeze and excitation."""
 
     def __init__(self, c: int) -> None:
@@ -37,7 +37,7 @@ class Excitation(nn.Module):
         return x * functional.hardsigmoid(self.up(s))
 
 
-class Across(nn.Module):
+class SwappedAxes(nn.Module):
     """A module over the axes of a sequence swapped."""
 
     def __init__(self, *body: nn.Module) -> None:
@@ -48,7 +48,7 @@ class Across(nn.Module):
         return self.body(x.transpose(1, 2)).transpose(1, 2)
 
 
-class Net(nn.Module):
+class UNet(nn.Module):
     """A U-Net of two levels."""
 
     def __init__(self, c: int) -> None:
@@ -62,7 +62,7 @@ class Net(nn.Module):
         return self.last(torch.cat([one, self.up(self.two(one))], 1))
 
 
-class Crossed(nn.Module):
+class CrossAttention(nn.Module):
     """A layer of a decoder that attends to another sequence."""
 
     def __init__(self, c: int) -> None:
@@ -73,7 +73,7 @@ class Crossed(nn.Module):
         return self.layer(x, memory)
 
 
-class Latent(nn.Module):
+class VariationalAutoencoder(nn.Module):
     """An autoencoder with a mean and a spread."""
 
     def __init__(self, c: int, n: int) -> None:
@@ -86,7 +86,7 @@ class Latent(nn.Module):
         return self.out(self.mean(h) + 0.1 * (self.spread(h) * 0.5).exp()), self.mean(h), self.spread(h)
 
 
-class Gated(nn.Module):
+class GatedConvolutions(nn.Module):
     """Convolutions of a wave, gated, with sums of all of them."""
 
     def __init__(self, c: int) -> None:
@@ -104,7 +104,7 @@ class Gated(nn.Module):
         return total
 
 
-class Shuffled(nn.Module):
+class ShuffleBlock(nn.Module):
     """Half of the channels go through convolutions, and channels change places."""
 
     def __init__(self, c: int) -> None:
@@ -124,7 +124,7 @@ class Shuffled(nn.Module):
         return y.view(n, 2, c // 2, h, w).transpose(1, 2).reshape(n, c, h, w)
 
 
-class Windows(nn.Module):
+class WindowAttention(nn.Module):
     """Attention within windows of an image, rolled."""
 
     def __init__(self, c: int) -> None:
@@ -154,14 +154,14 @@ def residual(c: int, n: int) -> Called:
 
 
 def mobile(c: int, n: int) -> Called:
-    inner = [nn.Conv2d(2 * c, 6 * c, 1), nn.Hardswish(), nn.Conv2d(6 * c, 6 * c, 5, padding=2, groups=6 * c), nn.Hardswish(), Excitation(6 * c), nn.Conv2d(6 * c, 2 * c, 1)]  # fmt: skip
+    inner = [nn.Conv2d(2 * c, 6 * c, 1), nn.Hardswish(), nn.Conv2d(6 * c, 6 * c, 5, padding=2, groups=6 * c), nn.Hardswish(), SqueezeExcitation(6 * c), nn.Conv2d(6 * c, 2 * c, 1)]  # fmt: skip
     return nn.Sequential(
         nn.Conv2d(3, 2 * c, 3, 2, 1), nn.SiLU(), Residual(*inner), nn.AdaptiveAvgPool2d(1), nn.Flatten()
     ), (image(3, 4 * n, 4 * n),)
 
 
 def mixer(c: int, n: int) -> Called:
-    tokens = Residual(nn.LayerNorm(4 * c), Across(nn.Linear(n, 2 * n), nn.GELU(), nn.Linear(2 * n, n)))
+    tokens = Residual(nn.LayerNorm(4 * c), SwappedAxes(nn.Linear(n, 2 * n), nn.GELU(), nn.Linear(2 * n, n)))
     channels = Residual(
         nn.LayerNorm(4 * c), nn.Linear(4 * c, 8 * c), nn.GELU(approximate="tanh"), nn.Linear(8 * c, 4 * c)
     )
@@ -174,35 +174,35 @@ def next_generation(c: int, n: int) -> Called:
 
 
 def unet(c: int, n: int) -> Called:
-    return Net(2 * c), (image(3, 2 * n, 2 * n + 2),)
+    return UNet(2 * c), (image(3, 2 * n, 2 * n + 2),)
 
 
 def crossed(c: int, n: int) -> Called:
-    return Crossed(c), (sequence(n, 8 * c), sequence(n + 2, 8 * c))
+    return CrossAttention(c), (sequence(n, 8 * c), sequence(n + 2, 8 * c))
 
 
 def latent(c: int, n: int) -> Called:
-    return Latent(c, 3 * n), (torch.rand(2, 3 * n) * 2 - 1,)
+    return VariationalAutoencoder(c, 3 * n), (torch.rand(2, 3 * n) * 2 - 1,)
 
 
 def gated(c: int, n: int) -> Called:
-    return Gated(2 * c), (torch.rand(1, 1, 8 * n) * 2 - 1,)
+    return GatedConvolutions(2 * c), (torch.rand(1, 1, 8 * n) * 2 - 1,)
 
 
 def shuffled(c: int, n: int) -> Called:
-    return nn.Sequential(nn.Conv2d(3, 4 * c, 3, 2, 1), Shuffled(2 * c), nn.ReLU(), nn.AvgPool2d(2)), (
+    return nn.Sequential(nn.Conv2d(3, 4 * c, 3, 2, 1), ShuffleBlock(2 * c), nn.ReLU(), nn.AvgPool2d(2)), (
         image(3, 4 * n, 4 * n),
     )
 
 
 def windows(c: int, n: int) -> Called:
-    return Windows(c), (torch.rand(1, 8, 4 * (n // 3), 8 * c) * 2 - 1,)
+    return WindowAttention(c), (torch.rand(1, 8, 4 * (n // 3), 8 * c) * 2 - 1,)
 
 
 def pairs(c: int, n: int) -> Called:
     """Scores of points that lie opposite each other, and how near the nearest one is."""
 
-    class Pairs(nn.Module):
+    class PairScores(nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.embed, self.score = nn.Linear(c, 8), nn.Bilinear(8, 8, 3)
@@ -212,7 +212,7 @@ def pairs(c: int, n: int) -> Called:
             gap = torch.cdist(e, e)
             return self.score(e, e.flip(1)) + gap.amin(-1, keepdim=True).clamp(max=2.0)
 
-    return Pairs(), (sequence(n, c),)
+    return PairScores(), (sequence(n, c),)
 
 
 def volume(c: int, n: int) -> Called:

@@ -11,8 +11,8 @@ from ..engine.base.garbage_collection import pause_collection
 from ..engine.dialects.operators import Catalogue, Dialect
 from .mapping import load
 from .pt2_archive import Archive
-from .pt2_doubts import forget_wrong_extents
 from .pt2_graph import Program
+from .pt2_stated_extents import forget_wrong_extents
 
 #: the major version of the schema that is read
 _SCHEMA = 8

@@ -21,12 +21,12 @@ from ..rewrite.rules import Contents, Override, outline_rules
 from ..syntax import tree
 from .digests import digest_code, digest_pack
 from .entries import list_entries
-from .first_forms import decide_choices
 from .folders import find_folders, is_built_in, list_built_in, read_text
 from .parse_cache import Parses
 from .scopes import separate_definitions
 from .serialization import Lazy, LazyMapping, freeze, thaw
 from .shared_fragments import put_in_fragments
+from .template_choices import decide_choices
 
 
 @dataclass(frozen=True, slots=True)
