@@ -11,7 +11,7 @@ from nnrewrite.backends.probe import write_operator_model
 from nnrewrite.engine.dialects.ops_files import load
 
 #: each takes longer to import than a small model to convert
-HEAVY = {"sympy", "scipy", "rich", "hypothesis", "onnxruntime", "ai_edge_litert", "lark", "yaml", "onnx.reference"}
+HEAVY = {"sympy", "rich", "hypothesis", "onnxruntime", "ai_edge_litert", "lark", "yaml", "onnx.reference"}
 
 
 def imported(folder: Path, *call: str, then: str = "") -> set[str]:

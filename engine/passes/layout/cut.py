@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-import numpy.typing as npt
-
 from ...base.startup import dataclass
+from .flow import find_source_side
 
 #: what stands in a unit's place where the layout is no question: fixed to the first, to the second, or to a third one
 FIRST, SECOND, THIRD = -1, -2, -3
-
-_LIMIT = 2**31 - 1  # of a capacity, in scipy
-#: elements beyond so many count as so many: only damaged models say so, and sums of them stay within 64 bits
-_MOST = 1 << 44
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,62 +122,13 @@ class _Arcs:
         self._ties[tail, head] += term.ties
 
     def find_cut(self) -> list[bool]:
-        pairs = sorted({*self._elements, *self._ties, *self._never})
-        ends = np.array(pairs, np.int64).T
-        never = np.array([pair in self._never for pair in pairs])
-        elements = _limit_costs([self._elements[pair] for pair in pairs])
-        residual = self._compute_residual(ends, never, elements)
-        if not any(self._ties.values()):
-            return self._find_unreachable(residual)
-        # Of all cuts that move the fewest elements, the one with the fewest ties: those cuts are exactly the ones that
-        # no arc with a residual capacity leads out of (Picard and Queyranne 1980).
-        has = {(int(tail), int(head)) for tail, head in residual}
-        keys = sorted(has | set(pairs))
-        second = self._compute_residual(
-            np.array(keys, np.int64).T,
-            np.array([key in has for key in keys]),
-            _limit_costs([self._ties[key] for key in keys]),
-        )
-        return self._find_unreachable(second)
-
-    def _compute_residual(
-        self, ends: npt.NDArray[np.int64], never: npt.NDArray[np.bool_], capacity: npt.NDArray[np.int64]
-    ) -> npt.NDArray[np.int64]:
-        """The arcs that a maximum flow leaves capacity on."""
-        from scipy.sparse import csr_array
-        from scipy.sparse.csgraph import maximum_flow
-
-        scale = math.gcd(*(int(c) for c in capacity)) or 1
-        capacity = capacity // scale
-        # Beyond scipy's limit the least significant bits go: the cut is then the minimum to within one part in a
-        # million for each arc. It takes a layer that moves billions of elements.
-        total = int(capacity.sum())
-        while total >= _LIMIT:
-            capacity = (capacity + 1) // 2
-            total = int(capacity.sum())
-        capacity = np.where(never, total + 1, capacity)
-        shape = (self._count, self._count)
-        # scipy 1.13 takes no other indices than of 32 bits there.
-        tails, heads = ends.astype(np.int32)
-        network = csr_array((capacity.astype(np.int32), (tails, heads)), shape=shape)
-        flow = maximum_flow(network, self.source, self.sink).flow
-        left = (network - flow).tocoo()
-        open_ = left.data > 0
-        return np.stack([left.row[open_], left.col[open_]], axis=1).astype(np.int64)
-
-    def _find_unreachable(self, residual: npt.NDArray[np.int64]) -> list[bool]:
-        """The units that nothing leads to from the source any more."""
-        leads: dict[int, list[int]] = {}
-        for tail, head in residual.tolist():
-            leads.setdefault(tail, []).append(head)
-        reached, queue = {self.source}, deque([self.source])
-        while queue:
-            for head in leads.get(queue.popleft(), ()):
-                if head not in reached:
-                    reached.add(head)
-                    queue.append(head)
+        # Elements come before ties: one cost, in which all ties together weigh less than one element.
+        weight = sum(self._ties.values()) + 1
+        costs = {
+            pair: max(0, self._elements[pair]) * weight + self._ties[pair] for pair in {*self._elements, *self._ties}
+        }  # a damaged model may count fewer than no elements
+        endless = sum(costs.values()) + 1
+        arcs = [(tail, head, costs[tail, head]) for tail, head in sorted(costs)]
+        arcs += [(tail, head, endless) for tail, head in sorted(self._never)]
+        reached = find_source_side(self._count, self.source, self.sink, arcs)
         return [unit not in reached for unit in range(self._units)]
-
-
-def _limit_costs(costs: list[int]) -> npt.NDArray[np.int64]:
-    return np.array([max(0, min(cost, _MOST)) for cost in costs], np.int64)

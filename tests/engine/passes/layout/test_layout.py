@@ -190,11 +190,11 @@ def test_no_assignment_costs_less(problem: Problem) -> None:
     assert problem.compute_cost(solve(problem)) == least
 
 
-def test_sizes_beyond_what_the_solver_counts_in_still_get_a_good_cut() -> None:
-    big = 2**40
-    terms = [Term(FIRST, frozenset({0}), 3 * big, 1), Term(0, frozenset({1}), big, 1)]
-    problem = Problem(2, [*terms, Term(1, frozenset({SECOND}), 2 * big, 1)], {})
-    assert solve(problem) == [False, True]
+@pytest.mark.parametrize("more, second", [(1, [False, False]), (-1, [False, True])])
+def test_one_element_decides_however_large_the_sizes_are(more: int, second: list[bool]) -> None:
+    big = 2**70
+    terms = [Term(FIRST, frozenset({0}), 3 * big, 1), Term(0, frozenset({1}), big + more, 1)]
+    assert solve(Problem(2, [*terms, Term(1, frozenset({SECOND}), big, 1)], {})) == second
 
 
 def decided(model: onnx.ModelProto) -> tuple[ir.Graph, Tensors, list[Region]]:
