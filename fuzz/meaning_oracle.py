@@ -13,7 +13,8 @@ from ..engine.dialects.inference import make_shape
 from ..engine.dialects.operators import Catalogue, get_option
 from ..engine.passes.base import Module, run_passes
 from ..engine.passes.meanings import Meanings
-from ..engine.rewrite.rules import MEANING, RuleSet
+from ..engine.rewrite.rules import RuleSet
+from ..engine.rewrite.stages import MEANING
 from .element_types import USUAL, read_admitted
 from .finding import Rejected
 from .sketch import Step, UnknownResult, Value, make_graph

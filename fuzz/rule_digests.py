@@ -13,7 +13,8 @@ from ..engine.base.errors import Span
 from ..engine.dialects.facts import OperatorFacts, OperatorTrials
 from ..engine.dialects.operators import Dialect, OperatorSpec
 from ..engine.packs.loader import Pack
-from ..engine.rewrite.rules import MEANING, write_out
+from ..engine.rewrite.families import write_out
+from ..engine.rewrite.stages import MEANING
 from ..engine.syntax import tree
 from ..engine.syntax.tree_traversal import walk
 from .categories import list_categories

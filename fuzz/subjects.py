@@ -13,8 +13,9 @@ from ..engine.expressions.compile import OPSET, Frame, evaluate
 from ..engine.expressions.functions import convert_to_python
 from ..engine.packs.loader import Pack
 from ..engine.rewrite.availability import Availability
+from ..engine.rewrite.families import write_out
 from ..engine.rewrite.pattern import Defined, compile_equations, iterate_nodes
-from ..engine.rewrite.rules import ADAPT, OF_SOURCE, list_template_dialects, write_out
+from ..engine.rewrite.stages import ADAPT, OF_SOURCE, list_template_dialects
 from ..engine.syntax import tree
 from ..engine.syntax.tree_traversal import walk
 

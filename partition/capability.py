@@ -10,7 +10,8 @@ from ..engine.base.errors import Reason
 from ..engine.base.names import Scope
 from ..engine.base.startup import dataclass
 from ..engine.rewrite.driver import Driver
-from ..engine.rewrite.rules import SUPPORT, RuleSet
+from ..engine.rewrite.rules import RuleSet
+from ..engine.rewrite.stages import SUPPORT
 from ..engine.rewrite.subgraphs import find_bodies
 from ..engine.rewrite.traversal import walk_nodes
 

@@ -19,7 +19,7 @@ from ..engine.base.errors import CallError
 from ..engine.base.startup import dataclass
 from ..engine.packs.folders import list_built_in
 from ..engine.packs.headers import read_pair
-from ..engine.rewrite.rules import JUDGING, MEANING, SUPPORT
+from ..engine.rewrite.stages import JUDGING, MEANING, SUPPORT
 from ..frontends import readers
 from ..frontends.source import Source, accept
 from .bodies import list_bodies

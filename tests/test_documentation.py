@@ -19,7 +19,7 @@ from nnrewrite.cli.dispatch import COMMANDS, DEFAULT
 from nnrewrite.engine.base.data_files import BUILT_IN
 from nnrewrite.engine.dialects.ops_files import load
 from nnrewrite.engine.expressions.functions import CONSTANTS, DTYPES, FUNCTIONS
-from nnrewrite.engine.rewrite.rules import STAGES
+from nnrewrite.engine.rewrite.stages import STAGES
 from nnrewrite.engine.syntax.parser import GRAMMAR
 from nnrewrite.engine.syntax.syntax_errors import RESERVED
 

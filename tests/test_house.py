@@ -14,7 +14,7 @@ from nnrewrite.conversion.options import DEFAULT, Options
 from nnrewrite.engine.base.data_files import OPS
 from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.engine.packs import loader
-from nnrewrite.engine.rewrite.rules import write_out
+from nnrewrite.engine.rewrite.families import write_out
 
 ROOT = OPS.parent
 #: the rooms of the program

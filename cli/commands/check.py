@@ -116,7 +116,7 @@ def _format_error(error: RuleError) -> list[str]:
 def _count_items(names: Sequence[str], pack: Pack) -> dict[str, Any]:
     """What some packs hold, without those that they are loaded with."""
     from ...engine.packs import loader
-    from ...engine.rewrite.rules import write_out
+    from ...engine.rewrite.families import write_out
     from ...engine.syntax import tree
 
     own = loader.read_sources(names, empty=True)

@@ -121,7 +121,7 @@ def find_gaps(rules: Sequence[tree.Rule], found: Coverage) -> Iterator[Gap]:
 
 
 def _iterate_rules(pack: Pack) -> Iterator[tree.Rule]:
-    from ...engine.rewrite.rules import write_out
+    from ...engine.rewrite.families import write_out
     from ...fuzz.subjects import list_subjects
 
     excused = {subject.name for subject in list_subjects(pack) if subject.excuse}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..base.errors import format_count
 from ..dialects.operators import OperatorSpec
-from ..rewrite.rules import ONCE
+from ..rewrite.stages import ONCE
 from ..syntax import tree
 from .scope import Context
 

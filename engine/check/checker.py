@@ -9,7 +9,8 @@ import onnx.defs
 
 from ..base.errors import Diagnostic, Note
 from ..dialects.operators import Catalogue
-from ..rewrite.rules import Contents, Override, outline_rules
+from ..rewrite.outlines import Contents, outline_rules
+from ..rewrite.rules import Override
 from ..syntax import tree
 from ..syntax.diagnostics import Collector, suggest
 from .calls import check_body

@@ -8,7 +8,7 @@ from typing import Any
 from ..base.errors import Diagnostic
 from ..base.startup import replace
 from ..dialects.operators import Dialect, OperatorSpec
-from ..rewrite.rules import OF_SOURCE, STAGES, list_template_dialects
+from ..rewrite.stages import OF_SOURCE, STAGES, list_template_dialects
 from ..syntax import tree
 from ..syntax.diagnostics import suggest
 from ..syntax.tree_traversal import rebuild, walk

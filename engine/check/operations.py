@@ -7,7 +7,7 @@ from typing import NamedTuple
 from ..base.errors import Span
 from ..dialects.operators import Dialect, OperatorSpec
 from ..expressions.opset_range import format_opsets, is_omitted
-from ..rewrite.rules import MEANING
+from ..rewrite.stages import MEANING
 from ..syntax import tree
 from ..syntax.diagnostics import suggest
 from ..syntax.habits import suggest_for_member

@@ -10,7 +10,7 @@ from ..base.errors import Span
 from ..base.startup import dataclass, field
 from ..dialects.operators import Dialect, OperatorSpec, Option, list_catalogue
 from ..expressions.opset_range import format_opsets
-from ..rewrite.rules import JUDGING
+from ..rewrite.stages import JUDGING
 from ..syntax import tree
 from ..syntax.diagnostics import suggest
 from ..syntax.tree_traversal import walk

@@ -8,7 +8,8 @@ from ..base.errors import Note, format_count
 from ..dialects.operators import Dialect, OperatorSpec
 from ..expressions.compile import Frame, Located, evaluate, read_truth
 from ..expressions.opset_range import find_possible
-from ..rewrite.rules import ACCEPT, ADAPT, JUDGING, OF_SOURCE, ONCE, STAGES, expand_family, list_template_dialects
+from ..rewrite.families import expand_family
+from ..rewrite.stages import ACCEPT, ADAPT, JUDGING, OF_SOURCE, ONCE, STAGES, list_template_dialects
 from ..syntax import tree
 from ..syntax.diagnostics import add_article, suggest
 from ..syntax.tree_traversal import walk

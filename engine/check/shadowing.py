@@ -10,8 +10,10 @@ from ..base.errors import Note
 from ..dialects.operators import Catalogue, OperatorSpec
 from ..expressions.compile import Frame, Located, evaluate
 from ..expressions.functions import convert_to_python
+from ..rewrite.outlines import Contents
 from ..rewrite.pattern import Absent, AnyOf, Defined, NodePattern, Number, Operand, Variable
-from ..rewrite.rules import JUDGING, ONCE, Contents, Override, Rule, RuleSet
+from ..rewrite.rules import Override, Rule, RuleSet
+from ..rewrite.stages import JUDGING, ONCE
 from ..syntax import tree
 from ..syntax.diagnostics import Collector
 from ..syntax.tree_traversal import walk

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from ..base.errors import format_count
 from ..expressions.opset_range import Opsets, decide, find_possible
-from ..rewrite.rules import MEANING
+from ..rewrite.stages import MEANING
 from ..syntax import tree
 from ..syntax.diagnostics import add_article, join_words, suggest
 from ..syntax.tree_traversal import iterate_tails

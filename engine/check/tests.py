@@ -10,7 +10,7 @@ from ..dialects.operators import CONTEXT, FORM, Dialect
 from ..expressions.compile import Frame, Located, evaluate
 from ..expressions.functions import DTYPES, convert_to_python
 from ..expressions.values import is_same
-from ..rewrite.rules import ADAPT, MEANING, OF_SOURCE
+from ..rewrite.stages import ADAPT, MEANING, OF_SOURCE
 from ..syntax import tree
 from ..syntax.diagnostics import spell, suggest
 from .kinds import (

@@ -17,7 +17,8 @@ from ..base.held_files import read_once
 from ..base.startup import dataclass, replace
 from ..dialects import ops_files
 from ..dialects.operators import Catalogue
-from ..rewrite.rules import Contents, Override, outline_rules
+from ..rewrite.outlines import Contents, outline_rules
+from ..rewrite.rules import Override
 from ..syntax import tree
 from .digests import digest_code, digest_pack
 from .entries import list_entries

@@ -11,7 +11,7 @@ from ..base.errors import Diagnostic
 from ..check.checked import CheckedItems, Item
 from ..check.named_operands import place_operands
 from ..dialects.operators import Catalogue
-from ..rewrite.rules import rename_tree
+from ..rewrite.families import rename_tree
 from ..syntax import tree
 from ..syntax.fragments import put_in_used
 from ..syntax.local_definitions import lift_definitions

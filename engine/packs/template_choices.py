@@ -10,7 +10,7 @@ from ..check.checked import Item
 from ..dialects.operators import Catalogue
 from ..expressions.compile import OPSET
 from ..rewrite.availability import Availability
-from ..rewrite.rules import list_template_dialects
+from ..rewrite.stages import list_template_dialects
 from ..syntax import tree
 from ..syntax.tree_traversal import rebuild
 from .parse_cache import Parses

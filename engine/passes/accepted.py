@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..base.errors import Refusal
 from ..rewrite.apply import RULE, SOURCE
-from ..rewrite.rules import ACCEPT
+from ..rewrite.stages import ACCEPT
 from .base import Module, Visit
 from .rule_stage import drive
 

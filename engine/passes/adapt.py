@@ -20,7 +20,7 @@ from ..dialects.opsets import NEWEST
 from ..expressions.functions import DTYPES, SHORT, EvaluationError, convert_to_python
 from ..rewrite.apply import SOURCE
 from ..rewrite.operands import split_attributes
-from ..rewrite.rules import ADAPT
+from ..rewrite.stages import ADAPT
 from .base import Module, Visit
 from .functions import evaluate_nodes, expand
 from .newest_forms import update_nodes

@@ -11,7 +11,7 @@ import onnx_ir as ir
 from ..base.constants import read_initializer
 from ..base.startup import dataclass
 from ..dialects.operators import Dialect
-from ..rewrite.rules import RECOVER
+from ..rewrite.stages import RECOVER
 from .base import Module, Visit
 
 #: attributes of these types are compared by what they hold; nodes with others are left alone

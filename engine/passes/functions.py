@@ -19,7 +19,7 @@ from ..dialects.folding import fold, fold_extents
 from ..dialects.inference import InferenceError, infer, make_shape, read_extents
 from ..dialects.onnx_schemas import find_schema
 from ..dialects.operators import OperatorSpec
-from ..rewrite.rules import LOWER, NORMALIZE
+from ..rewrite.stages import LOWER, NORMALIZE
 from ..rewrite.subgraphs import find_bodies, stack_types
 from .base import Module, Visit
 from .newest_forms import update_nodes

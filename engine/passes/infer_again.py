@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from ..base.startup import dataclass
-from ..rewrite.rules import NORMALIZE
+from ..rewrite.stages import NORMALIZE
 from ..rewrite.subgraphs import find_bodies
 from .base import Module, Visit
 from .fold import Fold

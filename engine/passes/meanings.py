@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ..base.startup import dataclass
-from ..rewrite.rules import MEANING, Settle
+from ..rewrite.rules import Settle
+from ..rewrite.stages import MEANING
 from .base import Module, Visit
 from .rule_stage import drive
 from .supported import refuse

@@ -9,7 +9,8 @@ import onnx_ir as ir
 from ..base.names import Scope
 from ..base.quantization import QUANTIZE_BY
 from ..base.startup import dataclass, field
-from ..rewrite.rules import INTEGERS, LOWER, NORMALIZE, RECOVER, SIMPLIFY, TUNE, RuleSet
+from ..rewrite.rules import RuleSet
+from ..rewrite.stages import INTEGERS, LOWER, NORMALIZE, RECOVER, SIMPLIFY, TUNE
 from .accepted import Accepted
 from .adapt import Adapt
 from .base import Module, Pass, Visit, run_passes

@@ -15,7 +15,8 @@ from ..expressions.compile import TRAIT
 from ..expressions.functions import convert_to_python
 from ..expressions.opset_range import Opsets, find_possible
 from ..rewrite.availability import Availability
-from ..rewrite.rules import MEANING, NORMALIZE, OF_SOURCE, list_template_dialects, write_out
+from ..rewrite.families import write_out
+from ..rewrite.stages import MEANING, NORMALIZE, OF_SOURCE, list_template_dialects
 from ..syntax import tree
 from ..syntax.diagnostics import spell, suggest
 from ..syntax.tree_traversal import walk

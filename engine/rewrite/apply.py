@@ -26,7 +26,8 @@ from .failures import explain_failure
 from .matcher import SEARCHED, Bindings
 from .profile import get_profile
 from .replacement import MalformedError, check, make_known_result
-from .rules import INTEGERS, Rule, RuleSet, Settle
+from .rules import Rule, RuleSet, Settle
+from .stages import INTEGERS
 from .trace import Subject, get_trace
 from .traversal import walk_nodes
 

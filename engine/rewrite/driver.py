@@ -13,8 +13,10 @@ from ..base.names import Scope
 from ..dialects.inference import InferenceError, infer, make_shape, merge, read_extents
 from .apply import RULE, SOURCE, Applier, Outcome
 from .edits import Edits
-from .rules import INTEGERS, ONCE, Rule, RuleSet, Settle
+from .rules import Rule, RuleSet, Settle
+from .stages import INTEGERS, ONCE
 from .subgraphs import find_bodies
+from .trace import get_trace
 from .traversal import drain, list_neighbours
 
 #: firings a node, beyond which a stage is taken to run in circles
@@ -157,9 +159,12 @@ class Driver:
                         again.append(neighbour)
                 break
 
-    def _list_candidates(self, node: ir.Node, deep: bool | None = None) -> tuple[Rule, ...]:
-        """The rules to try on a node."""
-        return self._rules.list_candidates(self._stage, node.domain, node.op_type, deep)
+    def _list_candidates(self, node: ir.Node, deep: bool | None = None) -> Iterable[Rule]:
+        """The rules to try on a node; all about its operator where somebody watches what does not fit."""
+        if get_trace() is None:
+            return self._rules.iterate_candidates(self._stage, node, deep)
+        rules = self._rules.list_candidates(self._stage, node.domain, node.op_type)
+        return [rule for rule in rules if deep in (None, rule.deep)]
 
     def _apply_first(self, node: ir.Node, rules: Iterable[Rule]) -> list[ir.Node]:
         """Apply the first rule that takes a node; the nodes made."""

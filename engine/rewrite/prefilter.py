@@ -99,7 +99,7 @@ def _compile_operand_test(operand: Operand, rule: _Known) -> Test | None:
     if isinstance(operand, Absent):
         return lambda value: value is None
     if isinstance(operand, Number):
-        return lambda value: value is not None and _is_constant(value)
+        return lambda value: value is not None and is_constant(value)
     if not isinstance(operand, Variable):
         return _test_producer(_compile_node_test(operand, rule), optional=False)
     if operand.name == IGNORED:
@@ -110,7 +110,7 @@ def _compile_operand_test(operand: Operand, rule: _Known) -> Test | None:
         return _test_producer(_compile_node_test(rule.defined[operand.name], _Known(others, rule.types)), optional)
     typed = _compile_type_test(rule.types[operand.name]) if operand.name in rule.types else None
     if operand.const:
-        return lambda value: optional if value is None else _is_constant(value) and (typed is None or typed(value))
+        return lambda value: optional if value is None else is_constant(value) and (typed is None or typed(value))
     return None if typed is None else lambda value: value is None or typed(value)
 
 
@@ -146,6 +146,6 @@ def _test_producer(may_fit: NodeTest, optional: bool) -> Test:
     return test_producer
 
 
-def _is_constant(value: ir.Value) -> bool:
+def is_constant(value: ir.Value) -> bool:
     """Whether the elements of a value are known at conversion time."""
     return value.const_value is not None or NUMBERS in value.meta

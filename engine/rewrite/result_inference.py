@@ -19,7 +19,8 @@ from ..dialects.conversions import find_named_type
 from ..dialects.inference import SHAPE_DATA, Extents, make_shape, read_extents
 from ..expressions.functions import DTYPES
 from .driver import Driver
-from .rules import LOWER, NORMALIZE, RuleSet
+from .rules import RuleSet
+from .stages import LOWER, NORMALIZE
 
 #: what is remembered of nodes that are alike, at the most
 _REMEMBERED = 4096

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 from nnrewrite.engine.packs import loader
-from nnrewrite.engine.rewrite.rules import ADAPT, RuleSet
+from nnrewrite.engine.rewrite.rules import RuleSet
+from nnrewrite.engine.rewrite.stages import ADAPT
 
 
 def candidates(opset: int, operator: str) -> list[str]:

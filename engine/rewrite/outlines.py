@@ -1,0 +1,153 @@
+"""Rules in outline: what is known of them before they are compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import onnx_ir as ir
+
+from ..base.startup import dataclass
+from ..dialects.operators import Catalogue, Dialect, list_catalogue
+from ..syntax import tree
+from .families import list_members
+from .pattern import compile_equations, is_deep, iterate_nodes
+from .prefilter import is_constant
+from .stages import OF_SOURCE
+
+Key = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """What is known of a rule before it is compiled: where it stands, when it is tried, and at which operators.
+
+    `member` is the position in a table or an `over` family, None for a rule that stands for itself.
+    """
+
+    name: str
+    stage: str
+    roots: tuple[Key, ...]
+    order: tuple[int, int, int, int]
+    file: int
+    item: int
+    member: int | None
+    #: it covers more than one node
+    deep: bool
+    #: what its root needs at some places: operators that an operand may come from, or None for a constant
+    needs: tuple[tuple[int, frozenset[str] | None], ...]
+
+    def may_fit(self, node: ir.Node) -> bool:
+        """Whether the operands of a node are what the root needs, in either order where there are two."""
+        inputs = node.inputs
+        return not self.needs or self._fits(inputs) or (len(inputs) == 2 and self._fits(inputs[::-1]))
+
+    def _fits(self, inputs: Sequence[ir.Value | None]) -> bool:
+        for place, operators in self.needs:
+            if place >= len(inputs):
+                return True  # what is an operand here may be an option at the opset
+            value = inputs[place]
+            if value is None:
+                return False
+            if operators is None:
+                if not is_constant(value):
+                    return False
+            elif (producer := value.producer()) is None or producer.op_type not in operators:
+                return False
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What rule files hold, by name: rules in outline, and where each definition stands (file and item)."""
+
+    outlines: tuple[Outline, ...]
+    definitions: Mapping[str, tuple[int, int]]
+
+    def select(self, skip: Sequence[str], only: Sequence[str]) -> Contents:
+        """The same without the rules to `skip`, or with those alone that `only` names.
+
+        A rule that stands for several is named by itself, or one of them as `rule.member`.
+        """
+        if not skip and not only:
+            return self
+
+        def is_named(one: Outline, names: Sequence[str]) -> bool:
+            return one.name in names or one.name.partition(".")[0] in names
+
+        kept = (one for one in self.outlines if not is_named(one, skip) and (not only or is_named(one, only)))
+        return Contents(tuple(kept), self.definitions)
+
+    def list_names(self) -> set[str]:
+        """The names by which rules may be selected."""
+        return {name for one in self.outlines for name in (one.name, one.name.partition(".")[0])}
+
+
+def outline_rules(files: Sequence[tree.RuleFile], catalogue: Catalogue) -> Contents:
+    """Outline the rules of checked files: of the packs that are laid over each other the last is tried first."""
+    outlines: list[Outline] = []
+    places = {
+        item.name: (number, place)
+        for number, file in enumerate(files)
+        for place, item in enumerate(file.items)
+        if isinstance(item, tree.Definition)
+    }
+    for number, file in enumerate(files):
+        source, target = catalogue.find_dialect(file.source), catalogue.find_dialect(file.target)
+        for place, item in enumerate(file.items):
+            if isinstance(item, tree.Definition):
+                continue
+            for member, rule in list_members(item):
+                reads = source if rule.stage in OF_SOURCE else target
+                equations = compile_equations(rule.equations, reads, file.opsets[1])
+                weight = sum(min(n.compute_weight() for n in iterate_nodes(e.value)) for e in equations)
+                order = (-file.rank, -rule.priority, -weight, len(outlines))
+                roots = tuple(dict.fromkeys(_list_roots(rule.equations[-1].value, reads, file.opsets)))
+                deep, needs = is_deep(equations), tuple(_list_needs(rule.equations, reads))
+                outlines.append(Outline(rule.name, rule.stage, roots, order, number, place, member, deep, needs))
+    return Contents(tuple(outlines), places)
+
+
+def _list_roots(expression: tree.Expression, reads: Dialect, opsets: tuple[int, int]) -> Iterator[Key]:
+    """The operators that a pattern may match at its root, at some of the opsets."""
+    if isinstance(expression, tree.Choice):
+        yield from _list_roots(expression.left, reads, opsets)
+        yield from _list_roots(expression.right, reads, opsets)
+    elif isinstance(expression, tree.Call) and expression.wildcard:
+        options = {attribute.name for attribute in expression.attributes}
+        for opset in opsets:
+            known = list_catalogue(reads, opset).values()
+            yield from ((spec.domain, spec.name) for spec in known if options <= spec.options.keys())
+    elif isinstance(expression, tree.Call):
+        named = reads.operators.get(expression.callee)
+        yield reads.domain if named is None else named.domain, expression.callee
+
+
+def _list_needs(equations: Sequence[tree.Equation], reads: Dialect) -> Iterator[tuple[int, frozenset[str] | None]]:
+    """What the operands of a root have to be, each with its place: see Outline."""
+    root = equations[-1].value
+    if not isinstance(root, tree.Call):
+        return
+    named = {target.name: equation.value for equation in equations[:-1] for target in equation.targets}
+    for place, argument in enumerate(root.arguments):
+        value = argument.value
+        if argument.spread or isinstance(value, tree.Index):
+            return
+        if argument.optional:
+            continue
+        if isinstance(value, tree.Name):
+            value = named.get(value.name, value)
+        if argument.const or (isinstance(value, tree.Literal) and value.value is not None):
+            yield place, None
+        elif (operators := _list_operators(value, reads)) is not None:
+            yield place, operators
+
+
+def _list_operators(value: tree.Expression, reads: Dialect) -> frozenset[str] | None:
+    """The operators that a pattern may stand for; None where it may be any."""
+    if isinstance(value, tree.Choice):
+        left, right = _list_operators(value.left, reads), _list_operators(value.right, reads)
+        return None if left is None or right is None else left | right
+    if not isinstance(value, tree.Call) or value.wildcard:
+        return None
+    found = reads.find_operator(value.callee)
+    return frozenset({value.callee} if found is None else {value.callee, found.name})
