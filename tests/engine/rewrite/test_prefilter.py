@@ -62,6 +62,36 @@ def test_operators_constants_and_element_types_right_beneath_are_asked(
     assert not may_fit(node("Add", *other))
 
 
+@pytest.mark.parametrize(
+    ("left", "operands", "told"),
+    [
+        ("y = Add(Relu(x), z)", [node("Relu", value("x")).outputs[0], value("z")], True),
+        ("y = Add(Relu(x), z)", [value("z"), node("Relu", value("x")).outputs[0]], True),
+        ("y = Add(Relu(x), z)", [value("x"), value("z")], False),
+        ("r = Relu(x) y = Add(r, z)", [value("x"), value("z")], False),
+        ("r = Relu(x) y = Add(r?, z)", [None, value("z")], True),
+        ("y = Add(Relu(x) | Abs(x), z)", [node("Abs", value("x")).outputs[0], value("z")], True),
+        ("y = Add(any f(x), z)", [node("Abs", value("x")).outputs[0], value("z")], True),
+        ("y = Add(x, const c)", [value("x"), constant(1, 2)], True),
+        ("y = Add(x, const c)", [value("x"), value("z")], False),
+        ("y = Add(x, const c?)", [value("x")], True),
+    ],
+)  # fmt: skip
+def test_what_a_root_reads_is_asked_before_a_rule_is_compiled(
+    catalogue: Catalogue, left: str, operands: list[ir.Value | None], told: bool
+) -> None:
+    text = f"ruleset demo : onnx -> onnx opset 13..25\nrule r stage simplify {{ {left} => y = Relu(x) }}"
+    rules = RuleSet([parse(text, "demo.rules")], catalogue, 18)
+    assert bool(list(rules.iterate_candidates("simplify", node("Add", *operands)))) is told
+
+
+def test_an_operand_that_was_an_option_once_is_not_asked_for(catalogue: Catalogue) -> None:
+    text = "ruleset demo : onnx -> onnx opset 7..25\nrule r stage simplify { y = Clip(x, const least) => y = Relu(x) }"
+    rules = RuleSet([parse(text, "demo.rules")], catalogue, 7)
+    older = ir.Node("", "Clip", [value("x")], [ir.AttrFloat32("min", 0.0)])
+    assert list(rules.iterate_candidates("simplify", older))
+
+
 def test_a_guard_behind_one_that_may_refuse_waits_for_it(early: Callable[[str], MayFit]) -> None:
     may_fit = early('y = Add(x, z) where rank(x) == 1 or fail("no") where dtype(x) == "f32"')
     assert may_fit(node("Add", value("x", INTEGER), value("z", INTEGER)))
