@@ -49,8 +49,9 @@ class InferenceError(Exception):
     """A node that its operator's schema does not admit, in the words of onnx.shape_inference."""
 
 
-def infer(node: ir.Node, opset: int) -> list[Inferred]:
-    """Infer the results of one node of an ONNX domain at an opset, one entry a result.
+def infer(node: ir.Node, opset: int, elements: bool = True) -> list[Inferred]:
+    """Infer the results of one node of an ONNX domain at an opset, one entry a result; by types and shapes alone where
+    the `elements` of constants are not to be told.
 
     Raises InferenceError where the node is ill-formed. Source: onnx.shape_inference.infer_node_outputs.
     """
@@ -58,6 +59,8 @@ def infer(node: ir.Node, opset: int) -> list[Inferred]:
     remember = not any(kind in UNCOUNTED for _, kind, _ in attributes)
     derive = _infer if remember else _infer.__wrapped__
     whole = tuple([None if value is None else _describe_operand(value) for value in node.inputs])
+    if not elements:
+        whole = tuple([None if one is None else _drop_elements(one) for one in whole])
     # Real numbers say nothing about shapes, but for the few operators that leave them open without.
     brief = tuple(
         [one if one is None or one[3] is None or one[3].kind in "biu" else _drop_elements(one) for one in whole]

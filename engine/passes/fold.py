@@ -8,6 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from ..base.constants import ELEMENTS, Elements
+from ..base.errors import ModelError
 from ..base.quantization import read_quantization
 from ..base.startup import dataclass, field, replace
 from ..dialects.contents import compute_elements, compute_fill, infer_with_elements, note_fill
@@ -23,6 +24,7 @@ from ..dialects.inference import (
     require_within,
 )
 from ..dialects.operators import OperatorSpec
+from ..rewrite.apply import RULE, SOURCE
 from ..rewrite.subgraphs import find_bodies
 from .base import Module, Visit
 from .branches import choose_graph, inline, merge_results
@@ -166,7 +168,9 @@ def _infer(node: ir.Node, spec: OperatorSpec, module: Module) -> list[Inferred] 
         require_within(node, spec.facts.within)
         found = _count_from_front(node, spec, module.opset)
     except InferenceError:
-        return None  # the model as it came; whoever runs it says more of it
+        if _is_run_as_given(node, module):
+            _require_fit(node, module.opset)
+        return None
     if all(one.shape is not None and None not in one.shape for one in found):
         return found
     more = infer_with_elements(node, module.opset, module.schematic)
@@ -176,6 +180,22 @@ def _infer(node: ir.Node, spec: OperatorSpec, module: Module) -> list[Inferred] 
         except InferenceError:
             continue
     return complete(node, spec, found)
+
+
+def _is_run_as_given(node: ir.Node, module: Module) -> bool:
+    """Whether a node is one of a model with schemas that is run in any case, and reads tensors: a branch that does not
+    fit may never be taken, and of sequences not all is described."""
+    tensors = all(value is None or isinstance(value.type, ir.TensorType) for value in node.inputs)
+    return module.depth == 0 and module.source.schemas and RULE not in node.metadata_props and tensors
+
+
+def _require_fit(node: ir.Node, opset: int) -> None:
+    """Raise ModelError where types and shapes do not fit; of elements, runtimes take more than the standard admits."""
+    try:
+        infer(node, opset, elements=False)
+    except InferenceError as error:
+        where = node.metadata_props.get(SOURCE, node.name or node.op_type)
+        raise ModelError(f"{where} does not fit its operator at opset {opset}: {error}") from error
 
 
 def _count_from_front(node: ir.Node, spec: OperatorSpec, opset: int) -> list[Inferred]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
+from ..base.errors import ModelError
 from ..base.names import Scope
 from ..base.startup import replace
 from ..dialects.inference import InferenceError, infer, read_extents
@@ -48,9 +49,11 @@ def _is_contradicted(module: Module, node: ir.Node, name: str, fold: Fold) -> bo
     trial = replace(module, graph=copied, names=Scope(copied), depth=0)
     twin = copied[module.graph.index(node)]
     inline(twin, twin.attributes[name].as_graph(), trial)
-    fold.run(trial)
     try:
+        fold.run(trial)
         return any(_is_ill_formed(one, trial) for one in copied)
+    except ModelError:  # a node that is run in any case
+        return True
     finally:
         for one in copied:
             detach(one)

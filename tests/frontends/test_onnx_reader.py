@@ -112,6 +112,29 @@ def test_an_output_is_declared_as_it_is_where_the_model_contradicts_itself() -> 
     assert [one.dim_value for one in shape.dim] == [1, 64]
 
 
+@pytest.mark.parametrize(
+    "text, wrong",
+    [
+        ("(float[2] x, int64[2] z) => (float[2] y) { y = Add(x, z) }", "inconsistent type"),
+        ("(float[2, 3] x, float[4, 5] z) => (float[2, 5] y) { y = MatMul(x, z) }", "Incompatible dimensions"),
+        ("(bool[2] x) => (bool[2] y) { y = Relu(x) }", "unsupported type"),
+        ("(float[2] x) => (float[2] y) { y = Relu<alpha = 1.0>(x) }", "Unrecognized attribute"),
+    ],
+)
+def test_a_node_that_its_operator_does_not_admit_is_refused(text: str, wrong: str) -> None:
+    model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": 17]> net {text}')
+    with pytest.raises(ModelError, match=f"does not fit its operator at opset 17: .*{wrong}"):
+        rewrite(model.SerializeToString(), to="onnx")
+
+
+def test_a_branch_that_is_never_taken_may_not_fit() -> None:
+    text = """<ir_version: 8, opset_import: ["": 17]> net (bool c, float[2] x, int64[2] z) => (float[2] y) {
+      y = If (c) <then_branch = a () => (float[2] p) { p = Relu(x) },
+                  else_branch = b () => (float[2] q) { q = Add(x, z) }>
+    }"""
+    assert rewrite(onnx.parser.parse_model(text).SerializeToString(), to="onnx").model.graph.node[0].op_type == "If"
+
+
 def test_extents_below_zero_are_free() -> None:
     model = product(-1)
     assert [type(one) for one in read(model.SerializeToString(), CATALOGUE).graph.inputs[0].shape or ()][1:] == [int]
