@@ -231,7 +231,9 @@ def projections() -> Iterator[Case]:
     turn = np.float32([[0.9, 0.1, 0.3, -0.1, 1.1, 0.2, 0, 0]])
     wanted = np.float32([[1.1, 1.6, 2.1], [5.6, 6.1, 6.6]]).reshape(1, 2, 3, 1)
     options = {"interpolation": "BILINEAR", "fill_mode": "CONSTANT"}
-    yield Case("FlexImageProjectiveTransformV3", (x, turn, ints(2, 3), np.array(0.5, np.float32)), (wanted,), 1, options)
+    yield Case(
+        "FlexImageProjectiveTransformV3", (x, turn, ints(2, 3), np.array(0.5, np.float32)), (wanted,), 1, options
+    )
     overlaps, scores = np.float32([[1, 0.6, 0.1], [0.6, 1, 0.2], [0.1, 0.2, 1]]), np.float32([0.5, 0.9, 0.3])
     bounds = np.array(3, np.int32), np.array(0.5, np.float32), np.array(0, np.float32)
     yield Case("FlexNonMaxSuppressionWithOverlaps", (overlaps, scores, *bounds), (ints(1, 2),), 2)

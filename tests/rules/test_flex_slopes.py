@@ -31,7 +31,9 @@ def sparse() -> Iterator[Case]:
     b_at, b = np.int64([[0, 1], [1, 1]]), np.float32([2, 5])
     both = np.int64([[0, 1], [1, 1], [2, 0], [2, 1]])
     least = np.array(0.5, np.float32)
-    yield Case("FlexSparseAdd", (at, x, extents, b_at, b, extents, least), (both[1:], np.float32([5, 1, 3]), extents), 2)
+    yield Case(
+        "FlexSparseAdd", (at, x, extents, b_at, b, extents, least), (both[1:], np.float32([5, 1, 3]), extents), 2
+    )
     for word, found in (("Maximum", [2, 5, 1, 3]), ("Minimum", [-2, 0, 0, 0])):
         yield Case(f"FlexSparseSparse{word}", (at, x, extents, b_at, b, extents), (both, np.float32(found)), 2)
     places = np.int64([[0, 1], [0, 3], [1, 3], [2, 0], [2, 1]])
@@ -65,7 +67,10 @@ def functions() -> Iterator[Case]:
 
 def windows() -> Iterator[Case]:
     options = {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "SAME"}
-    x, g = np.float32([[5, 5, 1], [2, 0, 3], [7, 8, 9]]).reshape(1, 3, 3, 1), np.float32([1, 2, 3, 4]).reshape(1, 2, 2, 1)
+    x, g = (
+        np.float32([[5, 5, 1], [2, 0, 3], [7, 8, 9]]).reshape(1, 3, 3, 1),
+        np.float32([1, 2, 3, 4]).reshape(1, 2, 2, 1),
+    )
     most = np.float32([[5, 3], [8, 9]]).reshape(1, 2, 2, 1)
     back = np.float32([[1, 0, 0], [0, 0, 2], [0, 3, 4]]).reshape(1, 3, 3, 1)
     yield Case("FlexMaxPoolGrad", (x, most, g), (back,), 3, options)
