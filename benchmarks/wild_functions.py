@@ -19,6 +19,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import numpy as np
 import tensorflow as tf
+from wild_arrays import OPERATORS as ARRAYS
 from wild_children import Made, read_arguments, write_each
 from wild_operators import OPERATORS
 
@@ -152,6 +153,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], list[tuple[str, Any]]]] = {
     "qr": (lambda x: tf.matmul(*tf.linalg.qr(x)), [("n55", F)]),
     "logdet": (lambda x: tf.linalg.slogdet(x)[1], [("n55", F)]), "lstsq": (lambda x, y: tf.linalg.lstsq(x + 3.0 * tf.eye(5), y), [("n55", F), ("n52", F)]),
     **OPERATORS,
+    **ARRAYS,
 }  # fmt: skip
 
 
@@ -195,7 +197,7 @@ def operand(draw: Any, shape: list[int], kind: Any) -> Any:
     if kind == F:
         return draw.uniform(-1, 1, shape).astype(np.float32)
     whole = draw.integers(0, 10, shape).astype(np.int32)
-    return whole if kind == I else np.array([str(7 * number) for number in whole], "S")
+    return np.array([str(7 * number) for number in whole], "S") if kind == S else whole.astype(kind.as_numpy_dtype)
 
 
 def plain(result: Any) -> Any:

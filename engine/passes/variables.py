@@ -154,10 +154,13 @@ class Variables:
                         self.handles[outer] = self.handles[inner]
 
     def _make_key(self, node: ir.Node) -> str:
-        """What a variable is called: its options, which name it the same in every graph of the model."""
+        """What a variable is called: its options, which name it the same in every graph of the model, or its node."""
         spec = self.find_spec(node)
         assert spec is not None
-        options = [option for option in spec.options.values() if option.type == "string"] or spec.options.values()
+        named = [option for option in spec.options.values() if not option.type.startswith("[")]
+        if not named:
+            return node.name or spec.name.lower()
+        options = [option for option in named if option.type == "string"] or named
         words = [str(get_option(node, option)) for option in options]
         return "/".join(word for word in words if word) or spec.name.lower()
 

@@ -213,7 +213,16 @@ def patches(
     )
 
 
-CASES = [*elementwise(), *rearranging(), *windows()]
+def several() -> Iterator[Case]:
+    x, y = numbers(2, 3), numbers(1, 3)
+    yield Case("FlexShapeN", (x, y), (ints(2, 3), ints(1, 3)), 2, {"N": 2})
+    yield Case("FlexIdentityN", (x, y), (x, y), 2)
+    yield Case("FlexParallelConcat", (x, y), (np.concatenate([x, y]),), 2, {"N": 2})
+    ends = np.array(-0.5, np.float32), np.array(0.7, np.float32)
+    yield Case("FlexClipByValue", (x, *ends), (x.clip(*ends),))
+
+
+CASES = [*elementwise(), *several(), *rearranging(), *windows()]
 
 
 pytestmark = pytest.mark.usefixtures("counted")

@@ -216,7 +216,30 @@ def suppression() -> Iterator[Case]:
         yield Case("FlexCombinedNonMaxSuppression", operands, wanted, 2, options)
 
 
-CASES = [*bands(), *systems(), *running(), *images(), *sizes(), *suppression()]
+def reflections() -> Iterator[Case]:
+    x = numbers(2, 4, 3)
+    parts = [np.linalg.qr(one) for one in x]
+    yield Case("FlexQr", (x,), (np.stack([q for q, _ in parts]), np.stack([r for _, r in parts])))
+    values = numbers(2, 3)
+    yield Case("FlexDiag", (values,), (np.diag(values.ravel()).reshape(2, 3, 2, 3),))
+    yield Case("FlexDiagPart", (np.diag(values.ravel()).reshape(2, 3, 2, 3),), (values,))
+
+
+def projections() -> Iterator[Case]:
+    """As TensorFlow 2.21 has them."""
+    x = np.arange(12, dtype=np.float32).reshape(1, 3, 4, 1)
+    turn = np.float32([[0.9, 0.1, 0.3, -0.1, 1.1, 0.2, 0, 0]])
+    wanted = np.float32([[1.1, 1.6, 2.1], [5.6, 6.1, 6.6]]).reshape(1, 2, 3, 1)
+    options = {"interpolation": "BILINEAR", "fill_mode": "CONSTANT"}
+    yield Case(
+        "FlexImageProjectiveTransformV3", (x, turn, ints(2, 3), np.array(0.5, np.float32)), (wanted,), 1, options
+    )
+    overlaps, scores = np.float32([[1, 0.6, 0.1], [0.6, 1, 0.2], [0.1, 0.2, 1]]), np.float32([0.5, 0.9, 0.3])
+    bounds = np.array(3, np.int32), np.array(0.5, np.float32), np.array(0, np.float32)
+    yield Case("FlexNonMaxSuppressionWithOverlaps", (overlaps, scores, *bounds), (ints(1, 2),), 2)
+
+
+CASES = [*reflections(), *projections(), *bands(), *systems(), *running(), *images(), *sizes(), *suppression()]
 
 
 pytestmark = pytest.mark.usefixtures("counted")

@@ -139,6 +139,8 @@ RAGGED = [[[0], [1, 2, 3]], [], [[4, 5]]]
 
 
 def ragged() -> Iterator[Case]:
+    rows = np.int64([0, 2, 2, 5]), ints(1, 3, 0, 9, 1), np.array(4, np.int32), np.zeros(0, np.int32)
+    yield Case("FlexRaggedBincount", rows, (ints([[0, 1, 0, 1], [0, 0, 0, 0], [1, 1, 0, 0]]),), 2)
     starts, limits = np.float32([0, 5, 3]), np.float32([1, 5, 0])
     rows = [np.arange(*r) for r in ((0, 1, 0.25), (5, 5, 1), (3, 0, -1.5))]
     wanted = longs(0, 4, 4, 6), np.concatenate(rows).astype(np.float32)
@@ -220,6 +222,10 @@ def keyed() -> Iterator[Case]:
     yield Case("FlexStatelessRandomNormalV2", (extents, key, counter, philox), (normal,))
     ends = (np.array(-2, np.int32), np.array(7, np.int32))
     yield Case("FlexStatelessRandomUniformIntV2", (extents, key, counter, philox, *ends), (ints(2, 5, -2, 4, 1),))
+    words = ints(-1860230133, -671226999, -1390659934, 1052501199, -1503457849)
+    yield Case("FlexStatelessRandomUniformFullIntV2", (extents, key, counter, philox), (words,))
+    weights, classes = np.float32([[0.1, 0.5, -0.3], [1, 0, 2]]), np.int64([[1, 2, 0, 2, 1], [2, 2, 0, 2, 2]])
+    yield Case("FlexStatelessMultinomial", (weights, np.array(5, np.int32), ints(1, 2)), (classes,))
 
 
 CASES = [

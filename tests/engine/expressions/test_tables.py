@@ -11,7 +11,7 @@ import pytest
 from nnrewrite.backends import probe
 from nnrewrite.backends.tflite_writer import write
 from nnrewrite.engine.dialects.operators import Catalogue
-from nnrewrite.verify import Interpreter, compare_models
+from nnrewrite.verify import Interpreter, Runtime, compare_models
 
 WORDS = np.array([b"one", b"two", b"ten", b"two"], object)
 NUMBERS = np.array([1, 2, 10, -5], np.int64)
@@ -36,7 +36,9 @@ def node(name: str, inputs: list[ir.Value], outputs: list[ir.Value], **options: 
         ir.AttrString(key, found) if isinstance(found, str) else ir.AttrInt64(key, found)
         for key, found in options.items()
     ]
-    return ir.Node("tflite", name, inputs, attributes, outputs=outputs, name=name)
+    return ir.Node(
+        "tflite.custom" if name.startswith("Flex") else "tflite", name, inputs, attributes, outputs=outputs, name=name
+    )
 
 
 def model(catalogue: Catalogue, keys: np.ndarray, values: np.ndarray, default: np.ndarray, once: bool) -> bytes:
@@ -110,3 +112,25 @@ def test_a_table_that_is_computed_is_refused(catalogue: Catalogue) -> None:
     source.graph[1].replace_input_with(0, own)
     with pytest.raises(nnrewrite.UnsupportedError, match="not known when the model is converted"):
         nnrewrite.convert(write(source, catalogue))
+
+
+def test_tables_of_tensorflow_are_told_apart(catalogue: Catalogue) -> None:
+    asked, fallback = value("asked", "INT64", [3]), value("default", np.array(-1, np.int64), [])
+    nodes, constants, results = [], [fallback], []
+    for name, numbers in (("a", np.int64([10, 20])), ("b", np.int64([30, 40]))):
+        own, keys = handle(name), value(f"{name}_keys", np.int64([1, 2]), [])
+        values = value(f"{name}_values", numbers, [])
+        found = value(f"{name}_found", "INT64", [3])
+        nodes += [
+            node("FlexPlaceholder", [], [own]),
+            node("FlexLookupTableImportV2", [own, keys, values], []),
+            node("FlexLookupTableFindV2", [own, asked, fallback], [found]),
+        ]
+        nodes[-3].name = f"{name}_table"
+        constants += [keys, values]
+        results.append(found)
+    whole = ir.Model(ir.Graph([asked], results, nodes=nodes, initializers=constants, name="main"), ir_version=10)
+    whole.meta["subgraphs"] = [whole.graph]
+    target = nnrewrite.convert(write(whole, catalogue))
+    found = Runtime(target.SerializeToString()).run([np.int64([2, 1, 7])])
+    assert [list(one) for one in found] == [[20, 10, -1], [40, 30, -1]]
