@@ -168,6 +168,13 @@ class RuleSet:
             found = self._found[key] = tuple(self._find_candidates(*key))
         return found
 
+    def is_about(self, domain: str, operator: str) -> bool:
+        """Whether a rule lowers an operator, or brings this very one to another form."""
+        return bool(self.list_candidates(LOWER, domain, operator)) or any(
+            not (isinstance(root := rule.equations[-1].value, NodePattern) and root.wildcard)
+            for rule in self.list_candidates(NORMALIZE, domain, operator)
+        )
+
     def _find_candidates(self, stage: str, domain: str, operator: str, deep: bool | None) -> Iterator[Rule]:
         found = [one for one in self._index.get((stage, (domain, operator)), ()) if deep in (None, one.deep)]
         for one in sorted(found, key=lambda one: one.order):

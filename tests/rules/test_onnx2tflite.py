@@ -471,3 +471,19 @@ def test_half_precision_is_computed_in_single_precision(interpreter: Interpreter
     model = make(nodes, {"x": x}, ["y"], {name: a.astype(np.float16) for name, a in constants.items()})
     agree(model, {"x": x}, interpreter, tolerance=2e-3)
     assert nnrewrite.rewrite(model.SerializeToString(), to="tflite").report.target_operators["CAST"] == 2
+
+
+def test_functions_of_the_standard_are_made_of_what_rules_are_about() -> None:
+    window = make([helper.make_node("HannWindow", ["n"], ["y"])], {"n": np.array(8, np.int32)}, ["y"])
+    assert "RANGE" in operators(window) and "WHILE" not in operators(window)
+
+
+def test_a_cast_of_half_precision_to_itself_ends(interpreter: Interpreter) -> None:
+    nodes = [
+        helper.make_node("Exp", ["x"], ["a"]),
+        helper.make_node("Cast", ["a"], ["b"], to=int(onnx.TensorProto.FLOAT16)),
+        helper.make_node("Neg", ["b"], ["y"]),
+    ]
+    x = draw(2, 3).astype(np.float16)
+    (got,) = interpreter.run(convert(make(nodes, {"x": x}, ["y"])), [[x]])[0]
+    np.testing.assert_allclose(got, -np.exp(x), rtol=2e-3)
