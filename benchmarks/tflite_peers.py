@@ -14,6 +14,7 @@ table for docs/tflite.md, and a line of means.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import functools
 import itertools
 import json
@@ -49,8 +50,8 @@ CALLS = {
     "nnrewrite": ("import nnrewrite", "nnrewrite.rewrite(a, to='tflite', layout=('target',)).save(b)"),
     "onnx2tf": (
         "import onnx2tf, glob, shutil",
-        "onnx2tf.convert(input_onnx_file_path=a, output_folder_path=b + '.d', non_verbose=True, tflite_backend={backend!r});"
-        " shutil.copyfile(glob.glob(b + '.d/*float32.tflite')[0], b)",
+        "onnx2tf.convert(input_onnx_file_path=a, output_folder_path=b + '.d', non_verbose=True, "
+        "tflite_backend={backend!r}); shutil.copyfile(glob.glob(b + '.d/*float32.tflite')[0], b)",
     ),
 }
 #: converts models by lines, and says what processor time each took
@@ -105,10 +106,8 @@ class Converter:
         if whole:
             code = f"a, b = {str(source)!r}, {str(target)!r}\n{self._imports}\n{self._call}"
             before = os.times()
-            try:
+            with contextlib.suppress(subprocess.TimeoutExpired):
                 subprocess.run([self._python, "-c", code], cwd=ROOT.parent, capture_output=True, timeout=PATIENCE)
-            except subprocess.TimeoutExpired:
-                pass
             after = os.times()
             taken = after.children_user + after.children_system - before.children_user - before.children_system
         return Made(taken, alone, target.read_bytes() if target.is_file() else None)
@@ -258,20 +257,26 @@ def format_row(name: str, made: Sequence[Made], judged: Sequence[Judged | None])
 
 def summarize(rows: Sequence[tuple[Sequence[Made], Sequence[Judged | None]]]) -> str:
     """What all lines come to, over the models of which both results are equal where it compares results."""
-    equal = [sum(one[1][side] is not None and not one[1][side].fault for one in rows) for side in (0, 1)]  # type: ignore[union-attr]
-    whole = [b.whole / a.whole for (a, b), _ in rows if b.model is not None and a.whole and b.whole == b.whole]
+    equal = [sum(one is not None and not one.fault for one in side) for side in zip(*[j for _, j in rows], strict=True)]
+    theirs = sum(bool(b and not b.fault and (not a or a.fault)) for _, (a, b) in rows)
+    whole = [b.whole / a.whole for (a, b), _ in rows if b.model is not None and a.model is not None]
     alone = [b.alone / a.alone for (a, b), _ in rows if a.alone and b.alone]
     both = [(a, b) for _, (a, b) in rows if a and b and not a.fault and not b.fault]
     latency = [a.latency / b.latency for a, b in both]
-    return (
-        f"{len(rows)} models: equal {equal[0]} and {equal[1]}, theirs alone "
-        f"{sum(bool(b and not b.fault and (not a or a.fault)) for _, (a, b) in rows)}; seconds of theirs beside ours: whole "
-        f"{mean(whole):.1f} ({min(whole, default=math.nan):.1f} to {max(whole, default=math.nan):.1f}), without imports "
-        f"{mean(alone):.1f} ({min(alone, default=math.nan):.1f} to {max(alone, default=math.nan):.1f}); of {len(both)} that both have equal, more "
-        f"TRANSPOSEs on {sum(a.transposes > b.transposes for a, b in both)}, more operators on "
-        f"{sum(a.operators > b.operators for a, b in both)}, latency {mean(latency):.3f} of theirs, above 1.05 on "
-        f"{sum(one > 1.05 for one in latency)}"
+    return "\n".join(
+        [
+            f"{len(rows)} models: equal {' and '.join(map(str, equal))}, theirs alone {theirs}",
+            f"seconds of theirs beside ours: whole {_span(whole)}, without imports {_span(alone)}",
+            f"of {len(both)} that both have equal: more TRANSPOSEs on {sum(a.transposes > b.transposes for a, b in both)}, "
+            f"more operators on {sum(a.operators > b.operators for a, b in both)}, latency {_span(latency)} of theirs, "
+            f"above 1.05 on {sum(one > 1.05 for one in latency)}",
+        ]
     )
+
+
+def _span(ratios: Sequence[float]) -> str:
+    """The geometric mean, the least and the largest."""
+    return f"{mean(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})" if ratios else "none"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -279,17 +284,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("names", nargs="*", help="parts of the names of models (default: all)")
-    parser.add_argument("--onnx2tf", required=True, help="the Python that has onnx2tf")
+    parser.add_argument("--onnx2tf", type=Path, required=True, help="the Python that has onnx2tf")
     parser.add_argument("--sizes", type=Path, help="shapes of inputs, by model and name")
     parser.add_argument("--backend", default="flatbuffer_direct", help="how onnx2tf writes models")
     parser.add_argument("--skip-whole", action="store_true", help="measure no whole commands")
-    options = parser.parse_args(arguments)
+    options = parser.parse_intermixed_args(arguments)
     sizes = json.loads(options.sizes.read_text()) if options.sizes else {}
     head = ("s", "s alone", "equal", "operators", "TRANSPOSEs", "ms")
     print(f"| model | {' | '.join(head)} | onnx2tf: {' | '.join(head)} |\n|---|{'--:|' * 2 * len(head)}")
     converters = [
         Converter("nnrewrite", sys.executable, ""),
-        Converter("onnx2tf", os.path.abspath(options.onnx2tf), options.backend),
+        Converter("onnx2tf", f"{options.onnx2tf.absolute()}", options.backend),
     ]
     rows = []
     with Interpreter(timeout=120) as interpreter, tempfile.TemporaryDirectory() as folder:
@@ -301,7 +306,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 one.convert(copy, Path(folder) / f"{path.stem}.{one.name}.tflite", not options.skip_whole)
                 for one in converters
             ]
-            judged = judge(made, path, sizes.get(path.stem, {}), interpreter)
+            try:
+                judged = judge(made, path, sizes.get(path.stem, {}), interpreter)
+            except Exception as error:  # of any kind that ONNX Runtime raises for a model it does not run
+                print(f"    {path.stem}: {' '.join(f'{error}'.split())[:150]}", file=sys.stderr)
+                continue
             rows.append((made, judged))
             print(format_row(path.stem, made, judged), flush=True)
     for one in converters:

@@ -487,3 +487,27 @@ def test_a_cast_of_half_precision_to_itself_ends(interpreter: Interpreter) -> No
     x = draw(2, 3).astype(np.float16)
     (got,) = interpreter.run(convert(make(nodes, {"x": x}, ["y"])), [[x]])[0]
     np.testing.assert_allclose(got, -np.exp(x), rtol=2e-3)
+
+
+def test_all_that_the_delegate_can_take_has_the_form_that_it_takes(interpreter: Interpreter) -> None:
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["a"]),
+        helper.make_node("HardSigmoid", ["a"], ["b"]),
+        helper.make_node("Slice", ["b", "one", "end", "axis"], ["c"]),
+        helper.make_node("Unsqueeze", ["c", "axis"], ["d"]),
+        helper.make_node("Expand", ["d", "to"], ["e"]),
+        helper.make_node("Pow", ["e", "two"], ["y"]),
+    ]
+    constants = {
+        "w": draw(4, 3, 1, 1),
+        "one": np.array([1]),
+        "end": np.array([3]),
+        "axis": np.array([2]),
+        "to": np.array([1, 4, 5, 2, 6]),
+        "two": np.array(2, np.float32),
+    }
+    x = draw(1, 3, 5, 6)
+    model = make(nodes, {"x": x}, ["y"], constants)
+    agree(model, {"x": x}, interpreter)
+    left = {"EXPAND_DIMS", "SQUEEZE", "RELU_0_TO_1", "BROADCAST_TO", "POW"}
+    assert not left & operators(model)
