@@ -267,7 +267,7 @@ def summarize(rows: Sequence[tuple[Sequence[Made], Sequence[Judged | None]]]) ->
         [
             f"{len(rows)} models: equal {' and '.join(map(str, equal))}, theirs alone {theirs}",
             f"seconds of theirs beside ours: whole {_span(whole)}, without imports {_span(alone)}",
-            f"of {len(both)} that both have equal: more TRANSPOSEs on {sum(a.transposes > b.transposes for a, b in both)}, "
+            f"of {len(both)} that are equal: more TRANSPOSEs on {sum(a.transposes > b.transposes for a, b in both)}, "
             f"more operators on {sum(a.operators > b.operators for a, b in both)}, latency {_span(latency)} of theirs, "
             f"above 1.05 on {sum(one > 1.05 for one in latency)}",
         ]

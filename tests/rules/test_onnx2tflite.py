@@ -511,3 +511,13 @@ def test_all_that_the_delegate_can_take_has_the_form_that_it_takes(interpreter: 
     agree(model, {"x": x}, interpreter)
     left = {"EXPAND_DIMS", "SQUEEZE", "RELU_0_TO_1", "BROADCAST_TO", "POW"}
     assert not left & operators(model)
+
+
+@pytest.mark.parametrize(("layer", "gates"), [("RNN", 1), ("GRU", 3), ("LSTM", 4)])
+def test_recurrent_layers_of_one_step_are_no_loops(layer: str, gates: int, interpreter: Interpreter) -> None:
+    node = helper.make_node(layer, ["x", "w", "r", "b"], ["y", "h"], hidden_size=5)
+    constants = {"w": draw(1, gates * 5, 4), "r": draw(1, gates * 5, 5), "b": draw(1, gates * 10)}
+    x = draw(1, 2, 4)
+    model = make([node], {"x": x}, ["y", "h"], constants)
+    agree(model, {"x": x}, interpreter)
+    assert "WHILE" not in operators(model)
