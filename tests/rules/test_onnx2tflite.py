@@ -521,3 +521,13 @@ def test_recurrent_layers_of_one_step_are_no_loops(layer: str, gates: int, inter
     model = make([node], {"x": x}, ["y", "h"], constants)
     agree(model, {"x": x}, interpreter)
     assert "WHILE" not in operators(model)
+
+
+def test_weights_of_half_precision_stay_of_half_the_size(interpreter: Interpreter) -> None:
+    weights = draw(64, 48).astype(np.float16)
+    x = draw(2, 64).astype(np.float16)
+    model = make([helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": x}, ["y"], {"w": weights})
+    agree(model, {"x": x}, interpreter, tolerance=2e-3)
+    assert len(convert(model)) < 2 * weights.nbytes
+    single = make([helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": draw(2, 64)}, ["y"], {"w": draw(64, 48)})
+    assert "DEQUANTIZE" not in operators(single)
