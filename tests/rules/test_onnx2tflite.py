@@ -531,3 +531,23 @@ def test_weights_of_half_precision_stay_of_half_the_size(interpreter: Interprete
     assert len(convert(model)) < 2 * weights.nbytes
     single = make([helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": draw(2, 64)}, ["y"], {"w": draw(64, 48)})
     assert "DEQUANTIZE" not in operators(single)
+
+
+def test_keys_are_turned_by_the_kernel_and_not_apart_from_queries(interpreter: Interpreter) -> None:
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["a"]),
+        helper.make_node("Reshape", ["a", "parts"], ["b"]),
+        helper.make_node("Transpose", ["b"], ["c"], perm=[2, 0, 3, 1, 4]),
+        helper.make_node("Split", ["c"], ["q", "k", "v"], axis=0, num_outputs=3),
+        *[helper.make_node("Squeeze", [name, "first"], [f"{name}s"]) for name in "qkv"],
+        helper.make_node("Transpose", ["ks"], ["kt"], perm=[0, 1, 3, 2]),
+        helper.make_node("Mul", ["kt", "scale"], ["kc"]),
+        helper.make_node("MatMul", ["qs", "kc"], ["s"]),
+        helper.make_node("Softmax", ["s"], ["p"]),
+        helper.make_node("MatMul", ["p", "vs"], ["y"]),
+    ]
+    parts, first, scale = np.array([1, 6, 3, 2, 4]), np.array([0]), np.array(0.5, np.float32)
+    x = draw(1, 6, 8)
+    model = make(nodes, {"x": x}, ["y"], {"w": draw(8, 24), "parts": parts, "first": first, "scale": scale})
+    agree(model, {"x": x}, interpreter)
+    assert nnrewrite.rewrite(model.SerializeToString(), to="tflite").report.target_operators["TRANSPOSE"] == 1
