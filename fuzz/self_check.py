@@ -11,10 +11,10 @@ import numpy as np
 import onnx_ir as ir
 
 from ..conversion import compiled_rules
+from ..conversion.compiled_rules import Prepared
 from ..engine.base.errors import RewriteError, RewriteFailure, VerificationError
 from ..engine.dialects.inference import Extents, InferenceError, infer
 from ..engine.dialects.onnx_schemas import find_schema
-from ..engine.packs.loader import Pack
 from ..engine.passes.layout.axis_groups import ATTRIBUTE, TRANSPARENT
 from ..engine.passes.layout.views import QUANTIZE
 from ..engine.passes.pass_list import convert_graph
@@ -78,7 +78,7 @@ class SelfCheck:
         names = [value.name for value in outputs]
         dialect = prepared.rules.target
         made = make_graph(case.steps, outputs, dialect)
-        alone = _isolate_rule(prepared.pack, case.rule, prepared.opset)
+        alone = _isolate_rule(prepared, case.rule)
         try:
             module = convert_graph(made, alone)
             model = write_model(made, names, dialect, prepared.opset)
@@ -160,11 +160,13 @@ def _describe(step: Step, node: ir.Node, opset: int) -> list[tuple[ir.DataType |
     return [(found.dtype or dtype, shape if found.shape is None else found.shape) for found in known]
 
 
-def _isolate_rule(pack: Pack, name: str, opset: int) -> RuleSet:
+def _isolate_rule(prepared: Prepared, name: str) -> RuleSet:
     """A rule set with one rule: of several of a name, that of the last pack."""
+    pack = prepared.pack
     named = [outline for outline in pack.contents.outlines if outline.name == name]
     outlines = tuple(sorted(named, key=lambda outline: outline.order)[:1])
-    return RuleSet(pack.files, pack.catalogue, opset, replace(pack.contents, outlines=outlines))
+    contents = replace(pack.contents, outlines=outlines)
+    return RuleSet(pack.files, pack.catalogue, prepared.opset, contents, prepared.rules.settle)
 
 
 def _bound_cancellation(value: Value, read: Sequence[Value]) -> float:

@@ -19,7 +19,6 @@ from ..dialects.folding import fold, fold_extents
 from ..dialects.inference import InferenceError, infer, make_shape, read_extents
 from ..dialects.onnx_schemas import find_schema
 from ..dialects.operators import OperatorSpec
-from ..rewrite.stages import LOWER, NORMALIZE
 from ..rewrite.subgraphs import find_bodies, stack_types
 from .base import Module, Visit
 from .newest_forms import update_nodes
@@ -58,7 +57,7 @@ class Functions:
             return False
         if self.left:
             return True
-        return not any(module.rules.list_candidates(stage, node.domain, node.op_type) for stage in (NORMALIZE, LOWER))
+        return not module.rules.is_about(node.domain, node.op_type)
 
 
 def evaluate_nodes(module: Module, settled: set[ir.Node], newest: int | None = None) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import onnx_ir as ir
 
-from ..base.constants import Elements
+from ..base.constants import KEPT, Elements
 from ..base.errors import RewriteError
 from ..base.names import Scope
 from ..base.startup import dataclass, replace
@@ -54,7 +54,8 @@ class ResultInference:
                     self._known.clear()
                 self._known[key] = results
         elements = [result.elements for result in results]
-        if results and all(one is not None for one in elements):
+        stays = any(value is not None and KEPT in value.meta for value in node.inputs)
+        if results and not stays and all(one is not None for one in elements):
             return [one for one in elements if one is not None]
         for output, result in zip(node.outputs, results, strict=True):
             if result.dtype is not None:

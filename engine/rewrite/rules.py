@@ -31,7 +31,7 @@ from .pattern import (
     iterate_nodes,
     map_names,
 )
-from .stages import ADAPT, OF_SOURCE, list_template_dialects
+from .stages import ADAPT, LOWER, NORMALIZE, OF_SOURCE, list_template_dialects
 
 #: says of a node without a schema, by other means, what its results are: lets them have types and shapes, and returns
 #: their elements where these are known already
@@ -121,6 +121,13 @@ class RuleSet:
         for one in self._list_outlines(stage, node.domain, node.op_type, deep):
             if one.may_fit(node) and (rule := self._find_rule(one, node.op_type)) is not None:
                 yield rule
+
+    def is_about(self, domain: str, operator: str) -> bool:
+        """Whether a rule lowers an operator, or brings this very one to another form."""
+        return bool(self.list_candidates(LOWER, domain, operator)) or any(
+            not (isinstance(root := rule.equations[-1].value, NodePattern) and root.wildcard)
+            for rule in self.list_candidates(NORMALIZE, domain, operator)
+        )
 
     def _list_outlines(self, stage: str, domain: str, operator: str, deep: bool | None) -> list[Outline]:
         key = stage, domain, operator, deep

@@ -471,3 +471,83 @@ def test_half_precision_is_computed_in_single_precision(interpreter: Interpreter
     model = make(nodes, {"x": x}, ["y"], {name: a.astype(np.float16) for name, a in constants.items()})
     agree(model, {"x": x}, interpreter, tolerance=2e-3)
     assert nnrewrite.rewrite(model.SerializeToString(), to="tflite").report.target_operators["CAST"] == 2
+
+
+def test_functions_of_the_standard_are_made_of_what_rules_are_about() -> None:
+    window = make([helper.make_node("HannWindow", ["n"], ["y"])], {"n": np.array(8, np.int32)}, ["y"])
+    assert "RANGE" in operators(window) and "WHILE" not in operators(window)
+
+
+def test_a_cast_of_half_precision_to_itself_ends(interpreter: Interpreter) -> None:
+    nodes = [
+        helper.make_node("Exp", ["x"], ["a"]),
+        helper.make_node("Cast", ["a"], ["b"], to=int(onnx.TensorProto.FLOAT16)),
+        helper.make_node("Neg", ["b"], ["y"]),
+    ]
+    x = draw(2, 3).astype(np.float16)
+    (got,) = interpreter.run(convert(make(nodes, {"x": x}, ["y"])), [[x]])[0]
+    np.testing.assert_allclose(got, -np.exp(x), rtol=2e-3)
+
+
+def test_all_that_the_delegate_can_take_has_the_form_that_it_takes(interpreter: Interpreter) -> None:
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["a"]),
+        helper.make_node("HardSigmoid", ["a"], ["b"]),
+        helper.make_node("Slice", ["b", "one", "end", "axis"], ["c"]),
+        helper.make_node("Unsqueeze", ["c", "axis"], ["d"]),
+        helper.make_node("Expand", ["d", "to"], ["e"]),
+        helper.make_node("Pow", ["e", "two"], ["y"]),
+    ]
+    constants = {
+        "w": draw(4, 3, 1, 1),
+        "one": np.array([1]),
+        "end": np.array([3]),
+        "axis": np.array([2]),
+        "to": np.array([1, 4, 5, 2, 6]),
+        "two": np.array(2, np.float32),
+    }
+    x = draw(1, 3, 5, 6)
+    model = make(nodes, {"x": x}, ["y"], constants)
+    agree(model, {"x": x}, interpreter)
+    left = {"EXPAND_DIMS", "SQUEEZE", "RELU_0_TO_1", "BROADCAST_TO", "POW"}
+    assert not left & operators(model)
+
+
+@pytest.mark.parametrize(("layer", "gates"), [("RNN", 1), ("GRU", 3), ("LSTM", 4)])
+def test_recurrent_layers_of_one_step_are_no_loops(layer: str, gates: int, interpreter: Interpreter) -> None:
+    node = helper.make_node(layer, ["x", "w", "r", "b"], ["y", "h"], hidden_size=5)
+    constants = {"w": draw(1, gates * 5, 4), "r": draw(1, gates * 5, 5), "b": draw(1, gates * 10)}
+    x = draw(1, 2, 4)
+    model = make([node], {"x": x}, ["y", "h"], constants)
+    agree(model, {"x": x}, interpreter)
+    assert "WHILE" not in operators(model)
+
+
+def test_weights_of_half_precision_stay_of_half_the_size(interpreter: Interpreter) -> None:
+    weights = draw(64, 48).astype(np.float16)
+    x = draw(2, 64).astype(np.float16)
+    model = make([helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": x}, ["y"], {"w": weights})
+    agree(model, {"x": x}, interpreter, tolerance=2e-3)
+    assert len(convert(model)) < 2 * weights.nbytes
+    single = make([helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": draw(2, 64)}, ["y"], {"w": draw(64, 48)})
+    assert "DEQUANTIZE" not in operators(single)
+
+
+def test_keys_are_turned_by_the_kernel_and_not_apart_from_queries(interpreter: Interpreter) -> None:
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["a"]),
+        helper.make_node("Reshape", ["a", "parts"], ["b"]),
+        helper.make_node("Transpose", ["b"], ["c"], perm=[2, 0, 3, 1, 4]),
+        helper.make_node("Split", ["c"], ["q", "k", "v"], axis=0, num_outputs=3),
+        *[helper.make_node("Squeeze", [name, "first"], [f"{name}s"]) for name in "qkv"],
+        helper.make_node("Transpose", ["ks"], ["kt"], perm=[0, 1, 3, 2]),
+        helper.make_node("Mul", ["kt", "scale"], ["kc"]),
+        helper.make_node("MatMul", ["qs", "kc"], ["s"]),
+        helper.make_node("Softmax", ["s"], ["p"]),
+        helper.make_node("MatMul", ["p", "vs"], ["y"]),
+    ]
+    parts, first, scale = np.array([1, 6, 3, 2, 4]), np.array([0]), np.array(0.5, np.float32)
+    x = draw(1, 6, 8)
+    model = make(nodes, {"x": x}, ["y"], {"w": draw(8, 24), "parts": parts, "first": first, "scale": scale})
+    agree(model, {"x": x}, interpreter)
+    assert nnrewrite.rewrite(model.SerializeToString(), to="tflite").report.target_operators["TRANSPOSE"] == 1

@@ -216,6 +216,17 @@ def value(x: Tensor) -> Any:
 
 
 @register
+def exactly(x: Tensor, name: str) -> Tensor | None:
+    """A constant in another element type, named in short; `none` where an element would not be the same there."""
+    array = value(x)
+    if array is None:
+        raise EvaluationError("only a constant has elements of another type")
+    with np.errstate(over="ignore"):
+        found = np.asarray(array).astype(find_data_type(name).numpy())
+    return found if np.array_equal(found.astype(array.dtype), array) else None
+
+
+@register
 def stored(x: Tensor) -> Tensor:
     """A constant as one that stays in the type in which it is stored: its conversion is a node, which is not folded."""
     array = value(x)
