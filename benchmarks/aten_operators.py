@@ -85,6 +85,11 @@ HIGHER_ORDER: Mapping[str, dict[str, Any]] = {
         "results": ["results..."],
         "options": {"combine_graph": ["subgraph"], "counts": ["[int64]"]},
     },
+    "HIGHER_ORDER_MAP_IMPL": {
+        "operands": ["xs...", "additional..."],
+        "results": ["results..."],
+        "options": {"body_graph": ["subgraph"], "counts": ["[int64]"]},
+    },
     "HIGHER_ORDER_WRAP_WITH_SET_GRAD_ENABLED": {
         "operands": ["operands..."],
         "results": ["results..."],

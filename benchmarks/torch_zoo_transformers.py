@@ -219,7 +219,7 @@ def make_transformers() -> dict[str, Callable[[], tuple[Any, tuple[Any, ...], di
         "pvt_v2": build("PvtV2Model", "PvtV2Config", seen64, image_size=64, hidden_sizes=[8, 16, 24, 32], depths=[1, 1, 1, 1], num_attention_heads=[1, 2, 4, 4]),
         "poolformer": build("PoolFormerModel", "PoolFormerConfig", seen64, **stages),
         "swinv2": image("Swinv2Model", "Swinv2Config", embed_dim=16, depths=[2, 2], num_heads=[2, 4], window_size=4, patch_size=2),
-        "convnextv2": image("ConvNextV2Model", "ConvNextV2Config", hidden_sizes=[8, 16, 24, 32], depths=[1, 1, 1, 1], patch_size=4),
+        "convnextv2": build("ConvNextV2Model", "ConvNextV2Config", {"pixel_values": pixels}, **stages, patch_size=4, image_size=32),
         "regnet": build("RegNetModel", "RegNetConfig", seen64, embedding_size=8, hidden_sizes=[8, 16, 24, 32], depths=[1, 1, 1, 1], groups_width=8),
         "mobilenet_v1": build("MobileNetV1Model", "MobileNetV1Config", seen64, image_size=64),
         "mobilenet_v2": build("MobileNetV2ForImageClassification", "MobileNetV2Config", seen64, image_size=64),

@@ -107,10 +107,9 @@ def _attempt(source: str | bytes, options: Options) -> Conversion:
 
 def _suggest_stacking(error: UnsupportedError, options: Options) -> str | None:
     """How to lay packs over the program's rules, where operators are refused as these are not among them."""
-    if options.rules == DEFAULT.rules:
+    if options.rules == DEFAULT.rules or all(refusal.reasons for refusal in error.refusals):
         return None
-    files = prepare(options.stacked, None).pack.files
-    if all(refusal.reasons for refusal in error.refusals) or any(file.name in DEFAULT.rules for file in files):
+    if any(file.name in DEFAULT.rules for file in prepare(options.stacked, None).pack.files):
         return None
     return f"{', '.join(options.rules)} alone has no rule for it: {explain_stacking(options)}"
 

@@ -29,7 +29,7 @@ NAMES = ["views", "loops", "recurrent", "attention", "codes", "figures", "waves"
 def test_a_program_in_memory_computes_what_torch_computes(programs: dict[str, Any], name: str) -> None:
     from .pt2_programs import results
 
-    program, inputs = programs[name]
+    program, inputs = programs[name]()
     model = nnrewrite.convert(program)
     session = onnxruntime.InferenceSession(model.SerializeToString())
     feeds = {one.name: tensor.numpy() for one, tensor in zip(model.graph.input, inputs, strict=False)}
@@ -40,7 +40,8 @@ def test_a_program_in_memory_computes_what_torch_computes(programs: dict[str, An
 def test_the_fixtures_are_what_this_torch_writes(programs: dict[str, Any], tmp_path: Path) -> None:
     from .pt2_programs import FOLDER, save
 
-    for name, (program, _) in programs.items():
+    for name, make in programs.items():
+        program, _ = make()
         save(program, tmp_path / f"{name}.pt2", compressed=True)
         fresh = nnrewrite.convert(tmp_path / f"{name}.pt2")
         kept = nnrewrite.convert(FOLDER / f"{name}.pt2")
@@ -74,3 +75,51 @@ def test_spectra_are_torchs(pairs: bool, normalized: bool, onesided: bool | None
     model = nnrewrite.convert(torch.export.export(Spectrum(), (x,)))
     session = onnxruntime.InferenceSession(model.SerializeToString())
     np.testing.assert_allclose(session.run(None, {"x": x.numpy()})[0], Spectrum()(x).numpy(), rtol=1e-3, atol=1e-4)
+
+
+def test_a_function_that_is_mapped_over_rows_is_torchs() -> None:
+    from torch._higher_order_ops import map as over_rows
+
+    class Mapped(torch.nn.Module):  # type: ignore[misc]
+        def forward(self, x: Any, y: Any) -> Any:
+            return over_rows(lambda row, y: (row.sin() + y, row.sum()), x, y)
+
+    inputs = (torch.randn(5, 4), torch.randn(4))
+    model = nnrewrite.convert(torch.export.export(Mapped(), inputs))
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    found = session.run(None, {one.name: tensor.numpy() for one, tensor in zip(model.graph.input, inputs, strict=True)})
+    for one, wanted in zip(found, Mapped()(*inputs), strict=True):
+        np.testing.assert_allclose(one, wanted.numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_operands_under_autocast_have_the_type_of_the_result() -> None:
+    class Lowered(torch.nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear, self.norm = torch.nn.Linear(8, 8), torch.nn.LayerNorm(8)
+
+        def forward(self, x: Any) -> Any:
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                return self.norm(self.linear(x)).float()
+
+    x = torch.randn(3, 8)
+    module = Lowered().eval()
+    model = nnrewrite.convert(torch.export.export(module, (x,)))
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    np.testing.assert_allclose(session.run(None, {"x": x.numpy()})[0], module(x).detach().numpy(), atol=0.03)
+
+
+def test_a_part_of_a_free_extent_is_put_back() -> None:
+    class Put(torch.nn.Module):  # type: ignore[misc]
+        def forward(self, x: Any) -> Any:
+            y = x.clone()
+            y[:, 2:] = 1.0
+            y[1:-1] = y[1:-1] + y[2:]
+            return y
+
+    x = torch.randn(6, 7)
+    sizes = {0: torch.export.Dim("rows", min=4, max=20), 1: torch.export.Dim("columns", min=6, max=20)}
+    model = nnrewrite.convert(torch.export.export(Put(), (x,), dynamic_shapes=(sizes,)))
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    larger = torch.randn(9, 8)
+    np.testing.assert_allclose(session.run(None, {"x": larger.numpy()})[0], Put()(larger).numpy(), rtol=1e-6)
