@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from ..engine.dialects.operators import OperatorSpec, Option
 from ..engine.expressions.compile import Frame, evaluate
-from ..engine.expressions.functions import convert_to_python
+from ..engine.expressions.functions import DTYPES, convert_to_python
 from ..engine.rewrite.pattern import NodePattern, OptionPattern
 from .choices import Choices
 from .subjects import Subject
@@ -48,6 +48,11 @@ def draw_options(
         variable = wanted.variable if wanted is not None else None
         if name in named or variable in named:
             found[name] = named[name if name in named else str(variable)]
+            types = subject.landmarks.types if choices.free and isinstance(found[name], int) else ()
+            if name == spec.facts.names_type and types and choices.draw_chance(_OTHER):
+                found[name] = int(DTYPES[choices.pick(types)])
+                named |= dict.fromkeys({name, str(variable or name)} & named.keys(), found[name])
+                widened = True
             wants = None if choices.turn is None else name in lacking
             if _may_lack(option, subject, spec) and choices.draw_chance(_LEFT_OUT, wants):
                 del found[name]
