@@ -6,10 +6,9 @@ recorded are not drawn so, and stay what they are while the numbers change.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -27,12 +26,18 @@ _SHARE = 0.4
 #: the function that asks for the rank of an operand
 _RANK = "rank"
 _MIRRORED = frozenset({"<", "<=", ">", ">=", "==", "!="})
-_UNDRAWN = frozenset({"string", "c64", "c128", "i4", "u4", "i2", "u2", "bf16"})
+_DRAWN = DTYPES.keys() - {"string", "c64", "c128", "i4", "u4", "i2", "u2", "bf16"}
+
+
+T = TypeVar("T", str, float)
 
 
 @dataclass(frozen=True, slots=True)
 class Landmarks:
-    """Numbers and element types that a rule or a definition of its names, and ranks that it compares operands with."""
+    """Numbers and element types that a rule or a definition of its names, and ranks that it compares operands with.
+
+    Those that the rule itself names are there several times, so that they are drawn as often as all others together.
+    """
 
     numbers: tuple[float, ...]
     types: tuple[str, ...]
@@ -45,14 +50,10 @@ class Landmarks:
 
 def find_landmarks(rule: tree.Rule, definitions: Mapping[str, tree.Definition]) -> Landmarks:
     """Collect them from the left side, the clauses and the templates, and from all definitions that these use."""
-    nodes = list(_iterate_used((rule.equations, rule.clauses, rule.templates), definitions))
-    literals = [node.value for node in nodes if isinstance(node, tree.Literal)]
-    numbers = {
-        float(number)
-        for number in literals
-        if isinstance(number, int | float) and not isinstance(number, bool) and _is_drawn(number)
-    }
-    types = {word for word in literals if isinstance(word, str) and word in DTYPES and word not in _UNDRAWN}
+    parts = rule.equations, rule.clauses, rule.templates
+    own, every = _list_literals(_iterate_used(parts, {})), _list_literals(_iterate_used(parts, definitions))
+    numbers = _weigh(_list_numbers(own), _list_numbers(every))
+    types = _weigh(_list_types(own), _list_types(every))
     ranks: dict[str, set[int]] = {}
     for node in walk(rule.clauses):
         match node:
@@ -63,7 +64,7 @@ def find_landmarks(rule: tree.Rule, definitions: Mapping[str, tree.Definition]) 
             ) if callee == _RANK and operator in _MIRRORED:
                 ranks.setdefault(name, set()).update((rank - 1, rank, rank + 1))
     found = {name: tuple(sorted(n for n in those if n > 0)) for name, those in ranks.items()}
-    return Landmarks(tuple(sorted(numbers)), tuple(sorted(types)), found)
+    return Landmarks(numbers, types, found)
 
 
 def draw_around(array: Array, numbers: Iterable[float], generator: np.random.Generator) -> Array:
@@ -75,8 +76,24 @@ def draw_around(array: Array, numbers: Iterable[float], generator: np.random.Gen
     return np.where(generator.random(array.shape) < _SHARE, taken, array).astype(array.dtype)
 
 
-def _is_drawn(number: float) -> bool:
-    return math.isfinite(number) and (number == 0 or _SMALLEST <= abs(number) <= _LARGEST)
+def _list_numbers(literals: Iterable[Any]) -> list[float]:
+    numbers = [float(one) for one in literals if isinstance(one, int | float) and not isinstance(one, bool)]
+    return [number for number in numbers if number == 0 or _SMALLEST <= abs(number) <= _LARGEST]
+
+
+def _list_types(literals: Iterable[Any]) -> list[str]:
+    return [one for one in literals if isinstance(one, str) and one in _DRAWN]
+
+
+def _list_literals(nodes: Iterable[object]) -> list[Any]:
+    return [node.value for node in nodes if isinstance(node, tree.Literal)]
+
+
+def _weigh(own: Iterable[T], every: Iterable[T]) -> tuple[T, ...]:
+    """All of some items in order, those that are a rule's own about as often as the others together."""
+    first: list[T] = sorted(set(own))
+    others: list[T] = sorted(set(every) - set(own))
+    return tuple(first * max(1, len(others) // max(1, len(first))) + others)
 
 
 def _iterate_used(start: Any, definitions: Mapping[str, tree.Definition]) -> Iterator[object]:

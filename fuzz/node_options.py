@@ -16,6 +16,8 @@ from .subjects import Subject
 
 #: in so many of a hundred draws an option that the rule reads, and one that it does not mention, is not its default
 _OTHER, _UNMENTIONED = 40, 6
+#: in so many an option that names an element type names one of which the rule speaks
+_NAMED = 60
 #: the same for an enumeration that the rule does not mention, which others may deal with
 _UNMENTIONED_WORD = 16
 #: in so many an option that the test names is left out of the file, which is how its default is read
@@ -24,6 +26,8 @@ _LEFT_OUT = 5
 _WHOLE, _TURNS = 3, 7
 #: numbers for an option of which 0 is all that is known
 _COUNTING = (1, 2, 4)
+#: element types that hold all that is drawn: what becomes of other numbers is not said anywhere
+_WIDE = frozenset({"bool", "f16", "f32", "f64", "i32", "i64"})
 #: the role of operators whose required option is an element type, and such types
 _CONVERT, _TYPES = "convert", (int(ir.DataType.INT64), int(ir.DataType.INT32), int(ir.DataType.FLOAT))
 
@@ -48,8 +52,13 @@ def draw_options(
         variable = wanted.variable if wanted is not None else None
         if name in named or variable in named:
             found[name] = named[name if name in named else str(variable)]
-            types = subject.landmarks.types if choices.free and isinstance(found[name], int) else ()
-            if name == spec.facts.names_type and types and choices.draw_chance(_OTHER):
+            types = [one for one in subject.landmarks.types if one in _WIDE] if choices.free else []
+            if (
+                name == spec.facts.names_type
+                and option.type not in subject.reads.enums
+                and types
+                and choices.draw_chance(_NAMED)
+            ):
                 found[name] = int(DTYPES[choices.pick(types)])
                 named |= dict.fromkeys({name, str(variable or name)} & named.keys(), found[name])
                 widened = True
