@@ -6,7 +6,6 @@ import random
 
 import numpy as np
 import onnx_ir as ir
-
 from nnrewrite.engine.syntax import tree
 from nnrewrite.engine.syntax.parser import parse
 from nnrewrite.fuzz.choices import Choices
