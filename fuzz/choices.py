@@ -13,20 +13,21 @@ class Choices:
     """Choices out of finite ranges, each made by `integer`, which has both its ends and 0 for the simplest.
 
     `made` lists them as distances from the least that each could be. `turn` is the place among cases that are to differ
-    by more than chance, where there are such.
+    by more than chance, where there are such. `free` ones may differ from run to run: those of recorded cases may not.
     """
 
-    __slots__ = ("_integer", "made", "turn")
+    __slots__ = ("_integer", "free", "made", "turn")
 
-    def __init__(self, integer: Callable[[int, int], int], turn: int | None = None) -> None:
+    def __init__(self, integer: Callable[[int, int], int], turn: int | None = None, free: bool = True) -> None:
         self._integer = integer
         self.turn = turn
+        self.free = free
         self.made: list[int] = []
 
     @classmethod
     def make_seeded(cls, seed: int | str, turn: int | None = None) -> Self:
         """Those of a seed, which are the same with every version of Hypothesis, as the record needs them."""
-        return cls(random.Random(seed).randint, turn)
+        return cls(random.Random(seed).randint, turn, free=False)
 
     def draw_int(self, low: int, high: int) -> int:
         """An integer from `low` to `high`, both included."""

@@ -11,6 +11,7 @@ import onnx_ir as ir
 from ..engine.base.quantization import Quantization
 from ..verify.frames import Array
 from .choices import Choices
+from .landmarks import draw_around
 
 #: the largest number that a drawn integer reaches where the type is wider
 _WIDE = 100
@@ -20,6 +21,8 @@ _WORDS = (b"", b"a", b"tensor", b"\xc3\xa9t\xc3\xa9", b"0")
 _FLOATS = ("plain", "plain", "plain", "halves", "sparse", "positive", "tiny", "small", "large")
 _POWERS = (0.5, 0.25, 0.125, 1.0)
 _FINER = 1 / 4096
+#: in so many of a hundred draws elements are around numbers that a rule names
+_AROUND = 30
 _SCALES = (0.5, 0.1, 0.02, 0.75, 0.0078125, 0.3)
 
 
@@ -27,9 +30,20 @@ _SCALES = (0.5, 0.1, 0.02, 0.75, 0.0078125, 0.3)
 _OF_FLOATS = ("byte", "natural", "scale", "moderate", "distinct")
 
 
-def draw_elements(choices: Choices, dtype: ir.DataType, shape: Sequence[int], limit: str | None = None) -> Array:
-    """Draw an array of a type that is not quantized; `limit` is what ops.yaml says that they must be."""
+def draw_elements(
+    choices: Choices,
+    dtype: ir.DataType,
+    shape: Sequence[int],
+    limit: str | None = None,
+    around: Sequence[float] = (),
+) -> Array:
+    """Draw an array of a type that is not quantized; `limit` is what ops.yaml says that they must be.
+
+    In some draws many elements are `around` some numbers.
+    """
     found = np.asarray(_draw_elements(choices, dtype, shape))
+    if around and choices.free and found.dtype.kind in "fiu" and choices.draw_chance(_AROUND):
+        found = draw_around(found, around, np.random.default_rng(choices.draw_seed()))
     if not dtype.is_integer() and limit not in _OF_FLOATS:
         return found
     return np.asarray(restrict_elements(found, limit), found.dtype)

@@ -31,10 +31,8 @@ from .unknown import choose_absence, draw_extent, forget_extents
 _MOST = 4
 #: the most values that the number of a list's values stands for
 _FEW = 2
-#: in so many of a hundred draws what a graph reads depends on what it is given
-_COMPUTED = 50
-#: in so many of a hundred draws
-_UNKNOWN_EXTENTS, _CONSTANT = 16, 30
+#: in so many of a hundred draws; what is computed is what a graph reads, of what it is given
+_UNKNOWN_EXTENTS, _CONSTANT, _COMPUTED = 16, 30, 50
 #: in so many of a hundred draws the operands of a node with two are exchanged: what fires then must hold then
 _EXCHANGED = 12
 #: in so many a rule over the target is tried on elements of another type
@@ -65,6 +63,7 @@ class CaseBuilder:
     made: list[Step] = field(default_factory=list)
     values: dict[str, Any] = field(default_factory=dict)
     named: dict[str, Any] = field(default_factory=dict)
+    longer: dict[str, int] = field(default_factory=dict)
     extents: dict[str, int] = field(default_factory=dict)
     sizes: list[int] = field(default_factory=list)
     definers: dict[str, Defined] = field(default_factory=dict)
@@ -87,11 +86,10 @@ class CaseBuilder:
         """Build the left side, operands before users; raises Rejected where the interpreter does not take it."""
         equations = self.subject.compile_pattern(self.opset)
         self.definers = {target.name: equation for equation in equations for target in equation.targets}
-        for generator in self.test.generators:
-            named = self.choices.pick(self.subject.list_domain(generator))
-            self.named[generator.name] = perturb.change(self.choices, named) if generator.name == self.varied else named
+        self.named = perturb.draw_named(self.choices, self.subject, self.test, self.varied)
+        self.longer = {} if self.given else perturb.choose_longer(self.choices, self.subject, self.test, self.named)
         self.unknown = not self.given and self.subject.of_source and self.choices.draw_chance(_UNKNOWN_EXTENTS)
-        self.widened |= self.unknown or self.varied is not None
+        self.widened |= self.unknown or self.varied is not None or bool(self.longer)
         self.absent = choose_absence(self.choices, self.test)
         for equation in reversed(equations):  # the root first
             if not any(target.name in self.values for target in equation.targets):
@@ -265,7 +263,7 @@ class CaseBuilder:
         if reused is not None:
             quantities.take(position, reused)
             return reused
-        shape = self.draw_shape(declaration)
+        shape = [*[1] * self.longer.get(declaration.name, 0), *self.draw_shape(declaration)]
         if declaration.name == self.varied:
             shape = perturb.change_shape(self.choices, shape)
             if pattern.layout is not None and len(shape) != len(pattern.layout):
@@ -287,7 +285,7 @@ class CaseBuilder:
         if index:
             content = draw_indices(self.choices, dtype, shape, self.sizes, limit)
         else:
-            content = draw_elements(self.choices, dtype, shape, limit)
+            content = draw_elements(self.choices, dtype, shape, limit, self.subject.landmarks.numbers)
         self.sizes += [extent for extent in shape if extent not in self.sizes]
         value = Value(self.make_name(pattern.name), dtype, content, bool(constant))
         return forget_extents(self.choices, value, not before) if self.unknown and not index else value
@@ -385,7 +383,8 @@ class CaseBuilder:
         first = places[0][1]
         if not self.subject.of_source:
             strange = self.choices.draw_chance(_STRANGE) and not first.startswith("q")
-            self.types = first, self.choices.pick(_STRANGERS) if strange else first
+            own = self.subject.landmarks.types if self.choices.free else ()
+            self.types = first, self.choices.pick([*_STRANGERS, *own]) if strange else first
             return
         if any(name.startswith("q") and name != first for _, name in places):
             self.types = first, first  # codes of several types are what the test is about

@@ -9,13 +9,15 @@ import onnx_ir as ir
 
 from ..engine.dialects.operators import OperatorSpec, Option
 from ..engine.expressions.compile import Frame, evaluate
-from ..engine.expressions.functions import convert_to_python
+from ..engine.expressions.functions import DTYPES, convert_to_python
 from ..engine.rewrite.pattern import NodePattern, OptionPattern
 from .choices import Choices
 from .subjects import Subject
 
 #: in so many of a hundred draws an option that the rule reads, and one that it does not mention, is not its default
 _OTHER, _UNMENTIONED = 40, 6
+#: in so many an option that names an element type names one of which the rule speaks
+_NAMED = 60
 #: the same for an enumeration that the rule does not mention, which others may deal with
 _UNMENTIONED_WORD = 16
 #: in so many an option that the test names is left out of the file, which is how its default is read
@@ -24,6 +26,8 @@ _LEFT_OUT = 5
 _WHOLE, _TURNS = 3, 7
 #: numbers for an option of which 0 is all that is known
 _COUNTING = (1, 2, 4)
+#: element types that hold all that is drawn: what becomes of other numbers is not said anywhere
+_WIDE = frozenset({"bool", "f16", "f32", "f64", "i32", "i64"})
 #: the role of operators whose required option is an element type, and such types
 _CONVERT, _TYPES = "convert", (int(ir.DataType.INT64), int(ir.DataType.INT32), int(ir.DataType.FLOAT))
 
@@ -48,6 +52,16 @@ def draw_options(
         variable = wanted.variable if wanted is not None else None
         if name in named or variable in named:
             found[name] = named[name if name in named else str(variable)]
+            types = [one for one in subject.landmarks.types if one in _WIDE] if choices.free else []
+            if (
+                name == spec.facts.names_type
+                and option.type not in subject.reads.enums
+                and types
+                and choices.draw_chance(_NAMED)
+            ):
+                found[name] = int(DTYPES[choices.pick(types)])
+                named |= dict.fromkeys({name, str(variable or name)} & named.keys(), found[name])
+                widened = True
             wants = None if choices.turn is None else name in lacking
             if _may_lack(option, subject, spec) and choices.draw_chance(_LEFT_OUT, wants):
                 del found[name]

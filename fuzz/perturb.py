@@ -7,12 +7,15 @@ from typing import Any
 
 from ..engine.syntax import tree
 from .choices import Choices
+from .landmarks import Landmarks
 from .subjects import Subject
 
 #: in so many of a hundred draws, for rules over the target and over the source
 _TARGET, _SOURCE = 45, 8
 #: in so many of those it is one of the things that the guards speak of
 _GUARDED = 80
+#: in so many of a hundred draws an operand has another rank about which the rule asks
+_LONGER = 10
 #: the fixed cases in which that is so, each of these things in turn
 _TARGET_TURNS, _SOURCE_TURNS = range(8, 16), range(9, 10)
 
@@ -32,20 +35,48 @@ def choose_varied(choices: Choices, subject: Subject, test: tree.Test) -> str | 
     return choices.pick(names, None if choices.turn is None else choices.turn - turns.start) if names else None
 
 
-def change(choices: Choices, value: Any) -> Any:
-    """Another value of the same kind: a number next to it, or a list with another item, one more or one less."""
+def draw_named(choices: Choices, subject: Subject, test: tree.Test, varied: str | None) -> dict[str, Any]:
+    """The options and constants that a test names, one of them `varied`."""
+    found = {}
+    for generator in test.generators:
+        value = choices.pick(subject.list_domain(generator))
+        marks = subject.landmarks if choices.free else None
+        found[generator.name] = change(choices, value, marks) if generator.name == varied else value
+    return found
+
+
+def choose_longer(choices: Choices, subject: Subject, test: tree.Test, named: dict[str, Any]) -> dict[str, int]:
+    """In a few draws, an operand of a rank about which the rule asks, with so many axes of one in front of its own.
+
+    What is `named` for each of its axes gets ones in front too.
+    """
+    ranks = subject.landmarks.ranks if choices.free else {}
+    asked = [(one, rank) for one in test.declarations for rank in ranks.get(one.name, ()) if rank > len(one.shape)]
+    if not asked or not choices.draw_chance(_LONGER):
+        return {}
+    one, rank = choices.pick(asked)
+    more = rank - len(one.shape)
+    for name, value in named.items():
+        if isinstance(value, list) and len(value) == len(one.shape) and all(type(item) is int for item in value):
+            named[name] = [1] * more + value
+    return {like.name: more for like in test.declarations if like is one or like.shape == one.shape}
+
+
+def change(choices: Choices, value: Any, marks: Landmarks | None = None) -> Any:
+    """Another value of the same kind: a number next to it or one of the `marks`, or a list with another item, one more
+    or one less."""
     match value:
         case bool():
             return not value
         case int():
-            return choices.pick([value + 1, value - 1, 0, 2 * value])
+            return choices.pick([value + 1, value - 1, 0, 2 * value, *(marks.list_integers() if marks else ())])
         case float():
-            return choices.pick([2 * value, value + 1.0])
+            return choices.pick([2 * value, value + 1.0, *(marks.numbers if marks else ())])
         case list() if value:
             place = choices.draw_int(-2, len(value) - 1)
             if place < 0:
                 return value[:-1] if place == -1 and len(value) > 1 else [*value, value[-1]]
-            return [*value[:place], change(choices, value[place]), *value[place + 1 :]]
+            return [*value[:place], change(choices, value[place], marks), *value[place + 1 :]]
     return value
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import sys
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -52,7 +52,7 @@ def list_stacks(options: Options) -> list[RuleSets]:
     first, *others = variants
     with pause_collection():
         loader.load(first)  # the others have most of it in common, and begin with what is known of it
-    with pause_collection(), _preload(others[1:]):
+    with pause_collection(), preload([names] for names in others[1:]):
         for stacked, exact in variants.items():
             pack = loader.load(stacked)
             new = list_trials(pack, known)
@@ -91,12 +91,12 @@ def _find_record(trial: Trial) -> Path:
 
 
 @contextmanager
-def _preload(stacked: Sequence[tuple[str, ...]]) -> Iterator[None]:
-    """Read packs in other processes meanwhile, which leave them in the cache."""
+def preload(parts: Iterable[Sequence[tuple[str, ...]]]) -> Iterator[None]:
+    """Read packs in other processes meanwhile, one for each part, which leave them in the cache."""
     processes = []
     if sys.platform == "linux" and (os.cpu_count() or 1) > 1:
         fork = multiprocessing.get_context("fork")
-        processes = [fork.Process(target=_read_ahead, args=(names,), daemon=True) for names in stacked]
+        processes = [fork.Process(target=_read_ahead, args=(stacked,), daemon=True) for stacked in parts]
     for process in processes:
         process.start()
     try:
@@ -106,9 +106,10 @@ def _preload(stacked: Sequence[tuple[str, ...]]) -> Iterator[None]:
             process.join()
 
 
-def _read_ahead(names: tuple[str, ...]) -> None:
-    with suppress(RewriteError):  # who asks for it is told
-        loader.load(names)
+def _read_ahead(stacked: Sequence[tuple[str, ...]]) -> None:
+    for names in stacked:
+        with suppress(RewriteError):  # who asks for it is told
+            loader.load(names)
 
 
 def list_trials(pack: Pack, known: Container[str] = ()) -> list[Trial]:

@@ -9,10 +9,11 @@ from pathlib import Path
 from ..conversion.options import DEFAULT, Options
 from ..engine.base.data_files import BUILT_IN
 from ..engine.base.errors import CallError
+from ..engine.base.garbage_collection import pause_collection
 from ..engine.packs import folders, loader
 from . import baseline
 from .baseline import Entry
-from .rule_sets import RuleSets, Trial, digest_all, find_records, is_wanted, list_stacks, require_known
+from .rule_sets import RuleSets, Trial, digest_all, find_records, is_wanted, list_stacks, preload, require_known
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,16 +85,34 @@ def make_plan(
     return Plan(options, found, chosen, whole, entire, files, known, now, changed, first, gone)
 
 
+def make_plans(
+    options: Options, operators: Sequence[str] = (), names: Sequence[str] = (), odd: bool = False, record: bool = False
+) -> list[Plan]:
+    """A plan as `make_plan` makes it, and those of the program's other rule sets of which something changed: where only
+    they changed, they alone."""
+    alone = bool(operators or names or odd or record or loader.list_user_files(options.stacked))
+    others = [] if alone or options.rules != DEFAULT.rules else _list_others(options)
+    with pause_collection(), preload([[other.stacked for other in others]] if others else []):
+        plan = make_plan(options, operators, names, odd, record)
+    with pause_collection():
+        changed = list(plan_others(plan)) if others else []
+    return [*([plan] if plan.changed or plan.gone or not changed else []), *changed]
+
+
 def plan_others(plan: Plan) -> Iterator[Plan]:
     """Plans of the program's other rule sets of which something is not as it was recorded, and of that alone.
 
     An entry of ops.yaml is of a dialect, and several rule sets read or write that.
     """
-    tried = {folder for stack in plan.stacks for folder in folders.find_folders(stack.rules)}
-    for name in folders.list_built_in():
-        if BUILT_IN / name in tried or not (BUILT_IN / name / baseline.NAME).is_file():
-            continue
-        other = make_plan(Options(rules=(name,)))
+    for options in _list_others(plan.options):
+        other = make_plan(options)
         changed = set(other.changed)
         if changed and 2 * len(changed) <= len(other.digests):
             yield replace(other, chosen=[one for one in other.chosen if one.name in changed], whole=False)
+
+
+def _list_others(options: Options) -> list[Options]:
+    """The program's rule sets that have a record and are in no stack of these options."""
+    tried = {folder for variant in (options, *options.variants) for folder in folders.find_folders(variant.stacked)}
+    every = (name for name in folders.list_built_in() if (BUILT_IN / name / baseline.NAME).is_file())
+    return [Options(rules=(name,)) for name in every if BUILT_IN / name not in tried]

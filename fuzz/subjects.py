@@ -18,6 +18,7 @@ from ..engine.rewrite.pattern import Defined, compile_equations, iterate_nodes
 from ..engine.rewrite.stages import ADAPT, OF_SOURCE, list_template_dialects
 from ..engine.syntax import tree
 from ..engine.syntax.tree_traversal import walk
+from .landmarks import Landmarks, find_landmarks
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +78,11 @@ class Subject:
         """The names that its clauses and the conditions of its templates speak of."""
         conditions = (*self.rule.clauses, *(template.condition for template in self.rule.templates))
         return frozenset(one.name for one in walk(conditions) if isinstance(one, tree.Name))
+
+    @functools.cached_property
+    def landmarks(self) -> Landmarks:
+        """What it names that cases are drawn around."""
+        return find_landmarks(self.rule, self.definitions)
 
     @property
     def place(self) -> str:

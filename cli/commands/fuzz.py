@@ -125,14 +125,12 @@ def command(
     if replay is not None:
         sys.exit(0 if _replay(replay, options.stacked, as_json) else 1)
     from ...fuzz.schedule import Budget, Interrupted, fuzz
-    from ...fuzz.selection import make_plan, plan_others
+    from ...fuzz.selection import make_plans
     from ..json_documents import make_diagnostic, show
 
     started = time.monotonic()
-    plan = make_plan(options, operators, names, only_odd, recorded)
-    # What changed in an entry of ops.yaml may be of no rule here, and of those of another rule set.
-    others = list(plan_others(plan)) if plan.whole and plan.entire and not (recorded or plan.own) else []
-    plans = [*([plan] if plan.changed or not others else []), *others]
+    plans = make_plans(options, operators, names, only_odd, recorded)
+    plan = plans[0]
     for one in plans:
         _report_changed(one)
     spent = time.monotonic() - started

@@ -20,8 +20,8 @@ def list_operators(dialect: Dialect, opsets: Opsets = frozenset()) -> frozenset[
 
 
 def list_traits(dialect: Dialect) -> frozenset[str]:
-    """All traits that operators of a dialect have."""
-    return frozenset(trait for spec in dialect.operators.values() for trait in spec.traits)
+    """All that `trait` may ask of operators of a dialect."""
+    return frozenset(word for spec in dialect.operators.values() for word in spec.words)
 
 
 def list_options(dialect: Dialect) -> frozenset[str]:

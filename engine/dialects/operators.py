@@ -98,6 +98,11 @@ class OperatorSpec:
         return self.facts.when
 
     @property
+    def words(self) -> frozenset[str]:
+        """What rules may ask for: its traits and its layout."""
+        return self.traits if self.facts.layout is None else self.traits | {self.facts.layout}
+
+    @property
     def yields(self) -> tuple[Operand, ...]:
         """What a node of it yields: its results, then what becomes of each mutable operand."""
         return (*self.results, *(o for o in self.operands if o.mutable))

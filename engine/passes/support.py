@@ -127,7 +127,7 @@ def _list_operators(call: tree.Call, rule: tree.Rule, dialect: Dialect) -> list[
         if isinstance(node, tree.Call) and node.callee == TRAIT and isinstance(node.arguments[1].value, tree.Name)
     }
     asked = wanted or traits
-    return [s for s in dialect.operators.values() if asked and wanted <= s.options.keys() and traits <= s.traits]
+    return [s for s in dialect.operators.values() if asked and wanted <= s.options.keys() and traits <= s.words]
 
 
 def _describe_use(

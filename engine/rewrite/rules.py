@@ -146,9 +146,9 @@ class RuleSet:
         return self._found[key]
 
     def list_traits(self, operator: str) -> frozenset[str]:
-        """The traits of an operator of the source or the target."""
+        """What `trait` knows of an operator of the source or the target."""
         specs = (dialect.find_operator(operator) for dialect in (self.source, self.target))
-        return next((spec.traits for spec in specs if spec is not None), frozenset())
+        return next((spec.words for spec in specs if spec is not None), frozenset())
 
     def list_stages(self) -> frozenset[str]:
         """The stages that have rules."""
