@@ -27,7 +27,7 @@ import numpy as np
 import torch
 from torch.utils import _pytree
 
-from .torch_zoo import list_models
+
 
 #: how far results may lie apart, by the magnitude of each output
 EQUAL = 1e-5
@@ -43,6 +43,8 @@ def main() -> None:
     asked = parser.parse_args()
     warnings.simplefilter("ignore")
     logging.disable(logging.ERROR)
+    from .torch_zoo import list_models
+
     models = list_models()
     for name in asked.names:
         with tempfile.TemporaryDirectory() as made:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import onnx_ir as ir
 
+from ...engine.base.constants import SHARED
 from ...engine.base.errors import RewriteError
 from ...engine.base.startup import dataclass, field
 from ...engine.dialects.operators import Dialect
@@ -21,6 +22,7 @@ from .members import Body, Member, plan_body
 from .printer import quote, write_expression, write_head, write_statement
 from .steps import Block, Slot, Step, list_steps
 from .templates import Filling, fill, list_arguments, make_literal, parse_template
+from .ties import find_tied, write_path
 
 #: equal layers in a row that are written once
 _RUN = 3
@@ -86,12 +88,13 @@ class _Writer:
         inputs = list(graph.inputs)  # what a model remembers is given by the caller, also where it has a beginning
         body = plan_body(steps, inputs, outputs, None, Names(self._python.reserved), self._dialect)
         name = self._classes.give(name_model(graph), "Model")
-        lines += ["", "", *self._write_class(name, body)]
+        tensors = list(self._iterate_tensors(body, steps, ""))
+        tied = find_tied(tensors, graph.meta.get(SHARED, ())) if self._python.ties else []
+        lines += ["", "", *self._write_class(name, body, tied)]
         called = _list_words("\n".join(lines))
         functions = [text for name, text in self._python.functions.items() if name in called]
         lines = [*(line for text in functions for line in ["", "", *text.rstrip().split("\n")]), *lines]
         head = self._list_imports("\n".join(lines))
-        tensors = list(self._iterate_tensors(body, steps, ""))
         taken = [_describe_input(value, said) for value, said in zip(inputs, self._inputs, strict=True)]
         return Program([*head, *lines], tensors, name, taken, self.placeholders)
 
@@ -116,7 +119,7 @@ class _Writer:
 
     # ---- classes
 
-    def _write_class(self, name: str, body: Body) -> list[str]:
+    def _write_class(self, name: str, body: Body, tied: Sequence[tuple[str, str]] = ()) -> list[str]:
         slots = {} if body.block is None else body.block.literals
         if body.is_chain:
             [member] = body.members
@@ -133,6 +136,8 @@ class _Writer:
         bodies = list(_walk(body))
         made = [line for one in bodies for member in one.members for line in self._write_member(member, one, slots)]
         made += [f"        self.{parameter} = {parameter}" for parameter in sorted(method.kept)]
+        for one, other in tied:
+            made += write_statement(f"{write_path(one)} = ", parse_template(write_path(other)), 2)
         base = self._python.base if body.block is None else self._python.block or self._python.base
         lines = [f"class {name}({base}):"]
         buffers = [

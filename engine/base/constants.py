@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,7 +18,12 @@ NUMBERS = "numbers"
 _LATER = 1 << 16
 #: the key under which a constant says that it is to stay as it is stored
 KEPT = "kept"
-
+#: the key under which a constant holds the name of the weight that it is in the source
+WEIGHT = "weight"
+#: the same where it is to be trained, so that nothing is computed of it but an order of its elements
+TRAINED = "trained"
+#: the key under which a graph lists the tensors that several nodes of the source read
+SHARED = "shared"
 
 #: the key under which a value that names a table holds its columns
 CONTENT = "content"
@@ -35,6 +40,23 @@ def keep_stored(graph: ir.Graph, dtype: ir.DataType) -> None:
     for value in graph.initializers.values():
         if value.dtype == dtype:
             value.meta[KEPT] = True
+
+
+def keep_trained(graph: ir.Graph) -> None:
+    """Mark the weights of a graph to be trained, and note those that several nodes share."""
+    graph.meta[SHARED] = [
+        value.const_value
+        for value in graph.initializers.values()
+        if value.const_value is not None and value.dtype == ir.DataType.FLOAT and len(value.uses()) > 1
+    ]
+    for value in graph.initializers.values():
+        if WEIGHT in value.meta and value.dtype == ir.DataType.FLOAT:
+            value.meta[TRAINED] = value.meta[WEIGHT]
+
+
+def find_trained(values: Iterable[ir.Value | None]) -> str | None:
+    """The name of a weight among operands that is to be trained."""
+    return next((value.meta[TRAINED] for value in values if value is not None and TRAINED in value.meta), None)
 
 
 def read_initializer(value: ir.Value) -> np.ndarray[Any, Any] | None:

@@ -1,0 +1,31 @@
+"""Weights that several layers share: one of them has it, the others are told so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import onnx_ir as ir
+
+
+def find_tied(tensors: Sequence[tuple[str, ir.Value]], shared: Sequence[ir.TensorProtocol]) -> list[tuple[str, str]]:
+    """The paths of tensors that are one in the source, each with that of the first; `shared` are those of the source
+    that several nodes read."""
+    return [pair for one in shared if one.size > 1 for pair in _list_pairs(one, tensors)]
+
+
+def _list_pairs(one: ir.TensorProtocol, tensors: Sequence[tuple[str, ir.Value]]) -> Iterator[tuple[str, str]]:
+    shape = tuple(one.shape.numpy())
+    alike = [
+        path for path, value in tensors if value.const_value is not None and _is_equal(value.const_value, one, shape)
+    ]
+    yield from ((path, alike[0]) for path in alike[1:])
+
+
+def _is_equal(tensor: ir.TensorProtocol, one: ir.TensorProtocol, shape: tuple[int | str | None, ...]) -> bool:
+    like = tensor.dtype == one.dtype and tuple(tensor.shape.numpy()) == shape
+    return like and tensor.tobytes() == one.tobytes()
+
+
+def write_path(path: str) -> str:
+    """The path of a tensor as the class that holds it says it, `blocks.0.weight` as `self.blocks[0].weight`."""
+    return "self" + "".join(f"[{part}]" if part.isdigit() else f".{part}" for part in path.split("."))
