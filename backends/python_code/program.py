@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import onnx_ir as ir
 
-from ...engine.base.constants import SHARED
+from ...engine.base.constants import SHARED, TRAINED
 from ...engine.base.errors import RewriteError
 from ...engine.base.startup import dataclass, field
 from ...engine.dialects.operators import Dialect
@@ -22,7 +22,7 @@ from .members import Body, Member, plan_body
 from .printer import quote, write_expression, write_head, write_statement
 from .steps import Block, Slot, Step, list_steps
 from .templates import Filling, fill, list_arguments, make_literal, parse_template
-from .ties import find_tied, write_path
+from .ties import find_tied, has_elements_of, write_path
 
 #: equal layers in a row that are written once
 _RUN = 3
@@ -65,10 +65,11 @@ class _Writer:
         self.placeholders: list[str] = []
         self._inputs: list[str] = []  # what the class written last calls its inputs
         self._parts: dict[str, set[str]] = {}
+        self._weights: Sequence[ir.TensorProtocol] = ()
 
     def write_program(self, graph: ir.Graph) -> Program:
         """Write a graph."""
-        outputs = list(graph.outputs)
+        outputs, self._weights = list(graph.outputs), graph.meta.get(TRAINED, ())
         _require_types(graph, self._dialect)
         listed, sizes = take_sizes(list_steps(graph, self._dialect), outputs)
         steps, blocks = find_blocks(listed, outputs)
@@ -256,10 +257,13 @@ class _Writer:
             target = "" if made == self._python.buffer else f"self.{member.name} = "
             yield from write_statement(target, fill(parse_template(made), names), 2)
 
-    @staticmethod
-    def _is_parameter(value: ir.Value) -> bool:
-        """Whether a tensor is one that is trained: real numbers, and more than one."""
-        return value.dtype == ir.DataType.FLOAT and value.const_value is not None and value.const_value.size > 1
+    def _is_parameter(self, value: ir.Value) -> bool:
+        """Whether a tensor is one that is trained: a weight where the source tells these from other constants, else
+        real numbers, and more than one."""
+        tensor = value.const_value
+        if TRAINED in value.meta or tensor is None or value.dtype != ir.DataType.FLOAT:
+            return TRAINED in value.meta
+        return tensor.size > 1 and (not self._weights or any(has_elements_of(tensor, one) for one in self._weights))
 
     def _iterate_tensors(self, body: Body, steps: Sequence[Step], path: str) -> Iterator[tuple[str, ir.Value]]:
         """The tensors of a class, as an instance of it with these steps has them."""

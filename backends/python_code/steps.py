@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import onnx_ir as ir
 
+from ...engine.base.constants import TRAINED
 from ...engine.base.startup import dataclass, field
 from ...engine.dialects.operators import Dialect, OperatorSpec, get_option
 from ...engine.expressions.functions.registry import SHORT
@@ -315,7 +316,7 @@ def read_option(step: Step, name: str) -> Any:
 def _read_number(value: ir.Value, name: str, node: ir.Node, spec: OperatorSpec) -> Any:
     """The number that a constant is written as; None where it is to be a tensor."""
     tensor = value.const_value
-    if name not in spec.facts.python.numbers or tensor is None or tensor.size != 1:
+    if name not in spec.facts.python.numbers or tensor is None or tensor.size != 1 or TRAINED in value.meta:
         return None
     others = [one.shape for one in node.inputs if one is not None and one is not value and not is_constant(one)]
     rank = len(tensor.shape)

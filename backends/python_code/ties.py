@@ -1,9 +1,10 @@
-"""Weights that several layers share: one of them has it, the others are told so."""
+"""Weights of the source among the tensors that code holds: those that are shared, and those that are trained."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
 import onnx_ir as ir
 
 
@@ -24,6 +25,14 @@ def _list_pairs(one: ir.TensorProtocol, tensors: Sequence[tuple[str, ir.Value]])
 def _is_equal(tensor: ir.TensorProtocol, one: ir.TensorProtocol, shape: tuple[int | str | None, ...]) -> bool:
     like = tensor.dtype == one.dtype and tuple(tensor.shape.numpy()) == shape
     return like and tensor.tobytes() == one.tobytes()
+
+
+def has_elements_of(tensor: ir.TensorProtocol, one: ir.TensorProtocol) -> bool:
+    """Whether a tensor has the elements of another, or some of them, in whatever order."""
+    if tensor.dtype != one.dtype or tensor.size > one.size:
+        return False
+    found, known = np.unique(tensor.numpy()), np.unique(one.numpy())
+    return bool(np.isin(found, known, assume_unique=True).all())
 
 
 def write_path(path: str) -> str:

@@ -20,7 +20,8 @@ _LATER = 1 << 16
 KEPT = "kept"
 #: the key under which a constant holds the name of the weight that it is in the source
 WEIGHT = "weight"
-#: the same where it is to be trained, so that nothing is computed of it but an order of its elements
+#: the same where it is to be trained, so that nothing is computed of it but an order of its elements; a graph lists
+#: under it the tensors of all such weights
 TRAINED = "trained"
 #: the key under which a graph lists the tensors that several nodes of the source read
 SHARED = "shared"
@@ -49,9 +50,10 @@ def keep_trained(graph: ir.Graph) -> None:
         for value in graph.initializers.values()
         if value.const_value is not None and value.dtype == ir.DataType.FLOAT and len(value.uses()) > 1
     ]
-    for value in graph.initializers.values():
-        if WEIGHT in value.meta and value.dtype == ir.DataType.FLOAT:
-            value.meta[TRAINED] = value.meta[WEIGHT]
+    weights = [v for v in graph.initializers.values() if WEIGHT in v.meta and v.dtype == ir.DataType.FLOAT]
+    for value in weights:
+        value.meta[TRAINED] = value.meta[WEIGHT]
+    graph.meta[TRAINED] = [value.const_value for value in weights]
 
 
 def find_trained(values: Iterable[ir.Value | None]) -> str | None:
