@@ -44,16 +44,15 @@ def keep_stored(graph: ir.Graph, dtype: ir.DataType) -> None:
 
 
 def keep_trained(graph: ir.Graph) -> None:
-    """Mark the weights of a graph to be trained, and note those that several nodes share."""
-    graph.meta[SHARED] = [
-        value.const_value
-        for value in graph.initializers.values()
-        if value.const_value is not None and value.dtype == ir.DataType.FLOAT and len(value.uses()) > 1
-    ]
+    """Mark the weights of a graph to be trained, and note those that several nodes share.
+
+    Where the source does not tell weights from other constants, equal ones may be shared by whoever wrote the file.
+    """
     weights = [v for v in graph.initializers.values() if WEIGHT in v.meta and v.dtype == ir.DataType.FLOAT]
     for value in weights:
         value.meta[TRAINED] = value.meta[WEIGHT]
     graph.meta[TRAINED] = [value.const_value for value in weights]
+    graph.meta[SHARED] = [value.const_value for value in weights if len(value.uses()) > 1]
 
 
 def find_trained(values: Iterable[ir.Value | None]) -> str | None:
