@@ -11,6 +11,7 @@ import onnx
 import onnx_ir as ir
 
 from ..backends import writers
+from ..engine.base.constants import keep_trained
 from ..engine.base.errors import (
     CallError,
     InternalError,
@@ -24,7 +25,7 @@ from ..engine.base.names import Scope
 from ..engine.base.quantization import NUMBERS, REAL
 from ..engine.base.startup import replace
 from ..engine.passes.base import Module, run_passes
-from ..engine.passes.layout import LAYOUT, Interface
+from ..engine.passes.layout import KEPT, LAYOUT, Interface
 from ..engine.passes.part import Part
 from ..engine.passes.pass_list import PassOptions, list_passes
 from ..engine.passes.resize import RequestedShapes
@@ -122,6 +123,8 @@ def _rewrite(source: str | bytes, options: Options, reason: str = "") -> Convers
     interface, asked = Interface.parse(settled.layout), RequestedShapes.parse(settled.input_shape, settled.batch)
     subject = read_subject(source, options, prepare(steps[0].stacked, None).pack)
     graph = subject.graph
+    if writer.folder:  # code, which is trained
+        keep_trained(graph)
     before = Counter(node.op_type for node in graph)
     given: Counter[str] = Counter()
     prepared, held, module, arranging = None, "", None, find_arranging(steps)
@@ -132,7 +135,10 @@ def _rewrite(source: str | bytes, options: Options, reason: str = "") -> Convers
         if not place:
             given = count_bytes([graph, *list_called(graph, prepared.rules.source, functions)])
         extents = asked if not place else RequestedShapes()
-        order = interface if step is arranging else Interface()
+        order: Interface | None = interface if step is arranging else Interface()
+        ends = prepared.rules.source, prepared.rules.target
+        if writer.folder and order == KEPT and len({end.facts.channels for end in ends}) == 1:
+            order = None  # a permutation stands in code where the source has it
         module = _run_step(subject, prepared, functions, step, extents, order, module, version)
     assert prepared is not None and module is not None
     left = count_bytes([graph, *graph.subgraphs()])
@@ -162,7 +168,7 @@ def _run_step(
     functions: Sequence[ir.Graph],
     options: Options,
     asked: RequestedShapes,
-    interface: Interface,
+    interface: Interface | None,
     last: Module | None,
     version: int | None,
 ) -> Module:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
+from ..engine.base.constants import WEIGHT
 from ..engine.dialects.inference import make_shape
 from ..engine.dialects.operators import Dialect, OperatorSpec
 from .pt2_archive import Archive
@@ -21,6 +22,7 @@ from .pt2_records import (
     HELD,
     SYMBOLIC,
     SYMBOLIC_LISTS,
+    TRAINABLE,
     UNREAD,
     find_scope,
     find_type,
@@ -60,7 +62,7 @@ class Program:
                 folder, key = HELD[kind]
                 if kind == "buffer" and not content["persistent"]:
                     folder = "constants"
-                graph.read_constant(content["arg"]["name"], content[key], folder, kind == "buffer")
+                graph.read_constant(content["arg"]["name"], content[key], folder, kind)
             elif kind == "user_input":
                 graph.read_input(content["arg"])
             elif kind not in UNREAD:
@@ -108,8 +110,9 @@ class _GraphReader:
 
     # what a graph takes and yields
 
-    def read_constant(self, name: str, key: str, folder: str, keeps: bool) -> None:
+    def read_constant(self, name: str, key: str, folder: str, kind: str) -> None:
         """Let a name stand for a weight; tied ones stand for one value, unless the program may write to it."""
+        keeps = kind == "buffer"
         tensor = self.program.archive.read_tensor(self.program.name, folder, key, self.program.types)
         value = None if keeps else self.constants.get(id(tensor))
         if value is None:
@@ -117,6 +120,8 @@ class _GraphReader:
                 name=self._rename(key), type=ir.TensorType(tensor.dtype), shape=make_shape(tuple(tensor.shape.numpy()))
             )
             value.const_value = tensor
+            if kind == TRAINABLE:
+                value.meta[WEIGHT] = value.name
             self.constants[key if keeps else id(tensor)] = value
         self.tensors[name] = Tensor.make_own(value)
         if keeps:

@@ -31,6 +31,8 @@ HELD = {
     "buffer": ("weights", "buffer_name"),
     "tensor_constant": ("constants", "tensor_constant_name"),
 }
+#: the kind of those that are trained
+TRAINABLE = "parameter"
 #: the inputs that a program has beside tensors, and that no node reads
 UNREAD = frozenset({"constant_input", "token", "custom_obj"})
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import onnx_ir as ir
 
+from ...engine.base.constants import SHARED, TRAINED
 from ...engine.base.errors import RewriteError
 from ...engine.base.startup import dataclass, field
 from ...engine.dialects.operators import Dialect
@@ -21,6 +22,7 @@ from .members import Body, Member, plan_body
 from .printer import quote, write_expression, write_head, write_statement
 from .steps import Block, Slot, Step, list_steps
 from .templates import Filling, fill, list_arguments, make_literal, parse_template
+from .ties import find_tied, has_elements_of, write_path
 
 #: equal layers in a row that are written once
 _RUN = 3
@@ -63,10 +65,11 @@ class _Writer:
         self.placeholders: list[str] = []
         self._inputs: list[str] = []  # what the class written last calls its inputs
         self._parts: dict[str, set[str]] = {}
+        self._weights: Sequence[ir.TensorProtocol] = ()
 
     def write_program(self, graph: ir.Graph) -> Program:
         """Write a graph."""
-        outputs = list(graph.outputs)
+        outputs, self._weights = list(graph.outputs), graph.meta.get(TRAINED, ())
         _require_types(graph, self._dialect)
         listed, sizes = take_sizes(list_steps(graph, self._dialect), outputs)
         steps, blocks = find_blocks(listed, outputs)
@@ -86,12 +89,13 @@ class _Writer:
         inputs = list(graph.inputs)  # what a model remembers is given by the caller, also where it has a beginning
         body = plan_body(steps, inputs, outputs, None, Names(self._python.reserved), self._dialect)
         name = self._classes.give(name_model(graph), "Model")
-        lines += ["", "", *self._write_class(name, body)]
+        tensors = list(self._iterate_tensors(body, steps, ""))
+        tied = find_tied(tensors, graph.meta.get(SHARED, ())) if self._python.ties else []
+        lines += ["", "", *self._write_class(name, body, tied)]
         called = _list_words("\n".join(lines))
         functions = [text for name, text in self._python.functions.items() if name in called]
         lines = [*(line for text in functions for line in ["", "", *text.rstrip().split("\n")]), *lines]
         head = self._list_imports("\n".join(lines))
-        tensors = list(self._iterate_tensors(body, steps, ""))
         taken = [_describe_input(value, said) for value, said in zip(inputs, self._inputs, strict=True)]
         return Program([*head, *lines], tensors, name, taken, self.placeholders)
 
@@ -116,7 +120,7 @@ class _Writer:
 
     # ---- classes
 
-    def _write_class(self, name: str, body: Body) -> list[str]:
+    def _write_class(self, name: str, body: Body, tied: Sequence[tuple[str, str]] = ()) -> list[str]:
         slots = {} if body.block is None else body.block.literals
         if body.is_chain:
             [member] = body.members
@@ -133,6 +137,8 @@ class _Writer:
         bodies = list(_walk(body))
         made = [line for one in bodies for member in one.members for line in self._write_member(member, one, slots)]
         made += [f"        self.{parameter} = {parameter}" for parameter in sorted(method.kept)]
+        for one, other in tied:
+            made += write_statement(f"{write_path(one)} = ", parse_template(write_path(other)), 2)
         base = self._python.base if body.block is None else self._python.block or self._python.base
         lines = [f"class {name}({base}):"]
         buffers = [
@@ -251,10 +257,13 @@ class _Writer:
             target = "" if made == self._python.buffer else f"self.{member.name} = "
             yield from write_statement(target, fill(parse_template(made), names), 2)
 
-    @staticmethod
-    def _is_parameter(value: ir.Value) -> bool:
-        """Whether a tensor is one that is trained: real numbers, and more than one."""
-        return value.dtype == ir.DataType.FLOAT and value.const_value is not None and value.const_value.size > 1
+    def _is_parameter(self, value: ir.Value) -> bool:
+        """Whether a tensor is one that is trained: a weight where the source tells these from other constants, else
+        real numbers, and more than one."""
+        tensor = value.const_value
+        if TRAINED in value.meta or tensor is None or value.dtype != ir.DataType.FLOAT:
+            return TRAINED in value.meta
+        return tensor.size > 1 and (not self._weights or any(has_elements_of(tensor, one) for one in self._weights))
 
     def _iterate_tensors(self, body: Body, steps: Sequence[Step], path: str) -> Iterator[tuple[str, ir.Value]]:
         """The tensors of a class, as an instance of it with these steps has them."""

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import onnx_ir as ir
 
+from ...engine.base.constants import TRAINED
 from ...engine.base.startup import dataclass, field
 from ...engine.dialects.operators import Dialect, OperatorSpec, get_option
 from ...engine.expressions.functions.registry import SHORT
@@ -127,14 +128,14 @@ def _hoist(steps: list[Step], outputs: Sequence[ir.Value]) -> list[Step]:
     A mask that all layers share is then not in the midst of the first of them.
     """
     reads = count_reads(steps, outputs)
-    common = _find_common(steps)
+    common = _find_common(steps, reads)
     # A step that moves has the place of what it reads last, and its own behind it.
     places: dict[Step, tuple[int, ...]] = {}
     made: dict[ir.Value, Step] = {}
     for place, step in enumerate(steps):
         many = any(reads.get(value, 0) >= _MANY for value in step.writes) or step in common
         places[step] = (place,)
-        if many and place and not step.layer and not step.graphs:
+        if many and place and not _is_running(step) and not step.graphs:
             step.scope = ()  # it serves several modules
             before = [places[made[value]] for value in step.inputs if value in made]
             places[step] = (*max(before, default=(-1,)), place)
@@ -142,22 +143,34 @@ def _hoist(steps: list[Step], outputs: Sequence[ir.Value]) -> list[Step]:
     return sorted(steps, key=lambda step: places[step])
 
 
-def _find_common(steps: Sequence[Step]) -> set[Step]:
-    """The steps that no layer comes before, and that other modules read than the one that they are in."""
+def _find_common(steps: Sequence[Step], reads: Mapping[ir.Value, int]) -> set[Step]:
+    """The steps that no layer comes before, and that many read, or other modules than the one that they are in; and
+    those that compute for these alone, as a table of relative positions does for the mask of all layers."""
     readers: dict[ir.Value, list[Step]] = {}
     for step in steps:
         for value in step.inputs:
             readers.setdefault(value, []).append(step)
     behind: set[ir.Value] = set()
-    found = set()
+    found, before = set(), []
     for step in steps:
-        if step.layer or any(value in behind for value in step.inputs):
+        if _is_running(step) or any(value in behind for value in step.inputs):
             behind |= {*step.writes}
             continue
+        before.append(step)
         scopes = [one.scope for value in step.writes for one in readers.get(value, ())]
-        if len(scopes) > 1 and any(one[: len(step.scope)] != step.scope for one in scopes):
+        many = any(reads.get(value, 0) >= _MANY for value in step.writes)
+        if many or (len(scopes) > 1 and any(one[: len(step.scope)] != step.scope for one in scopes)):
+            found.add(step)
+    for step in reversed(before):
+        who = [one for value in step.writes for one in readers.get(value, ())]
+        if who and all(one in found for one in who):
             found.add(step)
     return found
+
+
+def _is_running(step: Step) -> bool:
+    """Whether a step is a layer that computes with more than constants, as one that looks up known rows does not."""
+    return step.layer and any(True for _ in step.inputs)
 
 
 def _hold(value: ir.Value) -> Step:
@@ -315,7 +328,7 @@ def read_option(step: Step, name: str) -> Any:
 def _read_number(value: ir.Value, name: str, node: ir.Node, spec: OperatorSpec) -> Any:
     """The number that a constant is written as; None where it is to be a tensor."""
     tensor = value.const_value
-    if name not in spec.facts.python.numbers or tensor is None or tensor.size != 1:
+    if name not in spec.facts.python.numbers or tensor is None or tensor.size != 1 or TRAINED in value.meta:
         return None
     others = [one.shape for one in node.inputs if one is not None and one is not value and not is_constant(one)]
     rank = len(tensor.shape)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,7 +18,13 @@ NUMBERS = "numbers"
 _LATER = 1 << 16
 #: the key under which a constant says that it is to stay as it is stored
 KEPT = "kept"
-
+#: the key under which a constant holds the name of the weight that it is in the source
+WEIGHT = "weight"
+#: the same where it is to be trained, so that nothing is computed of it but an order of its elements; a graph lists
+#: under it the tensors of all such weights
+TRAINED = "trained"
+#: the key under which a graph lists the tensors that several nodes of the source read
+SHARED = "shared"
 
 #: the key under which a value that names a table holds its columns
 CONTENT = "content"
@@ -35,6 +41,23 @@ def keep_stored(graph: ir.Graph, dtype: ir.DataType) -> None:
     for value in graph.initializers.values():
         if value.dtype == dtype:
             value.meta[KEPT] = True
+
+
+def keep_trained(graph: ir.Graph) -> None:
+    """Mark the weights of a graph to be trained, and note those that several nodes share.
+
+    Where the source does not tell weights from other constants, equal ones may be shared by whoever wrote the file.
+    """
+    weights = [v for v in graph.initializers.values() if WEIGHT in v.meta and v.dtype == ir.DataType.FLOAT]
+    for value in weights:
+        value.meta[TRAINED] = value.meta[WEIGHT]
+    graph.meta[TRAINED] = [value.const_value for value in weights]
+    graph.meta[SHARED] = [value.const_value for value in weights if len(value.uses()) > 1]
+
+
+def find_trained(values: Iterable[ir.Value | None]) -> str | None:
+    """The name of a weight among operands that is to be trained."""
+    return next((value.meta[TRAINED] for value in values if value is not None and TRAINED in value.meta), None)
 
 
 def read_initializer(value: ir.Value) -> np.ndarray[Any, Any] | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import onnx_ir as ir
 
-from .constants import NUMBERS, Elements, permute_elements
+from .constants import NUMBERS, TRAINED, Elements, permute_elements
 
 #: small constants of equal type, shape and bytes are shared
 _SHARED = 256
@@ -61,10 +61,15 @@ class Scope:
                 output.name = self.make_name(base)
         node.name = node.name or node.outputs[0].name
 
-    def make_constant(self, elements: Elements, base: str) -> ir.Value:
-        """A constant value, shared with an equal one where it is small."""
+    def make_constant(self, elements: Elements, base: str, weight: str | None = None) -> ir.Value:
+        """A constant value, shared with an equal one where it is small; `weight` names one that is to be trained."""
         key = None
-        if isinstance(elements, np.ndarray) and elements.size <= _SHARED and elements.dtype.kind not in "OSU":
+        if (
+            weight is None
+            and isinstance(elements, np.ndarray)
+            and elements.size <= _SHARED
+            and elements.dtype.kind not in "OSU"
+        ):
             key = str(elements.dtype), elements.shape, elements.tobytes()
             if key in self._shared:
                 return self._shared[key]
@@ -73,6 +78,8 @@ class Scope:
         shape = ir.Shape(elements.shape)
         value = ir.Value(name=name, shape=shape, type=ir.TensorType(tensor.dtype), const_value=tensor)
         tensor.name = name
+        if weight is not None:
+            value.meta[TRAINED] = weight
         if key is not None:
             self._shared[key] = value
         return value

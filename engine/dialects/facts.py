@@ -315,6 +315,7 @@ class DialectPython:
         "A statement that makes a tensor that is not, of a `name`, a `shape` and a `dtype`; behind `name = ` what is"
         " assigned",
     ] = ""
+    ties: Annotated[bool, "Whether an assignment lets layers share a weight"] = False
     types: Annotated[Mapping[str, str], "Element types by their short names"] = field(default_factory=dict)
     scalar: Annotated[str, "The tensor of a number `n`"] = "n"
     stack: Annotated[str, "Tensors of a list `xs` one above the other"] = "stack(xs)"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from ..base.constants import Elements, permute_elements, read_initializer, widen_elements
+from ..base.constants import Elements, find_trained, permute_elements, read_initializer, widen_elements
 from .inference import Inferred, add_attributes
 from .operators import OperatorSpec
 from .permutations import read_permutation
@@ -44,6 +44,8 @@ def fold(
             for one in inferred
             if one.dtype
         ]
+    if find_trained(node.inputs) is not None and not _keeps_elements(node, spec, inferred):
+        return None
     typing = _find_typing(node, spec)
     if any(value is not None and value.const_value is None and value is not typing for value in node.inputs):
         return None
@@ -63,6 +65,20 @@ def fold(
     if results is None or sum(result.nbytes for result in results) > most:
         return None
     return results
+
+
+def _keeps_elements(node: ir.Node, spec: OperatorSpec, inferred: Sequence[Inferred]) -> bool:
+    """Whether a node yields the elements of its first operand in another order, none of them twice."""
+    tensor = None if node.inputs[0] is None else node.inputs[0].const_value
+    if tensor is None or len(spec.facts.rearranges) != 1 or spec.facts.frame:
+        return False
+    tables = [
+        value
+        for name, value in zip((o.name for o in spec.operands), node.inputs, strict=False)
+        if value is not None and name in spec.facts.replaces.values()
+    ]
+    single = all(value.const_value is not None and value.const_value.size == 1 for value in tables)
+    return single and sum(map(count_bytes, inferred)) <= max(tensor.nbytes, tensor.size * 4)
 
 
 def _find_typing(node: ir.Node, spec: OperatorSpec) -> ir.Value | None:

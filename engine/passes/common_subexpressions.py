@@ -8,7 +8,7 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 import onnx_ir as ir
 
-from ..base.constants import read_initializer
+from ..base.constants import TRAINED, read_initializer
 from ..base.startup import dataclass
 from ..dialects.operators import Dialect
 from ..rewrite.stages import RECOVER
@@ -46,7 +46,8 @@ class CommonSubexpressions:
 
 
 def merge_constants(graph: ir.Graph) -> None:
-    """Let the users of a constant use an earlier one with equal elements."""
+    """Let the users of a constant use an earlier one with equal elements, weights of several names left apart: they
+    are equal before they are trained."""
     known: dict[Hashable, ir.Value] = {}
     large: dict[Hashable, list[ir.Value]] = {}
     for value in [*graph.initializers.values()]:
@@ -54,9 +55,9 @@ def merge_constants(graph: ir.Graph) -> None:
         if tensor is None or value.is_graph_input() or value.is_graph_output() or tensor.dtype == ir.DataType.STRING:
             continue
         if tensor.size > _COMPARED:
-            large.setdefault((tensor.dtype, tuple(tensor.shape)), []).append(value)
+            large.setdefault((value.meta.get(TRAINED), tensor.dtype, tuple(tensor.shape)), []).append(value)
             continue
-        key = tensor.dtype, tuple(tensor.shape), tensor.tobytes()
+        key = value.meta.get(TRAINED), tensor.dtype, tuple(tensor.shape), tensor.tobytes()
         _merge(value, known.setdefault(key, value), graph)
     for alike in large.values():
         if len(alike) > 1:

@@ -13,6 +13,7 @@ import onnx.defs
 import onnx_ir as ir
 from onnx_ir import serde
 
+from ..base.constants import find_trained
 from ..base.errors import RewriteError
 from ..base.startup import dataclass
 from ..dialects.folding import fold, fold_extents
@@ -95,7 +96,8 @@ def evaluate_nodes(module: Module, settled: set[ir.Node], newest: int | None = N
         if folded is None or (any(output.is_graph_output() for output in node.outputs) and module.depth):
             continue
         for output, elements in zip(node.outputs, folded, strict=True):
-            value = module.names.make_constant(elements, output.name or node.op_type)
+            trained = find_trained(node.inputs)
+            value = module.names.make_constant(elements, trained or output.name or node.op_type, trained)
             if value.graph is None:
                 module.names.graph.register_initializer(value)
             ir.convenience.replace_all_uses_with(output, value, replace_graph_outputs=True)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import onnx_ir as ir
 
 from ..base.budget import Budget
-from ..base.constants import is_number, read_constant
+from ..base.constants import TRAINED, is_number, read_constant
 from ..base.errors import Span
 from ..dialects.operators import OperatorSpec, get_option
 from ..expressions.compile import OPSET, Frame, evaluate, is_same
@@ -336,7 +336,7 @@ class _Search:
         if value is None:
             return self._fail(pattern.span, "the operand is left out")
         assert isinstance(pattern, Number)
-        fits = is_number(value, pattern.value)
+        fits = TRAINED not in value.meta and is_number(value, pattern.value)  # which training changes
         return fits or self._fail(pattern.span, "{} is not the constant {}", value.name, f"{pattern.value}")
 
     def _match_variable(self, pattern: Variable, value: ir.Value | None, bound: Bindings) -> bool:

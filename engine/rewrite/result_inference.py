@@ -11,7 +11,7 @@ from typing import Any
 
 import onnx_ir as ir
 
-from ..base.constants import KEPT, Elements
+from ..base.constants import KEPT, TRAINED, Elements
 from ..base.errors import RewriteError
 from ..base.names import Scope
 from ..base.startup import dataclass, replace
@@ -155,4 +155,6 @@ def _copy(value: ir.Value, name: str, known: bool) -> ir.Value:
     copy = ir.Value(name=name, type=value.type, shape=None if shape is None else make_shape(shape))
     if known or _is_small(value):
         copy.const_value = value.const_value
+        if TRAINED in value.meta:
+            copy.meta[TRAINED] = value.meta[TRAINED]
     return copy

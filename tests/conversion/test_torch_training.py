@@ -63,6 +63,25 @@ def perceptron() -> tuple[Any, Any]:
     return torch.nn.Sequential(*layers), torch.randn(4, 6)
 
 
+def sharing() -> tuple[Any, Any]:
+    """A weight that two layers share, a table of which rows are looked up again and again, one behind a function."""
+
+    class Sharing(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.up, self.again = torch.nn.Linear(8, 8), torch.nn.Linear(8, 8, bias=False)
+            self.again.weight = self.up.weight
+            self.table, self.log = torch.nn.Embedding(5, 8), torch.nn.Parameter(torch.randn(8))
+            self.register_buffer("rows", (torch.arange(6) - 2).clamp(-1, 2) + 1)
+            self.down = torch.nn.Linear(8, 3)
+
+        def forward(self, x: Any) -> Any:
+            x = torch.relu(self.up(x)) + self.table(self.rows)
+            return self.down(self.again(x) * -self.log.exp())
+
+    return Sharing(), torch.randn(2, 6, 8)
+
+
 def load(folder: Path, name: str) -> Any:
     """The generated class with the weights of its file."""
     spec = importlib.util.spec_from_file_location("generated", folder / "model.py")
@@ -74,7 +93,7 @@ def load(folder: Path, name: str) -> Any:
     return made
 
 
-@pytest.fixture(scope="module", params=[encoder, image, perceptron], ids=lambda make: str(make.__name__))
+@pytest.fixture(scope="module", params=[encoder, image, perceptron, sharing], ids=lambda make: str(make.__name__))
 def pair(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Any, Callable[[], Any], Any]:
@@ -141,9 +160,9 @@ def test_weights_go_to_a_file_and_back(pair: tuple[Any, Callable[[], Any], Any],
     with torch.no_grad():
         for one in model.parameters():
             one.mul_(1.5)
-        safetensors.save_file(model.state_dict(), tmp_path / "trained.safetensors")
+        safetensors.save_model(model, tmp_path / "trained.safetensors")  # which knows weights that are shared
         assert not torch.equal(model(x), other(x))
-        other.load_state_dict(safetensors.load_file(tmp_path / "trained.safetensors"))
+        safetensors.load_model(other, tmp_path / "trained.safetensors")
         assert torch.equal(model(x), other(x))
 
 

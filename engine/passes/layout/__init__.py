@@ -118,4 +118,4 @@ def _place_all(scope: Scope, dialect: Dialect, opset: int, free: frozenset[Port]
     return turned
 
 
-__all__ = ["LAYOUT", "SOURCE", "Interface", "PlaceTransposes"]
+__all__ = ["KEPT", "LAYOUT", "SOURCE", "Interface", "PlaceTransposes"]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import onnx_ir as ir
 
-from ...base.constants import NUMBERS, Elements, permute_elements, read_constant
+from ...base.constants import NUMBERS, Elements, find_trained, permute_elements, read_constant
 from ...base.names import Scope
 from ...dialects.inference import read_extents
 from ...dialects.literals import make_attribute
@@ -239,7 +239,9 @@ class Layout:
     def _fold_constant(self, value: ir.Value, how: tuple[object, ...], elements: Elements) -> ir.Value:
         key = (value, *how)
         if key not in self._made:
-            self._made[key] = self._register(self._scope.make_constant(elements, value.name or "constant"))
+            self._made[key] = self._register(
+                self._scope.make_constant(elements, value.name or "constant", find_trained([value]))
+            )
         return self._made[key]
 
     # ---- the graph
