@@ -6,11 +6,12 @@ nodes that made views. A write makes a new whole, and what is read later through
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import onnx_ir as ir
 
 from ..engine.base.startup import dataclass
+from ..engine.dialects.operators import OperatorSpec
 
 #: makes a node like another that views the first value: the view of a new whole
 Repeat = Callable[[ir.Node, int, ir.Value], ir.Value]
@@ -65,3 +66,24 @@ class Tensor:
         self.storage.whole = whole
         self.storage.version += 1
         self.value, self.version = value, self.storage.version
+
+
+def undo_view(node: ir.Node, operators: Mapping[str, OperatorSpec], whole: ir.Value, part: ir.Value) -> ir.Node | None:
+    """The node that yields the whole in which the part that a view took has another value; None where nothing says how
+    the view's operator is undone."""
+    spec = operators[node.op_type]
+    way = spec.facts.restores
+    if way is None or len(node.outputs) > 1:
+        return None
+    inverse = operators[way]
+    named = {operand.name: value for operand, value in zip(spec.operands, node.inputs, strict=False)}
+    places = [operand.name for operand in inverse.operands]
+    given = {"self": whole, "src": part} if "src" in places else {"self": part, "other": whole}
+    return ir.Node(
+        inverse.domain,
+        inverse.name,
+        [given.get(place, named.get(place)) for place in places],
+        [attribute for attribute in node.attributes.values() if attribute.name in inverse.options],
+        outputs=[ir.Value(type=whole.type, shape=whole.shape)],
+        metadata_props=node.metadata_props,
+    )

@@ -13,7 +13,7 @@ from ..engine.dialects.inference import make_shape
 from ..engine.dialects.operators import Dialect, OperatorSpec
 from .pt2_archive import Archive
 from .pt2_extents import read_extent
-from .pt2_functional import Tensor
+from .pt2_functional import Tensor, undo_view
 from .pt2_names import find_functional, list_functional_names, make_operator_name, split_target
 from .pt2_records import (
     CONSTANTS,
@@ -382,24 +382,11 @@ class _GraphReader:
 
     def _restore(self, node: ir.Node, result: int, whole: ir.Value, part: ir.Value) -> ir.Value:
         """The whole in which the part that a node took has another value."""
-        spec = self.dialect.operators[node.op_type]
-        way = spec.facts.restores
-        if way is None or len(node.outputs) > 1:
+        made = undo_view(node, self.dialect.operators, whole, part)
+        if made is None:
             raise self.program.archive.make_error(
                 f"{node.name} makes a view that is written to, and nothing says how {node.op_type} is undone"
             )
-        inverse = self.dialect.operators[way]
-        named = {operand.name: value for operand, value in zip(spec.operands, node.inputs, strict=False)}
-        places = [operand.name for operand in inverse.operands]
-        given = {"self": whole, "src": part} if "src" in places else {"self": part, "other": whole}
-        made = ir.Node(
-            inverse.domain,
-            inverse.name,
-            [given.get(place, named.get(place)) for place in places],
-            [attribute for attribute in node.attributes.values() if attribute.name in inverse.options],
-            outputs=[ir.Value(name=self._rename(f"{whole.name}_written"), type=whole.type, shape=whole.shape)],
-            name=self._rename(f"{node.name}_written"),
-            metadata_props=node.metadata_props,
-        )
+        made.name, made.outputs[0].name = self._rename(f"{node.name}_written"), self._rename(f"{whole.name}_written")
         self.made.append(made)
         return made.outputs[0]

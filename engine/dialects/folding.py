@@ -44,7 +44,7 @@ def fold(
             for one in inferred
             if one.dtype
         ]
-    if find_trained(node.inputs) is not None and not _keeps_elements(node, spec, inferred):
+    if find_trained(node.inputs) is not None and not _is_rearrangement(node, spec, inferred):
         return None
     typing = _find_typing(node, spec)
     if any(value is not None and value.const_value is None and value is not typing for value in node.inputs):
@@ -67,7 +67,7 @@ def fold(
     return results
 
 
-def _keeps_elements(node: ir.Node, spec: OperatorSpec, inferred: Sequence[Inferred]) -> bool:
+def _is_rearrangement(node: ir.Node, spec: OperatorSpec, inferred: Sequence[Inferred]) -> bool:
     """Whether a node yields the elements of its first operand in another order, none of them twice."""
     tensor = None if node.inputs[0] is None else node.inputs[0].const_value
     if tensor is None or len(spec.facts.rearranges) != 1 or spec.facts.frame:
