@@ -68,7 +68,9 @@ class Tensor:
         self.value, self.version = value, self.storage.version
 
 
-def undo_view(node: ir.Node, operators: Mapping[str, OperatorSpec], whole: ir.Value, part: ir.Value) -> ir.Node | None:
+def restore_whole(
+    node: ir.Node, operators: Mapping[str, OperatorSpec], whole: ir.Value, part: ir.Value
+) -> ir.Node | None:
     """The node that yields the whole in which the part that a view took has another value; None where nothing says how
     the view's operator is undone."""
     spec = operators[node.op_type]

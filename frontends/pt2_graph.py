@@ -13,7 +13,7 @@ from ..engine.dialects.inference import make_shape
 from ..engine.dialects.operators import Dialect, OperatorSpec
 from .pt2_archive import Archive
 from .pt2_extents import read_extent
-from .pt2_functional import Tensor, undo_view
+from .pt2_functional import Tensor, restore_whole
 from .pt2_names import find_functional, list_functional_names, make_operator_name, split_target
 from .pt2_records import (
     CONSTANTS,
@@ -382,7 +382,7 @@ class _GraphReader:
 
     def _restore(self, node: ir.Node, result: int, whole: ir.Value, part: ir.Value) -> ir.Value:
         """The whole in which the part that a node took has another value."""
-        made = undo_view(node, self.dialect.operators, whole, part)
+        made = restore_whole(node, self.dialect.operators, whole, part)
         if made is None:
             raise self.program.archive.make_error(
                 f"{node.name} makes a view that is written to, and nothing says how {node.op_type} is undone"
