@@ -4,13 +4,14 @@
 
 Each mutant is a copy of the package with one change, drawn at random over the kinds of change below, in the packs that
 have a record of what `rewrite fuzz` tried. It is killed when `rewrite fuzz` ends with another exit status than 0. A
-mutant whose rules are refused as mistaken is drawn again. Prints a row for each and the share at the end, with the time
-that processors spent, which other programs on the machine do not change.
+mutant whose rules are refused as mistaken is drawn again. As many are tried side by side as there are processors. Prints
+a row for each and the share at the end, with the time that processors spent, which other programs do not change.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import random
 import re
@@ -21,8 +22,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
+from queue import SimpleQueue
 
 ROOT = Path(__file__).parent.parent
 #: what fuzzing compares with a record: rules of others are tried by tests that need PyTorch or Keras, or for a target
@@ -270,6 +273,37 @@ def cpu() -> float:
     return spent.ru_utime + spent.ru_stime
 
 
+@dataclass(frozen=True)
+class Copy:
+    """A copy of the package in a folder of its own, in which mutants are tried one after the other."""
+
+    folder: Path
+    command: tuple[str, ...]
+
+    def run(self) -> subprocess.CompletedProcess[str]:
+        """Fuzz the rules as they are in the copy."""
+        environment = {**os.environ, "PYTHONPATH": str(self.folder)}
+        return subprocess.run(
+            self.command, capture_output=True, text=True, cwd=self.folder, env=environment, check=False
+        )
+
+    def run_mutant(self, mutant: Mutant) -> subprocess.CompletedProcess[str]:
+        file = self.folder / "nnrewrite" / mutant.file
+        text = file.read_text(encoding="utf-8")
+        file.write_text(mutant.apply(text), encoding="utf-8")
+        try:
+            return self.run()
+        finally:
+            file.write_text(text, encoding="utf-8")
+
+
+def make_copy(folder: Path, limit: str) -> Copy:
+    ignored = shutil.ignore_patterns(".*", "build", "tests", "docs", "__pycache__")
+    shutil.copytree(ROOT, folder / "nnrewrite", ignore=ignored)
+    command = (sys.executable, "-m", "nnrewrite", "fuzz", "--first", "--jobs", "1", "--out", str(folder / "failures"))
+    return Copy(folder, (*command, "--time", limit) if limit else command)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=60)
@@ -282,37 +316,43 @@ def main() -> None:
     if arguments.list:
         print(*chosen, sep="\n")
         return
-    killed, mistakes, seconds, processors = 0, 0, 0.0, 0.0
+    killed, mistakes = 0, 0
     survivors: list[Mutant] = []
-    with tempfile.TemporaryDirectory() as folder:
-        package = Path(folder) / "nnrewrite"
-        shutil.copytree(ROOT, package, ignore=shutil.ignore_patterns(".*", "build", "tests", "docs", "__pycache__"))
-        limit = ["--time", arguments.time] if arguments.time else []
-        command = [sys.executable, "-m", "nnrewrite", "fuzz", "--first", "--out", f"{folder}/failures", *limit]
-        environment = {**os.environ, "PYTHONPATH": folder}
-        if subprocess.run(command, capture_output=True, cwd=folder, env=environment, check=False).returncode:
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(os.cpu_count()) as threads:
+        free: SimpleQueue[Copy] = SimpleQueue()
+        for number in range(os.cpu_count() or 1):
+            free.put(make_copy(Path(folder) / str(number), arguments.time))
+
+        def attempt(mutant: Mutant) -> subprocess.CompletedProcess[str]:
+            copy = free.get()
+            try:
+                return copy.run_mutant(mutant)
+            finally:
+                free.put(copy)
+
+        copy = free.get()
+        if copy.run().returncode:
             sys.exit("what is not changed fails already: `rewrite fuzz` tells of it")
-        for mutant in chosen:
-            if killed + len(survivors) == arguments.count:
-                break
-            text = (package / mutant.file).read_text(encoding="utf-8")
-            (package / mutant.file).write_text(mutant.apply(text), encoding="utf-8")
-            began, spent = time.monotonic(), cpu()
-            run = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment, check=False)
-            (package / mutant.file).write_text(text, encoding="utf-8")
-            lines = [line for line in run.stderr.splitlines() if "error" in line]
-            if run.returncode not in (0, 1):
-                mistakes += 1
-                continue
-            killed += run.returncode
-            seconds += time.monotonic() - began
-            processors += cpu() - spent
-            if run.returncode == 0:
-                survivors.append(mutant)
-                lines = [run.stdout.splitlines()[-1]]
-            took = f"{time.monotonic() - began:5.1f} s ({cpu() - spent:4.1f} s of processors)"
-            word = "killed  " if run.returncode else "SURVIVED"
-            print(f"{word} {took}  {mutant}\n{' ' * 18}{' '.join(lines)[:140]}", flush=True)
+        free.put(copy)
+        began, spent = time.monotonic(), cpu()
+        waiting = iter(chosen)
+        running = {threads.submit(attempt, mutant): mutant for mutant in itertools.islice(waiting, arguments.count)}
+        while running:
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                mutant, run = running.pop(future), future.result()
+                if run.returncode not in (0, 1):
+                    mistakes += 1
+                    running.update({threads.submit(attempt, other): other for other in itertools.islice(waiting, 1)})
+                    continue
+                killed += run.returncode
+                lines = [line for line in run.stderr.splitlines() if "error" in line]
+                if run.returncode == 0:
+                    survivors.append(mutant)
+                    lines = run.stdout.splitlines()[-1:]
+                word = "killed  " if run.returncode else "SURVIVED"
+                took = f"after {time.monotonic() - began:5.0f} s"
+                print(f"{word} {took}  {mutant}\n{' ' * 18}{' '.join(lines)[:140]}", flush=True)
+        seconds, processors = time.monotonic() - began, cpu() - spent
     tried = killed + len(survivors)
     print(
         f"{killed} of {tried} mutants killed ({killed / max(tried, 1):.0%}) in {seconds:.0f} s"
