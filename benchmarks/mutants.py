@@ -2,10 +2,11 @@
 
     python benchmarks/mutants.py [--count 60] [--seed 0] [--time 15] [--only TEXT] [--list]
 
-Each mutant is a copy of the package with one change, drawn at random over the kinds of change below, in the packs that
-have a record of what `rewrite fuzz` tried. It is killed when `rewrite fuzz` ends with another exit status than 0. A
-mutant whose rules are refused as mistaken is drawn again. As many are tried side by side as there are processors. Prints
-a row for each and the share at the end, with the time that processors spent, which other programs do not change.
+Each mutant is a copy of the package with one change, drawn at random over the kinds of change below, in the packs
+that have a record of what `rewrite fuzz` tried. It is killed when `rewrite fuzz` ends with another exit status than
+0. A mutant whose rules are refused as mistaken is drawn again. As many are tried side by side as there are
+processors. Prints a row for each and the share at the end, with the time that processors spent, which other programs
+do not change.
 """
 
 from __future__ import annotations
