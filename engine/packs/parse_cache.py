@@ -77,11 +77,13 @@ class Parses:
     def rename_item(self, item: Item, names: Mapping[str, str]) -> Item:
         """An item of one of the files with other names for some definitions, the same whenever it is asked for."""
         own = self.sound.list_mentioned(item) & names.keys()
+        if own:  # an operator that the item calls by a name of its own is no definition
+            own -= {one.callee for one in walk(item) if isinstance(one, tree.Call) and one.wildcard}
         if not own:
             return item
         key = id(item), tuple((name, names[name]) for name in sorted(own))
         if key not in self._named:
-            made: Item = rename_tree(item, names)
+            made: Item = rename_tree(item, {name: names[name] for name in own})
             if isinstance(made, tree.Definition) and made.name in names:
                 made = replace(made, name=names[made.name])
             self._named[key] = made

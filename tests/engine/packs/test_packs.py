@@ -103,6 +103,20 @@ def test_an_unknown_pack_is_told_with_those_that_there_are() -> None:
         loader.load(["nothing"])
 
 
+def test_one_file_that_cannot_be_read_makes_no_mistakes_in_others(make: Make) -> None:
+    head = "ruleset {} : onnx -> onnx opset 13..25\n"
+    below = "def move(x) = x\nrule a stage simplify { y = Abs(x) => y = Relu(move(x)) test x: f32[2] }"
+    above = """rule b stage simplify {
+      y = any move(Abs(x)) where trait(move, moves) => y = move(x)
+      test x: f32[2, 3] for move in [Transpose]
+    }"""
+    folders = make("below", head.format("below") + below), make("above", head.format("above") + above)
+    (folders[1] / "torn.rules").write_text(head.format("above") + "rule c { y = Abs(x", encoding="utf-8")
+    with pytest.raises(RuleError) as told:
+        loader.load([*map(str, folders)])
+    assert len(told.value.diagnostics) == 1
+
+
 def test_a_folder_without_rules_is_told(tmp_path: Path) -> None:
     with pytest.raises(RewriteError, match=r"there are no \*\.rules files"):
         loader.load([str(tmp_path)])
