@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import onnx_ir as ir
 
-from .constants import NUMBERS, TRAINED, Elements, permute_elements
+from .constants import NUMBERS, TRAINED, Elements, find_trained, permute_elements
 
 #: small constants of equal type, shape and bytes are shared
 _SHARED = 256
@@ -60,6 +60,11 @@ class Scope:
             if output.name is None:
                 output.name = self.make_name(base)
         node.name = node.name or node.outputs[0].name
+
+    def make_computed_constant(self, elements: Elements, base: str, operands: Sequence[ir.Value | None]) -> ir.Value:
+        """A constant value computed of operands, called by the weight among them that is to be trained."""
+        weight = find_trained(operands)
+        return self.make_constant(elements, weight or base, weight)
 
     def make_constant(self, elements: Elements, base: str, weight: str | None = None) -> ir.Value:
         """A constant value, shared with an equal one where it is small; `weight` names one that is to be trained."""

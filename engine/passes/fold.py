@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from ..base.constants import ELEMENTS, Elements, find_trained
+from ..base.constants import ELEMENTS, Elements
 from ..base.errors import ModelError
 from ..base.quantization import read_quantization
 from ..base.startup import dataclass, field, replace
@@ -275,8 +275,7 @@ def _replace(node: ir.Node, constants: Sequence[Elements | None], module: Module
             continue
         if isinstance(elements, np.ndarray) and elements.dtype.kind not in _NUMBERS:
             continue
-        trained = find_trained(node.inputs)
-        value = module.names.make_constant(elements, trained or output.name or node.op_type, trained)
+        value = module.names.make_computed_constant(elements, output.name or node.op_type, node.inputs)
         if value.graph is None:
             module.names.graph.register_initializer(value)
         for usage in tuple(output.uses()):  # a graph that yields it goes on to do so

@@ -13,7 +13,6 @@ import onnx.defs
 import onnx_ir as ir
 from onnx_ir import serde
 
-from ..base.constants import find_trained
 from ..base.errors import RewriteError
 from ..base.startup import dataclass
 from ..dialects.folding import fold, fold_extents
@@ -96,8 +95,7 @@ def evaluate_nodes(module: Module, settled: set[ir.Node], newest: int | None = N
         if folded is None or (any(output.is_graph_output() for output in node.outputs) and module.depth):
             continue
         for output, elements in zip(node.outputs, folded, strict=True):
-            trained = find_trained(node.inputs)
-            value = module.names.make_constant(elements, trained or output.name or node.op_type, trained)
+            value = module.names.make_computed_constant(elements, output.name or node.op_type, node.inputs)
             if value.graph is None:
                 module.names.graph.register_initializer(value)
             ir.convenience.replace_all_uses_with(output, value, replace_graph_outputs=True)

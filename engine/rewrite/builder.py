@@ -9,7 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from ..base.budget import Budget
-from ..base.constants import KEPT, NUMBERS, Elements, find_trained
+from ..base.constants import KEPT, NUMBERS, Elements
 from ..base.errors import Span
 from ..base.names import Scope, permute_dequantized
 from ..base.quantization import DEQUANTIZE_BY, note_numbers, read_quantization
@@ -334,9 +334,9 @@ class Builder:
         """Constants in the place of the node that was made last, which computes them."""
         self.nodes.pop()
         base = next((v.name for v in node.inputs if v is not None and v.name), node.op_type)
-        trained = find_trained(node.inputs)
+        made = [self._scope.make_computed_constant(array, base, node.inputs) for array in results]
         node.resize_inputs(0)
-        return [self._scope.make_constant(array, trained or base, trained) for array in results]
+        return made
 
     def _compute_wider(
         self,

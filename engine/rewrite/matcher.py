@@ -27,6 +27,7 @@ from .pattern import (
     Operand,
     OptionPattern,
     Variable,
+    is_connected,
     leave_matched,
     list_bound,
     list_shared_users,
@@ -54,18 +55,18 @@ Then = Callable[[Bindings], "Made | None"]
 class Matcher:
     """The left side of a rule, compiled: its equations, matched from the last one, the root, and its early reject.
 
-    `may_fit` tells at once of most nodes that they do not fit. `guards` are asked as soon as what they speak of is
-    bound, of patterns whose equations meet in a value that they share.
+    `may_fit` tells at once of most nodes that they do not fit. Where equations meet in a value that they share, guards
+    are asked for, and asked as soon as what they speak of is bound.
     """
 
     __slots__ = ("_definers", "_equations", "_guards", "may_fit")
 
     def __init__(
-        self, equations: Sequence[Defined], conditions: Iterable[Condition] = (), guards: Iterable[Guard] = ()
+        self, equations: Sequence[Defined], conditions: Iterable[Condition], guards: Callable[[], Iterable[Guard]]
     ) -> None:
         self._equations = equations
         self._definers = map_names(equations)
-        self._guards = tuple(guards)
+        self._guards = () if is_connected(equations, self._definers) else tuple(guards())
         self.may_fit: NodeTest = compile_prefilter(equations, conditions)
 
     def search(

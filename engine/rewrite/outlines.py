@@ -39,9 +39,9 @@ class Outline:
     def may_fit(self, node: ir.Node) -> bool:
         """Whether the operands of a node are what the root needs, in either order where there are two."""
         inputs = node.inputs
-        return not self.needs or self._accept(inputs) or (len(inputs) == 2 and self._accept(inputs[::-1]))
+        return not self.needs or self._check_needs(inputs) or (len(inputs) == 2 and self._check_needs(inputs[::-1]))
 
-    def _accept(self, inputs: Sequence[ir.Value | None]) -> bool:
+    def _check_needs(self, inputs: Sequence[ir.Value | None]) -> bool:
         for place, operators in self.needs:
             if place >= len(inputs):
                 return True  # what is an operand here may be an option at the opset

@@ -27,9 +27,7 @@ from .pattern import (
     Operand,
     Variable,
     compile_equations,
-    is_connected,
     iterate_nodes,
-    map_names,
 )
 from .stages import ADAPT, LOWER, NORMALIZE, OF_SOURCE, list_template_dialects
 
@@ -207,8 +205,6 @@ def _compile(rule: tree.Rule, source: Dialect, target: Dialect, one: Outline, ru
     asked = list(list_conditions(rule.clauses, rules.definitions))
     equations = compile_equations(rule.equations, reads, newest, partial(_is_admitted, asked, rules.list_traits))
     layouts = dict(_list_layouts(equations))
-    whole = is_connected(equations, map_names(equations))
-    guards = () if whole else collect_guards(rule.clauses, rules.definitions)
     return Rule(
         rule.name,
         rule.stage,
@@ -224,7 +220,7 @@ def _compile(rule: tree.Rule, source: Dialect, target: Dialect, one: Outline, ru
         f"{rule.name} ({rule.span.file}:{rule.span.line})",
         rule.name,
         one.deep,
-        Matcher(equations, asked, guards),
+        Matcher(equations, asked, partial(collect_guards, rule.clauses, rules.definitions)),
     )
 
 
