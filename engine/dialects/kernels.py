@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 from ..expressions.functions import SHORT, EvaluationError, bits, highest, is_float, is_integer, lowest
 from .onnx_schemas import Signature, pair_types
-from .operators import Dialect, OperatorSpec, describe_operator, find_signature
+from .operators import Dialect, OperatorSpec, describe_operator
 
 #: what a type is widened to: the first of these that has a kernel and holds every number of the type
 _LADDER = ("u8", "i16", "i32", "i64", "f32", "f64")
@@ -24,19 +24,17 @@ ANY = "any"
 Kinds = Mapping[str, frozenset[str]]
 
 
-def find_widenings(
-    dialect: Dialect, spec: OperatorSpec, opset: int, operands: Sequence[ir.Value | None]
-) -> dict[str, str]:
+def find_widenings(dialect: Dialect, spec: OperatorSpec, operands: Sequence[ir.Value | None]) -> dict[str, str]:
     """The type variables of an operator that stand for a type without a kernel, and the type to compute in.
 
-    `kernels` of the dialect in ops.yaml says which types have one; where it is silent, the operator's schema does.
+    `kernels` of the dialect in ops.yaml says which types have one; where it is silent, the schema of the spec does.
     Codes are numbers to operators of schemas; other dialects type kernels of codes apart.
     """
     if not dialect.schemas and any(value is not None and "quantization" in value.meta for value in operands):
         return {}
     if spec.name == dialect.find_role("convert").name:  # by which others become wider
         return {}
-    found = find_signature(spec, opset)
+    found = spec.schema
     if found is None:
         if not spec.facts.types:
             return {}

@@ -161,20 +161,22 @@ class Dialect:
 
     def find_form(self, spec: OperatorSpec, options: Mapping[str, Any]) -> OperatorSpec:
         """The operator that a node is with these options: some share a number, and are told apart by an option."""
+        if spec.code is None:
+            return spec
         for form in self.operators.values():
-            if form.when and form.code == spec.code is not None and form.when.items() <= options.items():
+            if form.code == spec.code and form.when and form.when.items() <= options.items():
                 return form
         return spec
 
-    def find_role(self, role: str) -> OperatorSpec:
-        """The operator that plays a role (such as `permute`) in this dialect.
+    def find_role(self, role: str, opset: int | None = None) -> OperatorSpec:
+        """The operator that plays a role (such as `permute`); with `opset`, as its schema stood there, if it was there.
 
         Raises RewriteError when ops.yaml gives the role to no operator.
         """
         spec = self._find_role(role)
         if spec is None:
             raise RewriteError(f"ops.yaml: no operator of dialect {self.name} has the role {role}")
-        return spec
+        return spec if opset is None else self.find_operator(spec.name, opset) or spec
 
     def has_role(self, role: str) -> bool:
         """Whether an operator of this dialect plays a role."""
@@ -222,15 +224,6 @@ def list_catalogue(dialect: Dialect, opset: int) -> Mapping[str, OperatorSpec]:
     names = {s.name for s in onnx.defs.get_all_schemas_with_history() if s.domain == dialect.domain}
     found = {name: dialect.find_operator(name, opset) for name in sorted(names | dialect.operators.keys())}
     return {name: spec for name, spec in found.items() if spec is not None}
-
-
-def find_signature(spec: OperatorSpec, opset: int) -> Signature | None:
-    """The types of what an operator takes and yields at an opset, None where it has no schema there."""
-    found = find_schema(spec.name, opset, spec.domain)
-    if found is None:
-        return None
-    known = spec.schema
-    return known if known is not None and known.since == found.since_version else read_signature(found)
 
 
 def describe_operator(spec: OperatorSpec) -> Signature:

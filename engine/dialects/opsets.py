@@ -9,7 +9,6 @@ import onnx_ir as ir
 
 from ..base.quantization import RAW, is_blockwise, read_quantization
 from ..base.startup import dataclass
-from .onnx_schemas import find_schema
 from .operators import Dialect, OperatorSpec
 
 #: the newest opset that the installed package knows
@@ -43,7 +42,7 @@ def find_least_opset(graphs: Iterable[ir.Graph], source: Dialect, target: Dialec
     found = LeastOpset(1)
     for dtype, quantized, blocks in sorted(wanted, key=str):
         for role in _QUANTIZED if quantized else _PLAIN:
-            opset = _find_first_opset(target.find_role(role), dtype, blocks) or 1
+            opset = _find_first_opset(target, role, dtype, blocks) or 1
             if opset > found.opset:
                 name = "" if dtype is None else dtype.name.lower()
                 held = f"quantized {name}" if quantized else name
@@ -51,27 +50,21 @@ def find_least_opset(graphs: Iterable[ir.Graph], source: Dialect, target: Dialec
     return found
 
 
-def can_take(spec: OperatorSpec, dtype: ir.DataType | None, opset: int, blocks: bool = False) -> bool:
-    """Whether an operator, as it stands at an opset, has a place for an element type, and for scales of blocks."""
-    found = find_schema(spec.name, opset, spec.domain)
-    if found is None or dtype is None or (blocks and BLOCKS not in found.attributes):
+def can_take(spec: OperatorSpec, dtype: ir.DataType | None, blocks: bool = False) -> bool:
+    """Whether an operator as it stands at an opset has a place for an element type, and for scales of blocks."""
+    found = spec.schema
+    if found is None or (blocks and BLOCKS not in spec.options):
         return False
-    text = f"tensor({dtype.name.lower()})"
-    return any(text in constraint.allowed_type_strs for constraint in found.type_constraints)
+    return any(dtype in one.types for one in (*found.operands, *found.results))
 
 
-def can_yield(spec: OperatorSpec, dtype: ir.DataType | None, opset: int) -> bool:
-    """Whether an operator, as it stands at an opset, has results of an element type."""
-    found = find_schema(spec.name, opset, spec.domain)
-    if found is None or dtype is None:
-        return False
-    kinds = {one.type_param_str: one.allowed_type_strs for one in found.type_constraints}
-    text = f"tensor({dtype.name.lower()})"
-    return any(text in kinds.get(result.type_str, [result.type_str]) for result in found.outputs)
+def can_yield(spec: OperatorSpec, dtype: ir.DataType | None) -> bool:
+    """Whether an operator as it stands at an opset has results of an element type."""
+    return spec.schema is not None and any(dtype in one.types for one in spec.schema.results)
 
 
-def _find_first_opset(spec: OperatorSpec, dtype: ir.DataType | None, blocks: bool) -> int | None:
-    return next((n for n in range(1, NEWEST + 1) if can_take(spec, dtype, n, blocks)), None)
+def _find_first_opset(target: Dialect, role: str, dtype: ir.DataType | None, blocks: bool) -> int | None:
+    return next((n for n in range(1, NEWEST + 1) if can_take(target.find_role(role, n), dtype, blocks)), None)
 
 
 def _list_raw_codes(graph: ir.Graph, source: Dialect) -> Iterator[ir.Value]:

@@ -15,7 +15,7 @@ from ..base.startup import dataclass
 from ..dialects.kernels import find_wider_type
 from ..dialects.literals import make_attribute
 from ..dialects.onnx_schemas import find_schema, pair_types
-from ..dialects.operators import OperatorSpec, find_signature
+from ..dialects.operators import OperatorSpec
 from ..dialects.opsets import NEWEST
 from ..expressions.functions import DTYPES, SHORT, EvaluationError, convert_to_python
 from ..rewrite.apply import SOURCE
@@ -164,7 +164,7 @@ def _count_from_front(kept: dict[str, ir.Attr], operands: list[ir.Value | None],
 
 def _widen(node: ir.Node, operands: list[ir.Value | None], spec: OperatorSpec, module: Module) -> str | None:
     """Let a node compute in wider types where the opset does not have its own; None, or why that cannot be."""
-    found = find_signature(spec, module.opset)
+    found = spec.schema
     if found is None or find_schema(spec.name, NEWEST, spec.domain) is None:
         return None
     wider = dict[str, str]()

@@ -14,7 +14,7 @@ import onnx_ir as ir
 from ..base.names import Scope
 from ..base.startup import dataclass
 from ..dialects.literals import make_attribute
-from ..dialects.operators import Dialect, OperatorSpec, find_signature, get_option
+from ..dialects.operators import Dialect, OperatorSpec, get_option
 from .base import Module, Visit
 
 
@@ -48,13 +48,13 @@ def update_nodes(nodes: list[ir.Node], module: Module, given: int, newest: int |
         if former is not None:
             form, was = dialect.operators[former], dialect.find_operator(node.op_type, given)
             if was is not None:
-                _move_attributes(node, (was, form), module.names, dialect, (given, newest))
+                _move_attributes(node, (was, form), module.names, dialect)
             node.op_type, node.domain = form.name, form.domain
             continue
         was, now = dialect.find_operator(node.op_type, given), dialect.find_operator(node.op_type, newest)
         if was is not None and now is not None and given < newest:
             _write_defaults(node, was, now)
-            _move_attributes(node, (was, now), module.names, dialect, (given, newest))
+            _move_attributes(node, (was, now), module.names, dialect)
 
 
 def _list_older_forms(spec: OperatorSpec | None) -> list[tuple[int, str]]:
@@ -74,11 +74,10 @@ def _move_attributes(
     forms: tuple[OperatorSpec, OperatorSpec],
     names: Scope,
     dialect: Dialect,
-    opsets: tuple[int, int],
 ) -> None:
-    """Put attributes that are operands by now where these stand; `forms` and `opsets` are the older and the newer."""
+    """Put attributes that are operands by now where these stand; `forms` are the older and the newer."""
     was, now = forms
-    before, found = find_signature(was, opsets[0]), find_signature(now, opsets[1])
+    before, found = was.schema, now.schema
     moved: dict[int, Any] = {}
     known = {operand.name for operand in before.operands} if before is not None else set()
     first = len(known)

@@ -170,9 +170,9 @@ class Inserter:
     def __init__(self, graph: ir.Graph, target: Dialect, opset: int, scope: Scope, plain: bool = False) -> None:
         self._graph = graph
         self._plain = plain
-        self._quantize = target.find_role("quantize")
-        self._dequantize = target.find_role("dequantize")
-        self._convert = target.find_role("convert")
+        self._quantize = target.find_role("quantize", opset)
+        self._dequantize = target.find_role("dequantize", opset)
+        self._convert = target.find_role("convert", opset)
         self._opset = opset
         self._scope = scope
         self._reread: dict[ir.Value, ir.Value] = {}
@@ -193,7 +193,7 @@ class Inserter:
     def keep_codes(self, node: ir.Node) -> None:
         """Let a node that means the integers read them where its operands have become real, or in a type there is."""
         for position, value in enumerate(node.inputs):
-            if value is not None and value.dtype in _BYTES and not can_take(self._convert, value.dtype, self._opset):
+            if value is not None and value.dtype in _BYTES and not can_take(self._convert, value.dtype):
                 codes = read_initializer(value)
                 if codes is not None:
                     wide = self._scope.make_constant(codes.astype(_BYTES[value.dtype]), f"{value.name}")
@@ -327,7 +327,7 @@ class Inserter:
         assert value.dtype is not None
         codes = read_initializer(value)
         real = None if codes is None else functools.partial(dequantize, codes, known)
-        read = can_take(self._dequantize, value.dtype, self._opset, is_blockwise(value))
+        read = can_take(self._dequantize, value.dtype, is_blockwise(value))
         if real is not None and (self._plain or not read):
             extents = value.shape.numpy() if value.shape is not None else ()
             return self._scope.make_constant(defer_elements(real, ir.DataType.FLOAT, extents), f"{value.name}/real")
@@ -348,7 +348,7 @@ class Inserter:
         return result
 
     def _list_parameters(self, value: ir.Value, known: Quantization, dtype: ir.DataType) -> list[ir.Value]:
-        if not can_yield(self._quantize, dtype, self._opset):
+        if not can_yield(self._quantize, dtype):
             raise RewriteError(f"{value.name}: real numbers cannot be quantized to {dtype} at opset {self._opset}")
         return self._make_parameters(known, dtype)
 

@@ -19,8 +19,8 @@ from ..dialects.folding import fold
 from ..dialects.inference import InferenceError, describe, infer, make_shape, require_within
 from ..dialects.kernels import find_widenings
 from ..dialects.literals import make_attribute
-from ..dialects.onnx_schemas import find_schema, pair_types
-from ..dialects.operators import Dialect, OperatorSpec, describe_operator, find_signature
+from ..dialects.onnx_schemas import pair_types
+from ..dialects.operators import Dialect, OperatorSpec, describe_operator
 from ..dialects.permutations import make_permutation
 from ..expressions.compile import Frame, evaluate
 from ..expressions.functions import DTYPES, EvaluationError
@@ -235,7 +235,7 @@ class Builder:
         return outputs
 
     def _copy(self, value: ir.Value) -> ir.Value:
-        spec = self._dialects[-1].find_role("copy")
+        spec = self._dialects[-1].find_role("copy", self._opset)
         node = ir.Node(spec.domain, spec.name, [value], num_outputs=1)
         self.nodes.append(node)
         node.outputs[0].type, node.outputs[0].shape = value.type, value.shape
@@ -278,7 +278,7 @@ class Builder:
             self.nodes.append(made := permute_dequantized(value, perm, self._scope))
             self._permuted[key] = made.outputs[0]
         if key not in self._permuted:
-            spec = self._dialects[-1].find_role("permute")
+            spec = self._dialects[-1].find_role("permute", self._opset)
             operands, attributes = make_permutation(spec, value, perm, self._scope)
             self._permuted[key] = self.make(None, spec, list(operands), attributes, 1)[0]
         return self._permuted[key]
@@ -300,14 +300,14 @@ class Builder:
         target = self._dialects[-1]
         operands, moved = split_attributes(spec, operands, self._opset)
         attributes = [*moved, *attributes]
-        inputs = make_operands(spec, operands, self._opset, self._scope)
-        wider = find_widenings(target, spec, self._opset, inputs) if spec.dialect == target.name else {}
+        inputs = make_operands(spec, operands, self._scope)
+        wider = find_widenings(target, spec, inputs) if spec.dialect == target.name else {}
         if wider:
             return self._compute_wider(span, spec, inputs, list(attributes), count, wider)
         node = ir.Node(spec.domain, spec.name, inputs, attributes, num_outputs=count)
         self.nodes.append(node)
         graphs = find_bodies(node)
-        if graphs or find_schema(spec.name, self._opset, spec.domain) is None:
+        if graphs or spec.schema is None:
             if graphs:
                 counted = node.attributes.get(spec.facts.slices or "")
                 stack_types(node, None if counted is None else counted.as_int(), spec.facts.decides)
@@ -348,7 +348,7 @@ class Builder:
         wider: Mapping[str, str],
     ) -> list[ir.Value]:
         """A node whose own types have no kernel: computed in wider ones, between two conversions."""
-        found = find_signature(spec, self._opset) or describe_operator(spec)
+        found = spec.schema or describe_operator(spec)
         pairs = [*pair_types(inputs, found.operands)]  # of one type, but for numbers that a rule gave
         types = {variable: DTYPES[name] for variable, name in wider.items()}
         own = {
@@ -375,7 +375,7 @@ class Builder:
 
     def _convert(self, value: ir.Value, dtype: ir.DataType | None) -> ir.Value:
         target = self._dialects[-1]
-        spec = target.find_role("convert")
+        spec = target.find_role("convert", self._opset)
         return self.make(None, spec, [value], [name_type(target, spec, dtype)], 1)[0]
 
     def _inherit(self, node: ir.Node) -> bool:

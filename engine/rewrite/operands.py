@@ -10,11 +10,11 @@ import onnx_ir as ir
 from ..base.constants import read_constant
 from ..base.names import Scope
 from ..dialects.literals import make_array, make_attribute
-from ..dialects.operators import OperatorSpec, describe_operator, find_signature
+from ..dialects.operators import OperatorSpec, describe_operator
 from ..expressions.functions import EvaluationError
 
 
-def make_operands(spec: OperatorSpec, operands: list[Any], opset: int, scope: Scope) -> list[ir.Value | None]:
+def make_operands(spec: OperatorSpec, operands: list[Any], scope: Scope) -> list[ir.Value | None]:
     """The operands of a node to be: numbers and lists become constants of the types that the operator asks for.
 
     Operands left out at the end are dropped. Raises what `literals.array` does for numbers that a type does not hold.
@@ -24,7 +24,7 @@ def make_operands(spec: OperatorSpec, operands: list[Any], opset: int, scope: Sc
     operands = [scope.adopt(operand) if _is_nameless(operand) else operand for operand in operands]
     if all(operand is None or type(operand) is ir.Value for operand in operands):
         return list(operands)
-    found = find_signature(spec, opset) or describe_operator(spec)
+    found = spec.schema or describe_operator(spec)
     asked = [found.find_operand(position) if found else None for position in range(len(operands))]
     bound: dict[str, ir.DataType] = {}
     for exact in (True, False):  # run-time values say what a type variable is before arrays do

@@ -211,10 +211,9 @@ class Layout:
     def _make_counting(self, role: str, value: ir.Value, numbers: list[int]) -> ir.Value:
         """Make a node of the operator of a role, which takes numbers as its second operand."""
         dialect, opset = self._tensors.dialect, self._tensors.opset
-        spec = dialect.find_role(role)
-        spec = dialect.find_operator(spec.name, opset) or spec
+        spec = dialect.find_role(role, opset)
         given, attributes = split_attributes(spec, [value, numbers], opset)
-        operands = make_operands(spec, given, opset, self._scope)
+        operands = make_operands(spec, given, self._scope)
         inputs = [None if operand is None else self._register(operand) for operand in operands]
         return self._make_node(spec.name, inputs, attributes, value.dtype, value).outputs[0]
 
