@@ -137,7 +137,7 @@ class Driver:
     def _run_until_done(self) -> None:
         first = self._edits.list_nodes()
         again: deque[ir.Node] = deque()
-        waiting: set[ir.Node] = set()
+        waiting = set(first)  # what is still ahead is not queued again
         left = _PATIENCE * (len(first) + 16)
         recent: deque[Rule] = deque(maxlen=16)
         for node in itertools.chain(first, drain(again)):
