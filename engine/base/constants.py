@@ -102,8 +102,8 @@ def find_number(array: np.ndarray[Any, Any]) -> Any:
     """The number that all elements of an array equal; None where they differ."""
     if not array.size or array.dtype.kind not in "biuf":
         return None
-    first = array.reshape(-1)[0]
-    return first.item() if bool((array == first).all()) else None
+    first, last = array[(0,) * array.ndim], array[(-1,) * array.ndim]
+    return first.item() if first == last and bool((array == first).all()) else None
 
 
 def read_scalar(value: ir.Value) -> np.ndarray[Any, Any] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 
 import numpy as np
@@ -38,6 +39,8 @@ _NUMBERS = "biufc"
 _PART = 1 << 6
 #: what a constant may take without being counted: about what its node does
 _NODE = 1 << 8
+#: under this name a node keeps what its results followed from when they were found to be no constants
+_SETTLED = "settled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +93,14 @@ class Fold:
                     self._run(module.enter_body(graph), Known(known), growth)
                 merge_results(node, spec)
                 continue
-            inferred = _infer(node, spec, module)
+            inferred = None if _is_settled(node, module.opset) else _infer(node, spec, module)
             if inferred is not None:
                 _describe(node, inferred)
-                _replace(node, _compute(node, spec, module, inferred, growth), module)
+                found = _compute(node, spec, module, inferred, growth)
+                _replace(node, found, module)
+                if not any(one is not None for one in found) and any(v and v.const_value is None for v in node.inputs):
+                    node.meta[_SETTLED] = _list_facts(node, module.opset)
+            if inferred is not None or _SETTLED in node.meta:
                 equal = known.find(node, spec, module)
                 if equal is not None and not node.outputs[0].is_graph_output():
                     ir.convenience.replace_all_uses_with(node.outputs[0], equal)
@@ -101,6 +108,28 @@ class Fold:
                 note_fill(node, spec)
             for output in node.outputs:
                 known.note_value(output)
+
+
+def _list_facts(node: ir.Node, opset: int) -> list[object]:
+    """All that types, shapes and elements of results follow from, and what they are."""
+    facts: list[object] = [opset, *node.attributes.values()]
+    for value in (*node.inputs, *node.outputs):
+        facts += (
+            [value] if value is None else [value, value.dtype, value.shape, value.const_value, value.meta.get(ELEMENTS)]
+        )
+    return facts
+
+
+def _is_settled(node: ir.Node, opset: int) -> bool:
+    """Whether nothing has changed since it was found that the results of a node are no constants."""
+    before = node.meta.get(_SETTLED)
+    if before is None:
+        return False
+    facts = _list_facts(node, opset)
+    if len(facts) == len(before) and all(map(operator.is_, facts, before)):
+        return True
+    del node.meta[_SETTLED]
+    return False
 
 
 @dataclass(slots=True)
@@ -216,21 +245,21 @@ def _count_from_front(node: ir.Node, spec: OperatorSpec, opset: int) -> list[Inf
 def _describe(node: ir.Node, inferred: Sequence[Inferred]) -> None:
     """Give results what was inferred; what is open gets a name of its own."""
     for output, one in zip(node.outputs, inferred, strict=False):
-        if one.dtype is not None:
+        if one.dtype is not None and one.dtype != output.dtype:
             output.type = ir.TensorType(one.dtype)
         if one.shape is None:
             continue
         known = read_extents(output)
         if known is None or len(known) != len(one.shape):
             known = (None,) * len(one.shape)
-        output.shape = make_shape(
-            tuple(
-                [
-                    extent if extent is not None else old if isinstance(old, str) else f"{output.name}.{axis}"
-                    for axis, (extent, old) in enumerate(zip(one.shape, known, strict=True))
-                ]
-            )
+        extents = tuple(
+            [
+                extent if extent is not None else old if isinstance(old, str) else f"{output.name}.{axis}"
+                for axis, (extent, old) in enumerate(zip(one.shape, known, strict=True))
+            ]
         )
+        if extents != known or output.shape is None:
+            output.shape = make_shape(extents)
 
 
 def _compute(

@@ -31,7 +31,9 @@ class Known:
     def note_value(self, value: ir.Value) -> None:
         """Record a value whose extents may be asked for later."""
         shape = read_extents(value)
-        if shape is None or not 0 < len(shape) <= _RANK or None in shape or not isinstance(value.type, ir.TensorType):
+        if shape is None or not 0 < len(shape) <= _RANK or None in shape or not any(type(one) is str for one in shape):
+            return
+        if not isinstance(value.type, ir.TensorType):
             return
         for start in range(len(shape)):
             for end in range(start + 1, len(shape) + 1):
