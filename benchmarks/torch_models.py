@@ -3,10 +3,11 @@
     python -m nnrewrite.benchmarks.torch_models [NAME ...] [--peer] [--decomposed] [--dynamic]
 
 Prints for each model the seconds and nodes of the conversion and how far its results are from torch's; with --dynamic
-the batch is free where torch can export it so, and the next size is tried too (`free`); with --peer,
-seconds and nodes of torch.onnx.export(dynamo=True, optimize=True) from the same program, our latency as a fraction of
-theirs, in two sessions of each, and theirs in the second as a fraction of the first, which tells what the machine adds. Seconds are of
-processor time, those of the export stand apart. Models have random weights, those of transformers small configurations.
+the batch is free where torch can export it so, and the next size is tried too (`free`); with --peer, seconds and
+nodes of torch.onnx.export(dynamo=True, optimize=True) from the same program, our latency as a fraction of theirs, in
+two sessions of each, and theirs in the second as a fraction of the first, which tells what the machine adds. Seconds
+are of processor time, those of the export stand apart. Models have random weights, those of transformers small
+configurations.
 """
 
 from __future__ import annotations
