@@ -78,6 +78,10 @@ class OperatorTrials:
         tuple[tuple[str, float], ...] | None, "Types and scales of what integer kernels keep beside it in a file"
     ] = None
     follows: Annotated[tuple[str, ...], "Operands whose types its results have where these are quantized"] = ()
+    elements: Annotated[
+        Mapping[str, tuple[int, ...]],
+        "Options that are graphs of elements, each with the places of the operands of which it is given one",
+    ] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
