@@ -162,7 +162,11 @@ OPS: dict[str, tuple[str, Change]] = {
     "default": (r"(?<=: )\[(\d+), (int32|float), (\d+)\]", lambda m: f"[{m[1]}, {m[2]}, {int(m[3]) + 1}]"),
     "no default": (r"(?<=: )\[(\d+), (int32|float)\]", lambda m: f"[{m[1]}, {m[2]}, 1]"),
     "codes": (r" quantization: codes,", lambda match: ""),
-    "real": (r"(?<=\{code: )(\d+), operands", lambda m: f"{m[1]}, quantization: codes, operands"),
+    # of operators that take codes: of others nothing is said by it
+    "real": (
+        r"(?<=\{code: )(\d+)(?=, (?![^\n]*quantization)[^\n]*(?:\n {6}[^\n]*)*?\bq[iu]\d)",
+        lambda m: f"{m[1]}, quantization: codes",
+    ),
     "raw": (r" quantization: raw,", lambda match: ""),
     "products": (r" products: \{[^}]*\},", lambda match: ""),
     "category": (r"layout: attribute(?:, remap: \{[^}]*\})?", lambda match: "layout: transparent"),
